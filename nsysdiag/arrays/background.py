@@ -33,7 +33,12 @@ class Background:
         the work is done now, in the caller's thread."""
         if has_spare():
             return self._pool.submit(work, *args, **named)
-        return _done(work, *args, **named)
+        done: Future[T] = Future()
+        try:
+            done.set_result(work(*args, **named))
+        except Exception as error:
+            done.set_exception(error)
+        return done
 
     def __enter__(self) -> Self:
         return self
@@ -41,12 +46,3 @@ class Background:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Begin no more, and wait for what runs."""
         self._pool.shutdown(cancel_futures=True)
-
-
-def _done(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Future[T]:
-    future: Future[T] = Future()
-    try:
-        future.set_result(work(*args, **named))
-    except Exception as error:
-        future.set_exception(error)
-    return future

@@ -12,7 +12,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, coverage
 @dataclass(frozen=True, slots=True, eq=False)
 class Periods:
     """Period i is [start + i * length, start + (i + 1) * length). `inside` is how many ns of it are in the parts that
-    were asked about, `covered` how many of those the set covers; periods without any ns inside are in between."""
+    were asked about, `covered` how many of those the set covers. A period between two parts has no ns inside."""
 
     start: int
     length: int

@@ -13,7 +13,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """One row a group that occurs, by total, largest first; `code` says which group. Times in ns; the median is the
+    """One row for each group that occurs, largest total first; `code` says which group. Times in ns; the median is the
     lower of the two middle values where their number is even, `p95` the smallest that 95 % do not exceed."""
 
     code: IntArray
@@ -32,7 +32,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """One row a group that occurs, by total, largest first."""
+    """One row for each group that occurs, largest total first."""
 
     code: IntArray
     count: IntArray
@@ -82,13 +82,9 @@ def medians(code: IntArray, duration: IntArray, count: int) -> IntArray:
     middle = np.cumsum(size) - size + (np.maximum(size, 1) - 1) // 2
     result = np.zeros(count, dtype=np.int64)
     result[size > 0] = packed[middle[size > 0]] & cap
-    return result if not np.any(result == cap) else _exact_medians(code, duration, count)
-
-
-def _exact_medians(code: IntArray, duration: IntArray, count: int) -> IntArray:
-    groups = group_durations(code, duration)
-    result = np.zeros(count, dtype=np.int64)
-    result[groups.code] = groups.median
+    if np.any(result == cap):
+        exact = group_durations(code, duration)
+        result[exact.code] = exact.median
     return result
 
 

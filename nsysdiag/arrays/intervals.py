@@ -71,33 +71,25 @@ def union(*parts: Intervals) -> Intervals:
     union   [------------)--)     touching ones merge
     ```
     """
-    start, end = _by_start(_joined(parts))
-    if not len(start):
-        return Intervals.empty()
-    reach = np.maximum.accumulate(end)
-    opens = start[1:] > reach[:-1]
-    return Intervals(start[np.append(True, opens)], reach[np.append(opens, True)])
-
-
-def _joined(parts: Sequence[Intervals]) -> Intervals:
     if len(parts) == 1:
-        return _without_empty(parts[0])
-    parts = (Intervals.empty(), *parts)
-    start = np.concatenate([part.start for part in parts])
-    return _without_empty(Intervals(start, np.concatenate([part.end for part in parts])))
+        every = parts[0]
+    else:
+        parts = (Intervals.empty(), *parts)
+        every = Intervals(*(np.concatenate([getattr(part, side) for part in parts]) for side in ("start", "end")))
+    every = _without_empty(every)
+    if not len(every):
+        return Intervals.empty()
+    if not np.all(every.start[1:] >= every.start[:-1]):
+        # A stable sort merges runs that are sorted already, as joined sets and rows of one stream are.
+        every = every[np.argsort(every.start, kind="stable")]
+    reach = np.maximum.accumulate(every.end)
+    opens = every.start[1:] > reach[:-1]
+    return Intervals(every.start[np.append(True, opens)], reach[np.append(opens, True)])
 
 
 def _without_empty(intervals: Intervals) -> Intervals:
     kept = intervals.end > intervals.start
     return intervals if kept.all() else intervals[kept]
-
-
-def _by_start(intervals: Intervals) -> tuple[IntArray, IntArray]:
-    if np.all(intervals.start[1:] >= intervals.start[:-1]):
-        return intervals.start, intervals.end
-    # A stable sort merges runs that are sorted already, as joined sets and rows of one stream are.
-    order = np.argsort(intervals.start, kind="stable")
-    return intervals.start[order], intervals.end[order]
 
 
 def complement(s: Intervals, lo: int, hi: int) -> Intervals:

@@ -26,7 +26,10 @@ def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals
         return [0.0 for _ in weights]
     by_start, by_end = _sorted(spans.start), _sorted(spans.end)
     start, end = spans.start[_part(by_start, _ALL)], spans.end[_part(by_end, _ALL)]
-    edges = _edges(start, end, int(parts.start[0]), int(parts.end[-1]))
+    # Stretches with a bounded number of events each.
+    low, high = parts.start[0], parts.end[-1]
+    some = np.concatenate((start[::AT_ONCE], end[::AT_ONCE]))
+    edges = np.unique(np.concatenate(([low], some[(some > low) & (some < high)], [high])))
     sums = [_Sum(weight, by_start, by_end, most) for weight in weights]
     begun, over = np.searchsorted(start, edges), np.searchsorted(end, edges)
     for at in range(len(edges) - 1):
@@ -34,16 +37,11 @@ def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals
         # Ends and starts are two sorted runs: a stable sort merges them.
         times = np.concatenate((edges[at : at + 1], end[closed], start[opened]))
         order = np.argsort(times, kind="stable")
-        length = _lengths(times[order], int(edges[at + 1]), parts).astype(np.float64)
+        steps = Intervals(times[order], np.append(times[order][1:], edges[at + 1]))
+        length = (steps.end - steps.start if len(parts) == 1 else coverage(parts, steps)).astype(np.float64)
         for each in sums:
             each.add(opened, closed, order, length)
     return [math.fsum(each.parts) for each in sums]
-
-
-def _edges(start: IntArray, end: IntArray, low: int, high: int) -> IntArray:
-    """Borders of stretches of [low, high) with a bounded number of events each."""
-    some = np.concatenate((start[::AT_ONCE], end[::AT_ONCE]))
-    return np.unique(np.concatenate(([low], some[(some > low) & (some < high)], [high])))
 
 
 class _Sum:
@@ -74,9 +72,3 @@ def _part(order: _Order, places: slice) -> slice | IntArray:
 def _sorted(times: IntArray) -> _Order:
     """What puts times in order: None where they are."""
     return None if np.all(times[1:] >= times[:-1]) else np.argsort(times, kind="stable").astype(np.int32)
-
-
-def _lengths(time: IntArray, high: int, parts: Intervals) -> IntArray:
-    """How long each step lasts inside the parts."""
-    steps = Intervals(time, np.append(time[1:], high))
-    return steps.end - steps.start if len(parts) == 1 else coverage(parts, steps)

@@ -26,8 +26,13 @@ def outermost(intervals: Intervals, group: IntArray | None = None) -> BoolArray:
     ```
     """
     order = _outer_first(intervals, group)
-    end = intervals.end[order]
-    rank = end if group is None else _rank_within(group[order], end)
+    rank = intervals.end[order]
+    if group is not None:
+        # By end within a group, and each group above all earlier ones. Places stand for the ends: a time multiplied by
+        # the number of a group would overflow.
+        ends, place = np.unique(rank, return_inverse=True)
+        number = np.concatenate(([0], np.cumsum(group[order][1:] != group[order][:-1])))[: len(group)]
+        rank = number * np.int64(len(ends)) + place
     result = np.ones(len(intervals), np.bool_)
     # Whatever starts no later stands before, so a container is there if any of those ends no earlier.
     result[order[1:]] = np.maximum.accumulate(rank)[:-1] < rank[1:]
@@ -51,16 +56,6 @@ def _is_ordered(keys: tuple[IntArray, ...]) -> bool:
             return False
         tied &= key[1:] == key[:-1]
     return True
-
-
-def _rank_within(group: IntArray, end: IntArray) -> IntArray:
-    """Numbers that order the rows by `end` within a group and put each group above all earlier ones.
-
-    `group` is sorted. The ends are replaced by ranks first: times a group number would overflow.
-    """
-    distinct, rank = np.unique(end, return_inverse=True)
-    number = np.concatenate(([0], np.cumsum(group[1:] != group[:-1])))[: len(group)]
-    return number * np.int64(len(distinct)) + rank
 
 
 def levels(intervals: Intervals, limit: int = 64) -> IntArray:
@@ -90,13 +85,10 @@ def enclosing(intervals: Intervals, times: IntArray, limit: int = 64) -> Iterato
     times    |        |     -> [[0, -1], [1, -1]]
     ```
     """
-    return (_open_at(intervals, members, times) for members in _by_level(intervals, limit))
-
-
-def _open_at(intervals: Intervals, members: IntArray, times: IntArray) -> IntArray:
-    at = nearest_before(intervals.start[members], times)
-    candidate = members[at]
-    return np.where((at >= 0) & (intervals.end[candidate] > times), candidate, candidate.dtype.type(-1))
+    for members in _by_level(intervals, limit):
+        at = nearest_before(intervals.start[members], times)
+        last_begun = members[at]
+        yield np.where((at >= 0) & (intervals.end[last_begun] > times), last_begun, last_begun.dtype.type(-1))
 
 
 def _by_level(intervals: Intervals, limit: int) -> Iterator[IntArray]:

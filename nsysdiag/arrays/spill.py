@@ -45,9 +45,9 @@ def room() -> int:
 
 
 def spill(record: T, kept: Iterable[object] = ()) -> T:
-    """The same array or record of arrays (dataclasses and tuples, however deep), large arrays in files that are gone
-    once nothing refers to them, and that cannot be written to; all else as it is, and so what of it is `kept`: in use
-    elsewhere, where a copy in a file would free nothing.
+    """The same array or record of arrays (dataclasses and tuples, however deep) with its large arrays in files,
+    read-only. A file is gone once nothing refers to its array. What is `kept` stays in memory: it is in use elsewhere,
+    so a copy in a file would free nothing.
 
     An array stays in memory where no file can hold it, or where the system has no call to forget pages."""
     spilling = _Spilling(kept)
@@ -84,7 +84,10 @@ class _Spilling:
         if id(thing) in self._kept:
             return thing
         if isinstance(thing, np.ndarray):
-            return self._array(thing)
+            if id(thing) not in self._arrays:
+                # With the array itself: its number is its own only as long as it lives.
+                self._arrays[id(thing)] = thing, _in_file(thing)
+            return self._arrays[id(thing)][1]
         if type(thing) is tuple:
             parts = tuple(map(self.spilled, thing))
             return parts if any(map(is_not, parts, thing)) else thing
@@ -93,12 +96,6 @@ class _Spilling:
         values = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
         changed = {name: laid for name, value in values.items() if (laid := self.spilled(value)) is not value}
         return dataclasses.replace(thing, **changed) if changed else thing
-
-    def _array(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        if id(array) not in self._arrays:
-            # With the array itself: its number is its own only as long as it lives.
-            self._arrays[id(array)] = array, _in_file(array)
-        return self._arrays[id(array)][1]
 
 
 def _in_file(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -99,18 +99,14 @@ def open_in_buckets(start: IntArray, end: IntArray, parts: Intervals, most: int)
         low, high = int(edges[first]), int(edges[last])
         steps = count_open(opened, closed, low, high, before=int(begun[first] - over[first]))
         found.append(_between(steps, edges[first : last + 1]))
-        levels = _added(levels, time_by_level(steps, parts))
+        # Levels above the highest of a stretch have no time in it.
+        shorter, longer = sorted((levels, time_by_level(steps, parts)), key=len)
+        longer[: len(shorter)] += shorter
+        levels = longer
     lowest, mean, highest = (
         np.concatenate([getattr(each, name) for each in found]) for name in ("lowest", "mean", "highest")
     )
     return Buckets(edges, lowest, mean, highest), levels
-
-
-def _added(first: IntArray, second: IntArray) -> IntArray:
-    """The sums of two rows of numbers that are 0 where they have ended."""
-    shorter, longer = sorted((first, second), key=len)
-    longer[: len(shorter)] += shorter
-    return longer
 
 
 def _edges(low: int, high: int, most: int) -> IntArray:

@@ -1,4 +1,5 @@
-"""Copies and sets by kind and by the memory on both sides, and all that the report says of them."""
+"""Copies and sets by kind and by the memory on both sides, those that take most time, and all that the report says of
+them."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import numpy as np
 from nsysdiag.arrays.groups import group_durations
 from nsysdiag.arrays.intervals import BoolArray, Intervals
 from nsysdiag.config.settings import MemoryThresholds
+from nsysdiag.copies.facts import TopCopy
 from nsysdiag.copies.overlap import exposed_copies
 from nsysdiag.copies.rates import copy_rates, pinning
 from nsysdiag.copies.tiny import tiny_copies
@@ -18,6 +20,7 @@ from nsysdiag.report import Copies, CopyRow
 
 _SIDES = 16  # room for a memory kind from -1 to 14
 _KINDS = 64
+MOST = 5
 
 
 def copy_rows(device: DeviceTimeline, inside: BoolArray) -> list[CopyRow]:
@@ -39,6 +42,7 @@ def copy_rows(device: DeviceTimeline, inside: BoolArray) -> list[CopyRow]:
 
 
 def _row(code: int, count: int, total_ns: int, size: int) -> CopyRow:
+    """The copies of one code: operation, source and destination as `copy_rows` packs them."""
     kind, source, destination = code // (_SIDES * _SIDES), code // _SIDES % _SIDES - 1, code % _SIDES - 1
     is_set = kind == _KINDS - 1
     return CopyRow(
@@ -50,6 +54,27 @@ def _row(code: int, count: int, total_ns: int, size: int) -> CopyRow:
         bytes=size,
         bytes_per_second=size / total_ns * 1e9 if total_ns else None,
     )
+
+
+def top_copies(device: DeviceTimeline, inside: BoolArray, most: int = MOST) -> list[TopCopy]:
+    """The kinds of copies and sets with most time among the operations `inside` (a flag for each of the device's), at
+    most `most`, the longest first; none where nothing was copied."""
+    rows = copy_rows(device, inside)
+    whole = sum(row.total_ns for row in rows)
+    return [
+        TopCopy(
+            operation=row.operation,
+            src=row.src,
+            dst=row.dst,
+            share=round(row.total_ns / whole, 6) if whole else 0.0,
+            count=row.count,
+            total_ns=row.total_ns,
+            bytes=row.bytes,
+            mean_bytes=row.bytes // row.count,
+            bytes_per_second=row.bytes_per_second,
+        )
+        for row in rows[:most]
+    ]
 
 
 def copy_report(

@@ -54,6 +54,7 @@ def exposed_copies(
 
 
 def _code(device: DeviceTimeline, rows: IntArray, order: IntArray, call: IntArray) -> IntArray:
+    """Kind, host memory, order and call of each copy as one number, which `_row` takes apart."""
     operations = device.operations
     is_set = operations.category[rows] == Category.MEMSET
     kind = np.where(is_set, _SET, np.clip(operations.copy_kind[rows] + 1, 0, _SET - 1))

@@ -70,7 +70,7 @@ def _rate(
         total_ns=int(length[mine].sum()),
         bytes=int(size[mine].sum()),
         large_count=len(large),
-        large_pageable=int(np.count_nonzero(_pageable(device)[large])),
+        large_pageable=int(np.count_nonzero(is_pageable(device)[large])),
         best_bytes_per_second=best,
         limit_bytes_per_second=limit,
         slow_ns=slow,
@@ -78,7 +78,8 @@ def _rate(
     )
 
 
-def _pageable(device: DeviceTimeline) -> BoolArray:
+def is_pageable(device: DeviceTimeline) -> BoolArray:
+    """True for the operations with pageable host memory on either side."""
     source, destination = device.operations.src_kind, device.operations.dst_kind
     either: BoolArray = (source == MemoryKind.PAGEABLE) | (destination == MemoryKind.PAGEABLE)
     return either
@@ -90,7 +91,7 @@ def pinning(device: DeviceTimeline, inside: BoolArray) -> Pinning | None:
     kind = operations.copy_kind
     to_device = np.isin(kind, DIRECTIONS["HtoD"])
     chosen = inside & (to_device | np.isin(kind, DIRECTIONS["DtoH"])) & (operations.category == Category.MEMCPY)
-    pageable = _pageable(device)
+    pageable = is_pageable(device)
     pinned = (operations.src_kind == MemoryKind.PINNED) | (operations.dst_kind == MemoryKind.PINNED)
     rows = np.flatnonzero(chosen & (pageable | pinned))
     if not pageable[rows].any():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
+from nsysdiag.copies.rates import is_pageable
 from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.memory.facts import TinyCopies
-from nsysdiag.trace.enums import MemoryKind
 
 
 def tiny_copies(
@@ -24,7 +24,9 @@ def tiny_copies(
         return None
     calls, start = api_calls.rows, operations.start[rows]
     launched = rows[device.launch[rows] >= 0]
-    waits = _waits(device, api_calls, launched)
+    # The call returns only when the copy is done: a synchronous one, or with pageable memory.
+    blocks = np.array(["Async" not in name for name in api_calls.names], dtype=np.bool_)
+    waits = blocks[calls.name[device.launch[launched]]] | is_pageable(device)[launched]
     return TinyCopies(
         below_bytes=below,
         count=len(rows),
@@ -37,17 +39,6 @@ def tiny_copies(
         launches=int(np.count_nonzero(inside & (device.launch >= 0))),
         per_iteration=a_turn(start, steady),
     )
-
-
-def _waits(device: DeviceTimeline, api_calls: ApiCalls, rows: IntArray) -> BoolArray:
-    """True where the call returns only when the copy is done: a synchronous one, or with pageable memory."""
-    if len(rows) == 0:
-        return np.zeros(0, dtype=np.bool_)
-    blocks = np.array(["Async" not in name for name in api_calls.names], dtype=np.bool_)
-    source, destination = device.operations.src_kind[rows], device.operations.dst_kind[rows]
-    found: BoolArray = blocks[api_calls.rows.name[device.launch[rows]]]
-    found |= (source == MemoryKind.PAGEABLE) | (destination == MemoryKind.PAGEABLE)
-    return found
 
 
 def _call_ns(calls: CallRows, rows: IntArray) -> int:

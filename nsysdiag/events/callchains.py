@@ -86,16 +86,12 @@ class CallChains:
         pairs, code = distinct(symbol_code * len(modules) + module_code)
         names, paths = strings.texts(symbols), strings.texts(modules)
         known: dict[Frame, int] = {}
-        place = np.array(
-            [
-                known.setdefault(Frame(name_of(symbol), file_name(path), origin_of(symbol, path)), len(known))
-                for symbol, path in (
-                    (names[pair // len(modules)], paths[pair % len(modules)]) for pair in pairs.tolist()
-                )
-            ],
-            dtype=np.int64,
-        )
-        return list(known), place[code]
+        place = []
+        for pair in pairs.tolist():
+            name, path = names[pair // len(modules)], paths[pair % len(modules)]
+            frame = Frame(name_of(name), file_name(path), origin_of(name, path))
+            place.append(known.setdefault(frame, len(known)))
+        return list(known), np.array(place, dtype=np.int64)[code]
 
 
 def _stacks(chain: IntArray, frames: list[Frame], code: IntArray) -> Stacks:

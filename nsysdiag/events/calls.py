@@ -116,7 +116,7 @@ def _launch_key(processes: IntArray, process: IntArray, correlation: IntArray) -
 
 
 def _outermost_of_each(keys: IntArray, rows: IntArray, calls: CallRows) -> IntArray:
-    """One row a key out of `rows`, which are sorted by key."""
+    """One of the `rows` for each key; they are sorted by key."""
     ordered = keys[rows]
     repeats = ordered[1:] == ordered[:-1]
     if not repeats.any():

@@ -16,11 +16,7 @@ from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe,
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.operations import (
-    Category,
-    Operations,
-    RecordedOperations,
-)
+from nsysdiag.events.operations import Category, Operations, RecordedOperations
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values, picked
 from nsysdiag.events.streams import Streams, describe_streams
 from nsysdiag.events.synchronized import synchronized_devices
@@ -139,8 +135,8 @@ def device_activity(
         number_of = {pair: number for number, pairs in enumerate(keys.ids) for pair in pairs}
         synchronized = synchronized_devices(trace, api_calls, every, index, number_of)
     waits, stream_code, stream_keys, synchronized_stream = read_stream_waits(trace, api_calls, every, issued)
-    activity = DeviceActivity(
-        devices=[],
+    return DeviceActivity(
+        devices=_timelines(trace, operations, communication, stream_code),
         api_calls=api_calls,
         operations=every,
         launch=launch,
@@ -158,13 +154,6 @@ def device_activity(
         shapes=operations.shapes,
         left_out_gpus=keys.left_out,
     )
-    borders = np.searchsorted(index, np.arange(len(keys.keys) + 1))
-    parts = [slice(begin, end) for begin, end in itertools.pairwise(borders.tolist())]
-    devices = [
-        _device(trace, activity, keys, number, stream_code, part, int(operations.lost[number]))
-        for number, part in enumerate(parts)
-    ]
-    return dataclasses.replace(activity, devices=devices)
 
 
 def _first_correlations(calls: CallRows) -> dict[int, int]:
@@ -179,29 +168,31 @@ def _first_correlations(calls: CallRows) -> dict[int, int]:
     return dict(zip(processes.tolist(), lowest.tolist(), strict=True))
 
 
-def _device(
-    trace: Trace,
-    activity: DeviceActivity,
-    keys: DeviceKeys,
-    number: int,
-    stream_code: IntArray,
-    part: slice,
-    lost: int,
-) -> DeviceTimeline:
-    operations = activity.operations.take(part)
-    return DeviceTimeline(
-        number=number,
-        key=keys.keys[number],
-        gpu=describe(trace, keys.gpu_id[number], keys.ids[number]),
-        gpu_id=keys.gpu_id[number],
-        ids=keys.ids[number],
-        operations=operations,
-        launch=activity.launch[part],
-        communication=activity.communication[part],
-        running=operations.end > operations.start,
-        stream_code=stream_code[part].astype(np.int32),
-        malformed=lost,
-    )
+def _timelines(
+    trace: Trace, operations: GpuOperations, communication: BoolArray, stream_code: IntArray
+) -> list[DeviceTimeline]:
+    """The operations cut into those of each GPU."""
+    keys, found = operations.keys, []
+    borders = np.searchsorted(operations.device, np.arange(len(keys.keys) + 1))
+    for number, (begin, end) in enumerate(itertools.pairwise(borders.tolist())):
+        part = slice(begin, end)
+        rows = operations.rows.take(part)
+        found.append(
+            DeviceTimeline(
+                number=number,
+                key=keys.keys[number],
+                gpu=describe(trace, keys.gpu_id[number], keys.ids[number]),
+                gpu_id=keys.gpu_id[number],
+                ids=keys.ids[number],
+                operations=rows,
+                launch=operations.launch[part],
+                communication=communication[part],
+                running=rows.end > rows.start,
+                stream_code=stream_code[part].astype(np.int32),
+                malformed=int(operations.lost[number]),
+            )
+        )
+    return found
 
 
 def _with_process(operations: Operations, api_calls: ApiCalls) -> Operations:

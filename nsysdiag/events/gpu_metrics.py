@@ -49,9 +49,13 @@ def read_gpu_metrics(trace: Trace) -> GpuMetricSamples:
     used = {names[pair] for pair in pairs}
     by_gpu: dict[int, dict[str, Series]] = defaultdict(dict)
     for (gpu, metric), types in wanted.items():
-        series = _series(metric, _fullest(types, rows), names, rows)
+        # Of several types the one with most rows, of equal ones the lowest: their values are never mixed.
+        held = {kind: sum(len(rows[pair]) for pair in parts if pair in rows) for kind, parts in sorted(types.items())}
+        series = _series(metric, types[max(held, key=held.__getitem__)], names, rows)
         if series is not None:
-            by_gpu[gpu][metric] = _on_shared_grid(series, by_gpu[gpu])
+            # nsys samples all metrics of a GPU at once: they share one grid.
+            same = [each.grid for each in by_gpu[gpu].values() if np.array_equal(each.grid.end, series.grid.end)]
+            by_gpu[gpu][metric] = replace(series, grid=same[0]) if same else series
     return GpuMetricSamples(True, dict(by_gpu), sorted(set(names.values()) - used))
 
 
@@ -69,11 +73,6 @@ def _wanted(names: Names) -> dict[tuple[int, str], dict[int, list[Pair]]]:
     return wanted
 
 
-def _fullest(types: dict[int, list[Pair]], rows: dict[Pair, Columns]) -> list[Pair]:
-    """The parts of the type with most rows; of equal ones the lowest: their values are never mixed."""
-    return max(sorted(types.items()), key=lambda item: sum(len(rows[pair]) for pair in item[1] if pair in rows))[1]
-
-
 def _series(metric: str, parts: list[Pair], names: Names, rows: dict[Pair, Columns]) -> Series | None:
     """The parts of a metric put together; None without samples, or where a part that has to be added has none."""
     there = [pair for pair in parts if pair in rows]
@@ -82,10 +81,10 @@ def _series(metric: str, parts: list[Pair], names: Names, rows: dict[Pair, Colum
         return None
     found, left_out, capped = [], 0, 0
     for pair in there:
-        times, values, repeated = in_order(rows[pair]["timestamp"], rows[pair].reals("value"))
+        times, values, unusable = in_order(rows[pair]["timestamp"], rows[pair].reals("value"))
         values, over = shares(values) if METRICS[metric].unit is Unit.SHARE else (hertz(values), 0)
         found.append((times, values))
-        left_out, capped = left_out + repeated + int(np.isnan(values).sum()), capped + over
+        left_out, capped = left_out + unusable + int(np.isnan(values).sum()), capped + over
     times, columns = aligned(found)
     grid = Grid.of(times)
     if grid is None or all(np.isnan(column).all() for column in columns):
@@ -94,14 +93,6 @@ def _series(metric: str, parts: list[Pair], names: Names, rows: dict[Pair, Colum
     if len(columns) > 1:
         value = np.minimum(np.sum(columns, axis=0), 1.0) if adds else np.fmax.reduce(columns)
     return Series(metric, tuple(names[pair] for pair in there), grid, value, left_out, capped)
-
-
-def _on_shared_grid(series: Series, others: dict[str, Series]) -> Series:
-    """With the grid of the metrics before, where it is the same: nsys samples all metrics of a GPU at once."""
-    for other in others.values():
-        if np.array_equal(other.grid.end, series.grid.end):
-            return replace(series, grid=other.grid)
-    return series
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,18 +201,17 @@ LATEST = 1 << 60
 
 
 def in_order(times: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray, int]:
-    """Rows by time, one each; of several with the same timestamp the largest value, and how many that removed, with
-    those whose time is none."""
+    """Rows by time, one for each timestamp that can be, with the largest of its values; how many rows were left out."""
+    rows = len(times)
     possible = (times >= 0) & (times <= LATEST)
     if not possible.all():
-        times, values, repeated = in_order(times[possible], values[possible])
-        return times, values, repeated + int((~possible).sum())
+        times, values = times[possible], values[possible]
     if np.any(times[1:] <= times[:-1]):
         order = np.lexsort((np.where(np.isnan(values), -np.inf, values), times))
         times, values = times[order], values[order]
         last = np.append(times[1:] != times[:-1], True)
-        return times[last], values[last], len(times) - int(last.sum())
-    return times, values, 0
+        times, values = times[last], values[last]
+    return times, values, rows - len(times)
 
 
 MOST_PERCENT = 110.0

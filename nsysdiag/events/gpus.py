@@ -81,7 +81,10 @@ def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: 
     # Sorted backwards: of rows that contradict each other the lowest GPU stays.
     gpu_of = {(pid, ordinal): gpu for gpu, ordinal, pid in sorted(rows, reverse=True) if gpu >= 0}
     known = [gpu_of.get((pid_of(owner), ordinal)) for owner, ordinal in pairs]
-    apart = _may_be_shared(pairs, known) and not same_gpu
+    # A number without a GPU may be shared where it occurs twice, or reads like a GPU that another process means.
+    unmapped = [ordinal for (_, ordinal), gpu in zip(pairs, known, strict=True) if gpu is None]
+    ambiguous = len(set(unmapped)) < len(unmapped) or not set(unmapped).isdisjoint(known)
+    apart = ambiguous and not same_gpu
     names = [_key(pair, gpu, apart=apart) for pair, gpu in zip(pairs, known, strict=True)]
     keys = sorted(set(names), key=_natural)
     position = {key: place for place, key in enumerate(keys)}
@@ -121,12 +124,6 @@ def _distinct_pairs(process: IntArray, device: IntArray) -> tuple[list[tuple[int
     combined, index = distinct(owner * max(len(devices), 1) + ordinal)
     pairs = [(int(processes[key // len(devices)]), int(devices[key % len(devices)])) for key in combined.tolist()]
     return pairs, index
-
-
-def _may_be_shared(pairs: list[tuple[int, int]], known: list[int | None]) -> bool:
-    """True where a number without a GPU occurs twice, or reads like a GPU that another process's number means."""
-    unmapped = [ordinal for (_, ordinal), gpu in zip(pairs, known, strict=True) if gpu is None]
-    return len(set(unmapped)) < len(unmapped) or not set(unmapped).isdisjoint(gpu for gpu in known if gpu is not None)
 
 
 def _key(pair: tuple[int, int], gpu: int | None, *, apart: bool) -> str:

@@ -111,7 +111,7 @@ def read_overhead(trace: Trace) -> CallTable:
 
 
 def large_tables(trace: Trace) -> list[Request]:
-    """What the analysis of any trace reads of them."""
+    """The large tables that every analysis reads, with their columns, in the order in which it asks for them."""
     return [
         (TABLES[Category.KERNEL], operation_columns(Category.KERNEL)),
         (CALLS, call_columns(trace)),

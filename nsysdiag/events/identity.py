@@ -53,7 +53,7 @@ def joint(first: IntArray, second: IntArray | int, width: int) -> IntArray:
 
 
 def once(value: Any, of: Callable[[Any], Any]) -> Any:
-    """`of` of a number or of all values of an array, worked out for one of them where they are the same."""
+    """`of` applied to a number or an array; to one element only, where one value stands for all rows."""
     if isinstance(value, np.ndarray) and is_constant(value):
         return constant(of(value[:1]), len(value))
     return of(value)

@@ -19,8 +19,8 @@ SAMPLE = 4096
 
 @dataclass(frozen=True, slots=True)
 class LaunchShapes(Rows):
-    """One row a shape: the blocks of the grid, threads of a block, registers of a thread, and bytes of static and
-    dynamic shared memory of a block together."""
+    """One row for each shape: the blocks of the grid, threads of a block, registers of a thread, and bytes of shared
+    memory of a block, static and dynamic together."""
 
     blocks: IntArray
     threads: IntArray
@@ -33,7 +33,7 @@ def launch_shapes(kernels: Columns) -> tuple[LaunchShapes, IntArray]:
     blocks, threads, registers, shared = (kernels.integers(name) for name in SHAPE_COLUMNS)
     # Almost always the blocks fit as they are; else their place among the numbers that occur does.
     grids, grid = (None, blocks) if blocks.max(initial=0) < 1 << _BLOCKS_BITS else _places(blocks)
-    # One number a shape: comparing numbers is faster than comparing rows.
+    # One number for each shape: comparing numbers is faster than comparing rows.
     key = (grid << _THREADS_BITS) | threads
     key = (key << _REGISTERS_BITS) | registers
     key = (key << _SHARED_BITS) | shared

@@ -5,7 +5,7 @@ Rows of a device are those of its processes' own numbers for it; their times are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -133,12 +133,9 @@ def of_processes(process: IntArray, ids: list[tuple[int, int]]) -> BoolArray:
 def _usage(trace: Trace, latest: int) -> Usage:
     names = ("start", "globalPid", "deviceId", "address", "correlationId", "memoryOperationType", "memKind", "bytes")
     pools = ("localMemoryPoolAddress", "localMemoryPoolSize", "localMemoryPoolUtilizedSize")
-    columns = trace.read(USAGE, *names, *pools)
-    pool, reserved, used = (columns[name] for name in pools)
+    rows = Usage(*_columns(trace, USAGE, (*names, *pools)))
     # A pool without an address is one pool; its events are those that say how much it holds.
-    pool = np.where(reserved > 0, np.maximum(pool, 0), -1)
-    time, process, device, address, correlation, operation, kind, size = (columns[name] for name in names)
-    rows = Usage(time, process, device, address, correlation, operation, kind, size, pool, reserved, used)
+    rows = replace(rows, pool=np.where(rows.reserved > 0, np.maximum(rows.pool, 0), -1))
     return rows.take((rows.time >= 0) & (rows.time <= latest))
 
 

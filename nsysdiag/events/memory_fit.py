@@ -74,7 +74,7 @@ def part_that_fits(trace: Trace, limit: int, low: int | None, high: int | None) 
     needed = needed_bytes(trace)
     if needed <= limit:
         return None
-    samples, share = _samples(trace), 1.0
+    samples, share = _Samples.of(trace), 1.0
     chosen = _in_window(samples.time, low, high)
     while True:
         held = _held(trace, share)
@@ -91,9 +91,7 @@ def part_that_fits(trace: Trace, limit: int, low: int | None, high: int | None) 
         # Of a small part less is in files: a row of it takes more than one of the whole.
         smaller = min(room, total) / float(weight.sum())
         if smaller >= share or _held(trace, smaller) == held:
-            read_from, start, end = _middle(samples.time, np.cumsum(counted), room)
-            whole = int(samples.time[-1] - samples.time[0])
-            return Part(read_from, start, end, _reason(limit, needed, start, end, whole))
+            return _middle(samples.time, np.cumsum(counted), room, limit, needed)
         share = smaller
 
 
@@ -106,23 +104,20 @@ def _in_window(time: IntArray, low: int | None, high: int | None) -> BoolArray:
     return chosen
 
 
-def _middle(time: IntArray, held: FloatArray, room: float) -> tuple[int, int, int]:
-    """As much around the middle of what is `held` up to each time as there is room for: from when it is read, and what
-    is analysed of it."""
+def _middle(time: IntArray, held: FloatArray, room: float, limit: int, needed: int) -> Part:
+    """As much around the middle of what is `held` up to each time as there is room for."""
     total = float(held[-1])
     before = max((total - room) / 2, 0.0)
     first = int(np.searchsorted(held, before, side="right"))
     last = min(int(np.searchsorted(held, before + min(room, total), side="left")), len(time) - 1)
     read_from, end = int(time[first]), int(time[last])
-    return read_from, read_from + min(MARGIN_NS, (end - read_from) // 4), end
-
-
-def _reason(limit: int, needed: int, start: int, end: int, whole: int) -> str:
-    return (
+    start = read_from + min(MARGIN_NS, (end - read_from) // 4)
+    reason = (
         f"the memory limit of {format_bytes(limit)} holds a part of the trace, which needs about"
         f" {format_bytes(needed)}: only the time from {format_exact_ns(start)} to {format_exact_ns(end)} is analysed,"
-        f" {format_share(end - start, whole)} of it"
+        f" {format_share(end - start, int(time[-1] - time[0]))} of it"
     )
+    return Part(read_from, start, end, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +128,17 @@ class _Samples:
     table: IntArray
     tables: list[str]
 
+    @classmethod
+    def of(cls, trace: Trace) -> _Samples:
+        tables = list(ROW_BYTES)
+        times = [trace.sampled_times(table, SAMPLE_ROWS) for table in tables]
+        time = np.concatenate(times)
+        order = np.argsort(time, kind="stable")
+        return cls(time[order], np.repeat(np.arange(len(tables)), [len(each) for each in times])[order], tables)
+
     def weights(self, held: dict[str, float]) -> FloatArray:
         """The bytes that each row stands for, where the tables take `held`."""
         count = np.bincount(self.table, minlength=len(self.tables))
         each = np.array([held[table] for table in self.tables]) / np.maximum(count, 1)
         found: FloatArray = each[self.table]
         return found
-
-
-def _samples(trace: Trace) -> _Samples:
-    tables = list(ROW_BYTES)
-    times = [trace.sampled_times(table, SAMPLE_ROWS) for table in tables]
-    time = np.concatenate(times)
-    order = np.argsort(time, kind="stable")
-    return _Samples(time[order], np.repeat(np.arange(len(tables)), [len(each) for each in times])[order], tables)

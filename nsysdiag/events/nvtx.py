@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.arrays.nesting import enclosing
@@ -79,40 +80,37 @@ def read_ranges(trace: Trace) -> NvtxRanges:
     of the domain MPI or with the name of an MPI function."""
     columns = trace.read(RANGES, *RANGE_COLUMNS)
     kinds, start, end = columns["eventType"], columns["start"], columns["end"]
-    thread, domain = columns["globalTid"], columns["domainId"]
     chosen = picked(np.isin(kinds, RANGE_TYPES) & ((end >= start) | (end < 0)))
     name, names = _names(trace, columns["text"].codes[chosen], columns["text"].values, columns["textId"][chosen])
     created = np.flatnonzero(kinds == NvtxEvent.DOMAIN_CREATE)
     domains = columns["text"][created].texts()
-    thread, domain = thread[chosen], domain[chosen]
+    thread, domain = columns["globalTid"], columns["domainId"]
 
-    def in_domain(wanted: str, thread: IntArray = thread, domain: IntArray = domain) -> BoolArray:
-        """Domain ids are a process's own."""
-        rows = created[np.array([text == wanted for text in domains], dtype=np.bool_)]
-        if len(rows) == 0:
-            return np.zeros(len(thread), dtype=np.bool_)
-        owners, ids = columns["globalTid"][rows], columns["domainId"][rows]
-        _, process = distinct(process_of(np.concatenate((owners, thread))))
-        _, number = distinct(np.concatenate((ids, domain)))
-        key = process * (int(number.max()) + 1) + number
-        return np.isin(key[len(rows) :], key[: len(rows)])
+    def in_domain(wanted: str, rows: npt.NDArray[Any] | slice) -> BoolArray:
+        """Which of the rows are in the domain of this name. Domain ids are a process's own."""
+        made = created[np.array([text == wanted for text in domains], dtype=np.bool_)]
+        if len(made) == 0:
+            return np.zeros(len(thread[rows]), dtype=np.bool_)
+        _, process = distinct(process_of(np.concatenate((thread[made], thread[rows]))))
+        ids, number = distinct(np.concatenate((domain[made], domain[rows])))
+        key = joint(process, number, len(ids))
+        return np.isin(key[len(made) :], key[: len(made)])
 
     closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]
     start_end = np.isin(kinds[chosen], START_END_TYPES)
     communicator = read_communicators(trace, len(kinds))[chosen]
-    nccl, mpi = in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN)
+    nccl, mpi = in_domain(COMMUNICATION_DOMAIN, chosen), in_domain(MPI_DOMAIN, chosen)
     if len(name):
         mpi |= np.array([MPI_FUNCTION.fullmatch(each) is not None for each in names], dtype=np.bool_)[name]
-    rows = RangeRows(start[chosen], closed, thread, name, nccl, mpi, start_end, communicator)
+    rows = RangeRows(start[chosen], closed, thread[chosen], name, nccl, mpi, start_end, communicator)
     if GIL_DOMAIN in domains:
-        rows = rows.take(~in_domain(GIL_DOMAIN))
-    nothing = np.empty(0, dtype=np.int64)
-    python = PythonMarks(nothing, nothing, nothing)
+        rows = rows.take(~in_domain(GIL_DOMAIN, chosen))
+    python = PythonMarks.empty()
     if PYTHON_DOMAIN in domains:
         marks = np.flatnonzero(kinds == NvtxEvent.MARK)
-        marks = marks[in_domain(PYTHON_DOMAIN, columns["globalTid"][marks], columns["domainId"][marks])]
-        category = trace.read("NVTX_EVENTS", "category").integers("category")
-        python = PythonMarks(start[marks], columns["globalTid"][marks], category[marks])
+        marks = marks[in_domain(PYTHON_DOMAIN, marks)]
+        category = trace.read(RANGES, "category").integers("category")
+        python = PythonMarks(start[marks], thread[marks], category[marks])
     return NvtxRanges(rows, names, python, sorted({text for text in domains if text}))
 
 

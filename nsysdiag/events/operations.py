@@ -105,7 +105,7 @@ def read_operations(trace: Trace) -> RecordedOperations:
         _operations(category, columns, shape if category is Category.KERNEL else None)
         for category, columns in read.items()
     ]
-    rows = Operations.concatenate([part for part in parts if len(part)] or parts[:1])
+    rows = Operations.concatenate(parts)
     duration = session_duration(trace)
     wrong = malformed(rows, duration)
     return RecordedOperations(rows, wrong, shapes, duration, latest_host_time(rows, wrong, duration))

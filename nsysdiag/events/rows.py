@@ -13,8 +13,7 @@ from nsysdiag.arrays.intervals import IntArray
 
 
 def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:
-    """For a mask of rows that follow each other the slice that picks them, which copies nothing; any other index as it
-    is."""
+    """The index itself; for a mask of consecutive rows the slice that picks them, which copies nothing."""
     if isinstance(mask, slice) or mask.dtype != np.bool_:
         return mask
     first = int(mask.argmax()) if len(mask) else 0
@@ -78,7 +77,7 @@ class RowsOf:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rows:
-    """Base of records whose fields are all arrays of one length, a row an index."""
+    """Base of tables: all fields are arrays of one length, and an index means the same row in each."""
 
     def __len__(self) -> int:
         first: npt.NDArray[Any] = getattr(self, dataclasses.fields(self)[0].name)
@@ -88,6 +87,11 @@ class Rows:
         """The rows at `index`: positions in the order asked for, a mask, or a slice, whose rows are not copied."""
         index = picked(index)
         return type(self)(**{field.name: taken(getattr(self, field.name), index) for field in dataclasses.fields(self)})
+
+    @classmethod
+    def empty(cls) -> Self:
+        """No rows at all."""
+        return cls(*(np.empty(0, dtype=np.int64) for _ in dataclasses.fields(cls)))
 
     @classmethod
     def concatenate(cls, parts: list[Self]) -> Self:

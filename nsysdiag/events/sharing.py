@@ -52,9 +52,9 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Of the stretches of one process while another was at work, too: how many, how many met the other's, how many
-    chance lets meet at least; how often work changed hands; how many had waited their turn; and the share of their
-    time that went by beside the other's."""
+    """Two processes while both were at work: the `stretches` of the one, how many of them `met` one of the other, how
+    many at least would by chance (`expected`), and how many `waited` their turn; how often work changed hands
+    (`turns`); and the share of the stretches' time that went by `beside` the other's."""
 
     stretches: int = 0
     met: int = 0
@@ -80,23 +80,29 @@ def sharing_notes(activity: DeviceActivity) -> dict[str, str]:
     apart = [device for device in activity.devices if device.gpu_id is None]
     few = len(apart) <= MOST_DEVICES
     work = {device.key: _Work.of(device, activity.api_calls.rows.end) for device in apart} if few else {}
-    return {
-        device.key: _note([_pair(work[device.key], work[each.key]) for each in others] if few else [])
-        for device in apart
-        if (others := _others(device, apart))
-    }
-
-
-def _others(device: DeviceTimeline, apart: list[DeviceTimeline]) -> list[DeviceTimeline]:
-    """Those that go by the same number in other processes."""
-    numbers = {number for _, number in device.ids}
-    return [each for each in apart if each is not device and numbers & {number for _, number in each.ids}]
+    notes = {}
+    for device in apart:
+        numbers = {number for _, number in device.ids}
+        others = [each for each in apart if each is not device and numbers & {number for _, number in each.ids}]
+        if others:
+            notes[device.key] = _note([_pair(work[device.key], work[each.key]) for each in others] if few else [])
+    return notes
 
 
 def _note(pairs: list[_Pair]) -> str:
     in_turns = [pair for pair in pairs if pair.takes_turns]
     if in_turns:
-        return f"{_KEPT_APART}. {_in_turns(max(in_turns, key=lambda pair: (pair.waited, pair.stretches)))}"
+        most = max(in_turns, key=lambda pair: (pair.waited, pair.stretches))
+        meetings = (
+            f"{_KEPT_APART}. {most.met or 'None'} of {format_count(most.stretches)} stretches of its kernels meets"
+            f" those of another process, where chance would let {format_count(round(most.expected))} do so"
+        )
+        if most.waited < max(ENOUGH, OFTEN * most.stretches):
+            return f"{meetings}: they share a GPU, which --same-gpu tells, or wait for each other."
+        return (
+            f"{meetings}, and {format_count(most.waited)} were launched meanwhile and began as soon as those ended:"
+            " they take turns, as on one GPU. --same-gpu unites them."
+        )
     if pairs and all(pair.at_once for pair in pairs):
         beside = format_share(max(pair.beside for pair in pairs), 1)
         return (
@@ -104,19 +110,6 @@ def _note(pairs: list[_Pair]) -> str:
             " another process: these are different GPUs, or one with MPS or time slices; --same-gpu unites them."
         )
     return f"{_KEPT_APART}, and may share a GPU. --same-gpu unites them."
-
-
-def _in_turns(pair: _Pair) -> str:
-    meetings = (
-        f"{pair.met or 'None'} of {format_count(pair.stretches)} stretches of its kernels meets those of another"
-        f" process, where chance would let {format_count(round(pair.expected))} do so"
-    )
-    if pair.waited >= max(ENOUGH, OFTEN * pair.stretches):
-        return (
-            f"{meetings}, and {format_count(pair.waited)} were launched meanwhile and began as soon as those ended:"
-            " they take turns, as on one GPU. --same-gpu unites them."
-        )
-    return f"{meetings}: they share a GPU, which --same-gpu tells, or wait for each other."
 
 
 def _pair(one: _Work, other: _Work) -> _Pair:

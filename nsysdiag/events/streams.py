@@ -13,6 +13,7 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.trace.enums import StreamFlag
 
 if TYPE_CHECKING:
+    from nsysdiag.trace.columns import Columns
     from nsysdiag.trace.trace import Trace
 
 _NO_STREAM = 0xFFFFFFFF
@@ -56,9 +57,8 @@ def describe_streams(trace: Trace, keys: list[tuple[int, int, int]]) -> Streams:
     )
 
 
-def _tuples(table: object, *names: str) -> list[tuple[int, ...]]:
-    columns = [table[name].tolist() for name in names]  # type: ignore[index]
-    return list(zip(*columns, strict=True))
+def _tuples(table: Columns, *names: str) -> list[tuple[int, ...]]:
+    return list(zip(*(table[name].tolist() for name in names), strict=True))
 
 
 def previous_on_stream(code: IntArray) -> IntArray:

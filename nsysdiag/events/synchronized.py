@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import ApiCalls, match_launches
 from nsysdiag.events.identity import joint, pid_of
 from nsysdiag.events.operations import Operations
@@ -32,8 +32,15 @@ def synchronized_devices(
     sync = trace.read("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "globalPid", "deviceId", "contextId", "correlationId")
     call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
     found = _by_context(sync, operations, device)
-    said = _as_said(sync, number_of)
-    found = np.where((found == _UNKNOWN) & _believable(sync, found, said), said, found)
+    said = np.full(len(sync), _UNKNOWN, dtype=np.int64)
+    pids = pid_of(sync["globalPid"])
+    for (pid, ordinal), number in number_of.items():
+        said[(pids == pid) & (sync["deviceId"] == ordinal)] = number
+    # Rows are believed in processes none of whose rows names another device than the one on which the operations of its
+    # context ran.
+    wrong = (found != _UNKNOWN) & (found != said)
+    believed = ~np.isin(sync["globalPid"], distinct_values(sync["globalPid"][wrong]))
+    found = np.where((found == _UNKNOWN) & believed, said, found)
     matched = call >= 0
     result[call[matched]] = found[matched]
     return result
@@ -50,19 +57,3 @@ def _by_context(sync: Columns, operations: Operations, device: IntArray) -> IntA
     np.maximum.at(highest, key[: len(works)], device[works])
     of_key: IntArray = np.where(lowest == highest, highest, _UNKNOWN)
     return of_key[key[len(works) :]]
-
-
-def _as_said(sync: Columns, number_of: dict[tuple[int, int], int]) -> IntArray:
-    """The device that each row itself names, -1 where no operation ran on it."""
-    said = np.full(len(sync), _UNKNOWN, dtype=np.int64)
-    pids = pid_of(sync["globalPid"])
-    for (pid, ordinal), number in number_of.items():
-        said[(pids == pid) & (sync["deviceId"] == ordinal)] = number
-    return said
-
-
-def _believable(sync: Columns, known: IntArray, said: IntArray) -> BoolArray:
-    """Rows of processes whose other rows name the device on which the operations of their context ran."""
-    wrong = (known != _UNKNOWN) & (known != said)
-    result: BoolArray = ~np.isin(sync["globalPid"], distinct_values(sync["globalPid"][wrong]))
-    return result

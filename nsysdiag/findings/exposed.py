@@ -8,8 +8,8 @@ from nsysdiag import typed
 from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.arrays.intervals import BoolArray, contains
 from nsysdiag.causes.advice import Advice, Words
+from nsysdiag.copies.copies import top_copies
 from nsysdiag.copies.facts import TopCopy
-from nsysdiag.copies.top_copies import top_copies
 from nsysdiag.events.operations import Category
 from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, PAGING, FindingRule, severity
 from nsysdiag.findings.text import FindingContext

@@ -20,7 +20,7 @@ from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.advice import kernel_advice, kernel_sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.families import kernel_families
-from nsysdiag.kernels.top_kernels import top_kernels
+from nsysdiag.kernels.kernels import top_kernels
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding
 from nsysdiag.units import format_ns, format_share
 

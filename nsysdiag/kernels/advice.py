@@ -115,7 +115,11 @@ def kernel_sentence(kernel: TopKernel) -> str:
         f"{format_count(kernel.count)} × {format_ns(kernel.mean_ns)}"
     ]
     if kernel.blocks is not None and kernel.threads is not None:
-        said.append(_shape(kernel))
+        blocks = f"{format_count(kernel.blocks)} {'block' if kernel.blocks == 1 else 'blocks'}"
+        shape = [f"{blocks} of {format_count(kernel.threads)} threads"]
+        shape += [f"{kernel.registers} registers a thread"] if kernel.registers else []
+        shape += [f"{format_bytes(kernel.shared_bytes)} of shared memory a block"] if kernel.shared_bytes else []
+        said.append(", ".join(shape))
     if kernel.blocks_per_sm is not None and kernel.waves is not None:
         waves = f"{kernel.waves:.2g}" if kernel.waves < 10 else format_count(round(kernel.waves))
         said.append(
@@ -126,11 +130,3 @@ def kernel_sentence(kernel: TopKernel) -> str:
     measured = (("SM", kernel.sm_active), ("DRAM", kernel.dram_active), ("tensor cores", kernel.tensor_active))
     known = [f"{what} {format_share(share, 1)}" for what, share in measured if share is not None]
     return "; ".join([*said, *([f"measured: {', '.join(known)}"] if known else [])])
-
-
-def _shape(kernel: TopKernel) -> str:
-    blocks, threads = format_count(kernel.blocks or 0), format_count(kernel.threads or 0)
-    words = [f"{blocks} {'block' if kernel.blocks == 1 else 'blocks'} of {threads} threads"]
-    words += [f"{kernel.registers} registers a thread"] if kernel.registers else []
-    words += [f"{format_bytes(kernel.shared_bytes)} of shared memory a block"] if kernel.shared_bytes else []
-    return ", ".join(words)

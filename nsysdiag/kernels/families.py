@@ -25,6 +25,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
 from nsysdiag.kernels.facts import KernelFamilies
 from nsysdiag.kernels.names import is_single_precision
+from nsysdiag.kernels.operation_names import whole_names
 
 if TYPE_CHECKING:
     from nsysdiag.trace.strings import Strings
@@ -81,8 +82,7 @@ def family_of(name: str, short_name: str = "") -> KernelFamily:
 def families_of(device: DeviceTimeline, rows: IntArray, strings: Strings) -> IntArray:
     """The family (see KernelFamily) of each kernel at `rows`."""
     operations = device.operations
-    whole = np.where(operations.name[rows] >= 0, operations.name[rows], operations.short_name[rows])
-    ids, code = distinct(whole)
+    ids, code = distinct(whole_names(device, rows))
     short = np.zeros(len(ids), dtype=np.int64)
     short[code] = operations.short_name[rows]
     names = zip(strings.texts(ids), strings.texts(short), strict=True)

@@ -1,24 +1,46 @@
-"""Kernels by name: how many, how long."""
+"""Kernels by name: how many, how long; of those that take most time the shape, how full of work the chip is, and how to
+profile them further."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
-from nsysdiag.arrays.groups import group_durations
-from nsysdiag.arrays.intervals import BoolArray
+from nsysdiag import typed
+from nsysdiag.arrays.groups import group_durations, group_totals
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
+from nsysdiag.kernels.facts import TopKernel
+from nsysdiag.kernels.families import KernelFamily, families_of
+from nsysdiag.kernels.names import normal_kernel
+from nsysdiag.kernels.operation_names import whole_names
+from nsysdiag.kernels.residency import residency
+from nsysdiag.kernels.shapes import shape_of
 from nsysdiag.report import KernelRow
 
 if TYPE_CHECKING:
     from nsysdiag.trace.strings import Strings
 
+MOST = 5
+PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
+QUOTABLE = re.compile(r"[^'\x00-\x1f\x7f]+")
+"""What a shell takes between single quotes as it is."""
+_SHAPE = (
+    *("shapes", "blocks", "threads", "registers", "shared_bytes"),
+    *("blocks_per_sm", "waves", "sm_share", "resident_share", "limit"),
+)
+
 
 def kernel_rows(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list[KernelRow]:
-    """One row a kernel name among the operations `inside`, largest total first. Zero-length kernels count."""
+    """One row for each kernel name among the operations `inside`, largest total first. Zero-length kernels count."""
     operations = device.operations
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
     names, name = distinct(operations.name[rows])
@@ -42,3 +64,92 @@ def kernel_rows(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> 
         )
         for at, code in enumerate(groups.code.tolist())
     ]
+
+
+def top_kernels(
+    device: DeviceTimeline,
+    inside: BoolArray,
+    shapes: LaunchShapes,
+    strings: Strings,
+    measured: Sequence[KernelMetrics] = (),
+    most: int = MOST,
+) -> list[TopKernel]:
+    """The kernel names with most time among the operations `inside` (a flag for each of the device's), at most `most`,
+    the longest first; instances of a template that do the same are one name. `measured` is what GPU metrics say of
+    kernels by name. None where no kernel has a length."""
+    operations = device.operations
+    rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
+    code, names = _normal_names(device, rows, strings)
+    totals = group_totals(code, operations.end[rows] - operations.start[rows])
+    whole = int(totals.total.sum())
+    if not whole:
+        return []
+    found = residency(shapes, device.gpu)
+    kernels = []
+    for each, total in zip(totals.code[:most].tolist(), totals.total[:most].tolist(), strict=True):
+        mine = rows[code == each]
+        kernel = _kernel(device, names[each], mine, strings, total, whole)
+        shape = shape_of(device, mine, shapes, found, kernel.short_name)
+        if shape is not None:
+            kernel = structs.replace(kernel, **{field: getattr(shape, field) for field in _SHAPE})
+        kernels.append(_with_metrics(kernel, measured))
+    return kernels
+
+
+def _normal_names(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[IntArray, list[str]]:
+    """The code of each kernel's normal name, and these names."""
+    ids, code = distinct(whole_names(device, rows))
+    known: dict[str, int] = {}
+    place = [known.setdefault(normal_kernel(text), len(known)) for text in strings.texts(ids)]
+    return (np.array(place, dtype=np.int64)[code] if len(code) else code.astype(np.int64)), list(known)
+
+
+def _kernel(device: DeviceTimeline, name: str, rows: IntArray, strings: Strings, total: int, whole: int) -> TopKernel:
+    middle = int(rows[len(rows) // 2])
+    short = strings.text(int(device.operations.short_name[middle]))
+    return TopKernel(
+        name=name,
+        short_name=short,
+        family=KernelFamily(int(families_of(device, rows[:1], strings)[0])).label,
+        share=round(total / whole, 6),
+        count=len(rows),
+        total_ns=total,
+        mean_ns=total // len(rows),
+        ncu=ncu_command(short, launches_before(device, middle)),
+    )
+
+
+def launches_before(device: DeviceTimeline, row: int) -> int:
+    """How many kernels of the same function the process ran on this device before the one at `row`."""
+    operations = device.operations
+    same = (operations.category == Category.KERNEL) & (operations.short_name == operations.short_name[row])
+    same &= (operations.process == operations.process[row]) & (operations.start < operations.start[row])
+    return int(np.count_nonzero(same))
+
+
+def ncu_command(short_name: str, skip: int) -> str:
+    """The command of Nsight Compute that profiles one launch of a function after `skip` others of it. By default ncu
+    compares the name of the function alone, without template arguments and parameters (--kernel-name-base function);
+    a name that a shell would not take as it is, is left out."""
+    name = typed.kernel(short_name)
+    if not PLAIN_NAME.fullmatch(short_name):
+        name = f"'{name}'" if QUOTABLE.fullmatch(short_name) else ""
+    chosen = f"--kernel-name {name} " if name else ""
+    return f"ncu --set full {chosen}--launch-skip {skip} --launch-count 1 PROGRAM"
+
+
+def _with_metrics(kernel: TopKernel, measured: Sequence[KernelMetrics]) -> TopKernel:
+    """The same with what was measured while it ran, where counters were sampled: of several instances of a template
+    that of the one with most time."""
+    rows = [each for each in measured if normal_kernel(each.name) == kernel.name]
+    if not rows:
+        return kernel
+    row = max(rows, key=lambda each: (each.gpu_ns, each.name))
+    memory = [each for each in (row.means.get("dram_read"), row.means.get("dram_write")) if each is not None]
+    return structs.replace(
+        kernel,
+        sm_active=row.means.get("sm_active"),
+        tensor_active=row.means.get("tensor_active"),
+        dram_active=min(sum(memory), 1.0) if memory else None,
+        measured_whole=row.whole,
+    )

@@ -24,12 +24,16 @@ def operation_names(device: DeviceTimeline, rows: IntArray, strings: Strings) ->
     return _coded(device, rows, strings, device.operations.short_name[rows])[:2]
 
 
+def whole_names(device: DeviceTimeline, rows: IntArray) -> IntArray:
+    """The string id of each kernel's whole name, of its short name where the export has no other."""
+    operations = device.operations
+    return np.where(operations.name[rows] >= 0, operations.name[rows], operations.short_name[rows])
+
+
 def normal_operation_names(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[IntArray, list[str]]:
     """The same with kernels by their whole name without counters and template arguments that change nothing; two codes
     never mean the same name."""
-    operations = device.operations
-    whole = np.where(operations.name[rows] >= 0, operations.name[rows], operations.short_name[rows])
-    code, names, kernels = _coded(device, rows, strings, whole)
+    code, names, kernels = _coded(device, rows, strings, whole_names(device, rows))
     normal = [*names[:kernels], *(normal_kernel(name) for name in names[kernels:])]
     known = {name: at for at, name in enumerate(sorted(set(normal)))}
     recode = np.array([known[name] for name in normal], dtype=np.int32)

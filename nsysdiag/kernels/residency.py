@@ -87,6 +87,7 @@ def residency(shapes: LaunchShapes, gpu: Gpu) -> Residency | None:
 
 
 def _by_grid_alone(shapes: LaunchShapes, sm_count: int) -> Residency:
+    """What the number of SMs tells alone: a grid of fewer blocks leaves some of them empty."""
     nothing, unknown = np.zeros(len(shapes), dtype=np.int64), np.full(len(shapes), np.nan)
     small = shapes.blocks <= sm_count
     return Residency(
@@ -111,23 +112,20 @@ def _limits(shapes: LaunchShapes, sm: SmLimits) -> tuple[IntArray, ...]:
     """The blocks that an SM holds by each of LIMITS."""
     warps = -(-shapes.threads // sm.threads_per_warp)
     by_blocks = np.full(len(shapes), sm.blocks or _UNLIMITED, dtype=np.int64)
-    return sm.warps // warps, by_blocks, _by_registers(shapes, sm, warps), _by_shared_memory(shapes, sm)
 
-
-def _by_registers(shapes: LaunchShapes, sm: SmLimits, warps: IntArray) -> IntArray:
     a_warp = _rounded_up(shapes.registers * sm.threads_per_warp, REGISTER_UNIT)
     partitions = 2 if sm.compute == TWO_PARTITIONS else PARTITIONS
     served = sm.registers // np.maximum(a_warp, 1) // partitions * partitions
     limited = (shapes.registers > 0) & (sm.registers > 0)
-    return np.where(limited, served // warps, _UNLIMITED)
+    by_registers = np.where(limited, served // warps, _UNLIMITED)
 
-
-def _by_shared_memory(shapes: LaunchShapes, sm: SmLimits) -> IntArray:
     newer = sm.compute >= RESERVES_FROM
     reserved = RESERVED_SHARED if newer else 0
     a_block = _rounded_up(shapes.shared_memory + reserved, SHARED_UNIT if newer else OLD_SHARED_UNIT)
     limited = (a_block > 0) & (sm.shared_memory > 0)
-    return np.where(limited, sm.shared_memory // np.maximum(a_block, 1), _UNLIMITED)
+    by_shared_memory = np.where(limited, sm.shared_memory // np.maximum(a_block, 1), _UNLIMITED)
+
+    return sm.warps // warps, by_blocks, by_registers, by_shared_memory
 
 
 def _rounded_up(values: IntArray, unit: int) -> IntArray:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from nsysdiag.arrays.groups import group_totals
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.groups import Totals, group_totals
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
@@ -23,19 +21,10 @@ if TYPE_CHECKING:
 MOST_KERNELS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class _Launches:
-    """The launches of one name: a row for each of its shapes, most time first."""
-
-    shape: IntArray
-    count: IntArray
-    total: IntArray
-
-
 def kernel_shapes(
     device: DeviceTimeline, inside: BoolArray, shapes: LaunchShapes, found: Residency | None, strings: Strings
 ) -> list[KernelShape]:
-    """One row a kernel name of those `inside` with a known shape, most time first, at most MOST_KERNELS."""
+    """One row for each kernel name of those `inside` with a known shape, most time first, at most MOST_KERNELS."""
     operations = device.operations
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside & (operations.shape >= 0))
     names, name = distinct(operations.name[rows])
@@ -47,11 +36,12 @@ def kernel_shapes(
     short = np.zeros(len(names), dtype=np.int64)
     short[name] = operations.short_name[rows]
     texts, short_texts = strings.texts(names[chosen]), strings.texts(short[chosen])
-    return [
-        _kernel(text, short_text, _Launches(shape[mine], totals.count[mine], totals.total[mine]), shapes, found)
-        for text, short_text, code in zip(texts, short_texts, chosen.tolist(), strict=True)
-        for mine in [owner == code]
-    ]
+    kernels = []
+    for text, short_text, code in zip(texts, short_texts, chosen.tolist(), strict=True):
+        mine = owner == code
+        by_shape = Totals(shape[mine], totals.count[mine], totals.total[mine])
+        kernels.append(_kernel(text, short_text, by_shape, shapes, found))
+    return kernels
 
 
 def shape_of(
@@ -62,26 +52,27 @@ def shape_of(
     rows = rows[operations.shape[rows] >= 0]
     if len(rows) == 0:
         return None
-    totals = group_totals(operations.shape[rows].astype(np.int64), operations.end[rows] - operations.start[rows])
-    return _kernel(name, name, _Launches(totals.code, totals.count, totals.total), shapes, found)
+    by_shape = group_totals(operations.shape[rows].astype(np.int64), operations.end[rows] - operations.start[rows])
+    return _kernel(name, name, by_shape, shapes, found)
 
 
-def _kernel(text: str, short: str, its: _Launches, shapes: LaunchShapes, found: Residency | None) -> KernelShape:
-    first = int(its.shape[0])
+def _kernel(text: str, short: str, by_shape: Totals, shapes: LaunchShapes, found: Residency | None) -> KernelShape:
+    """One kernel name by its launches: a row of `by_shape` for each of its shapes, most time first."""
+    first = int(by_shape.code[0])
     return KernelShape(
         name=text,
         short_name=short,
-        count=int(its.count.sum()),
-        total_ns=int(its.total.sum()),
-        shapes=len(its.shape),
-        blocks=_median(shapes.blocks[its.shape], its.count),
+        count=int(by_shape.count.sum()),
+        total_ns=int(by_shape.total.sum()),
+        shapes=len(by_shape.code),
+        blocks=_median(shapes.blocks[by_shape.code], by_shape.count),
         threads=int(shapes.threads[first]),
         registers=int(shapes.registers[first]),
         shared_bytes=int(shapes.shared_memory[first]),
         blocks_per_sm=None if found is None else int(found.blocks_per_sm[first]) or None,
-        waves=None if found is None else _mean(found.waves, its),
-        sm_share=None if found is None else _mean(found.sm_share, its),
-        resident_share=None if found is None else _mean(found.resident_share, its),
+        waves=None if found is None else _mean(found.waves, by_shape),
+        sm_share=None if found is None else _mean(found.sm_share, by_shape),
+        resident_share=None if found is None else _mean(found.resident_share, by_shape),
         limit=None if found is None else limit_name(found, shapes, first),
     )
 
@@ -93,9 +84,9 @@ def _median(values: IntArray, count: IntArray) -> int:
     return int(values[order][np.searchsorted(2 * reached, reached[-1])])
 
 
-def _mean(values: npt.NDArray[np.float64], its: _Launches) -> float | None:
+def _mean(values: FloatArray, by_shape: Totals) -> float | None:
     """Weighted by time, or by launches where they took none; None where a value is not known."""
-    chosen = values[its.shape]
-    weight = its.total if its.total.any() else its.count
+    chosen = values[by_shape.code]
+    weight = by_shape.total if by_shape.total.any() else by_shape.count
     mean = float(chosen @ weight / weight.sum())
     return None if np.isnan(mean) else round(mean, 6)

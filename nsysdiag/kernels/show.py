@@ -54,27 +54,26 @@ def kernel_table(
     return Table(
         title,
         COLUMNS,
-        [_cells(row, rows[0].total_ns, device.window_ns) for row in rows[: context.rows(MAX_ROWS)]],
+        [
+            (
+                row.total_ns,
+                part(row.total_ns, device.window_ns),
+                part(row.total_ns, rows[0].total_ns),
+                row.count,
+                row.mean_ns,
+                row.median_ns,
+                row.min_ns,
+                row.max_ns,
+                Cell(Name(row.short_name, row.name), tag="communication" if row.communication else ""),
+            )
+            for row in rows[: context.rows(MAX_ROWS)]
+        ],
         note=f"{total} {note}",
         noun="names",
         order="with most time",
         total=len(rows),
         first=FIRST_ROWS,
         limit=limit,
-    )
-
-
-def _cells(row: KernelRow, longest: int, window_ns: int) -> tuple[object, ...]:
-    return (
-        row.total_ns,
-        part(row.total_ns, window_ns),
-        part(row.total_ns, longest),
-        row.count,
-        row.mean_ns,
-        row.median_ns,
-        row.min_ns,
-        row.max_ns,
-        Cell(Name(row.short_name, row.name), tag="communication" if row.communication else ""),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.blocks import NOT_BRIEF, Chart, Column, Fact, Facts, Limit, Lines, Section, Table
+from nsysdiag.document.blocks import NOT_BRIEF, Block, Chart, Column, Fact, Facts, Limit, Lines, Section, Table
 from nsysdiag.document.kinds import BAR, BYTES, COUNT, RATE, TEXT, TIME, part
 from nsysdiag.document.words import instant
 from nsysdiag.memory.chart import draw_level
@@ -63,19 +63,14 @@ def device_memory(device: DeviceReport, context: Context) -> Section | None:
     memory = device.memory
     if memory is None:
         return None
-    facts, lines = Facts(memory_facts(memory)), Lines(level_sentences(device), NOT_BRIEF)
-    return Section("device-memory", "Device memory", [facts, lines, *_level(memory, context)])
-
-
-def _level(memory: DeviceMemory, context: Context) -> list[Chart]:
+    blocks: list[Block] = [Facts(memory_facts(memory)), Lines(level_sentences(device), NOT_BRIEF)]
     drawing = draw_level(memory, context.rows(MAX_SPOTS))
-    if drawing is None:
-        return []
-    span = f"from {instant(memory.start_ns)} to {instant(memory.end_ns)}"
-    peak = f"at most {format_bytes(memory.peak_bytes)}, at {instant(memory.peak_at_ns)}"
-    return [
-        Chart(drawing, f"Device memory given out, {span}: {peak}", captions=[f"F{span[1:]}. {DRIVER_NOTE}"]),
-    ]
+    if drawing is not None:
+        span = f"{instant(memory.start_ns)} to {instant(memory.end_ns)}"
+        peak = f"at most {format_bytes(memory.peak_bytes)}, at {instant(memory.peak_at_ns)}"
+        label = f"Device memory given out, from {span}: {peak}"
+        blocks.append(Chart(drawing, label, captions=[f"From {span}. {DRIVER_NOTE}"]))
+    return Section("device-memory", "Device memory", blocks)
 
 
 def memory_facts(memory: DeviceMemory) -> list[Fact]:

@@ -31,14 +31,14 @@ def unified_memory(
     cpu, cpu_faults = memory.cpu_faults, None
     if cpu is not None:
         cpu_faults = int(np.count_nonzero(of_processes(cpu.process, ids) & _inside(window, cpu.time)))
-    if (moved is None or len(moved) == 0) and not cpu_faults and (groups is None or len(groups) == 0):
+    if not moved and not cpu_faults and not groups:
         return None
     return UnifiedMemory(
-        count=0 if moved is None else len(moved),
-        bytes=0 if moved is None else int(moved.size.sum()),
-        total_ns=0 if moved is None else int((moved.end - moved.start).sum()),
-        rows=[] if moved is None else _rows(moved),
-        thrashing=None if moved is None else _thrashing(moved, moves),
+        count=len(moved),
+        bytes=int(moved.size.sum()),
+        total_ns=int((moved.end - moved.start).sum()),
+        rows=_rows(moved),
+        thrashing=_thrashing(moved, moves),
         cpu_faults=cpu_faults,
         gpu_fault_groups=None if groups is None else len(groups),
         gpu_faults=None if groups is None else int(groups.faults.sum()),
@@ -63,12 +63,8 @@ def demand_migrations(memory: Memory, ids: list[tuple[int, int]]) -> Intervals:
     return union(Intervals(rows.start, rows.end)[mine])
 
 
-def _moved(
-    memory: Memory, ids: list[tuple[int, int]], window: AnalysisWindow, duration_ns: int | None
-) -> Migrations | None:
-    if memory.migrations is None:
-        return None
-    rows = memory.migrations
+def _moved(memory: Memory, ids: list[tuple[int, int]], window: AnalysisWindow, duration_ns: int | None) -> Migrations:
+    rows = memory.migrations or Migrations.empty()
     valid = (rows.start > 0) & (rows.end >= rows.start) & belongs(rows.process, rows.device, ids)
     if duration_ns is not None:
         valid &= rows.end <= duration_ns

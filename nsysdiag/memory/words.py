@@ -181,7 +181,14 @@ def unified_sentences(device: DeviceReport) -> list[str]:
             f"({format_bytes(thrashing.bytes)}): CPU and GPU may fight for them. Prefetch with cudaMemPrefetchAsync, "
             "set cudaMemAdvise, or copy explicitly."
         )
-    return [*lines, *_faults(found)]
+    faults = [counted(found.cpu_faults, "page fault") + " of the CPU"] if found.cpu_faults else []
+    if found.gpu_fault_groups:
+        access = ", ".join(f"{kind} {format_count(count)}" for kind, count in found.gpu_fault_access.items())
+        faults.append(
+            f"{counted(found.gpu_faults or 0, 'page fault')} of the GPU in {counted(found.gpu_fault_groups, 'group')} "
+            f"({access}; {format_ns(found.gpu_fault_ns or 0)})"
+        )
+    return [*lines, f"{' and '.join(faults)}."] if faults else lines
 
 
 def _moved(found: UnifiedMemory) -> str:
@@ -196,17 +203,6 @@ def _moved(found: UnifiedMemory) -> str:
         f"Unified memory moved {format_bytes(found.bytes)} in {counted(found.count, 'migration')} "
         f"({format_ns(found.total_ns)}, {format_bytes(found.bytes / found.count)} each on average): {causes}."
     )
-
-
-def _faults(found: UnifiedMemory) -> list[str]:
-    facts = [counted(found.cpu_faults, "page fault") + " of the CPU"] if found.cpu_faults else []
-    if found.gpu_fault_groups:
-        access = ", ".join(f"{kind} {format_count(count)}" for kind, count in found.gpu_fault_access.items())
-        facts.append(
-            f"{counted(found.gpu_faults or 0, 'page fault')} of the GPU in {counted(found.gpu_fault_groups, 'group')} "
-            f"({access}; {format_ns(found.gpu_fault_ns or 0)})"
-        )
-    return [f"{' and '.join(facts)}."] if facts else []
 
 
 # ---- device memory -----------------------------------------------------------------------------------------------

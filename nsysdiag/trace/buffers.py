@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nsysdiag.trace.columns import IntArray
 
 COMPACT_LIMIT = 1 << 30
+"""A column of 32 bits that meets a value beyond this gets 64."""
 
 
 class Sink(Protocol):
@@ -43,7 +44,8 @@ class Buffers:
         if self.rows + rows > self._capacity:
             self._grow(self.rows + rows)
         for index, part in enumerate(batch):
-            if self._arrays[index].dtype == np.int32 and not _fits(part):
+            narrow = self._arrays[index].dtype == np.int32
+            if narrow and rows and not (part.min() >= -COMPACT_LIMIT and part.max() < COMPACT_LIMIT):
                 self._arrays[index] = self._arrays[index].astype(np.int64)
             self._arrays[index][self.rows : self.rows + rows] = part
         self.rows += rows
@@ -78,11 +80,6 @@ def _dtype(column: ColumnSpec) -> type[np.int32] | type[np.int64] | type[np.floa
     return np.float64 if column.type is ColumnType.REAL else np.int64
 
 
-def _fits(values: npt.NDArray[np.generic]) -> bool:
-    """Are all values small enough for a column of 32 bits?"""
-    return len(values) == 0 or bool(values.min() >= -COMPACT_LIMIT and values.max() < COMPACT_LIMIT)
-
-
 Pair = tuple[int, int]
 FIRST_ROWS = 4096
 
@@ -101,19 +98,16 @@ class SplitBuffers:
 
     def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
         """Copy a batch in: the two ids and one array for each column, all of the same length."""
-        place = self._places(batch[0].astype(np.int64, copy=False), batch[1].astype(np.int64, copy=False))
+        first, second = (ids.astype(np.int64, copy=False) for ids in batch[:2])
+        row = np.minimum(np.searchsorted(self._first, first), len(self._first) - 1)
+        column = np.minimum(np.searchsorted(self._second, second), len(self._second) - 1)
+        asked_for = (self._first[row] == first) & (self._second[column] == second)
+        place = np.where(asked_for, self._place[row, column], -1)
         order = np.argsort(place, kind="stable")  # within a pair the order of the file stays
         borders = np.searchsorted(place[order], np.arange(len(self._pairs) + 1))
         for number in np.flatnonzero(np.diff(borders)).tolist():
             rows = order[borders[number] : borders[number + 1]]
-            self._parts[number].append([column[rows] for column in batch[2:]])
-
-    def _places(self, first: IntArray, second: IntArray) -> IntArray:
-        """The number of each row's pair, -1 where it was not asked for."""
-        at = np.minimum(np.searchsorted(self._first, first), len(self._first) - 1)
-        beside = np.minimum(np.searchsorted(self._second, second), len(self._second) - 1)
-        known = (self._first[at] == first) & (self._second[beside] == second)
-        return np.where(known, self._place[at, beside], -1)
+            self._parts[number].append([values[rows] for values in batch[2:]])
 
     def finish(self) -> dict[Pair, Columns]:
         """The rows of each pair that has any."""

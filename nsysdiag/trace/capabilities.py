@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,23 +49,19 @@ KINDS: dict[str, Kind] = {
 }
 """Every kind of evidence by its id."""
 
-_ALWAYS_TRACED = ("cuda", "nvtx", "osrt")
-
 
 def capabilities(missing: Callable[[str], str | None], rows: Callable[[str], int | str]) -> list[Capability]:
-    """One record a kind. `missing` says why a table has no rows (None: it has), `rows` how many it has."""
-    return [_capability(name, kind, missing, rows) for name, kind in KINDS.items()]
-
-
-def _capability(
-    name: str, kind: Kind, missing: Callable[[str], str | None], rows: Callable[[str], int | str]
-) -> Capability:
-    there = [table for table in kind.tables if missing(table) is None]
-    if there:
-        counts = [_count(rows(table)) + (f" in {table}" if len(kind.tables) > 1 else "") for table in there]
-        return Capability(id=name, available=True, why=", ".join(counts))
-    reasons = [reason for reason in map(missing, kind.tables) if reason is not None]
-    return Capability(id=name, available=False, why="; ".join(reasons), recapture=kind.recapture)
+    """One record for each kind. `missing` says why a table has no rows (None: it has), `rows` how many it has."""
+    found = []
+    for name, kind in KINDS.items():
+        there = [table for table in kind.tables if missing(table) is None]
+        if there:
+            counts = [_count(rows(table)) + (f" in {table}" if len(kind.tables) > 1 else "") for table in there]
+            found.append(Capability(id=name, available=True, why=", ".join(counts)))
+        else:
+            reasons = "; ".join(reason for reason in map(missing, kind.tables) if reason is not None)
+            found.append(Capability(id=name, available=False, why=reasons, recapture=kind.recapture))
+    return found
 
 
 def _count(rows: int | str) -> str:
@@ -79,11 +76,7 @@ def recapture_command(missing: Set[str]) -> str | None:
     options = [option for name, kind in KINDS.items() if name in missing for option in (kind.recapture or "").split()]
     if not options:
         return None
-    traced = [value for option in options if option.startswith("--trace=") for value in _values(option)]
+    traced = [option.removeprefix("--trace=").split(",") for option in options if option.startswith("--trace=")]
     others = [option for option in options if not option.startswith("--trace=")]
-    trace = ",".join(dict.fromkeys([*_ALWAYS_TRACED, *traced]))
+    trace = ",".join(dict.fromkeys(["cuda", "nvtx", "osrt", *itertools.chain(*traced)]))
     return " ".join(["nsys profile", f"--trace={trace}", *dict.fromkeys(others), "--output=trace", "PROGRAM"])
-
-
-def _values(option: str) -> list[str]:
-    return option.partition("=")[2].split(",")

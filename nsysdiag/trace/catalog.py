@@ -75,12 +75,13 @@ class Schema:
 
 def read_schema(connection: sqlite3.Connection) -> Schema:
     """The schema of a file. Views and virtual tables are never touched: neither has a root page, and nothing but
-    sqlite_master is asked about them. Of more tables than limits.TABLES those that nsys writes come first."""
+    sqlite_master is asked about them. Of more tables than limits.TABLES the declared ones come first, then others of
+    nsys."""
     rows = connection.execute("SELECT type, name, rootpage, sql FROM sqlite_master ORDER BY type, name").fetchall()
     names = [decode(name) for kind, name, page, _ in rows if kind == b"table" and isinstance(page, int) and page > 0]
     names = [name for name in names if not name.startswith("sqlite_")]
     tables, columns = {}, 0
-    for name in sorted(names, key=_strange)[: limits.TABLES]:
+    for name in sorted(names, key=lambda name: (name not in _NAMES, not is_nsys_table(name)))[: limits.TABLES]:
         tables[name] = _found_table(connection, name)
         columns += len(tables[name].columns)
         if columns > limits.COLUMNS:
@@ -89,30 +90,20 @@ def read_schema(connection: sqlite3.Connection) -> Schema:
     return Schema({name: tables[name] for name in names if name in tables}, len(names) - len(tables), sql)
 
 
-def _strange(name: str) -> tuple[bool, bool]:
-    """Sort key: declared tables, then others of nsys, then the rest."""
-    return name not in _NAMES, not is_nsys_table(name)
-
-
 def _found_table(connection: sqlite3.Connection, name: str) -> FoundTable:
     columns = {}
     for _, raw_name, _, not_null, _, key in connection.execute(f"PRAGMA table_info({quoted(name)})"):
         column = FoundColumn(decode(raw_name), bool(not_null), key)
         columns[column.name.casefold()] = column
-    return FoundTable(name, columns, _rowid_name(connection, name, columns))
-
-
-def _rowid_name(connection: sqlite3.Connection, name: str, columns: Container[str]) -> str | None:
-    """A name of the rowid that no column has taken; None for a table without rowids."""
-    rowid = next((rowid for rowid in _ROWID_NAMES if rowid not in columns), None)
+    rowid = next((rowid for rowid in _ROWID_NAMES if rowid not in columns), None)  # that no column has taken
     if rowid is not None:
         try:
             connection.execute(f"SELECT {rowid} FROM {quoted(name)} LIMIT 0")
         except sqlite3.OperationalError as error:
             if is_shortage(error):
                 raise
-            return None
-    return rowid
+            rowid = None  # a table without rowids
+    return FoundTable(name, columns, rowid)
 
 
 def quoted(name: str) -> str:

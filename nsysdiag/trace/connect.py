@@ -72,19 +72,16 @@ class _Pool(Generic[T]):
     @contextmanager
     def one(self) -> Iterator[T]:
         """A connection for as long as the context lasts. One under which anything was raised is not used again."""
-        connection, opened = self._taken()
+        try:
+            connection, opened = self._idle.pop()
+        except IndexError:
+            opened = ExitStack()
+            connection = opened.enter_context(self._make())
         with opened:
             yield connection
             self._idle.append((connection, opened.pop_all()))
         if self._closed:
             self.close()
-
-    def _taken(self) -> tuple[T, ExitStack]:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            opened = ExitStack()
-            return opened.enter_context(self._make()), opened
 
     def close(self) -> None:
         """Close what is not in use; the others close when they are returned."""

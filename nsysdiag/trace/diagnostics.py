@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from nsysdiag import typed
@@ -35,14 +34,16 @@ def capture_warnings(events: Columns) -> list[str]:
     Safe text. Repeated messages, numbers aside, are counted; errors come first; of more than LIMIT lines the last
     one counts the rest.
     """
-    messages = [
-        (-severity, without_private_parts(text)[:LENGTH])
-        for severity, text in zip(events.integers("severity").tolist(), events.text("text").texts(), strict=True)
-        if text is not None and tells_of_loss(text)
-    ]
-    counted = Counter((severity, _NUMBERS.sub("#", message)) for severity, message in messages)
-    first = {(severity, _NUMBERS.sub("#", message)): message for severity, message in reversed(messages)}
-    lines = [_line(severity, first[severity, key], counted[severity, key]) for severity, key in sorted(counted)]
+    alike: dict[tuple[int, str], list[str]] = {}
+    for severity, text in zip(events.integers("severity").tolist(), events.text("text").texts(), strict=True):
+        if text is not None and tells_of_loss(text):
+            message = without_private_parts(text)[:LENGTH]
+            alike.setdefault((-severity, _NUMBERS.sub("#", message)), []).append(message)
+    lines = []
+    for (severity, _), messages in sorted(alike.items()):
+        kind = "an error" if -severity == Severity.ERROR else "a warning"
+        times = f" ({len(messages)} times)" if len(messages) > 1 else ""
+        lines.append(f"nsys reported {kind} while capturing{times}: {typed.name(Text.MESSAGE, messages[0])}")
     if len(lines) > LIMIT:
         lines[LIMIT - 1 :] = [f"nsys reported {len(lines) - LIMIT + 1} more kinds of problems while capturing"]
     return lines
@@ -56,12 +57,6 @@ def tells_of_loss(text: str) -> bool:
 def tells_of_dropped(text: str) -> bool:
     """Whether a message says that events which had been collected are not in the trace."""
     return _DROPPED.search(text) is not None
-
-
-def _line(severity: int, message: str, count: int) -> str:
-    kind = "an error" if -severity == Severity.ERROR else "a warning"
-    times = f" ({count} times)" if count > 1 else ""
-    return f"nsys reported {kind} while capturing{times}: {typed.name(Text.MESSAGE, message)}"
 
 
 _PATH = re.compile(r"(?<![\w.)])(?:[A-Za-z]:[\\/]|\\\\|~?/|\.{1,2}/)[^\s'\"<>|:;,]*")

@@ -93,17 +93,6 @@ class MemoryOperation(IntEnum):
     DEALLOCATION = 1
 
 
-class SyncType(IntEnum):
-    """CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.syncType; wrong in some versions, the API name is the better
-    witness."""
-
-    UNKNOWN = 0
-    EVENT_SYNCHRONIZE = 1
-    STREAM_WAIT_EVENT = 2
-    STREAM_SYNCHRONIZE = 3
-    CONTEXT_SYNCHRONIZE = 4
-
-
 class StreamFlag(IntEnum):
     """TARGET_INFO_CUDA_STREAM.flag."""
 

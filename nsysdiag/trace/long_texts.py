@@ -61,18 +61,14 @@ class LongTexts:
         the order of `select_sql`. Raises sqlite3.DataError for a table without rowids."""
         sql = single_sql(table, column)
         for (row,) in connection.execute(row_ids_sql(table, chosen)).fetchall():
-            yield self._cell(connection, table, column, sql, row)
-
-    def _cell(
-        self, connection: sqlite3.Connection, table: FoundTable, column: ColumnSpec, sql: str, row: int
-    ) -> str | None:
-        try:
-            (value,) = connection.execute(sql, (row,)).fetchone()
-        except sqlite3.DataError:
-            return self._in_pieces(connection, table, column, row)
-        if value is None:
-            return None
-        return self.digits(value) if column.type is ColumnType.BLOB else self.decode(value)
+            try:
+                (value,) = connection.execute(sql, (row,)).fetchone()
+            except sqlite3.DataError:
+                text = self._in_pieces(connection, table, column, row)
+            else:
+                as_text = self.digits if column.type is ColumnType.BLOB else self.decode
+                text = None if value is None else as_text(value)
+            yield text
 
     def _in_pieces(self, connection: sqlite3.Connection, table: FoundTable, column: ColumnSpec, row: int) -> str | None:
         found = table.column(column.name, *column.older)

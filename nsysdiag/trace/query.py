@@ -103,7 +103,12 @@ class _Source:
 
 def _restriction(source: _Source, table: FoundTable, chosen: Choice) -> sa.ColumnElement[bool]:
     if isinstance(chosen, Within):
-        return _within(source, chosen)
+        start, end = source[chosen.start], source[chosen.end]
+        low: sa.ColumnElement[int] = sa.literal_column(str(chosen.low))
+        high: sa.ColumnElement[int] = sa.literal_column(str(chosen.high))
+        if chosen.start == chosen.end:
+            return sa.and_(start >= low, start < high)
+        return sa.and_(start < high, sa.or_(end > low, end.is_(None)))
     if isinstance(chosen, ChosenRows):
         assert table.rowid is not None
         return sa.literal_column(table.rowid).op("IN", is_comparison=True)(_listed(chosen.ids))
@@ -116,24 +121,19 @@ def _restriction(source: _Source, table: FoundTable, chosen: Choice) -> sa.Colum
     return source[found.name].op("IN", is_comparison=True)(_listed(chosen.ids))
 
 
-def _within(source: _Source, chosen: Within) -> sa.ColumnElement[bool]:
-    start, end = source[chosen.start], source[chosen.end]
-    low: sa.ColumnElement[int] = sa.literal_column(str(chosen.low))
-    high: sa.ColumnElement[int] = sa.literal_column(str(chosen.high))
-    if chosen.start == chosen.end:
-        return sa.and_(start >= low, start < high)
-    return sa.and_(start < high, sa.or_(end > low, end.is_(None)))
-
-
 def _listed(ids: Sequence[int]) -> sa.ColumnElement[Any]:
     """As one literal: to build an expression for each of thousands of ids takes longer than to find the rows."""
     return sa.literal_column(f"({', '.join(map(str, ids))})")
 
 
 def _expression(source: _Source, spec: ColumnSpec, found: tuple[FoundColumn, ...]) -> sa.ColumnElement[Any]:
-    if spec.parts:
-        return _combined(source, spec, found)
     column: sa.ColumnElement[Any] = source[found[0].name]
+    if spec.parts:
+        for part in found[1:]:
+            column = column.op(spec.operator)(source[part.name])
+        column = sa.func.coalesce(column, sa.literal_column(str(spec.default)))
+        # A product beyond 64 bits is a float to SQLite: the cast cuts it to what fits.
+        return sa.cast(column, sa.INTEGER).label(spec.name)
     if spec.type is ColumnType.REAL:
         return sa.cast(sa.func.coalesce(column, sa.literal_column(NULL_REAL)), sa.REAL).label(spec.name)
     if spec.type is ColumnType.BLOB:
@@ -142,15 +142,6 @@ def _expression(source: _Source, spec: ColumnSpec, found: tuple[FoundColumn, ...
     if spec.type is ColumnType.INTEGER and not found[0].not_null:
         column = sa.func.coalesce(column, sa.literal_column(str(spec.default)))
     return column.label(spec.name)
-
-
-def _combined(source: _Source, spec: ColumnSpec, parts: tuple[FoundColumn, ...]) -> sa.ColumnElement[Any]:
-    """The parts of a column combined. A product beyond 64 bits is a float to SQLite: the cast cuts it to what fits."""
-    whole: sa.ColumnElement[Any] = source[parts[0].name]
-    for part in parts[1:]:
-        whole = whole.op(spec.operator)(source[part.name])
-    whole = sa.func.coalesce(whole, sa.literal_column(str(spec.default)))
-    return sa.cast(whole, sa.INTEGER).label(spec.name)
 
 
 def _row_order(table: FoundTable) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from nsysdiag.config.settings import setting_text
 from nsysdiag.document import words
@@ -26,13 +26,10 @@ from nsysdiag.document.view import missing
 from nsysdiag.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from nsysdiag.document.context import Context
     from nsysdiag.report import Report
 
 
-T = TypeVar("T")
 NOTABLE_UNKNOWN = 0.01
 """Of the judged time: less without evidence is not worth another capture."""
 LARGEST_ID = "A number with ~ is the largest row id."
@@ -52,10 +49,9 @@ def health(context: Context) -> Section:
     overview has that."""
     report = context.report
     absent = missing(report)
-    tables = [
-        (table, rows if isinstance(rows, str) else format_count(rows)) for table, rows in _sorted(report.trace.tables)
-    ]
-    settings = [(name, setting_text(name, value)) for name, value in _sorted(report.settings)]
+    rows_of = sorted(report.trace.tables.items())
+    tables = [(table, rows if isinstance(rows, str) else format_count(rows)) for table, rows in rows_of]
+    settings = [(name, setting_text(name, value)) for name, value in sorted(report.settings.items())]
     unrecorded = [(row.what, row.tool) for row in report.not_recorded]
     blocks: list[Block] = [
         *([Paragraph(f"Not captured: {', '.join(absent)}.", limit=NOT_PAGE)] if absent else []),
@@ -68,10 +64,6 @@ def health(context: Context) -> Section:
         Details("Settings of this analysis", [Table("Settings", SETTINGS, settings, sortable=False)]),
     ]
     return Section("health", "Trace health", blocks)
-
-
-def _sorted(values: Mapping[str, T]) -> list[tuple[str, T]]:
-    return sorted(values.items())
 
 
 def _evidence(report: Report, absent: int) -> Table:

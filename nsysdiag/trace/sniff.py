@@ -71,10 +71,7 @@ def check_regular_file(path: Path) -> os.stat_result:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"'{printable(path)}' cannot be read: {reason}", hint=_permission_hint(error)) from error
     if stat.S_ISDIR(status.st_mode):
-        raise InputError(
-            f"'{printable(path)}' is a folder",
-            hint="name a .sqlite file in it",
-        )
+        raise InputError(f"'{printable(path)}' is a folder", hint="name a .sqlite file in it")
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"'{printable(path)}' is not an ordinary file", hint="save the export to a file and name that")
     return status

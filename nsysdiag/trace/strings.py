@@ -89,8 +89,12 @@ class Strings:
 
     def _rows(self, connection: sqlite3.Connection, table: FoundTable, missing: list[int]) -> Iterator[tuple[int, str]]:
         wanted = frozenset(missing)
-        for chunk in self._chunks(table, missing):
-            chosen = None if chunk is None else Chosen("id", chunk)
+        if len(missing) >= FULL_READ_FROM or (len(missing) > IDS_PER_QUERY and not table.is_keyed_by("id")):
+            queries: list[Chosen | None] = [None]  # the whole table: quicker for many ids, or without a key
+        else:
+            starts = range(0, len(missing), IDS_PER_QUERY)
+            queries = [Chosen("id", missing[start : start + IDS_PER_QUERY]) for start in starts]
+        for chosen in queries:
             for string_id, value in self._chosen(connection, table, chosen):
                 if string_id in wanted and value is not None:
                     yield string_id, self._long.decode(value)
@@ -107,11 +111,3 @@ class Strings:
                 raise
             ids = connection.execute(select_sql(table, (number,), chosen)).fetchall()
             yield from zip((each for (each,) in ids), self._long.cells(connection, table, text, chosen), strict=True)
-
-    def _chunks(self, table: FoundTable, missing: list[int]) -> Iterator[list[int] | None]:
-        """The ids of each query; None is the whole table, which is quicker for many ids or without a key."""
-        if len(missing) >= FULL_READ_FROM or (len(missing) > IDS_PER_QUERY and not table.is_keyed_by("id")):
-            yield None
-            return
-        for start in range(0, len(missing), IDS_PER_QUERY):
-            yield missing[start : start + IDS_PER_QUERY]

@@ -96,7 +96,10 @@ class Trace:
         self.strings = Strings(self._reading, self._resolutions["StringIds"].table, self._long)
         self.fingerprint = source.fingerprint(schema.sql)
         self.sha256 = source.sha256() if full_hash else None
-        self.nsys_version, self.schema_version = self._versions()
+        metadata = self._metadata()
+        self._slice = SLICE in metadata
+        self.nsys_version = metadata.get("EXPORT_PRODUCT_VERSION")
+        self.schema_version = metadata.get("EXPORT_SCHEMA_VERSION")
         events = self.read_chosen("DIAGNOSTIC_EVENT", "severity", SEVERITIES, *DIAGNOSTIC_COLUMNS)
         reported = capture_warnings(events)
         self.events_dropped = any(map(tells_of_dropped, reported))
@@ -162,7 +165,7 @@ class Trace:
 
     @property
     def partial(self) -> bool:
-        """Are only the events of a part of the capture read, or in the file, which is a slice of our own?"""
+        """True where only a part of the capture is read, or is in the file: a slice that this program made."""
         return self._span is not None or self._slice
 
     def about_rows(self, table: str) -> int:
@@ -305,13 +308,11 @@ class Trace:
                 self.warn(resolution.warning)
         return resolutions
 
-    def _versions(self) -> tuple[str | None, str | None]:
+    def _metadata(self) -> dict[str | None, str | None]:
+        """What the export says of itself, in safe text of 64 characters at most."""
         rows = self.read("META_DATA_EXPORT", "name", "value")
-        facts = dict(zip(rows.text("name").texts(), rows.text("value").texts(), strict=True))
-        versions = [facts.get(name) for name in ("EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION")]
-        self._slice = SLICE in facts
-        product, schema = [None if version is None else printable(version)[:64] for version in versions]
-        return product, schema
+        values = [None if value is None else printable(value)[:64] for value in rows.text("value").texts()]
+        return dict(zip(rows.text("name").texts(), values, strict=True))
 
     def text(self, cell: bytes) -> str:
         """A text cell of the file as far as texts are read (limits.TEXT_BYTES)."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.buckets import Periods, in_periods
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals
 from nsysdiag.config.settings import UtilizationThresholds
 from nsysdiag.errors import UsageError
 from nsysdiag.units import NS_PER, format_ns
@@ -81,7 +81,7 @@ def _series(periods: Periods) -> UtilizationSeries:
     )
 
 
-def _shares(covered: IntArray, inside: IntArray) -> np.typing.NDArray[np.float64]:
+def _shares(covered: IntArray, inside: IntArray) -> FloatArray:
     return covered / np.maximum(inside, 1)
 
 

@@ -15,9 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
+from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, intersect, union
 from nsysdiag.arrays.loads import taken
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -46,21 +45,20 @@ class MeasuredSm:
 def estimate(device: DeviceTimeline, split: WindowSplit, parts: Intervals, found: Residency | None) -> SmEstimate:
     """The SM activity of a device over its window, `parts`; `found` is the residency of each launch shape."""
     if split.window_ns == 0:
-        return _estimate(split, None, None, None, None)
+        return _estimate(split)
     if split.kernel_ns == 0:
-        return _estimate(split, 0.0, 0.0, 0.0, None)
+        return _estimate(split, 0.0, 0.0, 0.0)
     if found is None:
-        return _estimate(split, None, None, None, 0.0, NO_CHIP)
+        return _estimate(split, covered=0.0, missing=NO_CHIP)
     operations = device.operations
     kernel = (operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)
     rows = slice(None) if kernel.all() else np.flatnonzero(kernel)
     spans, shape = Intervals(operations.start[rows], operations.end[rows]), operations.shape[rows]
     active, resident = _weights(found.sm_share, shape), _weights(found.resident_share, shape)
-    unknown = active < 0
-    if not unknown.any():
+    if np.all(active >= 0):
         ns, resident_ns = taken(spans, [active, np.maximum(resident, 0)], WHOLE, parts)
         return _estimate(split, ns, resident_ns if np.all(resident >= 0) else None, ns, 1.0)
-    return _partly(spans, (active, resident, unknown), split, parts)
+    return _partly(spans, active, resident, split, parts)
 
 
 def while_computing(device: DeviceTimeline, parts: Intervals, found: Residency | None) -> float | None:
@@ -77,22 +75,20 @@ def while_computing(device: DeviceTimeline, parts: Intervals, found: Residency |
     return min(round(ns / WHOLE / ran_ns, 6), 1.0) if ran_ns else None
 
 
-def _weights(share: npt.NDArray[np.float64], shape: IntArray) -> IntArray:
+def _weights(share: FloatArray, shape: IntArray) -> IntArray:
     """The share of each kernel in parts of WHOLE; -1 where it is not known."""
     known = np.where(np.isnan(share), -1, np.round(np.clip(np.nan_to_num(share), 0, 1) * WHOLE)).astype(np.int32)
     return np.append(known, np.int32(-1))[shape]
 
 
-def _partly(
-    spans: Intervals, weights: tuple[IntArray, IntArray, npt.NDArray[np.bool_]], split: WindowSplit, parts: Intervals
-) -> SmEstimate:
+def _partly(spans: Intervals, active: IntArray, resident: IntArray, split: WindowSplit, parts: Intervals) -> SmEstimate:
     """What the kernels of known shape do at least, and at most if the others fill the GPU."""
-    active, resident, unknown = weights
+    unknown = active < 0
     least, most = np.where(unknown, 0, active), np.where(unknown, WHOLE, active)
     ns, resident_ns, most_ns = taken(spans, [least, np.maximum(resident, 0), most], WHOLE, parts)
     covered_ns = intersect(parts, union(spans[~unknown])).total()
     if covered_ns == 0:
-        return _estimate(split, None, None, None, 0.0, NO_SHAPE)
+        return _estimate(split, covered=0.0, missing=NO_SHAPE)
     covered = round(covered_ns / split.kernel_ns, 6)
     held = resident_ns if np.all(resident[~unknown] >= 0) else None
     return _estimate(split, ns, held, most_ns, covered, NO_SHAPE)
@@ -100,10 +96,10 @@ def _partly(
 
 def _estimate(
     split: WindowSplit,
-    active: float | None,
-    resident: float | None,
-    most: float | None,
-    covered: float | None,
+    active: float | None = None,
+    resident: float | None = None,
+    most: float | None = None,
+    covered: float | None = None,
     missing: str = "",
 ) -> SmEstimate:
     """From how long the SMs were taken, in ns of WHOLE, to shares of the window and of the time with kernels."""

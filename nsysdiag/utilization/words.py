@@ -28,25 +28,20 @@ def utilization_sentences(device: DeviceReport) -> list[str]:
     found = device.utilization
     if found.util_time_share is None:
         return []
-    headline = [found.sentence] if found.sentence else []
-    return [*headline, *_numbers(found), *sm_sentences(found)]
+    lines = [found.sentence] if found.sentence else []
+    by_time, by_period = found.by_time, found.by_period
+    if by_time is not None and by_period is not None:
+        spread = f"{percent_of(by_time.lowest)} to {percent_of(by_time.highest)}"
+        samples = f" (samples of {format_ns(by_time.period_ns)}: {spread})" if by_time.lowest < by_time.highest else ""
+        polled = f"by polling every {format_ns(by_period.period_ns)} {percent_of(found.util_period_share)}"
+        rest = f"busy {percent_of(found.busy_share)}, computing {percent_of(found.compute_share)}"
+        lines.append(f"Utilization by time {percent_of(found.util_time_share)}{samples}, {polled}; {rest}.")
+    return lines + sm_sentences(found)
 
 
 def percent_of(share: float | None) -> str:
     """A share as text, a dash where it is not known."""
     return "–" if share is None else format_share(share, 1)
-
-
-def _numbers(found: Utilization) -> list[str]:
-    """Both numbers with what they are of; nothing where no series could be made."""
-    by_time, by_period = found.by_time, found.by_period
-    if by_time is None or by_period is None:
-        return []
-    spread = f"{percent_of(by_time.lowest)} to {percent_of(by_time.highest)}"
-    samples = f" (samples of {format_ns(by_time.period_ns)}: {spread})" if by_time.lowest < by_time.highest else ""
-    polled = f"by polling every {format_ns(by_period.period_ns)} {percent_of(found.util_period_share)}"
-    rest = f"busy {percent_of(found.busy_share)}, computing {percent_of(found.compute_share)}"
-    return [f"Utilization by time {percent_of(found.util_time_share)}{samples}, {polled}; {rest}."]
 
 
 def sm_sentences(found: Utilization) -> list[str]:

@@ -14,13 +14,13 @@ import pytest
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray
 from nsysdiag.config.settings import Settings
+from nsysdiag.copies.copies import top_copies
 from nsysdiag.copies.facts import TopCopy
-from nsysdiag.copies.top_copies import top_copies
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.families import kernel_families
-from nsysdiag.kernels.top_kernels import ncu_command, top_kernels
+from nsysdiag.kernels.kernels import ncu_command, top_kernels
 from nsysdiag.pipeline import reading
 from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.trace import open_trace
