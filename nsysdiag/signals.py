@@ -54,6 +54,8 @@ class _State:
     came: int | None = None
     """The last signal that came while a command ran."""
     count = 0
+    exiting = False
+    """Whether the answer to a signal has begun to end the process: a further one changes nothing."""
     undisturbed: set[CodeType] = set()  # noqa: RUF012
 
 
@@ -115,6 +117,8 @@ def undisturbed(function: F) -> F:
 
 
 def _answer(number: int, frame: FrameType | None) -> None:
+    if _State.exiting:
+        return
     if _State.running_in is None:
         _exit(Ended(number))
     _State.came = number
@@ -156,6 +160,7 @@ def _later() -> bool:
 
 def _exit(ended: Ended) -> NoReturn:
     """Leave without the last steps of the interpreter, which could print a traceback or change the exit code."""
+    _State.exiting = True
     if not _State.quiet and _State.came is None and sys.stderr is not None:
         try:  # noqa: SIM105, contextlib would have to be imported
             os.write(2, f"nsysdiag: {ended.sentence}\n".encode())

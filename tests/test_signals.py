@@ -245,3 +245,23 @@ def test_no_signal_is_lost_while_a_command_runs(tmp_path: Path, command: str, pr
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{printed}\n", "")
+
+
+WHILE_IT_ANSWERS = """
+import os, signal
+from nsysdiag.signals import exit_at_once
+exit_at_once()
+write = os.write
+def interrupted(descriptor, text):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return write(descriptor, text)
+os.write = interrupted
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_a_signal_during_the_answer_to_one_says_nothing_more() -> None:
+    command = [sys.executable, "-P", "-c", WHILE_IT_ANSWERS]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (143, b"nsysdiag: ended by SIGTERM\n")

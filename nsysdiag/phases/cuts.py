@@ -56,11 +56,11 @@ def best_cuts(cost: FloatArray, edges: IntArray, penalty: float) -> list[int]:
     least = LEAST_LENGTH * float(edges[-1] - edges[0])
     best, before = np.full(count + 1, np.inf), np.zeros(count + 1, np.int64)
     best[0] = 0.0
-    for end in range(1, count + 1):
-        starts = int(np.searchsorted(edges, edges[end] - least, side="right"))
+    costs = cost.T + penalty
+    for end, starts in enumerate(np.searchsorted(edges, edges - least, side="right").tolist()):
         if starts:
-            total = best[:starts] + cost[:starts, end] + penalty
-            before[end] = int(np.argmin(total))
+            total = best[:starts] + costs[end, :starts]
+            before[end] = total.argmin()
             best[end] = total[before[end]]
     cuts = [count]
     while cuts[-1] > 0:

@@ -34,6 +34,11 @@ class JobWork:
     kernel: BoolArray
     total: FloatArray
 
+    @property
+    def most_repeats(self) -> int:
+        """How often the most frequent name runs on a device; code 0 is no name."""
+        return max((int(np.bincount(device.name)[1:].max(initial=0)) for device in self.devices), default=0)
+
 
 def job_work(devices: list[DeviceTimeline], lo: int, hi: int) -> JobWork:
     """The operations of `devices` that are at work in [lo, hi). The same name on two devices has the same code."""

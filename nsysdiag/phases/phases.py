@@ -22,7 +22,7 @@ from nsysdiag.phases.signal import (
     window_edges,
     working,
 )
-from nsysdiag.phases.steady import FEWEST_REPEATS, REPEATED, Segments
+from nsysdiag.phases.steady import FEWEST_REPEATS, REPEATED, Segments, segments_of
 
 LOOKS = ((WINDOWS, False), (WINDOWS // 4, False), (WINDOWS, True))
 """Windows, and whether the signal is scaled. Steps that are not known and as long as a window or two hide all other
@@ -96,6 +96,8 @@ def _parts(signals: list[DeviceSignal], loops: list[Loop], lo: int, hi: int) -> 
     """The parts of the job. Where none is steady it is looked at again, with longer windows, and with the work of the
     devices made as large as idle time; where that shows nothing either, the parts are those of the first look."""
     work = job_work([signal.device for signal in signals], lo, hi)
+    if work.most_repeats < REPEATED:  # no part can be steady, wherever the borders are
+        return segments_of(np.array([lo, hi], np.int64), loops, signals, work)
     changes = Changes.of(signals, work, loops)
     looks: list[Segments] = []
     for windows, scaled in LOOKS:

@@ -59,6 +59,7 @@ def _share(device: DeviceReport, name: str) -> float:
     return (device.root_ledger.get(name, 0) if part is None else part) / device.window_ns
 
 
+@pytest.mark.slow
 @every_program
 def test_the_trace_shows_what_the_program_did(program: Program, shared: Shared) -> None:
     reading = _reading(program.name)
@@ -71,6 +72,7 @@ def test_the_trace_shows_what_the_program_did(program: Program, shared: Shared) 
         assert not wrong, f"{key}: {wrong}; {devices[key].root_ledger}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", cases(exact=True))
 def test_the_ledger_is_true(program: Program, shared: Shared) -> None:
     simulation, _ = program.run()
