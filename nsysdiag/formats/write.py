@@ -88,10 +88,7 @@ def write(path: Path, data: bytes, *, force: bool, is_ours: IsOurs | None = None
     check(path, force=force, is_ours=is_ours)
     temporary = path.with_name(f".nsysdiag-{secrets.token_hex(8)}.tmp")
     try:
-        with temporary.open("xb") as file:  # x is O_EXCL: whatever is there already, a link too, is left alone
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_new(temporary, data)
         temporary.replace(path)
     except OSError as error:
         raise _failure(path, error) from error
@@ -99,6 +96,13 @@ def write(path: Path, data: bytes, *, force: bool, is_ours: IsOurs | None = None
         with contextlib.suppress(OSError):
             temporary.unlink()
     _sync_folder(path.parent)
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:  # x is O_EXCL: whatever is there already, a link too, is left alone
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

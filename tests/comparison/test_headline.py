@@ -198,7 +198,7 @@ class TestDevices:
         reports = [report_of(replace(each, seed=seed)) for seed, each in enumerate((SLOW, SLOW, PLAIN, PLAIN))]
         made = compare_reports([in_phases(reports[:2])], [in_phases(reports[2:])])
         assert made.verdict == "improved"
-        assert re.search(r"; synchronization -2\d\d us$", made.headline)
+        assert re.search(r"; synchronization -2\d\d µs$", made.headline)
         job = job_of(made)
         assert sum(row.after_ns for row in job.account) == job.step.after_ns
 
