@@ -9,6 +9,7 @@ import pytest
 from nsysdiag.comparison.show.registry import RENDERERS
 from nsysdiag.formats import RenderOptions
 from tests.conftest import AXE
+from tests.levels import some
 from tests.output.compare_samples import COMPARISONS
 from tests.output.devtools import Chromium
 from tests.output.reader import Reader
@@ -76,7 +77,7 @@ def test_both_timelines_have_one_scale(chromium: Chromium, tmp_path: Path) -> No
 
 
 @pytest.mark.npm
-@pytest.mark.parametrize("sample", COMPARISONS)
+@pytest.mark.parametrize("sample", some(list(COMPARISONS), 3))
 def test_nothing_serious_in_light_and_dark(sample: str, chromium: Chromium, tmp_path: Path) -> None:
     with reader(chromium, tmp_path, sample) as page:
         page.dark(on=False)
