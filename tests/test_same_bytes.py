@@ -164,6 +164,7 @@ class TestProcesses:
         assert len(made[0]) > len(FORMATS)
         assert differing(*made) == []
 
+    @pytest.mark.thorough
     def test_hash_seed_of_the_other_commands(self, tmp_path: Path) -> None:
         one = written("starved_data_parallel", tmp_path / "one")
         other = written("starved_data_parallel", tmp_path / "other")

@@ -38,7 +38,7 @@ def test_some(shape: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", some(list(WRITERS), 7, 1))
+@pytest.mark.parametrize("shape", some(list(WRITERS), 7, 2))
 def test_very_many(shape: str, tmp_path: Path) -> None:
     few = MORE.get(shape, FEW) if THOROUGH else FEW
     analyze(WRITERS[shape](tmp_path / "first.sqlite", 10))  # imports what is imported late

@@ -19,8 +19,8 @@ def starts(*distances: list[int]) -> tuple[np.ndarray, np.ndarray]:  # type: ign
 
 @given(st.integers(6, 60), st.integers(10, 10**6), st.integers(2, 30), st.integers(3, 50), st.integers(0, 2**31))
 def test_one_among_irregular_ones(count: int, length: int, period: int, longer: int, seed: int) -> None:
-    """Slow distances hide no stretch, whatever stands before it and whatever other names do. A slow one at the end is no
-    part of it: of six starts five are left."""
+    """Slow distances hide no stretch, whatever stands before it and whatever other names do. A slow one at the end is
+    no part of it: of six starts five are left."""
     chance = np.random.default_rng(seed)
     other = (chance.exponential(length, 30)).astype(int) + 1
     mine = [length * longer if (number + 1) % period == 0 else length for number in range(count - 1)]
