@@ -10,10 +10,10 @@ import pytest
 
 from nsysdiag.comparison.changes import adding_up
 from nsysdiag.comparison.significance import Drawn, block_length, drawn_means, drawn_medians, drift, interval, student
+from tests.levels import some
 
 Values = npt.NDArray[np.float64]
 PAIRS = 200
-from tests.levels import some
 
 
 def independent(random: np.random.Generator) -> Values:
