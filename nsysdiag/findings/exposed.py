@@ -11,7 +11,7 @@ from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.copies.copies import top_copies
 from nsysdiag.copies.facts import TopCopy
 from nsysdiag.events.operations import Category
-from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, PAGING, FindingRule, severity
+from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, FEWER_BYTES, PAGING, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding
 from nsysdiag.units import format_bytes, format_count, format_ns, format_transfer
@@ -61,7 +61,8 @@ def exposed_findings(device: DeviceReport, context: FindingContext, mpi_ns: int,
 def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, ns: int, mine: BoolArray) -> Finding:
     judged = context.judged
     rows = longest_operations(context, mine)
-    advice, fix = _advice(device, rule, context.frameworks)
+    too_many = _dwarfs(rule, ns, judged.compute_ns)
+    advice, fix = _fewer(device, context.frameworks) if too_many else _advice(device, rule, context.frameworks)
     what = typed.kernel(rows[0].name) if rows else None
     running = f"{what or rule.title} and similar ones run alone on {device.key}"
     return Finding(
@@ -88,11 +89,12 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, n
 
 
 def _ceiling(rule: FindingRule, ns: int, compute_ns: int) -> int:
-    """What overlap can hide. Where copies dwarf compute that is next to nothing, and what fewer bytes would save is
-    not in the trace."""
-    if rule is PAGING:
-        return ns
-    return 0 if rule is EXPOSED_COPY and ns > DWARFS * compute_ns else min(ns, compute_ns)
+    """What overlap can hide; of paging, and of copies that dwarf compute, what fewer bytes can save: all of it."""
+    return ns if rule is PAGING or _dwarfs(rule, ns, compute_ns) else min(ns, compute_ns)
+
+
+def _dwarfs(rule: FindingRule, ns: int, compute_ns: int) -> bool:
+    return rule is EXPOSED_COPY and ns > DWARFS * compute_ns
 
 
 def _copied(context: FindingContext) -> str:
@@ -161,6 +163,14 @@ def _advice(device: DeviceReport, rule: FindingRule, frameworks: tuple[str, ...]
     if first is None:
         return [*special.plain, *general], SHORT[special]
     return [*first.sentences, *general], first.fix or SHORT[special]
+
+
+def _fewer(device: DeviceReport, frameworks: tuple[str, ...]) -> tuple[list[str], str]:
+    """What to do where copies dwarf compute, and its short form: first fewer bytes, then a better rate."""
+    words = FEWER_BYTES.words(frameworks)
+    special = _special(device.copies.rows[0]) if device.copies.rows else None
+    faster = special.sentences(frameworks) if special is not None else ()
+    return [*FEWER_BYTES.sentences(frameworks), *faster], (words.fix if words else "") or "copy fewer bytes"
 
 
 def _special(row: CopyRow) -> Advice | None:

@@ -35,6 +35,30 @@ class FindingRule:
     advice: Advice
 
 
+FEWER_BYTES = Advice(
+    plain=("Copy less: keep data on the device, send smaller types, reduce or filter on the GPU before copying back.",),
+    pytorch=Words(
+        ("Copy less: keep data on the device, send smaller types, decode or augment on the GPU.",),
+        source="pinned_memory",
+    ),
+    openacc=Words(
+        (
+            "Copy less: one data region around the loops, so that each does not copy its arrays; update only what the host "
+            "needs.",
+        ),
+        source="openacc",
+        fix="copy less: a data region around the loops",
+    ),
+    mpi=Words(
+        (
+            "Copy less: pass device pointers to a CUDA-aware MPI instead of staging messages through the host, keep arrays "
+            "on the device between steps.",
+        ),
+        source="mpi_cuda",
+        fix="keep data on the device; pass device pointers to MPI",
+    ),
+)
+"""For copies that take far longer than all kernels: overlap hides next to nothing of them."""
 EXPOSED_COPY = FindingRule(
     id="exposed_copy",
     bottleneck="copies",
@@ -53,20 +77,19 @@ stream 9         [=copy==)          no kernel runs beside it
         plain=(
             "Overlap copies with compute: a stream of their own, pinned memory, the next part of the data while this one is "
             "computed. That saves no more than the shorter of the two.",
-            "Copy less: keep data on the device, send smaller types, reduce or filter on the GPU before copying back.",
+            *FEWER_BYTES.plain,
         ),
         pytorch=Words(
             (
                 "Overlap copies with compute: pin_memory=True and .to(device, non_blocking=True) on a stream of their own, the "
                 "next batch while this one computes. That saves no more than the shorter of the two.",
-                "Copy less: keep data on the device, send smaller types, decode or augment on the GPU.",
+                *FEWER_BYTES.sentences(["pytorch"]),
             ),
             source="pinned_memory",
         ),
         openacc=Words(
             (
-                "Copy less: one data region around the loops, so that each does not copy its arrays; update only what the host "
-                "needs.",
+                *FEWER_BYTES.sentences(["openacc"]),
                 "Overlap what is left: update ... async on a queue of its own, from pinned memory.",
             ),
             source="openacc",
@@ -74,8 +97,7 @@ stream 9         [=copy==)          no kernel runs beside it
         ),
         mpi=Words(
             (
-                "Copy less: pass device pointers to a CUDA-aware MPI instead of staging messages through the host, keep arrays "
-                "on the device between steps.",
+                *FEWER_BYTES.sentences(["mpi"]),
                 "Overlap what is left with kernels: a stream of its own, pinned buffers. That saves no more than the shorter "
                 "of the two.",
             ),

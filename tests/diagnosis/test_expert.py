@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from tests.shared import Shared
 
-TOO_SHORT = frozenset({"bottleneck", "second", "judged_range", "shares", "steps", "names"})
-"""What cannot agree where the expert's phase is shorter than any; of names it is the rate of the warm copies."""
+TOO_SHORT = frozenset({"bottleneck", "second", "judged_range", "shares", "steps", "names", "caps"})
+"""What cannot agree where the expert's phase is shorter than any; of names it is the rate of the warm copies, of caps
+the share of copies."""
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 
 

@@ -64,8 +64,7 @@ REPAIRS = (
         long_copies,
         partial(long_copies, overlapped=True),
         "copies",
-        (0.03, 0.06),  # with the time in which the host stages what it copies
-        found=False,  # the copies dwarf the kernels: next to nothing can hide, and fewer bytes are not in the trace
+        (0.03, 0.06),  # the copies dwarf the kernels: the finding is about fewer bytes, and overlap brings little
     ),
     Repair(
         "without an allocation in each step",

@@ -374,13 +374,15 @@ class TestBusyTime:
         trace.memcpy(61_000, 91_000, launch=(3, 4)).kernel(91_000, 101_000, launch=(5, 6))
         findings = report_of(trace, tmp_path).findings
         assert [(each.cause, each.lost_ns, each.severity, each.confidence) for each in findings] == [
-            ("exposed_comm", 60_000, "medium", 1.0),
             ("exposed_copy", 30_000, "high", 1.0),
+            ("exposed_comm", 60_000, "medium", 1.0),
             ("kernels", 0, "medium", 1.0),
         ]
         # There are 10_000 of compute to hide communication under; copies that dwarf it are too many, not too early.
-        assert [each.ceiling_ns for each in findings] == [10_000, 0, 0]
-        assert [where(row) for row in findings[1].rows] == [("CUPTI_ACTIVITY_KIND_MEMCPY", 61_000, None, 102)]
+        assert [each.ceiling_ns for each in findings] == [30_000, 10_000, 0]
+        assert "Copy less" in findings[0].advice[0]
+        assert not any("Overlap copies" in advice for advice in findings[0].advice)
+        assert [where(row) for row in findings[0].rows] == [("CUPTI_ACTIVITY_KIND_MEMCPY", 61_000, None, 102)]
 
     @pytest.mark.parametrize(
         ("thread", "said", "fix"),
