@@ -69,7 +69,8 @@ class Diagnosis(Record, frozen=True):
     `second` the next one of 10 % or more. `basis` says what is judged: `steady`, phases that repeat; `phase`, one
     that repeats two to four times; `cold`, the start of a program that has no steady state; `window`, everything;
     `none`, no GPU rows. `phase` is the place in the report's phases of the one that the headline is about.
-    `action` is the finding that would save most, `saves` how much. `findings` are in the order of what they save."""
+    `action` is the finding that would save most, `saves` how much; where none promises anything and kernels lead, it is
+    the one on kernels. `findings` are in the order of what they save."""
 
     headline: Sentence
     bottleneck: OwnText

@@ -171,10 +171,11 @@ def diagnose(
         duration_ns=duration_ns,
         which=scope.which,
     )
-    action = next((each for each in merged if saved_share(each)), None)
+    saving = next((each for each in merged if saved_share(each)), None)
+    action = saving or next((each for each in merged if each.bottleneck == most.bottleneck in KERNELS), None)
     worst = max((missing[each.key] for each in active), key=_worst, default=Missing())
     diagnosis = Diagnosis(
-        headline=doubted(headline(said, most.bottleneck, most.share, most.second, action), worst),
+        headline=doubted(headline(said, most.bottleneck, most.share, most.second, saving), worst),
         bottleneck=most.bottleneck,
         share=most.share,
         basis=scope.basis,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.chart import JUDGED_TIME, account_chart, account_stack, accounts, phase_names, phase_strip
-from nsysdiag.diagnosis.words import FIX_FIRST, label, phase_label
+from nsysdiag.diagnosis.words import FIX_FIRST, LOOK_FIRST, label, phase_label
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     EVERYWHERE,
@@ -109,13 +109,15 @@ def _phases_line(report: Report) -> list[Block]:
 
 
 def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
-    """What to fix first; the finding that says so is the first with this title and saving."""
+    """What to fix first; the finding that says so is the first with this title and saving. Where nothing promises a
+    saving, the kernels to look at."""
     if not found.action:
         return []
     for finding, anchor in zip(findings, anchors(findings), strict=True):
-        if finding.saves is not None and finding.saves == found.saves and found.action.startswith(finding.title):
-            advice = finding.advice[0] if finding.advice else ""
-            saves = finding.saves
+        if finding.saves == found.saves and found.action.startswith(finding.title):
+            advice, saves = finding.advice[0] if finding.advice else "", finding.saves
+            if saves is None:
+                return [Callout(LOOK_FIRST, finding.title, text=advice, href=f"#{anchor}")]
             return [Callout(FIX_FIRST, finding.title, saves.figure, saves.of, advice, f"#{anchor}")]
     return [Callout(FIX_FIRST, found.action)]
 
@@ -132,7 +134,13 @@ def _judged(report: Report, found: Diagnosis) -> dict[str, list[PhaseDevice]]:
 
 def _phase_rows(report: Report) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = [
-        (name, phase.end_ns - phase.start_ns, label(phase.bottleneck), phase.share, "yes" if phase.judged else "")
+        (
+            name,
+            phase.end_ns - phase.start_ns,
+            label(phase.bottleneck) if phase.share else None,
+            phase.share or None,
+            "yes" if phase.judged else "",
+        )
         for name, phase in zip(phase_names(report.phases), report.phases, strict=True)
     ]
     return rows[:MOST_PHASES]

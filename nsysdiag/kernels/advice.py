@@ -104,7 +104,7 @@ def kernel_advice(families: KernelFamilies, top: Sequence[TopKernel], frameworks
         )
         if share >= least
     ]
-    profile = [f"What holds the kernel itself, Nsight Compute tells: {each.ncu}" for each in top[:1]]
+    profile = [f"Nsight Compute shows what limits the kernel: {each.ncu}" for each in top[:1]]
     return [sentence for advice in chosen for sentence in advice.sentences(made_with)] + profile
 
 

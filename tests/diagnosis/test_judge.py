@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from nsysdiag.causes.families import Family
@@ -9,7 +11,14 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Part
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, Leading, device_verdict, judge, leading
 from nsysdiag.diagnosis.missing import Missing
+from nsysdiag.formats import FORMATS
+from nsysdiag.formats.format import RenderOptions
 from nsysdiag.phases.facts import PhaseDevice
+from tests.builder import TraceBuilder
+from tests.ledger.traces import report_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class TestLeading:
@@ -115,3 +124,23 @@ def test_a_trace_without_devices() -> None:
     assert (found.diagnosis.basis, found.diagnosis.bottleneck, found.diagnosis.gpus_used) == ("none", "unknown", 0)
     assert (found.phases, found.findings, found.diagnosis.action, found.diagnosis.phase) == ([], [], None, None)
     assert found.diagnosis.headline == "No GPU activity was recorded, so what the GPU did is unknown."
+
+
+class TestWithoutSavings:
+    """Kernels back to back: no finding promises anything, and the kernel is what to look at."""
+
+    def test_the_kernel_is_what_to_look_at(self, tmp_path: Path) -> None:
+        trace = TraceBuilder()
+        for step in range(60):
+            at = 10_000 + step * 1_000_000
+            trace.kernel(at, at + 1_000_000, name="stencil", launch=(at - 8_000, at - 6_000))
+        report = report_of(trace, tmp_path)
+        assert report.diagnosis is not None
+        assert report.diagnosis.action is not None
+        assert report.diagnosis.action.startswith("Kernel time: stencil. ")
+        assert "ncu " in report.diagnosis.action
+        assert report.diagnosis.saves is None
+        assert "first" not in report.diagnosis.headline
+        text = FORMATS["txt"].render(report, RenderOptions()).decode()
+        assert "Look at first: Kernel time: stencil" in text
+        assert "Fix first" not in text

@@ -39,7 +39,7 @@ def test_each_by_its_own_kernels(families: KernelFamilies, frameworks: tuple[str
 
 
 def test_the_command_comes_last() -> None:
-    assert kernel_advice(KernelFamilies(other=1.0), [KERNEL], ())[-1].endswith("Nsight Compute tells: ncu gemm")
+    assert kernel_advice(KernelFamilies(other=1.0), [KERNEL], ())[-1].endswith("what limits the kernel: ncu gemm")
 
 
 def test_a_sentence_says_what_is_known() -> None:
