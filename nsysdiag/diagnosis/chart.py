@@ -51,9 +51,9 @@ def account_chart(account: dict[str, int]) -> Chart:
     return Chart(account_stack(account, JUDGED_TIME), JUDGED_TIME, legend=legend)
 
 
-def phase_strip(phases: Sequence[Phase]) -> list[Block]:
+def phase_strip(phases: Sequence[Phase], basis: str = "steady") -> list[Block]:
     """The phases over time, those that are not judged paler, and a sentence about each of the first."""
-    names = phase_names(phases)
+    names = phase_names(phases, basis)
     tell = any(phase.judged for phase in phases) and not all(phase.judged for phase in phases)
     whole = phases[-1].end_ns - phases[0].start_ns
     parts = [
@@ -73,7 +73,7 @@ def phase_strip(phases: Sequence[Phase]) -> list[Block]:
             _entry(phase.bottleneck, f"{times[at]} to {times[at + 1]}{', judged' if phase.judged and tell else ''}: "),
             sentence,
         ]
-        for at, (phase, sentence) in enumerate(zip(phases, sentences(phases), strict=True))
+        for at, (phase, sentence) in enumerate(zip(phases, sentences(phases, names), strict=True))
     ]
     rest = len(captions) - MOST_CAPTIONS
     more: list[list[Part]] = [[f"And {counted(rest, 'more phase')}."]] if rest > 0 else []
@@ -89,8 +89,11 @@ def _fits(text: str, ns: int, whole: int) -> bool:
     return 100 * ns >= CHARACTER_PERCENT * (len(text) + 1) * whole
 
 
-def phase_names(phases: Sequence[Phase]) -> list[str]:
-    """The names of phases, with a number where several have the same."""
+def phase_names(phases: Sequence[Phase], basis: str = "steady") -> list[str]:
+    """The names of phases, with a number where several have the same. One that is judged because it is all there is, is
+    the window, whether it is steady or not."""
+    if basis == "window" and len(phases) == 1:
+        return ["window"]
     count = Counter(phase.name for phase in phases)
     seen: Counter[str] = Counter()
     names = []
@@ -100,13 +103,13 @@ def phase_names(phases: Sequence[Phase]) -> list[str]:
     return names
 
 
-def sentences(phases: Sequence[Phase]) -> list[str]:
-    """What each phase says of itself, with its number where several have its name."""
+def sentences(phases: Sequence[Phase], names: Sequence[str]) -> list[str]:
+    """What each phase says of itself, under its name of `names`."""
     return [
         name.capitalize() + phase.sentence[len(phase.name) :]
         if phase.sentence.lower().startswith(phase.name)
         else phase.sentence
-        for name, phase in zip(phase_names(phases), phases, strict=True)
+        for name, phase in zip(names, phases, strict=True)
     ]
 
 

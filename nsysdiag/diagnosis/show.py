@@ -89,20 +89,20 @@ def opening(context: Context) -> list[Block]:
     return [
         headline,
         *action(found, report.findings),
-        *_phases_line(report),
-        *(phase_strip(report.phases)),
+        *_phases_line(report, found.basis),
+        *phase_strip(report.phases, found.basis),
         Table("", PHASES, _phase_rows(report) if several else [], limit=IN_TICKET),
         Paragraph(JUDGED_TIME, "quiet", PAGE),
         replace(account_chart(account), limit=EVERYWHERE),
     ]
 
 
-def _phases_line(report: Report) -> list[Block]:
+def _phases_line(report: Report, basis: str) -> list[Block]:
     """The phases in a line, where there are several, or steps; one without steps is all of the time."""
     phases, several = report.phases, len(report.phases) > 1
     if not several and phases[0].steps is None:
         return []
-    named = [phase_label(each, name) for each, name in zip(phases, phase_names(phases), strict=True)]
+    named = [phase_label(each, name) for each, name in zip(phases, phase_names(phases, basis), strict=True)]
     more = f", and {len(named) - MOST_PHASES} more" if len(named) > MOST_PHASES else ""
     text = f"Phases: {', then '.join(named[:MOST_PHASES])}{more}."
     return [Paragraph(text, limit=TERMINAL if several else NOT_PAGE)]

@@ -158,6 +158,10 @@ class TestPhases:
     def test_names_are_distinct(self) -> None:
         assert phase_names(self.FOUND) == ["start-up", "steady 1", "pause", "steady 2"]
 
+    def test_one_that_is_all_there_is_is_not_called_steady(self) -> None:
+        assert phase_names(self.FOUND[1:2], "window") == ["window"]
+        assert phase_names(self.FOUND[1:2], "steady") == ["steady"]
+
     def test_judged_ones_stand_out(self) -> None:
         chart, captions = phase_strip(self.FOUND)
         assert isinstance(chart, Chart)
