@@ -144,12 +144,6 @@ class _CallsAt:
         at = nearest_before(calls.spans.start, context.axis.position(np.maximum(lane, 0), time))
         return cls(calls, np.where(lane >= 0, at, -1), evidence.facts, context.axis.stride)
 
-    def flagged(self, flags: BoolArray) -> BoolArray:
-        """A flag of the table of calls for each of the calls."""
-        if len(self.calls) == 0:
-            return np.zeros(len(self.at), dtype=np.bool_)
-        return (self.at >= 0) & flags[self.calls.row[np.maximum(self.at, 0)]]
-
     def after_read_back(self) -> BoolArray:
         """True for synchronizations right after a copy of a few bytes to the host: that is how a value is read back.
 

@@ -15,7 +15,7 @@ from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category, Operations
-from nsysdiag.events.rows import distinct, distinct_values, picked
+from nsysdiag.events.rows import distinct_values, picked
 from nsysdiag.gaps.launch_frame import Case, Frame
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.assignment import Slices
@@ -55,22 +55,6 @@ def launch_summary(
         calls=len(call),
         **found,
     )
-
-
-def median_work_ns(device: DeviceTimeline, inside: BoolArray, median_kernel_ns: int | None) -> int | None:
-    """For how long what one call launches occupies the device, the median: a kernel's length, or from the beginning of
-    a graph's first kernel to the end of its last, for what is between them is no launching."""
-    operations = device.operations
-    graph = (operations.category == Category.GRAPH) | (operations.graph_node > 0)
-    if not np.any(inside & graph):
-        return median_kernel_ns
-    launched = inside & (device.launch >= 0) & (graph | (operations.category == Category.KERNEL))
-    calls, code = distinct(_pick(device.launch, launched))
-    limits = np.iinfo(np.int64)
-    first, last = np.full(len(calls), limits.max), np.full(len(calls), limits.min)
-    np.minimum.at(first, code, _pick(operations.start, launched))
-    np.maximum.at(last, code, _pick(operations.end, launched))
-    return _median(last - first)
 
 
 # Each of these lets go of its arrays before the next one makes its own.
