@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace as replaced
 
 from nsysdiag.ci.budgets import UnjudgedError, parse_budgets
 from nsysdiag.ci.changes import check_comparison
 from nsysdiag.comparison.compare import compare_reports
+from nsysdiag.comparison.facts import Speedup, WorkChange
+from nsysdiag.comparison.headline import headline
 from tests.comparison.programs import Program
 from tests.comparison.samples import adds_up, beside, only, report_of
+from tests.output.compare_samples import change, device, job
 from tests.simulator.engine import MS, US
 
 if TYPE_CHECKING:
@@ -214,3 +218,59 @@ class TestDevices:
         reports = [report_of(replace(PLAIN, seed=seed)) for seed in range(4)]
         made = compare_reports([beside(reports[:2])], [beside(reports[2:])])
         assert "gpu" not in made.headline.lower()
+
+
+class TestWords:
+    """The sentence alone, of a job made by hand: 1.05 ms before, 777 µs after, 1.35 times as fast."""
+
+    JOB = job(device())
+    PARTS = replaced(JOB.unit, part_of_step=True)
+
+    def test_parts_of_steps_are_longer_or_shorter_and_judge_nothing(self) -> None:
+        parts = replaced(self.JOB, unit=self.PARTS, verdict="unknown", top=[], account=[])
+        doubt = "which does not show what the change did"
+        said = f"Parts of steps, for the same work: 1.05 ms → 777 µs (1.35× shorter, 95 % CI 1.34 to 1.37), {doubt}"
+        assert headline(parts, {}) == said
+        back = replaced(parts, step=change(777, 1052), speedup=Speedup(factor=0.5, low=0.4, high=0.8))
+        said = f"Parts of steps, for the same work: 777 µs → 1.05 ms (2.00× longer, 95 % CI 1.25 to 2.50), {doubt}"
+        assert headline(back, {}) == said
+
+    def test_no_factor_where_a_side_took_no_time(self) -> None:
+        nothing = replaced(self.JOB, step=change(0, 777), speedup=None, verdict="regressed", top=[], account=[])
+        assert headline(nothing, {}) == "Step time 0 ns → 777 µs (no factor: nothing on one side)"
+
+    @pytest.mark.parametrize(
+        ("verdict", "remark"),
+        [
+            ("same", "no difference beyond chance"),
+            ("improved", "1.35× faster, 95 % CI 1.34 to 1.37"),
+        ],
+    )
+    def test_other_bytes_alone_tell_no_time_per_kernel(self, verdict: str, remark: str) -> None:
+        work = [
+            WorkChange(id="kernels", before=18.0, after=18.0, differs=False),
+            WorkChange(id="bytes", before=float(1 << 20), after=float(3 << 20), differs=True),
+        ]
+        made = replaced(self.JOB, work=work, verdict=verdict)
+        bytes_first = "Not the same work per step: bytes 1.00 MiB → 3.00 MiB (3.0×)"
+        assert headline(made, {}) == f"{bytes_first}; step time 1.05 ms → 777 µs ({remark})"
+
+    def test_kernels_on_one_side_only_have_no_ratio(self) -> None:
+        work = [WorkChange(id="kernels", before=0.0, after=18.0, differs=True)]
+        said = "Not the same work per step: kernels 0 → 18; step time 1.05 ms → 777 µs (1.35× faster, 95 % CI 1.34 to "
+        assert headline(replaced(self.JOB, work=work), {}) == f"{said}1.37)"
+
+    @pytest.mark.parametrize(
+        ("mean_after", "said"),
+        [(777, ""), (795, ""), (900, "; with the slow steps 1.05 ms → 900 µs on average")],
+    )
+    def test_the_mean_is_told_where_slow_steps_make_it_another_change(self, mean_after: int, said: str) -> None:
+        """Two hundredths apart are the same change."""
+        slow = replaced(self.JOB, slow_steps=True, mean=change(1052, mean_after), top=[], account=[])
+        whole = "Step time 1.05 ms → 777 µs (1.35× faster, 95 % CI 1.34 to 1.37)"
+        assert headline(slow, {}) == f"{whole}{said}"
+        assert headline(replaced(slow, slow_steps=False), {}) == whole
+
+    def test_nothing_is_said_of_a_mean_that_took_no_time(self) -> None:
+        slow = replaced(self.JOB, slow_steps=True, mean=change(0, 900), top=[], account=[])
+        assert headline(slow, {}) == "Step time 1.05 ms → 777 µs (1.35× faster, 95 % CI 1.34 to 1.37)"
