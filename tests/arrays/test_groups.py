@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import statistics
+from collections import defaultdict
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nsysdiag.arrays.groups import evenly, group_durations, medians
+from nsysdiag.arrays.groups import evenly, group_durations, group_totals, medians, summed
+
+PAIRS = st.lists(st.tuples(st.integers(0, 6), st.one_of(st.integers(0, 9), st.integers(-5, 1 << 40))), max_size=120)
 
 
 @pytest.mark.parametrize(
@@ -46,3 +53,65 @@ def test_groups_are_the_same_however_long_the_durations_are(unit: int) -> None:
 def test_medians_of_more_than_half_a_number_are_exact() -> None:
     code = np.array([0, 0, 0, 2], dtype=np.int64)
     assert medians(code, np.array([1 << 40, 7, (1 << 40) + 1, 5], dtype=np.int64), 3).tolist() == [1 << 40, 0, 5]
+
+
+def by_group(pairs: list[tuple[int, int]]) -> list[tuple[int, list[int]]]:
+    """The sorted durations of each group; largest total first, of equal ones the lower code."""
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for code, duration in sorted(pairs):
+        found[code].append(duration)
+    return sorted(found.items(), key=lambda item: (-sum(item[1]), item[0]))
+
+
+def columns(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    rows = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1]
+
+
+@given(PAIRS)
+def test_groups_are_those_of_plain_lists(pairs: list[tuple[int, int]]) -> None:
+    groups, expected = group_durations(*columns(pairs)), by_group(pairs)
+    for field in ("code", "count", "total", "median", "shortest", "longest", "p95"):
+        assert getattr(groups, field).dtype == np.int64
+    assert groups.code.tolist() == [code for code, _ in expected]
+    assert groups.count.tolist() == [len(mine) for _, mine in expected]
+    assert groups.total.tolist() == [sum(mine) for _, mine in expected]
+    assert groups.mean.tolist() == [sum(mine) // len(mine) for _, mine in expected]
+    assert groups.median.tolist() == [statistics.median_low(mine) for _, mine in expected]
+    assert groups.shortest.tolist() == [mine[0] for _, mine in expected]
+    assert groups.longest.tolist() == [mine[-1] for _, mine in expected]
+    # The smallest that 95 % of them do not exceed.
+    assert groups.p95.tolist() == [
+        next(each for at, each in enumerate(mine, 1) if 100 * at >= 95 * len(mine)) for _, mine in expected
+    ]
+
+
+@given(PAIRS)
+def test_totals_are_those_of_plain_lists(pairs: list[tuple[int, int]]) -> None:
+    totals, expected = group_totals(*columns(pairs)), by_group(pairs)
+    assert totals.total.dtype == np.int64
+    rows = zip(totals.code.tolist(), totals.count.tolist(), totals.total.tolist(), strict=True)
+    assert list(rows) == [(code, len(mine), sum(mine)) for code, mine in expected]
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 1 << 40)), max_size=120))
+def test_medians_are_those_of_plain_lists(pairs: list[tuple[int, int]]) -> None:
+    expected = {code: statistics.median_low(mine) for code, mine in by_group(pairs)}
+    assert medians(*columns(pairs), 9).tolist() == [expected.get(code, 0) for code in range(9)]
+
+
+@given(st.lists(st.integers(0, 3), max_size=60), st.integers(1, 9))
+def test_evenly_keeps_as_many_as_it_may_and_the_first(code: list[int], most: int) -> None:
+    kept = evenly(np.array(code, dtype=np.int64), most)
+    for each in set(code):
+        mine = [at for at, its in enumerate(code) if its == each]
+        chosen = [place for place, at in enumerate(mine) if kept[at]]
+        assert len(chosen) == min(len(mine), most)
+        assert chosen[0] == 0
+        gaps = np.diff([*chosen, len(mine)])
+        assert gaps.max() - gaps.min() <= 1
+
+
+def test_sums_by_name() -> None:
+    assert summed([]) == {}
+    assert summed([{"host": 3, "sync": 1}, {}, {"sync": -1, "input": 5}]) == {"host": 3, "sync": 0, "input": 5}
