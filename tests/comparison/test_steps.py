@@ -1,0 +1,64 @@
+"""The median step beside the mean one: which of them is believed, and how many times as fast it makes a program."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsysdiag.comparison.facts import Change, Speedup
+from nsysdiag.comparison.steps import Step, speedup, verdict_of
+
+FREEDOM = 8.0
+
+
+def changed(change: int, around: int | None, verdict: str = "same", before: int = 1000) -> Change:
+    """A change with an interval so far around it, or none."""
+    low, high = (None, None) if around is None else (change - around, change + around)
+    return Change(before, before + change, change, low, high, 20, verdict)
+
+
+NOTHING, WORSE, BETTER = changed(0, 100), changed(100, 40, "regressed"), changed(-100, 40, "improved")
+
+
+class TestVerdict:
+    @pytest.mark.parametrize("length", [NOTHING, WORSE, BETTER])
+    def test_the_mean_alone_counts_without_slow_steps(self, length: Change) -> None:
+        assert verdict_of(length, None) == length.verdict
+        assert verdict_of(length, Step(BETTER, FREEDOM, slow=False)) == length.verdict
+
+    @pytest.mark.parametrize(
+        ("length", "median", "expected"),
+        [
+            (NOTHING, BETTER, "improved"),
+            (NOTHING, WORSE, "regressed"),
+            (NOTHING, NOTHING, "same"),
+            (WORSE, NOTHING, "regressed"),
+            (WORSE, WORSE, "regressed"),
+            (WORSE, BETTER, "mixed"),
+            (BETTER, WORSE, "mixed"),
+        ],
+    )
+    def test_slow_steps_hide_no_change_of_the_median(self, length: Change, median: Change, expected: str) -> None:
+        assert verdict_of(length, Step(median, FREEDOM, slow=True)) == expected
+
+    @pytest.mark.parametrize(("around", "expected"), [(83, "improved"), (84, "same"), (99, "same")])
+    def test_the_median_must_be_further_off_than_the_mean(self, around: int, expected: str) -> None:
+        """At 8 degrees of freedom Student's t is 2.306 at 5 % and 2.752 at half of that: 1.19 times as much."""
+        assert verdict_of(NOTHING, Step(changed(-100, around, "improved"), FREEDOM, slow=True)) == expected
+
+    @pytest.mark.parametrize("step", [Step(changed(-100, None, "improved"), FREEDOM, True), Step(BETTER, None, True)])
+    def test_a_median_of_which_nothing_is_known_changes_nothing(self, step: Step) -> None:
+        assert verdict_of(NOTHING, step) == "same"
+
+
+class TestSpeedup:
+    def test_the_ends_of_the_interval_change_places(self) -> None:
+        assert speedup(changed(-500, 100)) == Speedup(factor=2.0, low=1.666667, high=2.5)
+
+    @pytest.mark.parametrize(("before", "change"), [(0, 500), (1000, -1000), (0, 0)])
+    def test_none_where_a_side_took_no_time(self, before: int, change: int) -> None:
+        assert speedup(changed(change, 10, before=before)) is None
+
+    @pytest.mark.parametrize("around", [None, 100, 200])
+    def test_no_interval_where_it_reaches_down_to_no_time(self, around: int | None) -> None:
+        assert speedup(changed(-900, around)) == Speedup(factor=10.0, low=None, high=None)
+        assert speedup(changed(-900, 99)) == Speedup(factor=10.0, low=5.025126, high=1000.0)
