@@ -46,6 +46,18 @@ def test_one_device_without_run_steps_or_findings() -> None:
     ]
 
 
+def test_a_device_without_a_finding_has_no_saving_in_the_tables() -> None:
+    made = priced(report([device()], []), CostSettings(gpu_hour_cost=2.5))
+    assert [row.kind for row in cost_rows(made)] == ["part", "part", "part", "sum"]
+    rows = csv.DictReader(io.StringIO(tables(made)["cost"].decode(), newline=""))
+    assert [row["what"] for row in rows] == ["idle", "exposed_comm", "exposed_copy", "lost"]
+
+
+def test_a_report_without_a_price_has_no_sentences() -> None:
+    assert cost_lines(report([device()], [finding()])) == []
+    assert cost_rows(report([device()], [finding()])) == []
+
+
 def test_several_devices_in_a_line_each() -> None:
     lines = cost_lines(SAMPLES["priced"]())
     assert lines[0].startswith("2 GPUs together: 2.75 USD of 5.00 USD an hour is lost, 55.0%: idle 2.00 USD, ")

@@ -10,8 +10,10 @@ from nsysdiag.document.bars import BarChart
 from nsysdiag.document.blocks import (
     EVERYWHERE,
     Block,
+    Callout,
     Chain,
     Chart,
+    Column,
     Command,
     Custom,
     Detail,
@@ -20,9 +22,12 @@ from nsysdiag.document.blocks import (
     Fact,
     Facts,
     Heading,
+    Items,
     Lines,
     Paragraph,
+    Table,
 )
+from nsysdiag.document.kinds import COUNT, TEXT
 from nsysdiag.document.markdown import markdown_blocks
 from nsysdiag.document.text import text_blocks
 
@@ -35,9 +40,12 @@ BLOCKS: list[Block] = [
     Command("nsys profile python train.py"),
     Facts([Fact("Window", "743 ms")], limit=EVERYWHERE),
     Chart(BarChart(0, 0, 1, [], [], [], [], [], cut=False), "what the chart shows", limit=EVERYWHERE),
+    Items([("first of all", ["how to mend it"]), ("second to it", [])]),
+    Callout("Mend first", "the loader", "a third", "each step", "Use workers."),
+    Table("", (Column("", TEXT, head=True), Column("", COUNT)), [("left cell", 4321)], limit=EVERYWHERE),
     Details("Folded on the page", INSIDE, limit=EVERYWHERE),
     Entry("An entry", INSIDE, mark="▲ high"),
-    Custom("none.html", {}, [Paragraph("Instead of the drawing.")]),
+    Custom("none.html", dict, [Paragraph("Instead of the drawing.")]),
 ]
 SAID = (
     "A title",
@@ -49,6 +57,13 @@ SAID = (
     "nsys profile python train.py",
     "743 ms",
     "what the chart shows",
+    "first of all",
+    "how to mend it",
+    "second to it",
+    "Mend first: the loader",
+    "Saves a third each step. Use workers.",
+    "left cell",
+    "4,321",
     "Folded on the page",
     "Inner title",
     "An inner sentence.",

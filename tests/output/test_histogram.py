@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from nsysdiag.document.axis import EDGES, count_levels
+from nsysdiag.document.blocks import Chart, Section, Table
+from nsysdiag.document.context import Context
 from nsysdiag.document.histogram import Bin, bound, draw_columns, ticks
-from nsysdiag.document.view import Share
+from nsysdiag.document.view import Causes, Share
+from nsysdiag.gap_groups.chart import lengths
+from tests.output.samples import CAUSES, device, pack, report
 
 
 def column(*values: int) -> Bin:
@@ -56,3 +62,38 @@ def test_the_bounds_of_all_bins_differ() -> None:
     assert names[0] == "1 ns"
     assert names[-1] == "more"
     assert len(set(names)) == len(names)
+
+
+def by_length(*gaps: int) -> Section:
+    """The section of a device with gaps of these lengths in ns, one after the other."""
+    packed = pack([(2 * at * 10**10, ns, 0) for at, ns in enumerate(gaps)], ["sync"])
+    made = device(gaps_packed=packed, gap_count=len(gaps))
+    found = lengths(made, Context(report([made], []), Causes(CAUSES)))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("gaps", "rows"),
+    [
+        ((999,), [("under 1 µs", 1, 999)]),
+        ((1_000, 9_999), [("1 µs to 10 µs", 2, 10_999)]),
+        (
+            (10**8, 10**9, 5 * 10**9),
+            [("100 ms to 1 s", 1, 10**8), ("1 s and more", 2, 6 * 10**9)],
+        ),
+    ],
+)
+def test_decades_of_gaps(gaps: tuple[int, ...], rows: list[tuple[str, int, int]]) -> None:
+    """The shortest and the longest are open: all of a second and more share one."""
+    chart, table = by_length(*gaps).blocks
+    assert isinstance(chart, Chart)
+    assert isinstance(table, Table)
+    assert [row[:3] for row in table.rows] == rows
+
+
+def test_gaps_without_a_length_have_no_chart() -> None:
+    """As a saved report may hold them: nothing would be as high as a bar of no time."""
+    (table,) = by_length(0, 0).blocks
+    assert isinstance(table, Table)
+    assert list(table.rows) == [("under 1 µs", 2, 0, 0, None)]

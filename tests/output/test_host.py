@@ -63,6 +63,21 @@ def test_late_synchronizations_must_be_late_enough(ratio: float, busy_ns: int, s
     assert len(host_sentences(changed(shortage=[], threads=[], change_points=[], sync_latency=found))) == said
 
 
+def test_late_synchronizations_where_it_is_not_known_who_had_the_cpu() -> None:
+    """Parts are told apart by context switches: nothing is said of others on a CPU."""
+    latency = host_report().sync_latency
+    assert latency is not None
+    assert latency.quiet is not None
+    assert latency.busy is not None
+    quiet, busy = (msgspec.structs.replace(each, crowded_share=None) for each in (latency.quiet, latency.busy))
+    found = msgspec.structs.replace(latency, quiet=quiet, busy=busy, by="switches_per_second")
+    (line,) = host_sentences(changed(shortage=[], threads=[], change_points=[], sync_latency=found))
+    assert "in the quarter of the time with most context switches as in the opposite quarter" in line
+    assert line.endswith(
+        ". Along with it went 4,000 context switches a second, against 200 context switches a second; that is no proof."
+    )
+
+
 def test_lost_time_that_nobody_is_seen_to_have_taken() -> None:
     (line,) = host_sentences(changed(shortage=[], change_points=[], sync_latency=None))
     assert line.startswith("python3 4242, which launches on gpu0, could have run and had no CPU for 20.0 ms (20.0% of")
@@ -148,6 +163,10 @@ class TestChart:
 
     def test_nothing_to_draw(self) -> None:
         assert draw_windows(changed(windows=[])) is None
+        without = rendered("html", changed(windows=[]))
+        assert "Host: threads" in without
+        assert " equal windows from " not in without
+        assert "10 equal windows from " in rendered("html", host_report())
 
 
 HOSTILE = "<script>alert(1)</script>|`[x](http://x)`\x1b[31m\n=cmd()"

@@ -88,6 +88,19 @@ def test_where_the_thread_was(cause: str, call: str, told: str) -> None:
     assert sentences(queue_depth=queue_depth([row]))[2] == f"{lead}, with the launching thread {told}"
 
 
+def test_what_is_not_known_of_a_device_that_launched_nothing() -> None:
+    """A full queue is told all the same."""
+    assert sentences(calls=0, queue_depth=None, launch_bound=None, graphs=None) == [
+        "The command buffer was full for 1.20 ms: the host was ahead and waited for room. That is no loss by itself."
+    ]
+
+
+def test_launches_that_nothing_else_is_known_of() -> None:
+    found = sentences(queue_depth=None, launch_bound=None, graphs=None, kernel=None, call=None, interval=None)
+    assert found[0] == "3,632 launches, 36,320 a second."
+    assert [each.split()[0] for each in found[1:]] == ["The"]
+
+
 def test_graphs_without_nodes() -> None:
     graphs = launch_in_full().graphs
     assert graphs is not None
