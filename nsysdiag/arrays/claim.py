@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def claim(left: Owned, evidence: Intervals) -> tuple[Owned, Owned, IntArray]:
     behind = np.searchsorted(left.spans.start, evidence.end, side="left")
     count = behind - first
     source = np.repeat(np.arange(len(evidence), dtype=np.int64), count)
-    target = np.arange(len(source)) + np.repeat(first - (np.cumsum(count) - count), count)
+    target = rows_from(first, count)
     start = np.maximum(left.spans.start[target], evidence.start[source])
     end = np.minimum(left.spans.end[target], evidence.end[source])
     claimed = Owned(Intervals(start, end), left.owner[target])

@@ -183,7 +183,7 @@ def pieces(s: Intervals, queries: Intervals) -> tuple[IntArray, Intervals]:
     count = np.where(queries.end > queries.start, behind_last - first, 0)
     query = np.repeat(np.arange(len(queries), dtype=np.int64), count)
     # The n-th piece of a query is the n-th interval of s after its first one.
-    item = np.arange(len(query)) + np.repeat(first - (np.cumsum(count) - count), count)
+    item = rows_from(first, count)
     start = np.maximum(s.start[item], queries.start[query])
     return query, Intervals(start, np.minimum(s.end[item], queries.end[query]))
 
@@ -194,6 +194,25 @@ def contains(s: Intervals, times: IntArray) -> BoolArray:
         return np.zeros(len(times), np.bool_)
     last = nearest_before(s.start, times)
     return (last >= 0) & (s.end[last] > times)
+
+
+def equal_edges(low: int, high: int, count: int) -> IntArray:
+    """The `count` + 1 edges of equal parts of [low, high), each rounded down to a whole ns: exact for times of any
+    length, which do not fit into 64 bits once they are multiplied."""
+    return np.array([low + (high - low) * at // count for at in range(count + 1)], dtype=np.int64)
+
+
+def rows_from(first: IntArray, count: IntArray) -> IntArray:
+    """The rows `first[i]` to `first[i] + count[i] - 1`, for one i after another.
+
+    ```
+    first   7  3  5
+    count   2  0  3
+    rows    7 8 5 6 7
+    ```
+    """
+    rows: IntArray = np.arange(count.sum()) + np.repeat(first - (np.cumsum(count) - count), count)
+    return rows
 
 
 def nearest_before(times: IntArray, queries: IntArray) -> IntArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import AT_ONCE, FloatArray, IntArray, Intervals, coverage, nearest_before
+from nsysdiag.arrays.intervals import AT_ONCE, FloatArray, IntArray, Intervals, coverage, equal_edges, nearest_before
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,8 +110,7 @@ def open_in_buckets(start: IntArray, end: IntArray, parts: Intervals, most: int)
 
 
 def _edges(low: int, high: int, most: int) -> IntArray:
-    count = min(most, high - low)
-    return np.array([low + (high - low) * at // count for at in range(count + 1)], dtype=np.int64)
+    return equal_edges(low, high, min(most, high - low))
 
 
 def _between(steps: Steps, edges: IntArray) -> Buckets:

@@ -17,6 +17,7 @@ from nsysdiag.arrays.intervals import (
     coverage,
     intersect,
     nearest_before,
+    rows_from,
 )
 from nsysdiag.events.gpu_metric_names import METRICS, Unit
 from nsysdiag.events.gpu_metrics import Grid, Series
@@ -73,7 +74,7 @@ def _touched(grid: Grid, spans: Intervals) -> IntArray:
     behind = np.searchsorted(grid.start, spans.end, side="left").astype(np.int64)
     first[1:] = np.maximum(first[1:], behind[:-1])
     count = np.maximum(behind - first, 0)
-    touched: IntArray = np.arange(int(count.sum())) + np.repeat(first - (np.cumsum(count) - count), count)
+    touched: IntArray = rows_from(first, count)
     return touched
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import Intervals, union
+from nsysdiag.arrays.intervals import Intervals, equal_edges, union
 from nsysdiag.counters.clocks import clocks
 from nsysdiag.counters.facts import GpuMetric, GpuMetrics
 from nsysdiag.counters.joins import Joins, rounded
@@ -115,8 +115,7 @@ def _metric(found: Series, parted: Parted, lens: Lens, chip: Chip | None, series
 def _edges(parts: Intervals, period_ns: int) -> Intervals:
     """The window in equal buckets that are no shorter than a sample."""
     low, high = int(parts.start[0]), int(parts.end[-1])
-    count = max(1, min(BUCKETS, (high - low) // period_ns))
-    edges = np.array([low + (high - low) * at // count for at in range(count + 1)], dtype=np.int64)
+    edges = equal_edges(low, high, max(1, min(BUCKETS, (high - low) // period_ns)))
     return Intervals(edges[:-1], edges[1:])
 
 

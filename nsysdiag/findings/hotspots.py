@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.groups import group_totals
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import IntArray, rows_from
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.families import FAMILIES
 from nsysdiag.config.settings import FindingThresholds
@@ -192,7 +192,7 @@ def symbols_in(context: GapContext, slices: IntArray) -> dict[str, int]:
     count = np.where(lane >= 0, behind - first, 0)
     # Whole slices in order, as many as fit.
     count = np.where(np.cumsum(count) <= MOST_SAMPLES, count, 0)
-    sample = np.arange(count.sum()) + np.repeat(first - (np.cumsum(count) - count), count)
+    sample = rows_from(first, count)
     if len(sample) == 0:
         return {}
     code, names = context.leaf_symbols(context.samples.id[sample])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, rows_from
 from nsysdiag.events.calls import issue_times
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.event_waits import NO_PRODUCER, UNKNOWN_PRODUCER
@@ -88,7 +88,7 @@ def _waits_before(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) 
     behind = np.searchsorted(position, stream + np.searchsorted(times, issued[target], side="left"), side="left")
     count = np.maximum(behind - first, 0)
     gap = np.repeat(candidates, count)
-    wait = np.arange(len(gap)) + np.repeat(first - (np.cumsum(count) - count), count)
+    wait = rows_from(first, count)
     return gap, wait
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, nearest_before, union
+from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, equal_edges, nearest_before, union
 from nsysdiag.events.operations import Category
 from nsysdiag.host.facts import HostWindow
 from nsysdiag.host.states import Stretches, ThreadStates
@@ -29,8 +29,8 @@ class Working:
 def window_edges(low: int, high: int) -> IntArray:
     """The edges of the windows: one a second, thirty at least and sixty at most; fewer where there are not as many
     ns."""
-    count = min(max(FEWEST, min(MOST, (high - low) // NS_PER["s"])), high - low)
-    return np.array([low + (high - low) * at // count for at in range(count + 1)], dtype=np.int64)
+    count = max(FEWEST, min(MOST, (high - low) // NS_PER["s"]))
+    return equal_edges(low, high, min(count, high - low))
 
 
 def window_of_time(edges: IntArray, times: IntArray) -> IntArray:

@@ -8,7 +8,7 @@ from itertools import takewhile
 import numpy as np
 
 from nsysdiag.arrays.groups import medians
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, rows_from
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, LAUNCH_LATENCY, PLACE, QUEUE_FULL, places
 from nsysdiag.causes.cause import Cause
 from nsysdiag.config.settings import Thresholds
@@ -103,7 +103,7 @@ def _launches(device: DeviceTimeline, calls: CallRows, found: Stretches) -> tupl
     """For each launch of all stretches: its stretch, the start of its call, and the ns that its operations take."""
     count = found.last_op - found.first_op + 1
     owner = np.repeat(np.arange(len(found)), count)
-    rows = np.arange(len(owner)) + np.repeat(found.first_op - (np.cumsum(count) - count), count)
+    rows = rows_from(found.first_op, count)
     launch = device.launch[rows]
     known = launch >= 0
     if not known.all():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, union
+from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, equal_edges, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.phases.names import JobWork
@@ -165,7 +165,7 @@ def window_edges(lo: int, hi: int, loops: list[Loop], windows: int = WINDOWS) ->
     ```
     """
     count = min(windows, hi - lo)
-    grid = lo + (hi - lo) * np.arange(count + 1, dtype=np.int64) // count
+    grid = equal_edges(lo, hi, count)
     for loop in loops:
         grid = _snapped(grid, loop, (hi - lo) // count)
     return np.unique(np.concatenate([grid, [lo, hi]]))

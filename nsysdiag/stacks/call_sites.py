@@ -18,7 +18,7 @@ import numpy as np
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import evenly
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import CAUSES, IN_LAUNCH_CALL, places
 from nsysdiag.events.axis import Lane
@@ -155,7 +155,7 @@ def _inside(focus: Owned, position: IntArray, ids: IntArray, kind: Kind) -> _Cha
     """The samples or marks inside the focus; `position` is sorted."""
     first = np.searchsorted(position, focus.spans.start)
     count = np.searchsorted(position, focus.spans.end) - first
-    sample = np.arange(int(count.sum())) + np.repeat(first - (np.cumsum(count) - count), count)
+    sample = rows_from(first, count)
     source = SOURCES.index("sampling" if kind is Kind.SAMPLE else "python")
     return _chains(kind, np.repeat(focus.owner, count), np.full(len(sample), source), ids[sample])
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nsysdiag import typed
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import IntArray, rows_from
 from nsysdiag.events.program_code import part_of
 from nsysdiag.events.samples import Samples
 
@@ -37,7 +37,7 @@ def _counts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbol
     # Whole stretches in order, as many as fit: call chains of some are worth more than parts of all.
     count = np.where(np.cumsum(count) <= MOST_SAMPLES, count, 0)
     stretch = np.repeat(np.arange(len(low)), count)
-    sample = np.arange(len(stretch)) + np.repeat(first - (np.cumsum(count) - count), count)
+    sample = rows_from(first, count)
     found = [Counter[str]() for _ in low]
     if len(sample):
         code, names = symbols(samples.id[sample])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
 
 Named = Callable[[IntArray], tuple[IntArray, list[str]]]
 """For rows of a source, the code of each one's name, and the names that the codes stand for."""
@@ -52,7 +52,7 @@ def rows_in(source: Source, parts: Intervals) -> IntArray:
     first = np.searchsorted(source.reach, parts.start, side="right")
     count = np.maximum(np.searchsorted(source.start, parts.end, side="left") - first, 0)
     part = np.repeat(np.arange(len(parts)), count)
-    row = np.arange(len(part)) + np.repeat(first - (np.cumsum(count) - count), count)
+    row = rows_from(first, count)
     return np.unique(row[source.end[row] > parts.start[part]])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from nsysdiag.arrays.intervals import equal_edges
 from nsysdiag.document.bars import HEIGHT, Line, Spot
 from nsysdiag.document.curve import Curve, Layer
 from nsysdiag.document.figures import percent
@@ -29,7 +30,7 @@ def draw_utilization(found: Utilization, end_ns: int, most_spots: int) -> Curve 
     start = by_time.start_ns
     sampled, polled = _steps(by_time, end_ns), _steps(by_period, end_ns)
     count = max(1, min(most_spots, len(by_period.values)))
-    edges = [start + (end_ns - start) * at // count for at in range(count + 1)]
+    edges = equal_edges(start, end_ns, count).tolist()
     return Curve(
         width=WIDTH,
         height=HEIGHT,

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, rows_from
 from nsysdiag.events.rows import Rows, distinct
 
 PAIRS_AT_ONCE = 2_000_000
@@ -43,7 +43,7 @@ def within(
     for part in np.split(np.arange(len(chosen)), np.flatnonzero(np.diff(np.cumsum(count) // PAIRS_AT_ONCE)) + 1):
         some, begin = count[part], first[part]
         wait = np.repeat(chosen[part], some)
-        row = np.arange(len(wait)) + np.repeat(begin - (np.cumsum(some) - some), some)
+        row = rows_from(begin, some)
         kept = fits(wait, row)
         parts.append((wait[kept], row[kept]))
     waits, rows = (np.concatenate(side) for side in zip(*parts, strict=True))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, nearest_before
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, nearest_before, rows_from
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import Rows, RowsOf, distinct, distinct_values
@@ -169,7 +169,7 @@ class Runs:
         first = np.searchsorted(time, start)
         count = np.searchsorted(time, end) - first
         chosen = np.repeat(np.arange(len(start)), count)
-        at = np.arange(len(chosen)) + np.repeat(first - (np.cumsum(count) - count), count)
+        at = rows_from(first, count)
         ago = np.where(left[chosen], time[at] - start[chosen], 0)
         return Seen(query[at], lane[chosen], np.where(left[chosen], ago, end[chosen] - time[at]), ago)
 

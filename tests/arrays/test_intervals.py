@@ -13,10 +13,12 @@ from nsysdiag.arrays.intervals import (
     complement,
     contains,
     coverage,
+    equal_edges,
     intersect,
     nearest_after,
     nearest_before,
     pieces,
+    rows_from,
     subtract,
     union,
 )
@@ -298,3 +300,16 @@ class TestNearest:
         after = [min((i for i, time in enumerate(known) if time >= ask), default=len(known)) for ask in asked]
         assert nearest_before(int64(*known), int64(*asked)).tolist() == before
         assert nearest_after(int64(*known), int64(*asked)).tolist() == after
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=12))
+def test_rows_from_are_ranges_one_after_another(ranges: list[tuple[int, int]]) -> None:
+    first, count = np.array(ranges, dtype=np.int64).reshape(-1, 2).T
+    assert rows_from(first, count).tolist() == [row for low, many in ranges for row in range(low, low + many)]
+
+
+@given(st.integers(-(1 << 62), 1 << 62), st.integers(1, 1 << 62), st.integers(1, 300))
+def test_equal_edges_are_exact(low: int, length: int, count: int) -> None:
+    edges = equal_edges(low, low + length, count).tolist()
+    assert (edges[0], edges[-1], len(edges)) == (low, low + length, count + 1)
+    assert all(0 <= (low * count + length * at) - count * edge < count for at, edge in enumerate(edges))
