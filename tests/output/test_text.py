@@ -143,6 +143,14 @@ def test_no_gpu_work_is_said_plainly() -> None:
     assert RECAPTURE in shown
 
 
+@pytest.mark.parametrize("name", ["txt", "html"])
+def test_no_gpu_work_in_a_report_of_before_diagnoses(name: str) -> None:
+    made = msgspec.structs.replace(SAMPLES["no_device"](), diagnosis=None)
+    shown = FORMATS[name].render(made, RenderOptions(width=80)).decode()
+    assert "No GPU work in this trace." in shown
+    assert RECAPTURE in shown
+
+
 @given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(1, 60))
 def test_bars_stay_inside(part: int, whole: int, columns: int) -> None:
     drawn = bar(part, whole, columns)
