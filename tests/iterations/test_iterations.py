@@ -130,6 +130,18 @@ class TestByRanges:
             trace.nvtx(f"aten::relu, seq = {2 * number + 1}", start + 10_600, end - 1_000)
         assert found(trace, tmp_path).name == "step #"
 
+    def test_work_that_begins_all_at_once_has_no_beginnings_of_steps(self, tmp_path: Path) -> None:
+        """
+        NVTX     [step 0][step 1][step 2] ...      launched one after the other
+        stream 1                            |====)
+        stream 2                            |====)      and held back by an event until all of them are
+        """
+        trace = TraceBuilder()
+        for number, (start, end) in enumerate(starts(TEN)):
+            trace.nvtx(f"step {number}", start, end - 1_000)
+            trace.kernel(20 * MS, 21 * MS + number, stream=number + 1, launch=(start + 5_000, start + 10_000))
+        assert only_device(trace, tmp_path).iterations is None
+
     @pytest.mark.parametrize("name", ["aten::linear, seq = {}", "aten::linear", "LinearBackward0, op_id = {}"])
     def test_operators_alone_are_none(self, name: str, tmp_path: Path) -> None:
         """

@@ -346,6 +346,19 @@ class TestLayers:
         iterations = found(made.trace, tmp_path)
         assert (iterations.closed, iterations.count, iterations.p50_ns) == (True, 10, 4 * MS + 500_000)
 
+    def test_short_ranges_of_layers_make_no_step_though_they_come_again(self, tmp_path: Path) -> None:
+        """What repeats in the work is known to be layers by them.
+        NVTX    [0]      [1]      [2]      [3]      [0]      [1]  ...      a hundredth of the time of a layer
+        """
+        made = program()
+        for _ in range(10):
+            for number in range(4):
+                made.trace.nvtx(f"blocks.{number}", made.at, made.at + 10_500)
+                made.steps([MS])
+        iterations = found(made.trace, tmp_path)
+        assert (iterations.source, iterations.kind, iterations.closed) == ("anchor", "layer", False)
+        assert (iterations.count, iterations.p50_ns) == (40, MS)
+
     @pytest.mark.parametrize("name", ["step {}", "train_step.{}", "iteration {}", "Epoch 1 batch {}/20", "frame {}"])
     def test_names_of_steps_are_none(self, name: str, tmp_path: Path) -> None:
         made = program()

@@ -14,7 +14,7 @@ import pytest
 
 from nsysdiag.errors import InputError, OutputError
 from nsysdiag.trace import journals
-from nsysdiag.trace.journals import JOURNAL, LOG, copied, journals_of
+from nsysdiag.trace.journals import JOURNAL, LOG, Journal, copied, journals_of
 from nsysdiag.trace.trace import open_trace
 from tests.trace.test_source import small_trace, with_journal
 
@@ -103,6 +103,54 @@ def test_frames_behind_the_last_commit_do_not_count(tmp_path: Path) -> None:
     assert journals_of(path) == [before]
 
 
+HEAD = bytes.fromhex("d9d505f920a163d7")
+SECTOR = PAGE = 512
+RECORD = 4 + PAGE + 4
+
+
+def segment(count: int, records: int) -> bytes:
+    """A header that promises so many records, as many as there are, and what fills the last sector."""
+    head = (HEAD + struct.pack(">IIIII", count, 1, 1, SECTOR, PAGE)).ljust(SECTOR, b"\0")
+    made = head + (struct.pack(">I", 1) + bytes(PAGE + 4)) * records
+    return made.ljust(-(-len(made) // SECTOR) * SECTOR, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("segments", "used"),
+    [
+        ([(1, 1)], SECTOR + RECORD),
+        ([(3, 1)], SECTOR + RECORD),
+        ([(1, 1), (2, 2)], 3 * SECTOR + SECTOR + 2 * RECORD),
+        ([(1, 1), (2, 1)], 3 * SECTOR + SECTOR + RECORD),
+        ([(3, 1), (1, 1)], SECTOR + RECORD),
+        ([(0, 0), (1, 1)], 2 * SECTOR + RECORD),
+    ],
+)
+def test_records_of_several_headers(tmp_path: Path, segments: list[tuple[int, int]], used: int) -> None:
+    """SQLite begins another header, on a sector of its own, each time the journal was synchronized. A header with fewer
+    records than it promises is the last one."""
+    path = small_trace(tmp_path / "trace.sqlite")
+    Path(f"{path}{JOURNAL}").write_bytes(b"".join(segment(*each) for each in segments))
+    (found,) = journals_of(path)
+    assert found.used_bytes == used
+
+
+@pytest.mark.parametrize("size", [1, 8, 27])
+def test_a_part_of_a_header_holds_nothing(tmp_path: Path, size: int) -> None:
+    path = small_trace(tmp_path / "trace.sqlite")
+    Path(f"{path}{JOURNAL}").write_bytes(segment(1, 1)[:size])
+    Path(f"{path}{LOG}").write_bytes(bytes.fromhex("377f0682002de218")[:size])
+    assert journals_of(path) == []
+
+
+def test_all_headers_together_hold_no_more_pages_than_the_file(tmp_path: Path) -> None:
+    path = small_trace(tmp_path / "trace.sqlite")
+    pages = path.stat().st_size // PAGE
+    Path(f"{path}{JOURNAL}").write_bytes(segment(pages, pages) * 4)
+    with pytest.raises(InputError, match="cannot belong to the file"):
+        journals_of(path)
+
+
 class TestForeign:
     def test_more_pages_than_the_file_has(self, tmp_path: Path) -> None:
         path = small_trace(tmp_path / "trace.sqlite")
@@ -139,6 +187,30 @@ class TestCopy:
             assert file.read(6) == b"begin\0"
             file.seek(GIB)
             assert file.read() == b"end"
+
+    def test_a_hole_at_the_end(self, tmp_path: Path) -> None:
+        source = tmp_path / "source"
+        source.write_bytes(b"begin")
+        enlarge(source, GIB)
+        copied(source, [], tmp_path / "copy")
+        assert (tmp_path / "copy").stat().st_size == GIB
+        with (tmp_path / "copy").open("rb") as file:
+            assert file.read(6) == b"begin\0"
+
+    def test_what_lies_behind_what_counts_stays_away(self, tmp_path: Path) -> None:
+        """
+        journal   [begin|.....hole......|end]
+        counts    [---------)
+        """
+        source, journal = tmp_path / "source", tmp_path / "source-wal"
+        source.write_bytes(b"database")
+        journal.write_bytes(b"begin")
+        enlarge(journal, GIB)
+        with journal.open("ab") as file:
+            file.write(b"end")
+        copied(source, [Journal(journal, LOG, 1 << 20)], tmp_path / "copy")
+        assert (tmp_path / "copy").read_bytes() == b"database"
+        assert (tmp_path / "copy-wal").read_bytes() == b"begin".ljust(1 << 20, b"\0")
 
     def test_says_where_there_is_no_room(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = with_journal(tmp_path, "WAL")

@@ -12,11 +12,13 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nsysdiag.errors import InputError, UsageError
 from nsysdiag.trace import source as source_module
+from nsysdiag.trace.connect import Connections, immutable_uri
 from nsysdiag.trace.trace import open_trace
 from tests.trace.files import KERNEL, KERNEL_ROW, execute, insert, listing, small_trace
 
@@ -221,6 +223,37 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         open_trace(path)
     assert caught.value.hint is not None
     assert "read permission" in caught.value.hint
+
+
+def test_a_journal_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in it may belong to the trace: without it nothing is read."""
+    path = with_journal(tmp_path, "WAL")
+    opened = Path.open
+
+    def refuse(self: Path, *given: Any, **named: Any) -> Any:
+        if self.name.endswith("-wal"):
+            raise PermissionError(13, "Permission denied")
+        return opened(self, *given, **named)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(InputError, match="Permission denied"):
+        open_trace(path)
+
+
+def test_connections_in_use_close_when_they_are_returned(tmp_path: Path) -> None:
+    connections = Connections(immutable_uri(small_trace(tmp_path / "trace.sqlite")))
+    with connections.stdlib() as idle:
+        pass
+    with connections.stdlib() as used:
+        assert used is idle
+        with connections.stdlib() as other:
+            assert other is not used
+        connections.close()
+        assert used.execute("SELECT count(*) FROM StringIds").fetchone() == (2,)
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            other.execute("SELECT 1")
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        used.execute("SELECT 1")
 
 
 def test_truncated_database(tmp_path: Path) -> None:
