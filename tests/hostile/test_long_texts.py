@@ -222,6 +222,12 @@ class TestReading:
             chosen = trace.read_chosen("NVTX_EVENTS", "start", [1], "text").text("text")
             assert chosen.texts() == read.texts()
 
+    def test_a_text_column_of_a_table_without_rowids_is_refused(self, tmp_path: Path) -> None:
+        sql = "CREATE TABLE NVTX_EVENTS (start INTEGER PRIMARY KEY, eventType, text) WITHOUT ROWID"
+        path = insert(execute(tmp_path / "t.sqlite", sql), "NVTX_EVENTS", [(1, 59, "k" * (CELL_BYTES + 1))])
+        with open_trace(path) as trace, pytest.raises(InputError, match="more than 1,048,576 bytes"):
+            trace.read("NVTX_EVENTS", "start", "text")
+
     def test_a_blob(self, tmp_path: Path) -> None:
         path = execute(tmp_path / "t.sqlite", "CREATE TABLE NVTX_EVENTS (start, eventType, binaryData)")
         sizes = [2, BLOB_BYTES, BLOB_BYTES + 1, CELL_BYTES + 1]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import resource
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +27,7 @@ from tests.simulator.scenarios import SCENARIOS, scenario
 from tests.trace.files import execute
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 MS = 1_000_000
@@ -197,6 +199,83 @@ def test_a_folder_that_does_not_exist_is_an_output_error(tmp_path: Path) -> None
         pytest.raises(OutputError, match="cannot write"),
     ):
         write_cut(trace, tmp_path / "none" / "cut.sqlite", Cut())
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file may become larger."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_no_room_is_an_output_error(tmp_path: Path) -> None:
+    """The trace itself is not to blame."""
+    with open_trace(small().write(tmp_path / "trace.sqlite")) as trace:
+        with room_for(2048), pytest.raises(OutputError, match="cannot write a part of the trace") as caught:
+            write_cut(trace, tmp_path / "cut.sqlite", Cut())
+        assert caught.value.hint == "make room for temporary files"
+
+
+def renamed(role: Role, text: str) -> str:
+    return f"{role.name} {text}"
+
+
+@pytest.mark.parametrize("name", ["text", "textId"])
+def test_names_of_ranges_in_either_column_alone(name: str, tmp_path: Path) -> None:
+    """As of exports that know no other."""
+    trace = small().nvtx("lane", 0, None, domain=3, event_type=75, interned=name == "textId")
+    trace.nvtx("load", 100 * MS, 101 * MS, domain=3, interned=name == "textId")
+    source = trace.write(tmp_path / "trace.sqlite")
+    execute(source, f"ALTER TABLE NVTX_EVENTS DROP COLUMN {'textId' if name == 'text' else 'text'}")
+    path = cut_file(source, tmp_path / "cut.sqlite", Cut(100 * MS, 200 * MS, rename=renamed))
+    found = "text" if name == "text" else "(SELECT value FROM StringIds WHERE id = textId)"
+    assert rows(path, f"SELECT eventType, {found} FROM NVTX_EVENTS WHERE domainId = 3 ORDER BY 1") == [
+        (59, "RANGE load"),
+        (75, "DOMAIN lane"),
+    ]
+
+
+def test_operations_without_ids_bring_no_launches(tmp_path: Path) -> None:
+    """A kernel without one does not bring its launch at 20 ms; a copy brings its own all the same."""
+    trace = small().api("cuInit", 1 * MS, 2 * MS).kernel(150 * MS, 160 * MS, launch=(20 * MS, 21 * MS))
+    trace.memcpy(170 * MS, 171 * MS, launch=(30 * MS, 31 * MS)).api("cudaGraphLaunch", 120 * MS, 121 * MS)
+    source = trace.write(tmp_path / "trace.sqlite")
+    whole = cut_file(source, tmp_path / "cut.sqlite", Cut(100 * MS, 200 * MS))
+    calls = "CUPTI_ACTIVITY_KIND_RUNTIME"
+    assert column(whole, calls, "start") == [1 * MS, 20 * MS, 30 * MS, 99 * MS, 120 * MS]
+    execute(source, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN correlationId")
+    path = cut_file(source, tmp_path / "cut.sqlite", Cut(100 * MS, 200 * MS))
+    assert column(path, "CUPTI_ACTIVITY_KIND_KERNEL", "start") == [100 * MS, 150 * MS]
+    assert column(path, calls, "start") == [1 * MS, 30 * MS, 99 * MS, 120 * MS]
+
+
+def test_names_are_changed_where_there_are_no_strings(tmp_path: Path) -> None:
+    source = execute(small().write(tmp_path / "trace.sqlite"), "DROP TABLE StringIds")
+    path = cut_file(source, tmp_path / "cut.sqlite", Cut(rename=renamed))
+    assert "StringIds" not in tables(path)
+    assert column(path, "PROCESSES", "name") == ["PROCESS /usr/bin/python3"]
+    assert column(path, "CUPTI_ACTIVITY_KIND_KERNEL", "start") == [100 * MS]
+
+
+def test_meanings_of_numbers_that_are_texts(tmp_path: Path) -> None:
+    """What is no number means nothing, and may be there twice: such a table has no key any more."""
+    source = small().write(tmp_path / "trace.sqlite")
+    execute(
+        source,
+        "CREATE TABLE ENUM_ODD (id TEXT PRIMARY KEY, name TEXT, label TEXT)",
+        "INSERT INTO ENUM_ODD VALUES ('7', 'seven', 'Seven'), ('x', 'ex', 'Ex'), ('y', 'why', 'Why')",
+    )
+    path = cut_file(source, tmp_path / "cut.sqlite", Cut())
+    assert rows(path, "SELECT id, name, label FROM ENUM_ODD ORDER BY name") == [
+        (None, "ex", "Ex"),
+        (7, "seven", "Seven"),
+        (None, "why", "Why"),
+    ]
+    assert rows(path, "SELECT name FROM pragma_table_info('ENUM_ODD') WHERE pk") == []
 
 
 @pytest.mark.slow
