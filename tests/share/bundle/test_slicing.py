@@ -6,15 +6,19 @@ import gzip
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag import Settings, analyze
+from nsysdiag.report import Verdict
 from nsysdiag.share.bundle import slicing
-from nsysdiag.share.bundle.slicing import Slice
+from nsysdiag.share.bundle.slicing import Pair, Slice
 from nsysdiag.share.bundle.spans import Candidate, candidates
+from nsysdiag.share.bundle.summary import differences
 from nsysdiag.share.slice.cut import Cut
 from nsysdiag.trace.trace import Trace
 from tests.builder import TraceBuilder
 from tests.levels import some
+from tests.output.samples import device
 from tests.share.bundle.bundling import assert_gaps_are_those_of_the_trace, sliced
 from tests.simulator.fixtures import FIXTURES
 from tests.simulator.scenarios import SCENARIOS, scenario
@@ -134,3 +138,18 @@ def test_a_device_that_is_not_asked_for_need_not_be_alike(tmp_path: Path) -> Non
     found = sliced(source, tmp_path / "slices", Settings(device="gpu1"))
     assert [pair.full.key for pair in found.pairs] == ["gpu1"]
     assert found.alike
+
+
+def test_what_is_not_alike_is_told_of_each_device() -> None:
+    whole = device()
+    other = replace(whole, root_ledger={**whole.root_ledger, "io_wait": whole.window_ns})
+    busy = replace(whole, verdict=Verdict(id="busy", sentence=""))
+    idle = replace(whole, window_ns=0)
+    pairs = [Pair(whole, whole), Pair(whole, None), Pair(idle, None), Pair(whole, busy), Pair(whole, other)]
+    assert [pair.alike for pair in pairs] == [True, False, True, False, False]
+    said = whole.verdict.id
+    assert differences(Slice(Path("slice.sqlite"), None, whole=True, lean=False, pairs=pairs)) == [
+        f"gpu0 is {said} in the trace, and nothing of it is in the slice",
+        f"gpu0 is {said} in the trace and busy in the slice",
+        f"gpu0 is {said} in both, but another cause leads in the slice",
+    ]
