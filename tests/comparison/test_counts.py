@@ -19,6 +19,7 @@ from tests.output.samples import LAUNCH, MS, device, graphs, kernel
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nsysdiag.phases.facts import PhaseDevice
     from nsysdiag.report import Report
 
 
@@ -129,6 +130,33 @@ def test_steps_in_graphs_have_no_kernel_to_count_by(tmp_path: Path) -> None:
     before, after = report(steps("step {}", 1), tmp_path, "kernels"), report(in_graphs("batch {}"), tmp_path, "graphs")
     unit = only(compare_reports([before], [after])).unit
     assert (unit.kind, unit.name_before, unit.name_after, unit.scale) == ("iterations", "step #", "batch #", 1.0)
+
+
+def test_launches_that_no_trace_shows_are_no_work(tmp_path: Path) -> None:
+    """Without calls of CUDA there is nothing to count; of one side alone there is."""
+    with_calls = report(steps("step {}", 1), tmp_path, "calls")
+    launch = replace(with_calls.devices[0].launch, calls=0)
+    without = on_device(with_calls, launch=launch)
+    assert [row.id for row in only(compare_reports([without], [without])).work] == ["kernels"]
+    assert [(row.id, row.before, row.after) for row in only(compare_reports([without], [with_calls])).work] == [
+        ("kernels", 4.0, 4.0),
+        ("launches", 0.0, 4.0),
+    ]
+
+
+def test_a_device_that_did_nothing_in_the_judged_phases(tmp_path: Path) -> None:
+    """Its window is compared: there is nothing else of it."""
+    whole = on_device(report(steps("step {}", 1), tmp_path, "whole"), iterations=None)
+    assert only(compare_reports([whole], [whole])).unit.kind == "phases"
+    phases = [replace(each, devices=[_nothing(found) for found in each.devices]) for each in whole.phases]
+    found = only(compare_reports([whole], [replace(whole, phases=phases)]))
+    assert found.unit.kind == "kernels"
+    assert "Not every report judges a steady phase: start-up counts in the windows." in found.notes
+
+
+def _nothing(found: PhaseDevice) -> PhaseDevice:
+    parts = dict.fromkeys(("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns"), 0)
+    return replace(found, **parts, ledger={}, account={})
 
 
 def on_device(report: Report, **changes: object) -> Report:

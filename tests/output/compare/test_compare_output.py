@@ -38,6 +38,31 @@ def data(name: str, sample: str = "one") -> bytes:
     return RENDERERS[name](COMPARISONS[sample](), OPTIONS)
 
 
+def shown(made: Comparison, name: str) -> str:
+    return RENDERERS[name](made, OPTIONS).decode()
+
+
+def test_of_many_captures_the_first_three_are_named() -> None:
+    made = comparison()
+    four = [replace(made.before[0], file=f"run{at}.sqlite") for at in range(4)]
+    for name, said in (("txt", "run2.sqlite and 1 more"), ("md", "`run2.sqlite` (3.30 MiB), 1 more")):
+        text = shown(replace(made, before=four), name)
+        assert said in text
+        assert "run3.sqlite" not in text
+        assert "0 more" not in shown(replace(made, before=four[:3]), name)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "slow", "told"), [("median", True, True), ("median", False, False), ("mean", True, False)]
+)
+def test_the_mean_stands_beside_the_median_where_steps_are_slow(statistic: str, slow: bool, told: bool) -> None:
+    made = comparison()
+    assert made.job is not None
+    job = replace(made.job, statistic=statistic, slow_steps=slow, mean=change(1500, 1400))
+    row = "| Step time (mean, with slow steps) | 1.50 ms | 1.40 ms |"
+    assert (row in shown(replace(made, job=job), "md")) == told
+
+
 @cache
 def first_screen(sample: str = "one") -> str:
     return RENDERERS["txt"](COMPARISONS[sample](), BRIEF).decode()
