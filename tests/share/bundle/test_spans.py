@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nsysdiag import analyze
 from nsysdiag.share.bundle.spans import FEWEST_ITERATIONS, LONGEST_SHARE, candidates, whole_of
 from tests.builder import TraceBuilder
+from tests.iterations.test_iterations import training
 from tests.share.bundle.test_slicing import MS, steps
 
 if TYPE_CHECKING:
@@ -21,6 +22,15 @@ def test_iterations_each_at_least_twice_as_long_as_the_one_before(tmp_path: Path
     assert [length // (10 * MS) for length in lengths] == [6, 12, 24]
     assert all(span.iterations and span.start_ns == (10 + 10 * span.iterations[0]) * MS for span in found)
     assert max(lengths) <= LONGEST_SHARE * (whole.end_ns - whole.start_ns)
+
+
+def test_lengths_that_no_span_has_are_passed_over(tmp_path: Path) -> None:
+    """
+    steps  |10 ms x 6|300 ms|10 ms x 6|300 ms|10 ms x 7|      six or more of them take 60 or 70 ms, or more than 350
+    """
+    lengths = ([10 * MS] * 6 + [300 * MS]) * 2 + [10 * MS] * 7
+    found = list(candidates(analyze(training(lengths).write(tmp_path / "trace.sqlite"))))
+    assert [(span.end_ns - span.start_ns, span.iterations) for span in found] == [(60 * MS, (0, 6)), (380 * MS, (0, 9))]
 
 
 def test_the_most_alike_of_equally_long_ones(tmp_path: Path) -> None:
