@@ -91,15 +91,16 @@ def _fits(text: str, ns: int, whole: int) -> bool:
 
 def phase_names(phases: Sequence[Phase], basis: str = "steady") -> list[str]:
     """The names of phases, with a number where several have the same. One that is judged because it is all there is, is
-    the window, whether it is steady or not."""
+    the window, whether it is steady or not; few repeats are no steady state."""
     if basis == "window" and len(phases) == 1:
         return ["window"]
-    count = Counter(phase.name for phase in phases)
+    steady = "repeats" if basis == "phase" else "steady"
+    plain = [steady if phase.name == "steady" else phase.name for phase in phases]
     seen: Counter[str] = Counter()
     names = []
-    for phase in phases:
-        seen[phase.name] += 1
-        names.append(f"{phase.name} {seen[phase.name]}" if count[phase.name] > 1 else phase.name)
+    for name in plain:
+        seen[name] += 1
+        names.append(f"{name} {seen[name]}" if plain.count(name) > 1 else name)
     return names
 
 

@@ -59,10 +59,10 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.basis == "cold":
         sentences.insert(0, "The trace shows only the start of a program, no steady state.")
     if said.duration_ns and said.judged_ns < SMALL_PART * said.duration_ns:
-        part = format_share(said.judged_ns, said.duration_ns)
-        sentences.insert(0, f"What is judged is {part} of the capture of {format_ns(said.duration_ns)}.")
+        part, whole = format_share(said.judged_ns, said.duration_ns), format_ns(said.duration_ns)
+        sentences.insert(0, f"The {format_ns(said.judged_ns)} judged are {part} of the {whole} captured.")
     if second is not None:
-        sentences.append(f"Next: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}.")
+        sentences.append(f"Second: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}.")
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
@@ -99,7 +99,7 @@ def phase_sentence(phase: FoundPhase, bottleneck: str, share: float) -> str:
 def verdict_sentence(bottleneck: str, share: float, second: Part | None) -> str:
     """One device in a sentence."""
     text = f"{TAKES[bottleneck]} {format_share(share, 1)} of the judged time"
-    return f"{text}; next: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}." if second else f"{text}."
+    return f"{text}; second: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}." if second else f"{text}."
 
 
 def action_sentence(action: Finding) -> str:

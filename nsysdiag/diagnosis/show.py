@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.chart import JUDGED_TIME, account_chart, account_stack, accounts, phase_names, phase_strip
-from nsysdiag.diagnosis.words import FIX_FIRST, LOOK_FIRST, label, phase_label
+from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, phase_label
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     EVERYWHERE,
@@ -91,7 +91,7 @@ def opening(context: Context) -> list[Block]:
         *action(found, report.findings),
         *_phases_line(report, found.basis),
         *phase_strip(report.phases, found.basis),
-        Table("", PHASES, _phase_rows(report) if several else [], limit=IN_TICKET),
+        Table("", PHASES, _phase_rows(report, found.basis) if several else [], limit=IN_TICKET),
         Paragraph(JUDGED_TIME, "quiet", PAGE),
         replace(account_chart(account), limit=EVERYWHERE),
     ]
@@ -118,7 +118,8 @@ def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
             advice, saves = finding.advice[0] if finding.advice else "", finding.saves
             if saves is None:
                 return [Callout(LOOK_FIRST, finding.title, text=advice, href=f"#{anchor}")]
-            return [Callout(FIX_FIRST, finding.title, saves.figure, saves.of, advice, f"#{anchor}")]
+            label = IF_STARTS_MATTER if found.basis == "cold" else FIX_FIRST
+            return [Callout(label, finding.title, saves.figure, saves.of, advice, f"#{anchor}")]
     return [Callout(FIX_FIRST, found.action)]
 
 
@@ -132,7 +133,7 @@ def _judged(report: Report, found: Diagnosis) -> dict[str, list[PhaseDevice]]:
     return by_device
 
 
-def _phase_rows(report: Report) -> list[tuple[object, ...]]:
+def _phase_rows(report: Report, basis: str) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = [
         (
             name,
@@ -141,7 +142,7 @@ def _phase_rows(report: Report) -> list[tuple[object, ...]]:
             phase.share or None,
             "yes" if phase.judged else "",
         )
-        for name, phase in zip(phase_names(report.phases), report.phases, strict=True)
+        for name, phase in zip(phase_names(report.phases, basis), report.phases, strict=True)
     ]
     return rows[:MOST_PHASES]
 

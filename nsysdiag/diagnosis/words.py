@@ -29,7 +29,7 @@ COLORS = {
     "unknown": "#8e9eaa",
 }
 """Those of the others: of the colours of their causes the ones that differ most, in grey and by colour-blind eyes."""
-FIX_FIRST, LOOK_FIRST = "Fix first", "Look at first"
+FIX_FIRST, LOOK_FIRST, IF_STARTS_MATTER = "Fix first", "Look at first", "If starts matter"
 
 
 def label(bottleneck: str) -> str:

@@ -61,6 +61,7 @@ def exposed_findings(device: DeviceReport, context: FindingContext, mpi_ns: int,
 def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, ns: int, mine: BoolArray) -> Finding:
     judged = context.judged
     rows = longest_operations(context, mine)
+    largest = _largest(context) if rule is EXPOSED_COPY else None
     too_many = _dwarfs(rule, ns, judged.compute_ns)
     advice, fix = _fewer(device, context.frameworks) if too_many else _advice(device, rule, context.frameworks)
     what = typed.kernel(rows[0].name) if rows else None
@@ -70,7 +71,7 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, n
         cause=rule.id,
         device=device.key,
         severity=severity(judged.share(ns), context.thresholds),
-        title=rule.title,
+        title=f"{rule.title}, mostly {_which(largest)}" if largest is not None else rule.title,
         lost_ns=ns,
         lost_share=round(judged.share(ns), 6),
         ceiling_ns=_ceiling(rule, ns, judged.compute_ns),
@@ -84,7 +85,7 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, n
         devices=[device.key],
         bottleneck=rule.bottleneck,
         share=round(judged.share(ns), 6),
-        summary=_copied(context) if rule is EXPOSED_COPY else "",
+        summary=_copied(largest) if largest is not None else "",
     )
 
 
@@ -97,13 +98,15 @@ def _dwarfs(rule: FindingRule, ns: int, compute_ns: int) -> bool:
     return rule is EXPOSED_COPY and ns > DWARFS * compute_ns
 
 
-def _copied(context: FindingContext) -> str:
-    """The copies that take most of the judged time: `8 × memcpy DtoH to pageable memory, 246 MB at 4.53 GB/s`."""
+def _largest(context: FindingContext) -> TopCopy | None:
+    """The copies of one kind that take most of the judged time."""
     device = context.gaps.device
     top = top_copies(device, contains(context.judged.parts, device.operations.start), 1)
-    if not top:
-        return ""
-    kind = top[0]
+    return top[0] if top else None
+
+
+def _copied(kind: TopCopy) -> str:
+    """`8 × memcpy DtoH to pageable memory, 246 MB at 4.53 GB/s`."""
     rate = f" at {format_transfer(kind.bytes_per_second)}/s" if kind.bytes_per_second else ""
     return f"{format_count(kind.count)} × {_which(kind)}, {format_transfer(kind.bytes)}{rate}"
 
@@ -170,7 +173,7 @@ def _fewer(device: DeviceReport, frameworks: tuple[str, ...]) -> tuple[list[str]
     words = FEWER_BYTES.words(frameworks)
     special = _special(device.copies.rows[0]) if device.copies.rows else None
     faster = special.sentences(frameworks) if special is not None else ()
-    return [*FEWER_BYTES.sentences(frameworks), *faster], (words.fix if words else "") or "copy fewer bytes"
+    return [" ".join([*FEWER_BYTES.sentences(frameworks), *faster])], (words.fix if words else "") or "copy fewer bytes"
 
 
 def _special(row: CopyRow) -> Advice | None:

@@ -86,6 +86,7 @@ def brief(report: Report) -> Section | None:
     if not top:
         return None
     title = f"Findings ({len(top)} of {len(report.findings)}; all: --details, or the page)" if rest else "Findings"
+    title += ": savings are upper bounds and overlap" if len(top) > 1 else ""
     return Section("findings", title, [rows_of(top, len(report.devices))])
 
 

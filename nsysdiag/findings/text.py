@@ -29,8 +29,8 @@ from nsysdiag.units import format_count, format_moment, format_ns
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
 ALMOST_ALL = 0.95
-BUILDING = "Code is built at run time"
-KEEP_BUILT = "Keep what was built: cache the compiled code between runs, or build it ahead of time."
+BUILDING = "Code is compiled at run time"
+KEEP_BUILT = "Keep what was compiled: cache it between runs, or compile ahead of time."
 UNNAMED_ROOT = 0.5
 """How sure a root is that no described gap names."""
 # A function, as opposed to a sentence: `cudaMalloc`, `cudaMalloc in cublasCreate`, `cudaGraphLaunch of 12 nodes`.
@@ -100,7 +100,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     facts = _facts(device, context, shares, spot)
     advice, fix = advice_of(facts.kind, CAUSES[spot.cause], context.frameworks)
     if _builds(spot):
-        advice, fix = [KEEP_BUILT], "keep what was built"
+        advice, fix = [KEEP_BUILT], "keep what was compiled"
     calls = [call for call in facts.calls if _is_function(call)]
     functions = [*calls, *(typed.symbol(name) for name in facts.symbols if _FUNCTION.fullmatch(name))]
     return Story(

@@ -76,9 +76,8 @@ def normal_range(name: str) -> str:
     """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit, and an
     operator of PyTorch stands for all its calls."""
     mark = mark_of(name)  # its digits distinguish long names
-    return (
-        pseudonym(name) or _COUNTER.sub("#", _ADDRESS.sub("#", _OPERATOR_IDS.sub("", name.removesuffix(mark)))) + mark
-    )
+    plain = _OPERATOR_IDS.sub("", name.removesuffix(mark))
+    return pseudonym(name) or _COUNTER.sub("#", _ADDRESS.sub("#", plain)) + mark
 
 
 def normal_paths(context: GapContext, lane: IntArray, time: IntArray) -> tuple[IntArray, list[list[str]]]:

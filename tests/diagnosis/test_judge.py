@@ -94,7 +94,7 @@ class TestVerdict:
     def test_the_sentence_holds_share_and_the_next(self) -> None:
         found = device_verdict(judged({"sync": 60, "kernels": 40}), Missing())
         assert (
-            found.sentence == "Synchronization keeps the GPU idle for 60.0% of the judged time; next: kernels, 40.0%."
+            found.sentence == "Synchronization keeps the GPU idle for 60.0% of the judged time; second: kernels, 40.0%."
         )
 
     def test_missing_rows_are_said_and_too_many_leave_nothing_to_say(self) -> None:
