@@ -69,6 +69,11 @@ def speedup(change: Change) -> Speedup | None:
         return None
     low = high = None
     if change.low_ns is not None and change.high_ns is not None and change.before_ns + change.low_ns > 0:
-        low = round(change.before_ns / (change.before_ns + change.high_ns), 6)
-        high = round(change.before_ns / (change.before_ns + change.low_ns), 6)
-    return Speedup(factor=round(change.before_ns / change.after_ns, 6), low=low, high=high)
+        low = _rounded(change.before_ns / (change.before_ns + change.high_ns))
+        high = _rounded(change.before_ns / (change.before_ns + change.low_ns))
+    return Speedup(factor=_rounded(change.before_ns / change.after_ns), low=low, high=high)
+
+
+def _rounded(factor: float) -> float:
+    """To seven digits, so that one above 0 stays above 0."""
+    return float(f"{factor:.7g}")

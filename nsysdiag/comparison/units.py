@@ -68,6 +68,7 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides | None:
             else f"{1 / scale:.0f} iterations"
         )
         work = ", with as much work in each." if scale == 1 else f"; {one} after does the work of one before."
+        work = "; how much work is in each is not known." if _runs(left[0], right[0]) is None else work
         notes.append(f"Iterations go by {names[0]} before and by {names[1]} after{work}")
     unit = Unit(
         kind=ITERATIONS,
@@ -76,19 +77,16 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides | None:
         count_before=sum(each.entries for each in left),
         count_after=sum(each.entries for each in right),
         scale=1 / scale,
-        part_of_step=_parts_of_steps([(each.report, each.device) for each in both], ITERATIONS),
     )
-    if unit.part_of_step:
-        notes.append(PARTS_OF_STEPS)
     return Sides(before, after, unit, notes)
 
 
-def _parts_of_steps(reports: Sequence[On], kind: str) -> bool:
-    """Does a side have no whole steps: what repeats are layers, or no steps are compared and it is a slice?"""
+def _parts_of_steps(reports: Sequence[On]) -> bool:
+    """Does a side have no whole steps: what repeats are layers, or it is a slice?"""
     devices = [device for _report, device in reports]
     if any(each.iterations is not None and not each.iterations.closed for each in devices):
         return True
-    return kind != ITERATIONS and any(note.startswith(SLICE) for each in devices for note in each.notes)
+    return any(note.startswith(SLICE) for each in devices for note in each.notes)
 
 
 def _alike(first: Capture, other: Capture) -> bool:
@@ -182,7 +180,7 @@ def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "") -> Sid
         count_before=len(before),
         count_after=len(after),
         scale=1 / ratio,
-        part_of_step=_parts_of_steps(reports, KERNELS),
+        part_of_step=_parts_of_steps(reports),
     )
     compared = "the steady phases are compared" if in_phases else "whole windows are compared"
     notes = [_why_windows(reports, why, compared)]

@@ -128,8 +128,10 @@ def test_steps_that_are_a_whole_number_of_others(tmp_path: Path) -> None:
 def test_steps_in_graphs_have_no_kernel_to_count_by(tmp_path: Path) -> None:
     """What runs in graphs that a trace holds as wholes is not known: an iteration stands for one by another name."""
     before, after = report(steps("step {}", 1), tmp_path, "kernels"), report(in_graphs("batch {}"), tmp_path, "graphs")
-    unit = only(compare_reports([before], [after])).unit
+    compared = only(compare_reports([before], [after]))
+    unit = compared.unit
     assert (unit.kind, unit.name_before, unit.name_after, unit.scale) == ("iterations", "step #", "batch #", 1.0)
+    assert any(note.endswith("; how much work is in each is not known.") for note in compared.notes)
 
 
 def test_launches_that_no_trace_shows_are_no_work(tmp_path: Path) -> None:

@@ -62,3 +62,10 @@ class TestSpeedup:
     def test_no_interval_where_it_reaches_down_to_no_time(self, around: int | None) -> None:
         assert speedup(changed(-900, around)) == Speedup(factor=10.0, low=None, high=None)
         assert speedup(changed(-900, 99)) == Speedup(factor=10.0, low=5.025126, high=1000.0)
+
+
+@pytest.mark.parametrize(("before", "after"), [(400, 3 * 10**9), (3 * 10**9, 400), (1, 10**18)])
+def test_no_factor_is_rounded_to_nothing(before: int, after: int) -> None:
+    found = speedup(Change(before, after, after - before, None, None, 0, "same"))
+    assert found is not None
+    assert found.factor == pytest.approx(before / after, rel=1e-6)
