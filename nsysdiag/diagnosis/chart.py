@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.arrays.groups import summed
+from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.diagnosis.words import COLORS, WORK, label
 from nsysdiag.document.axis import edge_ticks, moment_labels
 from nsysdiag.document.bars import LegendEntry
@@ -24,13 +25,19 @@ if TYPE_CHECKING:
 PHASES_OVER_TIME = "The phases of the job over time, in the colour of what takes most of each"
 JUDGED_TIME = "Judged time by bottleneck"
 MOST_CAPTIONS = 4
+LEAST_KERNELS = 0.05
+"""Of the whole: from here on kernels that leave most of the GPU empty, and those that do not, are two parts."""
 LEAST_LEGEND = 0.005
 """Of the whole: what takes less is too narrow to be seen."""
 
 
 def accounts(devices: Sequence[PhaseDevice]) -> dict[str, int]:
-    """The time of some devices and phases by bottleneck, the largest first."""
+    """The time of some devices and phases by bottleneck, the largest first. Kernels are one, as in the headline, where
+    few of them leave most of the GPU empty, or few do not."""
     total = summed(device.account for device in devices)
+    small, large = sorted(KERNELS, key=lambda name: total.get(name, 0))
+    if 0 < total.get(small, 0) < LEAST_KERNELS * sum(total.values()):
+        total[large] += total.pop(small)
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -25,6 +25,8 @@ NOUNS = {
     "unknown": "unexplained idle time",
 }
 """Bottlenecks inside a sentence."""
+KERNELS = ("kernels", "parallelism")
+"""Compute, which is one candidate for the bottleneck whether it fills the GPU or not."""
 
 
 class Saves(Record, frozen=True):

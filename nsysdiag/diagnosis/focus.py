@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.phases.facts import Basis, PhaseDevice, PhaseSteps
 from nsysdiag.phases.phases import FoundPhase, JobPhases
 
 LEAST_WORK = 0.05
 """Of the busiest device's work: a device with less is merely touched, and no part of the job's account."""
-KERNELS = ("kernels", "parallelism")
 
 
 @dataclass(frozen=True, slots=True)

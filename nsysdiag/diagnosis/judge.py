@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import Diagnosis, Part
-from nsysdiag.diagnosis.focus import KERNELS, Focus, Scope, job_account, judged_parts, window_ns, working
+from nsysdiag.diagnosis.facts import KERNELS, Diagnosis, Part
+from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, window_ns, working
 from nsysdiag.diagnosis.missing import MOST, Missing
 from nsysdiag.diagnosis.savings import Judged, job_findings, saved_share
 from nsysdiag.diagnosis.sentences import (

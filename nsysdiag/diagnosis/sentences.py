@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nsysdiag import typed
-from nsysdiag.diagnosis.facts import NOUNS, Part
-from nsysdiag.diagnosis.focus import KERNELS
+from nsysdiag.diagnosis.facts import KERNELS, NOUNS, Part
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.phases import FoundPhase
 from nsysdiag.report import Finding
