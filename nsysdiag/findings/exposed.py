@@ -172,6 +172,8 @@ def _fewer(device: DeviceReport, frameworks: tuple[str, ...]) -> tuple[list[str]
     """What to do where copies dwarf compute, and its short form: first fewer bytes, then a better rate."""
     words = FEWER_BYTES.words(frameworks)
     special = _special(device.copies.rows[0]) if device.copies.rows else None
+    if special is SETS:
+        return [*SETS.sentences(frameworks)], SHORT[SETS]
     faster = special.sentences(frameworks) if special is not None else ()
     return [" ".join([*FEWER_BYTES.sentences(frameworks), *faster])], (words.fix if words else "") or "copy fewer bytes"
 

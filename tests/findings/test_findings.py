@@ -394,6 +394,13 @@ class TestBusyTime:
         assert said in copy.advice[0]
         assert fix in copy.chain[-1]
 
+    def test_sets_that_dwarf_compute_are_not_to_be_copied_less(self, tmp_path: Path) -> None:
+        trace = TraceBuilder().memset(1_000, 91_000, launch=(1, 2)).kernel(91_000, 101_000, launch=(3, 4))
+        copy = by_cause(report_of(trace, tmp_path))["exposed_copy"]
+        assert copy.ceiling_ns == 90_000
+        assert copy.advice[0].startswith("Set less memory")
+        assert not any("Copy less" in advice for advice in copy.advice)
+
 
 class TestSeveralDevices:
     def test_one_cause_on_two_devices_is_one_finding(self, tmp_path: Path) -> None:
