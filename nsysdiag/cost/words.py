@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import WORK
 from nsysdiag.document.words import counted
-from nsysdiag.units import format_money, format_share
+from nsysdiag.units import capitalized, format_money, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.cost.facts import Amount, Cost, TotalCost
@@ -56,7 +56,7 @@ def _device_lines(report: Report, cost: Cost) -> list[str]:
         lines.append(f"1,000 steps cost {_money(cost, 1000 * cost.step)}{of_it}.")
     lines.append(f"{_run(cost, cost.run_hours)}.")
     if best := _best(report, cost):
-        lines.append(f"{best[:1].upper()}{best[1:]}.")
+        lines.append(f"{capitalized(best)}.")
     return lines
 
 

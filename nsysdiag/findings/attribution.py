@@ -171,7 +171,9 @@ def _made(
     inside = np.flatnonzero(ns)
     wait, gap = made.wait[inside], context.slices.rows.gap[made.slice[inside]]
     begun = context.axis.time(waits.spans.start[wait])
-    path, paths = normal_paths(context, waits.spans.start[wait] // context.axis.stride, begun)
+    called, row = distinct(wait)
+    begins = waits.spans.start[called]
+    path, paths = normal_paths(context, begins // context.axis.stride, context.axis.time(begins))
     place = {tuple(each): code for code, each in enumerate(keys.paths)}
     recode = np.array([place.setdefault(tuple(each), len(place)) for each in paths], dtype=np.int32)
     after = _CallsAt.of(context, evidence, gap, begun).after_read_back()
@@ -185,7 +187,7 @@ def _made(
         wait=wait.astype(np.int32),
         cause=np.where(copies, PLACE[BLOCKING_COPY], PLACE[SYNCHRONIZATION]).astype(np.int8),
         kind=np.where(copies, np.int32(read_back), kinds.astype(np.int32)[code]),
-        path=recode[path],
+        path=recode[path][row],
         lost=np.zeros(len(gap), dtype=np.int64),
         made=ns[inside],
         counted=ns[inside],

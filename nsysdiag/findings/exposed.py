@@ -62,7 +62,7 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, n
     judged = context.judged
     rows = longest_operations(context, mine)
     largest = _largest(context) if rule is EXPOSED_COPY else None
-    too_many = _dwarfs(rule, ns, judged.compute_ns)
+    too_many = rule is EXPOSED_COPY and ns > DWARFS * judged.compute_ns
     advice, fix = _fewer(device, context.frameworks) if too_many else _advice(device, rule, context.frameworks)
     what = typed.kernel(rows[0].name) if rows else None
     running = f"{what or rule.title} and similar ones run alone on {device.key}"
@@ -74,7 +74,8 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, n
         title=f"{rule.title}, mostly {_which(largest)}" if largest is not None else rule.title,
         lost_ns=ns,
         lost_share=round(judged.share(ns), 6),
-        ceiling_ns=_ceiling(rule, ns, judged.compute_ns),
+        # Overlap hides as much as there is compute; fewer bytes, of paging or of copies that dwarf it, save all of it.
+        ceiling_ns=ns if too_many or rule is PAGING else min(ns, judged.compute_ns),
         confidence=1.0,
         nvtx=[],
         evidence=_evidence(device, rule),
@@ -87,15 +88,6 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, n
         share=round(judged.share(ns), 6),
         summary=_copied(largest) if largest is not None else "",
     )
-
-
-def _ceiling(rule: FindingRule, ns: int, compute_ns: int) -> int:
-    """What overlap can hide; of paging, and of copies that dwarf compute, what fewer bytes can save: all of it."""
-    return ns if rule is PAGING or _dwarfs(rule, ns, compute_ns) else min(ns, compute_ns)
-
-
-def _dwarfs(rule: FindingRule, ns: int, compute_ns: int) -> bool:
-    return rule is EXPOSED_COPY and ns > DWARFS * compute_ns
 
 
 def _largest(context: FindingContext) -> TopCopy | None:

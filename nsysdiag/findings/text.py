@@ -23,7 +23,6 @@ from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.kernels.names import normal_kernel
-from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.report import DeviceReport, EvidenceRow, Root
 from nsysdiag.units import format_count, format_moment, format_ns
 
@@ -47,7 +46,6 @@ class FindingContext:
     chosen."""
 
     gaps: GapContext
-    evidence: LayeredEvidence
     keys: GapKeys
     attribution: Attribution
     sightings: Sightings
@@ -136,20 +134,21 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
         symbols=symbols,
         root=_root(device, context, gaps),
         waits=group_totals(shares.wait[~explained], shares.made[~explained]),
-        placed=_largest_share(shares.path, shares.lost + shares.made) >= ALMOST_ALL,
+        placed=_leading(shares.path, shares.lost + shares.made)[1] >= ALMOST_ALL,
     )
 
 
-def _largest_share(code: IntArray, ns: IntArray) -> float:
+def _leading(code: IntArray, ns: IntArray) -> tuple[int, float]:
+    """The code with most time, and its share."""
     groups = group_totals(code, ns)
-    return int(groups.total[0]) / max(int(groups.total.sum()), 1)
+    return int(groups.code[0]), int(groups.total[0]) / max(int(groups.total.sum()), 1)
 
 
 def _kind(shares: Shares, spot: Spot, symbols: dict[str, int], thresholds: FindingThresholds) -> tuple[Variant, bool]:
     """The kind with most of the spot's time, and whether that is almost all of it."""
     kinds = CAUSES[spot.cause].variants
-    groups = group_totals(shares.kind, shares.lost + shares.made)
-    kind, share = kinds[int(groups.code[0])], int(groups.total[0]) / max(int(groups.total.sum()), 1)
+    leading, share = _leading(shares.kind, shares.lost + shares.made)
+    kind = kinds[leading]
     hints = (
         (IN_COLLECTOR, "garbage collector", thresholds.collector),
         (IN_INTERPRETER, "interpreter", thresholds.interpreter),

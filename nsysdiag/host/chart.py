@@ -8,6 +8,7 @@ from nsysdiag.document.bars import HEIGHT, SLOT, Spot
 from nsysdiag.document.curve import Strip, Strips
 from nsysdiag.document.words import instant
 from nsysdiag.host.words import METRICS, metric_value
+from nsysdiag.units import capitalized
 
 if TYPE_CHECKING:
     from nsysdiag.host.facts import HostReport, HostWindow
@@ -36,5 +37,5 @@ def _strip(windows: list[HostWindow], metric: str) -> Strip | None:
         Spot(SLOT * at, f"at {instant(window.start_ns)}: {'unknown' if value is None else metric_value(metric, value)}")
         for at, (window, value) in enumerate(zip(windows, values, strict=True))
     ]
-    title, highest = METRICS[metric][:1].upper() + METRICS[metric][1:], f"up to {metric_value(metric, top)}"
+    title, highest = capitalized(METRICS[metric]), f"up to {metric_value(metric, top)}"
     return Strip(title, highest, f"{title} over time, {highest}", "".join(bars), spots, SLOT)

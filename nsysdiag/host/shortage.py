@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag import typed
 from nsysdiag.host.facts import Contention, CpuHolder, CpuLimit, HostReport, HostThread
-from nsysdiag.units import format_ns, format_share
+from nsysdiag.units import capitalized, format_ns, format_share
 
 NOTABLE_SHARE = 0.01
 """Of the range: from so much lost time of a launching thread on there is something to tell."""
@@ -38,7 +38,7 @@ def advice(host: HostReport) -> list[str]:
     if _worst(host.threads, host.end_ns - host.start_ns) is not None and host.contention.holders:
         crowded = _crowded(host.contention.holders)
         apart = f"Keep other jobs off these CPUs, or {OWN_CPU}."
-        lines.append(f"{FEWER[:1].upper()}{FEWER[1:]}, or {OWN_CPU}." if crowded else apart)
+        lines.append(f"{capitalized(FEWER)}, or {OWN_CPU}." if crowded else apart)
     return list(dict.fromkeys(lines))
 
 

@@ -171,7 +171,6 @@ def findings(
     sightings = Sightings.of(root_context, layered, attribution.own)
     context = FindingContext(
         root_context,
-        layered,
         keys,
         attribution,
         sightings,

@@ -21,7 +21,7 @@ from nsysdiag.document.blocks import (
 )
 from nsysdiag.document.kinds import BYTES, COUNT, NAME, RATIO, SHARE, TEXT, TIME
 from nsysdiag.document.words import instant
-from nsysdiag.units import format_count
+from nsysdiag.units import capitalized, format_count
 from nsysdiag.utilization.chart import draw_utilization
 from nsysdiag.utilization.words import ESTIMATED, METHOD, percent_of, sm_sentences, utilization_sentences
 
@@ -40,7 +40,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     found = device.utilization
     if found.util_time_share is None:
         return None
-    notes = [*sm_sentences(found), *(f"{note[:1].upper()}{note[1:]}." for note in found.notes)]
+    notes = [*sm_sentences(found), *(f"{capitalized(note)}." for note in found.notes)]
     return Section(
         "utilization",
         "Utilization",

@@ -36,8 +36,8 @@ _DOUBTED = (How.CALL, How.CALL_OF_SEVERAL, How.RAN, How.RAN_NEAREST, How.RETURNE
 class Presence:
     """What the trace shows of threads around the ends of waits: `there` is True for the waits at some rows when a
     thread ran until the end or called then, `chance` (0 to 1) how likely that is of a thread at any moment. `unclear`
-    marks waits at whose end nobody is looked for: they ended long before, or the call returned at
-    once, as a read does whose data are there."""
+    marks waits for which no waker is searched: they ended long before, or the call returned at once, as a read does
+    whose data are there."""
 
     there: Callable[[int, IntArray], BoolArray]
     chance: Callable[[int], float]
