@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.account.bottlenecks import Bottlenecks
+from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.iterations.report import WORK, idle_parts, work_parts
 from nsysdiag.ledger.assignment import Slices
@@ -39,9 +40,7 @@ def _of_phase(
     ledger = {cause: int(ns[at]) for cause, ns in idle.items() if ns[at]}
     parts = {name: int(work[name][at]) for name in WORK}
     inside = sum(parts.values()) + sum(ledger.values())
-    account = {name: int(ns[at]) for name, ns in accounts.items() if ns[at]}
-    for name, ns in (before or {}).items():
-        account[name] = account.get(name, 0) + ns
+    account = summed([{name: int(ns[at]) for name, ns in accounts.items() if ns[at]}, before or {}])
     return PhaseDevice(
         key=key,
         compute_ns=parts["compute"],
