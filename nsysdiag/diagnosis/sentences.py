@@ -89,9 +89,7 @@ def unrecorded(loop: HostLoop | None) -> str:
 def phase_sentence(phase: FoundPhase, bottleneck: str, share: float) -> str:
     """One phase in a sentence."""
     length = format_ns(phase.end - phase.start)
-    steps = ""
-    if phase.steps is not None:
-        steps = f", {format_count(phase.steps.count)} steps of {format_ns(phase.steps.median_ns)}"
+    steps = f", {phase.steps.words}" if phase.steps is not None else ""
     return f"{capitalized(phase.name)}, {length}{steps}: {NOUNS[bottleneck]} {format_share(share, 1)}."
 
 

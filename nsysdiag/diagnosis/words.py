@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.facts import NOUNS
-from nsysdiag.units import capitalized, format_count, format_ns
+from nsysdiag.units import capitalized, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.phases.facts import Phase
@@ -39,7 +39,5 @@ def label(bottleneck: str) -> str:
 
 def phase_label(phase: Phase, name: str) -> str:
     """`steady (425 ms, 30 steps of 12.0 ms, judged)`."""
-    steps = phase.steps
-    facts = [format_ns(phase.end_ns - phase.start_ns)]
-    facts += [f"{format_count(steps.count)} steps of {format_ns(steps.median_ns)}"] if steps else []
+    facts = [format_ns(phase.end_ns - phase.start_ns), *([phase.steps.words] if phase.steps else [])]
     return f"{name} ({', '.join([*facts, *(['judged'] if phase.judged else [])])})"

@@ -16,6 +16,7 @@ from nsysdiag.fields import (
     TotalNs,
 )
 from nsysdiag.record import Record
+from nsysdiag.units import format_count, format_ns
 
 PhaseName = Literal["start-up", "steady", "pause", "teardown"]
 """Before the first part that repeats, a part that repeats, between two of them, and after the last."""
@@ -27,11 +28,16 @@ AccountBase = Literal["window", "start"]
 
 class PhaseSteps(Record, frozen=True):
     """The whole steps of a loop inside a phase: how many, the median time from the start of one to the start of the
-    next, and what shows them (`nvtx`, `anchor`)."""
+    next, and what shows them (`nvtx`, `anchor`). A step that an end of the trace cuts is none."""
 
     count: Count
     median_ns: Period
     source: OwnText
+
+    @property
+    def words(self) -> str:
+        """`30 steps of 12.0 ms`."""
+        return f"{format_count(self.count)} step{'' if self.count == 1 else 's'} of {format_ns(self.median_ns)}"
 
 
 class PhaseDevice(Record, frozen=True):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nsysdiag.arrays.intervals import Intervals, coverage, intersect
+from nsysdiag.phases.cut_steps import with_all_work, with_their_end
 from nsysdiag.phases.cuts import LEAST_LENGTH, Changes, job_cuts
 from nsysdiag.phases.facts import Basis, PhaseName, PhaseSteps
 from nsysdiag.phases.merging import merged
@@ -39,12 +40,18 @@ BUSY_WINDOW, BUSY_SINCE_START = 0.5, 0.02
 """What the GPU works of the window, and of the time since the first CUDA call, in a trace that is no mere start."""
 WEAK_STEADY = 0.5
 """Of the busy time: steady phases that hold less, none of them strong, are not what the job does."""
+CUT_SHARE = 0.01
+"""Of a phase: with more of it in a step that is cut, its figures are not those of a step."""
+
+Cut = tuple[int, int]
+"""Time at the beginning and at the end of a phase, in ns, that is in steps without all of their work."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPhase:
-    """A phase [start, end) in ns. `repeats` is how often its work repeats: the number of steps where a loop is known,
-    else how often the kernels that carry 60 % of the kernel time run. `steps` are whole steps of `loop` inside it."""
+    """A phase [start, end) in ns. `repeats` is how often its work repeats: the number of steps with all of their work
+    where a loop is known, else how often the kernels that carry 60 % of the kernel time run. `steps` are whole steps of
+    `loop` inside it."""
 
     name: PhaseName
     start: int
@@ -86,7 +93,7 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
         return JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
     lo, hi = window
     if narrowed:
-        return _whole(lo, hi, [], "the time was chosen")
+        return _whole(lo, hi, [], active, "the time was chosen")
     loops = loops_of(active, lo, hi)
     found = _parts(active, loops, lo, hi)
     return _judged(found, active, loops, first_call_ns)
@@ -111,17 +118,17 @@ def _parts(signals: list[DeviceSignal], loops: list[Loop], lo: int, hi: int) -> 
 def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], first_call_ns: int | None) -> JobPhases:
     lo, hi = int(found.borders[0]), int(found.borders[-1])
     first = min(lo if first_call_ns is None else first_call_ns, lo)
-    phases = _named(found, loops, first)
+    phases = _named(found, loops, signals, first)
     open_loop = any(phase.loop is not None and not phase.loop.closed for phase in phases if phase.name == "steady")
     if open_loop:
-        return _whole(lo, hi, loops, "what repeats is a part of a step")
+        return _whole(lo, hi, loops, signals, "what repeats is a part of a step")
     cold = _cold(found, signals)
     if cold is not None:
         if _worked(found, hi - first, signals):
-            return _whole(lo, hi, loops, "the GPU is busy, but nothing repeats")
+            return _whole(lo, hi, loops, signals, "the GPU is busy, but nothing repeats")
         return JobPhases(lo, hi, phases, "cold", cold, list(range(len(phases))))
     if not found.strong.any() and found.busy_ns[found.steady].sum() < WEAK_STEADY * found.busy_ns.sum():
-        return _whole(lo, hi, loops, "most of the work is done once")
+        return _whole(lo, hi, loops, signals, "most of the work is done once")
     judged = _judged_places(phases)
     enough = any(phases[at].repeats >= FEWEST_REPEATS for at in judged)
     if enough:
@@ -129,10 +136,10 @@ def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], fir
     return JobPhases(lo, hi, phases, "phase", "work repeats less than five times", judged)
 
 
-def _whole(lo: int, hi: int, loops: list[Loop], reason: str) -> JobPhases:
+def _whole(lo: int, hi: int, loops: list[Loop], signals: list[DeviceSignal], reason: str) -> JobPhases:
     """The window as the one phase."""
-    loops = [loop for loop in loops if loop.closed]
-    return JobPhases(lo, hi, [_with_steps("steady", lo, hi, 0, loops)], "window", reason, [0])
+    phase, _ = _with_steps(FoundPhase("steady", lo, hi), [loop for loop in loops if loop.closed], signals)
+    return JobPhases(lo, hi, [phase], "window", reason, [0])
 
 
 def _cold(found: Segments, signals: list[DeviceSignal]) -> str | None:
@@ -171,7 +178,7 @@ def _judged_places(phases: list[FoundPhase]) -> list[int]:
     return [at for at in steady if phases[at].strong or phases[at].end - phases[at].start >= JUDGED_SHARE * time]
 
 
-def _named(found: Segments, loops: list[Loop], first: int) -> list[FoundPhase]:
+def _named(found: Segments, loops: list[Loop], signals: list[DeviceSignal], first: int) -> list[FoundPhase]:
     """The phases: steady ones, and all that is between two of them, before the first or after the last as one.
 
     A start-up begins at `first`, the first CUDA call. Where the window begins with a steady phase, the time before it
@@ -181,7 +188,8 @@ def _named(found: Segments, loops: list[Loop], first: int) -> list[FoundPhase]:
     until = first
     for at in np.flatnonzero(found.steady).tolist():
         start, end = (int(each) for each in found.borders[at : at + 2])
-        phase = _with_steps("steady", start, end, int(found.repeats[at]), loops, strong=bool(found.strong[at]))
+        phase = FoundPhase("steady", start, end, bool(found.strong[at]), int(found.repeats[at]))
+        phase = _without_cut_steps(*_with_steps(phase, loops, signals))
         if not phases and phase.start == lo and lo - first < LEAST_LENGTH * (hi - lo):
             until = lo
         if phase.start > until:
@@ -193,14 +201,22 @@ def _named(found: Segments, loops: list[Loop], first: int) -> list[FoundPhase]:
     return phases
 
 
-def _with_steps(
-    name: PhaseName, start: int, end: int, repeats: int, loops: list[Loop], *, strong: bool = False
-) -> FoundPhase:
-    """A phase with the steps of the loop that has most whole steps' time in it."""
-    found = whole_steps(loops, start, end)
+def _with_steps(phase: FoundPhase, loops: list[Loop], signals: list[DeviceSignal]) -> tuple[FoundPhase, Cut]:
+    """The phase with the steps of the loop that has most whole steps' time in it, and its time before and behind those
+    that have all of their work, as far as steps are cut there."""
+    found = whole_steps(loops, phase.start, phase.end)
     if found is None:
-        return FoundPhase(name, start, end, strong, repeats)
+        return phase, (0, 0)
     loop, borders = found
-    length = max(int(np.median(np.diff(borders))), 1)
-    steps = PhaseSteps(count=len(borders) - 1, median_ns=length, source=loop.source)
-    return FoundPhase(name, start, end, strong, steps.count, steps, loop)
+    kept = with_all_work(borders, loop, signals)
+    length = np.diff(with_their_end(kept, loop))
+    steps = PhaseSteps(count=len(length), median_ns=max(int(np.median(length)), 1), source=loop.source)
+    before = int(kept[0]) - phase.start if kept[0] > borders[0] else 0
+    behind = phase.end - int(kept[-1]) if kept[-1] < borders[-1] else 0
+    return replace(phase, repeats=len(kept) - 1, steps=steps, loop=loop), (before, behind)
+
+
+def _without_cut_steps(phase: FoundPhase, cut: Cut) -> FoundPhase:
+    """The phase from the first to the last step that has all of its work, where what is cut takes a good part of it."""
+    before, behind = (each if each > CUT_SHARE * (phase.end - phase.start) else 0 for each in cut)
+    return replace(phase, start=phase.start + before, end=phase.end - behind)

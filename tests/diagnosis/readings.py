@@ -109,7 +109,7 @@ READINGS = (
         judged=(1_135_450_937, 2_076_399_600),
         step_ms=271,
         shares={0: (8.3, 0.0, 26.8, 64.8)},  # up to the last operation; up to the end of the last step 7.5, 24.2, 68.2
-        points=3,  # where its few steps are cut decides
+        points=6,  # of whole steps it is the second, and of the last step the idle end is outside the window
         lead=(46, 56),
         seconds=("copies",),
         steps=Steps(3, 5, 240, 275),
@@ -126,7 +126,7 @@ READINGS = (
         caps=(
             Cap("copies", 0.08, "overlap"),
             Cap("copies", 0.265),
-            Cap("host", 0.54),
+            Cap("host", 0.545),  # 136 of 251 ms
             Cap("communication", 0.2),
             Cap("parallelism", 0.085),
             Cap("kernels", 0.085),
