@@ -84,7 +84,7 @@ def _by_name(found: GpuMetrics) -> list[Block]:
             "By NVTX range",
             _columns(shown, "Ranges", "Range"),
             _rows(ranges, shown),
-            note="From the first to the last operation launched inside it, counters in names as #.",
+            note="From the first to the last operation launched inside it, counters in names as N.",
             limit=PAGE,
         ),
         Table(

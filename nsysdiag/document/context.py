@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.view import Causes
 
 if TYPE_CHECKING:
@@ -15,10 +16,15 @@ DEVICES_IN_FULL, FEWEST_ROWS, FEWEST_LARGE_ROWS = 1.5, 20, 10
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The whole report, and its causes by id."""
+    """The whole report, as people read it, and its causes by id."""
 
     report: Report
     causes: Causes
+
+    @classmethod
+    def of(cls, report: Report) -> Self:
+        """That of a report."""
+        return cls(as_read(report), Causes(report.causes))
 
     def rows(self, most: int) -> int:
         """How many rows a table of a device may have on the page: fewer where many devices share it."""

@@ -9,7 +9,6 @@ from nsysdiag.document.blocks import Paragraph, Section, named
 from nsysdiag.document.context import Context
 from nsysdiag.document.markdown import markdown_blocks, markdown_of
 from nsysdiag.document.markup import MARKER, code, text
-from nsysdiag.document.view import Causes
 from nsysdiag.findings import show as findings
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import Format, RenderOptions
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 def render(report: Report, options: RenderOptions) -> bytes:
     """The first screen and the findings, or with `details` all sections, under a marker comment by which a later run
     finds its own file again."""
-    context = Context(report, Causes(report.causes))
+    context = Context.of(report)
+    report = context.report
     blocks = [MARKER, f"# nsysdiag: {code(report.trace.file)}"]
     if options.details or report.diagnosis is None:
         blocks += _in_full(context)

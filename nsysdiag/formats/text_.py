@@ -13,7 +13,6 @@ from nsysdiag.document.context import Context
 from nsysdiag.document.names import visible
 from nsysdiag.document.terminal import heading, printed
 from nsysdiag.document.text import text_of, wide_enough
-from nsysdiag.document.view import Causes
 from nsysdiag.findings import show as findings
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import Format, RenderOptions
@@ -28,7 +27,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
     """The first screen, or with `details` all sections, as plain text of `options.width` columns, with colours only
     where asked for."""
     width = wide_enough(options.width)
-    context = Context(report, Causes(report.causes))
+    context = Context.of(report)
     in_full = options.details or report.diagnosis is None
     blocks = _in_full(context, width) if in_full else _first_screen(context, width)
     facts = [fact for fact in (options.source, options.command, options.created) if fact]

@@ -203,7 +203,7 @@ def test_csv_tables() -> None:
 def test_markdown_tables() -> None:
     shown = drawn("md")
     assert "| `cudaStreamSynchronize` | 6.00 ms | 30 | 22 | Waiting in a synchronisation |" in shown
-    assert "| `train › step # › optimizer` | 0.100000 s | 1.00 ms | 50 | 50,000 | 750 µs | 20.0 µs | 5.00 µs |" in shown
+    assert "| `train › step N › optimizer` | 0.100000 s | 1.00 ms | 50 | 50,000 | 750 µs | 20.0 µs | 5.00 µs |" in shown
     assert "| – | 0.103000 s | 1.00 ms | 50 | 50,000 | 750 µs | 20.0 µs | 5.00 µs |" in shown
 
 

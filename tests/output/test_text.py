@@ -65,12 +65,12 @@ def test_iterations_in_a_few_lines() -> None:
     shown = text("one_device", 120)
     block = shown.split("\nIterations\n")[1].split("\n\n")[0].splitlines()
     assert " ".join(line.strip() for line in block[:2]) == (
-        "20 iterations by NVTX range “step #”: p50 4.00 ms, p95 4.50 ms, worst 5.00 ms;"
+        "20 iterations by NVTX range “step N”: p50 4.00 ms, p95 4.50 ms, worst 5.00 ms;"
         " 2 left out (1 warm-up, 1 cut short at the end)"
     )
     assert block[2:] == [
         "  2 slow iterations: 1.50 ms more in all",
-        "  NVTX range “micro batch #” comes 4 times in each iteration, 900 µs apart",
+        "  NVTX range “micro batch N” comes 4 times in each iteration, 900 µs apart",
         "  #6 took 999 µs more than the median one: Waiting for a lock +700 µs, Compute +500 µs",
         "  #13 took 499 µs more than the median one: Compute +250 µs, Host computing +200 µs, Unexplained +100 µs",
     ]

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from nsysdiag import analyze, analyze_ranks
+from nsysdiag.document.counted_names import as_read
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.ranks.show.registry import RENDERERS
 from nsysdiag.share.redaction.redact import redacted
@@ -89,9 +90,10 @@ class TestAFileForEachRank:
     @pytest.mark.parametrize("name", ["html", "md", "txt"])
     def test_formats_begin_with_it(self, split: RanksReport, name: str) -> None:
         shown = " ".join(RENDERERS[name](split, RenderOptions()).decode().split())
-        assert split.diagnosis is not None
-        assert split.diagnosis.headline in shown
-        assert shown.index(split.diagnosis.headline) < shown.index(split.comparison.sentence)
+        read = as_read(split)
+        assert read.diagnosis is not None
+        assert read.diagnosis.headline in shown
+        assert shown.index(read.diagnosis.headline) < shown.index(read.comparison.sentence)
 
     def test_redaction_takes_the_names_of_ranks_out_of_it(self, split: RanksReport) -> None:
         """The names of ranks are those of files."""

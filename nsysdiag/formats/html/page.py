@@ -21,7 +21,6 @@ from nsysdiag.document.blocks import Detail, Document, Section, shown
 from nsysdiag.document.context import Context
 from nsysdiag.document.html import figures, html_of, width_of
 from nsysdiag.document.names import brief, clip, visible
-from nsysdiag.document.view import Causes
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.formats.html.assets import (
@@ -68,7 +67,8 @@ class Group:
 
 def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
-    groups = _groups(Context(report, Causes(report.causes)))
+    context = Context.of(report)
+    report, groups = context.report, _groups(context)
     bundle = plotly() if has_figures(groups) else None
     style, script = page_style(), page_script()
     timeline = timeline_script() if timelines(report) else None

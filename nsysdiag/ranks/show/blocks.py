@@ -21,6 +21,7 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
+from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part, share_of
 from nsysdiag.document.view import PARTS, Causes, by_time
@@ -91,6 +92,7 @@ def devices(context: Context) -> Section | None:
 
 def sections(report: RanksReport) -> list[Section]:
     """The document of a comparison of ranks: the ranks, and the traces that they come from."""
+    report = as_read(report)
     warnings = [f"{trace.file}: {warning}" for trace in report.traces for warning in trace.warnings]
     traces = [
         (

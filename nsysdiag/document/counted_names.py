@@ -1,0 +1,57 @@
+"""Ranges whose counters were taken out of their names, as people read them.
+
+```
+saved, and matched by     step #          layers.#
+read                      step N          layers.N
+```
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+from nsysdiag.fields import Text
+from nsysdiag.phrases import Phrases
+from nsysdiag.record import Record
+from nsysdiag.walk import rewritten
+
+_RANGES = Text.RANGE.name.lower()
+_UNCHANGED = (Text.PACKED, Text.SETTINGS, Text.PHRASES, Text.TABLE)
+_DIGIT = re.compile(r"\d")
+# Not that of `C#`.
+_COUNTER = re.compile(r"(?<!\b[A-Z])#+")
+R = TypeVar("R", bound=Record)
+
+
+def read_name(name: str) -> str:
+    """A range as people read it. One with a digit is the name that the program gave it."""
+    return name if "#" not in name or _DIGIT.search(name) else _COUNTER.sub("N", name)
+
+
+def as_read(report: R) -> R:
+    """The report with ranges as people read them, in the fields that hold one and in sentences."""
+    sentences = _sentences(getattr(report, "phrases", None))
+
+    def visit(text: Text, record: Record, value: Any) -> Any:
+        is_range = text is Text.RANGE or (text is Text.ITERATION and getattr(record, "source", "") == "nvtx")
+        if text in _UNCHANGED or isinstance(value, dict):
+            return value
+        changed = read_name if is_range else lambda each: sentences.get(each, each)
+        return [changed(each) for each in value] if isinstance(value, list) else changed(value)
+
+    return rewritten(report, visit)
+
+
+def _sentences(phrases: Phrases | None) -> dict[str, str]:
+    """By each sentence with such a range in it what people read; none where the report does not say what names are in
+    its sentences."""
+    ranges = phrases.names.get(_RANGES, []) if phrases is not None else []
+    shown = [read_name(name) for name in ranges]
+    if phrases is None or shown == ranges:
+        return {}
+    try:
+        read = Phrases(names={**phrases.names, _RANGES: shown}, sentences=phrases.sentences)
+        return dict(zip(phrases.finished(), read.finished(), strict=True))
+    except ValueError:
+        return {}

@@ -1,0 +1,60 @@
+"""Ranges without their counters: how people read them, and how they are saved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from nsysdiag.document.counted_names import as_read, read_name
+from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats.registry import FORMATS
+
+if TYPE_CHECKING:
+    from tests.shared import Shared
+
+
+@pytest.mark.parametrize(
+    ("saved", "read"),
+    [
+        ("step #", "step N"),
+        ("layers.#", "layers.N"),
+        ("step##", "stepN"),
+        ("iter # of #", "iter N of N"),
+        ("parse C# files", "parse C# files"),
+        ("step 3 #4", "step 3 #4"),
+        ("forward", "forward"),
+    ],
+)
+def test_counters_read_as_a_letter(saved: str, read: str) -> None:
+    assert read_name(saved) == read
+
+
+@pytest.mark.parametrize("details", [False, True])
+@pytest.mark.parametrize("format_", ["txt", "md", "html"])
+def test_no_report_reads_like_a_failed_substitution(format_: str, shared: Shared, *, details: bool) -> None:
+    """The name is in a field of its own and inside of sentences; what is saved stays as it was."""
+    report = shared.report(shared.trace("starved_training"))
+    assert any("step #" in each.title or "step #" in each.nvtx for each in report.findings)
+    text = FORMATS[format_].render(report, RenderOptions(details=details)).decode()
+    assert "step #" not in text
+    assert "step N" in text
+    assert b"step #" in FORMATS["json"].render(report, RenderOptions())
+
+
+def test_what_is_fixed_first_still_leads_to_its_finding(shared: Shared) -> None:
+    """The action begins with the title of a finding, in what people read too."""
+    report = as_read(shared.report(shared.trace("starved_training")))
+    found = report.diagnosis
+    assert found is not None
+    assert found.action is not None
+    assert any(found.action.startswith(each.title) for each in report.findings)
+
+
+def test_sentences_of_a_damaged_report_stay_as_they_are(shared: Shared) -> None:
+    report = shared.report(shared.trace("starved_training"))
+    assert report.phrases is not None
+    damaged = replace(report, phrases=replace(report.phrases, sentences=["a { alone"]))
+    assert [each.title for each in as_read(damaged).findings] == [each.title for each in report.findings]
+    assert as_read(replace(report, phrases=None)).diagnosis == report.diagnosis
