@@ -6,11 +6,14 @@ nanoseconds in the trace's own clock, intervals are half-open. A field that hold
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
 
+from nsysdiag import typed
+from nsysdiag.causes.ids import HOST_CODE
 from nsysdiag.cost.facts import Cost, TotalCost
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.facts import Diagnosis, Saves
@@ -69,6 +72,7 @@ from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
 
 SCHEMA_VERSION = "2"
+_NO_NAME = re.compile(r"(main|0x[0-9a-f]+)?")
 
 
 class Tool(Record, frozen=True):
@@ -749,6 +753,14 @@ class Finding(Record, frozen=True):
     share: Share = 0.0
     saves: Saves | None = None
     summary: Sentence = ""
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether it is about host code that neither CPU samples nor ranges of the program name. All of a program is in
+        main, and an address is no name."""
+        return (
+            self.cause == HOST_CODE and not self.nvtx and _NO_NAME.fullmatch(typed.plain(self.call or "")) is not None
+        )
 
 
 class CauseInfo(Record, frozen=True):

@@ -40,6 +40,7 @@ from nsysdiag.causes import (
 )
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.families import FAMILIES, Family
+from nsysdiag.causes.ids import HOST_CODE as HOST_CODE
 
 # The order is the order of precedence: what a cause claims, those behind it do not see.
 _MODULES = (
@@ -92,7 +93,6 @@ SYNCHRONIZATION = sync.CAUSE.id
 BLOCKING_COPY = blocking_copy.CAUSE.id
 ALLOCATION = memory_allocation.CAUSE.id
 PREEMPTION = off_cpu.CAUSE.id
-HOST_CODE = host_compute.CAUSE.id
 OTHER_PROCESS = gpu_context_switch.CAUSE.id
 INPUT_WAIT = data_loading.CAUSE.id
 

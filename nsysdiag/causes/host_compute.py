@@ -6,6 +6,7 @@ from nsysdiag.arrays.intervals import union
 from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_inside, plain_layer
+from nsysdiag.causes.ids import HOST_CODE
 from nsysdiag.causes.threshold import Threshold, setting
 from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant, matching
 from nsysdiag.events import samples
@@ -28,7 +29,7 @@ def evidence(evidence: HostEvidence) -> list[Layer]:
 
 
 CAUSE = Cause(
-    id="host_compute",
+    id=HOST_CODE,
     title="Host code",
     meaning="The launching thread was running on a CPU, in no CUDA or OS call: the program itself, an interpreter, a library.",
     side="host",

@@ -3,3 +3,4 @@
 from __future__ import annotations
 
 GRAPH_BUILD = "graph_build"
+HOST_CODE = "host_compute"

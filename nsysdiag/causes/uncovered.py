@@ -12,9 +12,7 @@ CAUSE = Cause(
     meaning="Nothing in the trace tells what the launching thread did here.",
     side="host",
     tables=(),
-    advice=Advice(
-        ("Capture again with the options below: --trace=osrt, --cpuctxsw and --sample tell what the thread did.",)
-    ),
+    advice=Advice(("Capture again with --trace=osrt, --cpuctxsw and --sample: they tell what the thread did.",)),
     color="#c1acb2",
     picture="""
 device  [==A==)......................[==next==)

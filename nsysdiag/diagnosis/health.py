@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from nsysdiag.causes import CAUSES
+from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.report import Capability, DeviceReport, NotRecorded
+from nsysdiag.report import Capability, DeviceReport, Finding, NotRecorded
 from nsysdiag.trace.capabilities import recapture_command
 from nsysdiag.units import format_count, format_share
 
 _ALWAYS_WORTH = ("os-runtime", "scheduling", "cpu-samples")
 _NEEDED = ("kernels", "cuda-api")
+SAMPLES = "cpu-samples"
 NOTABLE_MIGRATION = 0.1
 
 
-def recapture(devices: list[DeviceReport], capabilities: list[Capability]) -> str | None:
-    """The `nsys profile` line that brings what is missing beside what was there; None where nothing is missing."""
+def recapture(devices: list[DeviceReport], capabilities: list[Capability], findings: list[Finding]) -> str | None:
+    """The `nsys profile` line that brings what is missing beside what was there; None where nothing is missing. Host
+    code without a name needs CPU samples with call chains, and the program's own ranges."""
     absent = {capability.id for capability in capabilities if not capability.available}
     present = {capability.id for capability in capabilities} - absent
     if not devices:
         return recapture_command(present | absent & {*_NEEDED, *_ALWAYS_WORTH})
+    unnamed = any(each.unnamed and each.share >= NOTABLE_UNKNOWN for each in findings)
+    chains = ("--backtrace=dwarf",) if unnamed and SAMPLES in absent else ()
     wanted = {
         kind
         for device in devices
@@ -26,7 +31,8 @@ def recapture(devices: list[DeviceReport], capabilities: list[Capability]) -> st
         if ns > 0
         for kind in CAUSES[cause].resolved_by
     }
-    return recapture_command(present | absent & wanted) if absent & wanted else None
+    wanted |= {SAMPLES} if unnamed else set()
+    return recapture_command(present | absent & wanted, chains) if absent & wanted or unnamed else None
 
 
 def device_notes(

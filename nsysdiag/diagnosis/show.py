@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.chart import JUDGED_TIME, account_chart, account_stack, accounts, phase_names, phase_strip
-from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, phase_label
+from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
+from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, naming, phase_label
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     EVERYWHERE,
@@ -29,9 +30,9 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import BAR, NAME, SHARE, STACK, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
-from nsysdiag.document.view import held, window_parts
+from nsysdiag.document.view import held, missing, window_parts
 from nsysdiag.findings.show import anchors
-from nsysdiag.trace.show import asks_first, recapture
+from nsysdiag.trace.show import lacked_options, recapture
 from nsysdiag.units import format_count, format_ns, format_share
 from nsysdiag.utilization.words import percent_of, real_note
 
@@ -181,10 +182,18 @@ def closing(context: Context) -> list[Block]:
         return []
     if not report.phases:
         return _nothing(report)
-    if not asks_first(report):
-        return []
-    unknown = f"{format_share(found.unknown_share, 1)} of the judged time is unexplained."
-    return recapture(report, f"{unknown} To resolve more, capture again with") or [Paragraph(unknown, "quiet")]
+    why = _worth_a_capture(report, found)
+    return (recapture(report, f"{why} To tell more, capture again with") or [Paragraph(why, "quiet")]) if why else []
+
+
+def _worth_a_capture(report: Report, found: Diagnosis) -> str:
+    """Why another capture would tell what to do first; empty where it would not."""
+    if found.unknown_share >= NOTABLE_UNKNOWN or found.bottleneck == "unknown":
+        lacking = lacked_options(report)
+        unknown = f"{format_share(found.unknown_share, 1)} of the judged time is unexplained"
+        return f"{unknown}; this capture lacks {lacking}." if lacking else f"{unknown}."
+    unnamed = next((each for each in report.findings if each.unnamed and each.share >= NOTABLE_UNKNOWN), None)
+    return naming(unnamed, sampled="cpu-samples" not in missing(report)) if unnamed is not None else ""
 
 
 def overview(context: Context) -> Section | None:

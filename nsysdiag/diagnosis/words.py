@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.facts import NOUNS
-from nsysdiag.units import capitalized, format_ns
+from nsysdiag.units import capitalized, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.phases.facts import Phase
+    from nsysdiag.report import Finding
 
 LABELS = {name: capitalized(noun) for name, noun in NOUNS.items()} | {
     "parallelism": "Kernels on a mostly empty GPU",
@@ -41,3 +42,14 @@ def phase_label(phase: Phase, name: str) -> str:
     """`steady (425 ms, 30 steps of 12.0 ms, judged)`."""
     facts = [format_ns(phase.end_ns - phase.start_ns), *([phase.steps.words] if phase.steps else [])]
     return f"{name} ({', '.join([*facts, *(['judged'] if phase.judged else [])])})"
+
+
+def naming(host_code: Finding, *, sampled: bool) -> str:
+    """What would name host code: CPU samples where there are none, else ranges, as samples tell only functions."""
+    what = f"the host code ({format_share(host_code.share, 1)} of the judged time)"
+    if not sampled:
+        return f"The trace has no CPU samples that name {what}."
+    if not host_code.call:
+        return f"CPU samples do not name {what}: build it with symbols (-g)."
+    ranges = "put NVTX ranges around its parts (nvtxRangePush, nvtxRangePop)"
+    return f"CPU samples name {what} only as {host_code.call}: {ranges}."

@@ -159,7 +159,7 @@ def report(
         devices=devices,
         findings=judgment.findings,
         causes=cause_infos(),
-        recapture=recapture(devices, capabilities),
+        recapture=recapture(devices, capabilities, judgment.findings),
         settings=settings.changed(partial=trace.partial),
         timeline=timelines.levels if settings.timeline else msgspec.UNSET,
         ranks=ranks,

@@ -23,6 +23,7 @@ from nsysdiag.document.blocks import (
 )
 from nsysdiag.document.kinds import CODE, FIGURE, NAME, TEXT
 from nsysdiag.document.view import missing
+from nsysdiag.trace.capabilities import KINDS
 from nsysdiag.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import Report
 
 
-NOTABLE_UNKNOWN = 0.01
-"""Of the judged time: less without evidence is not worth another capture."""
+NVTX = "--trace=nvtx"
 LARGEST_ID = "A number with ~ is the largest row id."
 EVIDENCE = (
     Column("Evidence", TEXT, head=True, length=80),
@@ -45,8 +45,8 @@ SETTINGS = (Column("Setting", TEXT, head=True, length=60), Column("Value", TEXT,
 
 
 def health(context: Context) -> Section:
-    """Evidence, warnings, tables and settings, and the capture that would resolve more; where there is no device, the
-    overview has that."""
+    """Evidence, warnings, tables and settings, and the capture that would resolve more, which a diagnosis gives itself
+    where it is worth it."""
     report = context.report
     absent = missing(report)
     rows_of = sorted(report.trace.tables.items())
@@ -58,7 +58,7 @@ def health(context: Context) -> Section:
         Lines(report.trace.warnings, tone="note"),
         _evidence(report, len(absent)),
         *([Paragraph(words.not_recorded_sentence(report.not_recorded), limit=NOT_PAGE)] if unrecorded else []),
-        *recapture(None if asks_first(report) or not report.devices else report, "To resolve more, capture again with"),
+        *recapture(report if report.devices and not report.diagnosis else None, "To resolve more, capture again with"),
         Details("What no such trace tells", [Table("Not recorded", NOT_RECORDED, unrecorded, sortable=False)]),
         Details("Tables of the trace", [Table("Rows of each table", TABLES, tables, note=LARGEST_ID, sortable=False)]),
         Details("Settings of this analysis", [Table("Settings", SETTINGS, settings, sortable=False)]),
@@ -81,10 +81,14 @@ def _evidence(report: Report, absent: int) -> Table:
     return Table(title if absent else "All kinds of evidence were captured", EVIDENCE, rows, sortable=False, limit=PAGE)
 
 
-def asks_first(report: Report) -> bool:
-    """Whether the diagnosis itself gives the capture that tells more."""
-    found = report.diagnosis
-    return found is not None and (not report.phases or found.unknown_share >= NOTABLE_UNKNOWN)
+def lacked_options(report: Report) -> str:
+    """The options of the recapture command of which the trace holds nothing. That of NVTX is none of them: a program
+    without ranges has no rows either."""
+    asked = dict.fromkeys((report.recapture or "").replace(",", " --trace=").split())
+    options = {name: kind.recapture for name, kind in KINDS.items()}
+    captured = {options.get(each.id) for each in report.trace.capabilities if each.available}
+    absent = {options.get(each.id) for each in report.trace.capabilities if not each.available}
+    return ", ".join(option for option in asked if option in absent - captured - {NVTX})
 
 
 def recapture(report: Report | None, sentence: str) -> list[Block]:

@@ -1,0 +1,93 @@
+"""Whether another capture is worth it, and what it is for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
+from nsysdiag.diagnosis.health import SAMPLES, recapture
+from nsysdiag.diagnosis.words import naming
+from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats.registry import FORMATS
+
+if TYPE_CHECKING:
+    from nsysdiag.report import Capability, Finding, Report
+    from tests.shared import Shared
+
+READ = ["txt", "md", "html"]
+
+
+@pytest.fixture
+def report(shared: Shared) -> Report:
+    return shared.report(shared.trace("starved_training"))
+
+
+def host_code(report: Report, **changes: object) -> Finding:
+    """A finding on host code that takes half of the time."""
+    made = replace(report.findings[0], cause="host_compute", bottleneck="host", share=0.5, nvtx=[], call=None)
+    return replace(made, **changes)
+
+
+def without_samples(report: Report) -> list[Capability]:
+    return [replace(each, available=each.available and each.id != SAMPLES) for each in report.trace.capabilities]
+
+
+def shown(report: Report, name: str) -> str:
+    return FORMATS[name].render(report, RenderOptions()).decode()
+
+
+@pytest.mark.parametrize("call", [None, "main", "0x7fd99b3515d4"])
+def test_host_code_without_a_name(call: str | None, report: Report) -> None:
+    assert host_code(report, call=call).unnamed
+
+
+def test_host_code_with_a_name_or_a_place(report: Report) -> None:
+    assert not host_code(report, call="parse").unnamed
+    assert not host_code(report, nvtx=["load"]).unnamed
+    assert not host_code(report, cause="sync").unnamed
+
+
+def test_little_host_code_needs_no_name(report: Report) -> None:
+    every = [replace(each, available=True) for each in report.trace.capabilities]
+    assert recapture(report.devices, every, [host_code(report, share=NOTABLE_UNKNOWN / 2)]) is None
+    assert recapture(report.devices, every, [host_code(report, share=NOTABLE_UNKNOWN)]) is not None
+
+
+def test_without_samples_the_command_has_call_chains(report: Report) -> None:
+    found = host_code(report)
+    made = recapture(report.devices, without_samples(report), [found]) or ""
+    assert {"--sample=process-tree", "--backtrace=dwarf"} <= set(made.split())
+    assert "no CPU samples" in naming(found, sampled=False)
+
+
+def test_with_samples_ranges_name_what_they_do_not(report: Report) -> None:
+    every = [replace(each, available=True) for each in report.trace.capabilities]
+    made = recapture(report.devices, every, [host_code(report, call="main")]) or ""
+    assert "--backtrace" not in made
+    assert "--trace=cuda,nvtx" in made
+    assert "NVTX ranges" in naming(host_code(report, call="main"), sampled=True)
+    assert recapture(report.devices, every, [host_code(report, call="parse")]) is None
+
+
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize(("share", "asked"), [(0.02, False), (0.2, True)])
+def test_little_that_is_unexplained_asks_for_no_capture(
+    name: str, share: float, report: Report, *, asked: bool
+) -> None:
+    assert report.diagnosis is not None
+    diagnosis = replace(report.diagnosis, unknown_share=share, bottleneck="kernels")
+    made = replace(report, diagnosis=diagnosis, findings=[], recapture="nsys profile --trace=cuda PROGRAM")
+    assert ("nsys profile --trace=cuda PROGRAM" in shown(made, name)) is asked
+
+
+def test_only_what_the_capture_lacks_is_named(report: Report) -> None:
+    assert report.diagnosis is not None
+    diagnosis = replace(report.diagnosis, unknown_share=0.2, bottleneck="unknown")
+    absent = [replace(each, available=each.id != SAMPLES) for each in report.trace.capabilities]
+    command = "nsys profile --trace=cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree PROGRAM"
+    made = replace(report, diagnosis=diagnosis, recapture=command, trace=replace(report.trace, capabilities=absent))
+    text = " ".join(shown(made, "txt").split())
+    assert "20.0% of the judged time is unexplained; this capture lacks --sample=process-tree. To tell more" in text
