@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.findings.rules import BEFORE_WORK, EXPOSED_MPI
+from nsysdiag.findings.rules import BEFORE_WORK
 from tests.selecting import selected
 from tests.simulator.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from tests.shared import Shared
 
-WITHOUT_ROWS = (BEFORE_WORK.id, EXPOSED_MPI.id)
-"""Their evidence is no row of one device's work: what the host did before it, and calls of MPI."""
+WITHOUT_ROWS = (BEFORE_WORK.id,)
+"""Its evidence is no row of one device's work: what the host did before it."""
 
 
 @pytest.mark.slow

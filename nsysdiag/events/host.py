@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 OS_CALLS = "OSRT_API"
 OS_CALL_COLUMNS = ("start", "end", "globalTid", "nameId", "returnValue")
 _LIBRARY_TABLES = ("CUBLAS_EVENTS", "CUDNN_EVENTS")
-_MPI_TABLES = ("MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
+MPI_TABLES = (
+    "MPI_COLLECTIVES_EVENTS",
+    "MPI_P2P_EVENTS",
+    "MPI_START_WAIT_EVENTS",
+    "MPI_OTHER_EVENTS",
+    "NVTX_EVENTS",
+)
+"""Where MPI calls are: with --trace=mpi in the first four, else as ranges of a domain of NVTX."""
 # PROFILER_OVERHEAD rows have no type of their own up to schema 3.23: they get one of these by their name.
 PROFILER = 100
 PROFILER_OF_CUPTI = 101
@@ -84,8 +91,10 @@ def _table(trace: Trace, tables: tuple[str, ...], name_column: str, kind_column:
 
 
 def _mpi_calls(trace: Trace, ranges: NvtxRanges) -> CallTable:
-    """MPI calls by the tables that --trace=mpi fills, and the ranges of the NVTX domain MPI."""
-    traced = _table(trace, _MPI_TABLES, "textId")
+    """MPI calls by the tables that --trace=mpi fills, and the ranges of the NVTX domain MPI; `kind` is the place of the
+    table in MPI_TABLES."""
+    traced = _table(trace, MPI_TABLES[:-1], "textId")
+    of_table = [len(trace.read(table, "start")["start"]) for table in MPI_TABLES[:-1]]
     rows = ranges.rows.take(ranges.rows.mpi)
     return CallTable(
         thread=np.append(traced.thread, rows.thread),
@@ -93,7 +102,7 @@ def _mpi_calls(trace: Trace, ranges: NvtxRanges) -> CallTable:
         end=np.append(traced.end, rows.end),
         name=np.append(traced.name, rows.name + len(traced.names)),
         names=[*traced.names, *ranges.names],
-        kind=np.zeros(len(traced.start) + len(rows), dtype=np.int64),
+        kind=np.repeat(np.arange(len(MPI_TABLES)), [*of_table, len(rows)]),
     )
 
 

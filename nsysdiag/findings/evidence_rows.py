@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES, host_compute
 from nsysdiag.causes.cause import Rows
 from nsysdiag.events.axis import Lane
 from nsysdiag.events.calls import CallRows
-from nsysdiag.events.host import PROFILER
+from nsysdiag.events.host import MPI_TABLES, PROFILER
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import TABLES, Category
 from nsysdiag.gap_groups.details import GapContext
@@ -78,6 +78,25 @@ class Sightings:
         """The outermost API call that begins at a position of the thread axis, where one does."""
         calls = self.evidence.host.api
         return self._api(int(calls.row[np.searchsorted(calls.spans.start, position)]), ns)
+
+    def mpi_calls(self, idle: Intervals, slices: IntArray, most: int) -> list[EvidenceRow]:
+        """The MPI calls with most of the idle time `idle`, at most `most`; each piece of it is a part of one of
+        `slices`, whose thread was inside the call."""
+        mpi, axis = self.evidence.host.mpi, self.context.axis
+        lane = self.context.lane[self.context.slices.rows.gap[slices]].astype(np.int64)
+        inside = coverage(union(axis.place(lane, idle)), mpi.spans)
+        longest = np.lexsort((mpi.spans.start, -inside))[:most]
+        return [
+            EvidenceRow(
+                table=MPI_TABLES[int(mpi.kind[at])],
+                name=mpi.names[int(mpi.name[at])],
+                start_ns=int(axis.time(mpi.spans.start[at])),
+                ns=int(inside[at]),
+                thread=int(axis.threads[int(mpi.spans.start[at]) // axis.stride]),
+            )
+            for at in longest.tolist()
+            if inside[at]
+        ]
 
     def _row(self, each: int) -> EvidenceRow:
         """The row behind one slice; where it has none of its own, the operation that the device waited for."""

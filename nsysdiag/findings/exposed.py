@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag import typed
-from nsysdiag.account.bottlenecks import Bottlenecks
-from nsysdiag.arrays.intervals import BoolArray, contains
+from nsysdiag.account.bottlenecks import CODE, Bottlenecks
+from nsysdiag.arrays.intervals import BoolArray, contains, pieces
 from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.copies.copies import top_copies
 from nsysdiag.copies.facts import TopCopy
@@ -55,17 +55,19 @@ def exposed_findings(device: DeviceReport, context: FindingContext, mpi_ns: int,
         (PAGING, judged.inside(work.work_of("memory")), operations.migration),
     )
     least = max(context.thresholds.smallest * judged.ns, 1)
-    return [_finding(device, context, rule, ns, mine) for rule, ns, mine in parts if ns >= least]
+    return [_finding(device, context, rule, ns, mine, work) for rule, ns, mine in parts if ns >= least]
 
 
-def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, ns: int, mine: BoolArray) -> Finding:
+def _finding(
+    device: DeviceReport, context: FindingContext, rule: FindingRule, ns: int, mine: BoolArray, work: Bottlenecks
+) -> Finding:
     judged = context.judged
-    rows = longest_operations(context, mine)
+    rows = longest_operations(context, mine) if rule is not EXPOSED_MPI else _mpi_calls(context, work)
     largest = _largest(context) if rule is EXPOSED_COPY else None
     too_many = rule is EXPOSED_COPY and ns > DWARFS * judged.compute_ns
     advice, fix = _fewer(device, context.frameworks) if too_many else _advice(device, rule, context.frameworks)
-    what = typed.kernel(rows[0].name) if rows else None
-    running = f"{what or rule.title} and similar ones run alone on {device.key}"
+    what = typed.kernel(rows[0].name) if rows and rule is not EXPOSED_MPI else None
+    running = f"{what} and similar ones run alone on {device.key}" if what else rule.meaning
     return Finding(
         id=f"f-{rule.id}",
         cause=rule.id,
@@ -81,7 +83,7 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, n
         evidence=_evidence(device, rule),
         advice=advice,
         call=what if rule is not EXPOSED_MPI else _first_mpi(device),
-        chain=[running if rows else rule.meaning, f"no kernel runs for {format_ns(ns)}", fix],
+        chain=[running, f"no kernel runs for {format_ns(ns)}", fix],
         rows=rows,
         devices=[device.key],
         bottleneck=rule.bottleneck,
@@ -111,6 +113,13 @@ def _which(copies: CopyRow | TopCopy) -> str:
 
 def _first_mpi(device: DeviceReport) -> str | None:
     return typed.api(device.communication.mpi[0].name) if device.communication.mpi else None
+
+
+def _mpi_calls(context: FindingContext, work: Bottlenecks) -> list[EvidenceRow]:
+    """The MPI calls in which the device was idle for longest, in the judged time."""
+    mine = (work.code == CODE["communication"]) & (work.slice >= 0)
+    piece, idle = pieces(context.judged.parts, work.spans[mine])
+    return context.sightings.mpi_calls(idle, work.slice[mine][piece], context.thresholds.rows)
 
 
 def longest_operations(context: FindingContext, mine: BoolArray) -> list[EvidenceRow]:
