@@ -12,6 +12,9 @@ from nsysdiag.phases.phases import FoundPhase, JobPhases
 
 LEAST_WORK = 0.05
 """Of the busiest device's work: a device with less is merely touched, and no part of the job's account."""
+SECOND_NS = 1_000_000_000
+SEEN_LATER = SECOND_NS
+"""Of work behind a start, so that a capture which begins there holds some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +29,20 @@ class Focus:
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What is judged: on what basis, and the phase that it is, None where it is more than one. `place` is that of the
-    phase in the report, `which` its name among several steady ones (`steady 2`)."""
+    phase in the report, `which` its name among several steady ones (`steady 2`). `later` is a whole second behind all
+    start-up causes at which the trace shows work for SEEN_LATER more, None where there is none."""
 
     basis: Basis
     phase: FoundPhase | None = None
     place: int | None = None
     which: str = ""
+    later: int | None = None
 
     @classmethod
     def of(cls, found: JobPhases, focus: Focus) -> Scope:
         """That of a job of which one phase, or all, are in focus."""
         if focus.phase is None:
-            return cls(found.basis)
+            return cls(found.basis, later=_later(found))
         steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]
         several = focus.phase in steady and len(steady) > 1
         which = f"steady {steady.index(focus.phase) + 1}" if several else ""
@@ -47,6 +52,15 @@ class Scope:
     def steps(self) -> PhaseSteps | None:
         """The steps of which savings are a part."""
         return self.phase.steps if self.phase is not None and self.basis in ("steady", "phase") else None
+
+
+def _later(found: JobPhases) -> int | None:
+    """The trace's clock begins with its program only where the trace holds its start. A program may end with the trace,
+    so what lies behind the last work is no time to capture."""
+    if found.basis != "cold" or found.started is None or found.started < 0:
+        return None
+    second = -(-found.started // SECOND_NS)
+    return second if second * SECOND_NS + SEEN_LATER <= found.end else None
 
 
 def focus_of(phases: JobPhases, devices: list[list[PhaseDevice]]) -> Focus:

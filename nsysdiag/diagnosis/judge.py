@@ -170,6 +170,8 @@ def diagnose(
         gpus_used=len(active),
         duration_ns=duration_ns,
         which=scope.which,
+        work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
+        later=scope.later,
     )
     saving = next((each for each in merged if saved_share(each)), None)
     action = saving or next((each for each in merged if each.bottleneck == most.bottleneck in KERNELS), None)

@@ -29,6 +29,10 @@ TAKES = {
     "unknown": "Unexplained idle time takes",
 }
 TOO_FEW = "too few to call it steady"
+DURATION_S = 10
+"""Of a capture: time for many steps, and no large trace."""
+LITTLE_WORK = 0.01
+"""Of the judged time: where the GPU works less, no finding is about its work."""
 SMALL_PART = 0.05
 """Of the capture: less is said first, with how little it is."""
 
@@ -37,7 +41,9 @@ SMALL_PART = 0.05
 class Said:
     """What a headline needs beside the account: the basis, the judged phase, the length of what is judged, and by
     bottleneck what stands behind it, as the end of a sentence; how many GPUs there are and work; how long the capture
-    is, None where the trace does not say; and which of several steady phases is judged."""
+    is, None where the trace does not say; and which of several steady phases is judged. `work_ns` is the time that the
+    devices work in it, a sum over them; `later` is the second of the program from which on a capture leaves its start
+    out, None where the trace does not show any."""
 
     basis: str
     phase: FoundPhase | None
@@ -47,6 +53,8 @@ class Said:
     gpus_used: int = 1
     duration_ns: int | None = None
     which: str = ""
+    work_ns: int = 0
+    later: int | None = None
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -56,7 +64,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     detail = said.details.get(bottleneck)
     sentences = [f"{first}: {detail}." if detail else f"{first}."]
     if said.basis == "cold":
-        sentences.insert(0, "The trace shows only the start of a program, no steady state.")
+        work = f"{format_ns(said.work_ns)} of GPU work"
+        sentences.insert(0, f"The trace shows only the start of a program, no steady state: {work}.")
     if said.duration_ns and said.judged_ns < SMALL_PART * said.duration_ns:
         part, whole = format_share(said.judged_ns, said.duration_ns), format_ns(said.duration_ns)
         sentences.insert(0, f"The {format_ns(said.judged_ns)} judged are {part} of the {whole} captured.")
@@ -70,8 +79,17 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         verb = "is" if said.gpus_used == 1 else "are"
         sentences.append(f"{said.gpus_used} of {said.gpus_present} GPUs {verb} in use.")
     if said.basis == "cold":
-        sentences.append("To see more, capture a later part: nsys profile --delay, or --capture-range.")
+        sentences.append(_another_capture(said))
     return " ".join(sentences)
+
+
+def _another_capture(said: Said) -> str:
+    """What to capture instead of a start: a later time only where the trace shows work then."""
+    if said.later is not None:
+        return f"To see more, capture a later part: nsys profile --delay={said.later} --duration={DURATION_S}."
+    if said.work_ns < LITTLE_WORK * said.judged_ns:
+        return "There is nothing to tune on the GPU here: capture a run with more steps."
+    return "To see more, capture a run with more steps."
 
 
 def unrecorded(loop: HostLoop | None) -> str:

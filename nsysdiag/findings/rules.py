@@ -180,7 +180,7 @@ device                                      [==first==)
     sources=("nsight_cli",),
     fix="shorten the start, if starts are what matters",
     advice=Advice(
-        ("Work on this if starts are what matters: it happens once. Otherwise capture a later part of the program.",)
+        ("Work on this if starts are what matters: it happens once. Otherwise look at what comes after it.",)
     ),
 )
 PAGING = FindingRule(

@@ -67,7 +67,8 @@ class JobPhases:
     """The phases of a job in time. They touch and cover its window [start, end), from the first to the last launched
     operation of all devices; a start-up begins before that, with the first CUDA call.
 
-    `judged` are places in `phases`. `reason` says why the basis is what it is."""
+    `judged` are places in `phases`. `reason` says why the basis is what it is. `started` is when the last idle time by
+    a start-up cause ended; None without any."""
 
     start: int
     end: int
@@ -75,6 +76,7 @@ class JobPhases:
     basis: Basis
     reason: str
     judged: list[int]
+    started: int | None = None
 
     def basis_of(self, phase: int) -> Basis:
         """The basis of what is said of one judged phase: one with few repeats is no steady state, whatever others
@@ -126,7 +128,8 @@ def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], fir
     if cold is not None:
         if _worked(found, hi - first, signals):
             return _whole(lo, hi, loops, signals, "the GPU is busy, but nothing repeats")
-        return JobPhases(lo, hi, phases, "cold", cold, list(range(len(phases))))
+        started = max((int(each.startup.end[-1]) for each in signals if len(each.startup)), default=None)
+        return JobPhases(lo, hi, phases, "cold", cold, list(range(len(phases))), started)
     if not found.strong.any() and found.busy_ns[found.steady].sum() < WEAK_STEADY * found.busy_ns.sum():
         return _whole(lo, hi, loops, signals, "most of the work is done once")
     judged = _judged_places(phases)

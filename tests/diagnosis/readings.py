@@ -67,7 +67,7 @@ READINGS = (
         shares={0: (0.0, 0.0, 0.0, 100.0)},
         seconds=(None, "host", "unknown"),
         headline=(r"start|load",),
-        named=(r"steady|warm", r"delay|capture-range"),
+        named=(r"steady|warm", r"delay|more steps"),
         never=(
             FEED_IT,
             SMALLER,

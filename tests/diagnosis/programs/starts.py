@@ -112,7 +112,7 @@ def reference_then_loop(sim: Simulation, marks: Marks) -> None:
         first_call_ns=0,
         seconds=(None, "host"),
         headline=("start|load",),
-        named=("steady|warm", "delay|capture-range"),
+        named=("steady|warm", "delay|more steps"),
         never=(NO_PYTORCH, SMALLER, r"(?i)launch-bound", r"(?i)\b\d+ (steps|iterations)\b", r"(?i)work is small"),
     ),
     {"compute": (0.0, 0.02), "idle": (0.98, 1.0), "module_load": (0.9, 1.0)},
