@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.shared import Shared
 
 WITHOUT_ROWS = (BEFORE_WORK.id,)
-"""Its evidence is no row of one device's work: what the host did before it."""
+"""A bottleneck before the first work may have neither calls nor CPU samples."""
 
 
 @pytest.mark.slow

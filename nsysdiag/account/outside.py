@@ -10,14 +10,14 @@ import numpy as np
 
 from nsysdiag.account.bottlenecks import CODE
 from nsysdiag.arrays.claim import Owned, claim
-from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.causes import CAUSES, family_of, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer, named
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.host import HostTables, host_activity, place_api_calls, place_os_calls
+from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 
 PART_OF_A_START = ("launch", "sync", "copies")
@@ -61,29 +61,41 @@ def evidence_of_start(
     return layer_evidence(HostEvidence.of(host, facts))
 
 
-def outside_account(layered: LayeredEvidence, outside: Outside) -> dict[str, int]:
-    """Nanoseconds of that time by bottleneck, from what the thread did; they add up to its length. Until CUDA is
-    initialized its calls, and what nothing explains, are part of that."""
+@dataclass(frozen=True, slots=True)
+class Start:
+    """That time by bottleneck, as sets on the axis of `host`, which share nothing and make it up."""
+
+    host: HostActivity
+    spans: dict[str, Intervals]
+
+    @property
+    def account(self) -> dict[str, int]:
+        """In ns."""
+        return {name: spans.total() for name, spans in self.spans.items()}
+
+
+def start_of(layered: LayeredEvidence, outside: Outside) -> Start:
+    """What the thread did in that time. Until CUDA is initialized its calls, and what nothing explains, are part of
+    that."""
     lane = int(layered.host.axis.rank(np.array([outside.thread], dtype=np.int64))[0])
     ready = _initialized(layered, lane, outside)
-    found: dict[str, int] = {}
+    found: dict[str, list[Intervals]] = {}
     for begin, end, starting in ((outside.begin, ready, (*OF_CUDA, "unknown")), (ready, outside.end, ())):
-        for family, ns in _divided(layered, _placed(layered.host.axis, lane, begin, end)):
+        for family, spans in _divided(layered, _placed(layered.host.axis, lane, begin, end)):
             name = "startup" if family in (*starting, *PART_OF_A_START) else family
-            found[name] = found.get(name, 0) + ns
-    return {name: found[name] for name in sorted(found, key=lambda name: CODE[name])}
+            found.setdefault(name, []).append(spans)
+    return Start(layered.host, {name: union(*found[name]) for name in sorted(found, key=lambda name: CODE[name])})
 
 
-def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, int]]:
+def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, Intervals]]:
     """Time by the first cause that has evidence of it, in the order of their precedence, and what is left."""
     for cause in CAUSES.values():
         for layer in layered.before.get(cause.id, []):
             taken, left, source = claim(left, layer.spans)
             for code in np.unique(layer.name[source]).tolist():
-                ns = int((taken.spans.end - taken.spans.start)[layer.name[source] == code].sum())
-                yield _family(cause, layer, layer.names[code]), ns
+                yield _family(cause, layer, layer.names[code]), taken.spans[layer.name[source] == code]
     if len(left):
-        yield "unknown", left.spans.total()
+        yield "unknown", left.spans
 
 
 def _initialized(layered: LayeredEvidence, lane: int, outside: Outside) -> int:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from nsysdiag.account.outside import Start
+from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.rules import BEFORE_WORK, NOT_SAVED, severity
+from nsysdiag.findings.start_rows import start_rows
 from nsysdiag.report import Finding
+from nsysdiag.stacks.samples import LeafSymbols, leaf_text
 from nsysdiag.units import format_ns
 
+HOST = "host"
 LABELS = {
     "communication": "MPI",
     "host": "host code",
@@ -19,10 +24,14 @@ LABELS = {
 
 
 def before_findings(
-    device: str, judged: JudgedTime, before: dict[str, int], thresholds: FindingThresholds
+    device: str, judged: JudgedTime, start: Start | None, symbols: LeafSymbols, thresholds: FindingThresholds
 ) -> list[Finding]:
     """What a device's program did before its first work, by bottleneck, where that is the smallest share or more of all
-    its time. `share` is of the judged time inside the window: it may be more than all of that."""
+    its time. `share` is of the judged time inside the window: it may be more than all of that. `symbols` are the
+    innermost functions of CPU samples."""
+    if start is None:
+        return []
+    before, sampled = start.account, _sampled(start, symbols)
     least = thresholds.smallest * (judged.ns + sum(before.values()))
     return [
         Finding(
@@ -36,14 +45,25 @@ def before_findings(
             ceiling_ns=0 if family in NOT_SAVED else ns,
             confidence=1.0,
             nvtx=[],
-            evidence=[f"{format_ns(ns)} from the first CUDA call to the first work of the device"],
+            evidence=[
+                f"{format_ns(ns)} from the first CUDA call to the first work of the device",
+                *([f"CPU samples in {sampled}"] if sampled and family == HOST else []),
+            ],
             advice=list(BEFORE_WORK.advice.plain),
+            rows=start_rows(start, family, thresholds.rows),
             chain=[f"{LABELS.get(family, family)} for {format_ns(ns)}", BEFORE_WORK.fix],
             devices=[device],
             bottleneck=family,
             share=round(judged.share(ns), 6),
-            summary=f"{LABELS.get(family, family)} before the first work of the GPU {format_ns(ns)}",
+            summary=f"{LABELS.get(family, family)} before the first work of the GPU {format_ns(ns)}"
+            + (f" (CPU samples in {sampled})" if sampled and family == HOST else ""),
         )
         for family, ns in before.items()
         if ns >= least
     ]
+
+
+def _sampled(start: Start, symbols: LeafSymbols) -> str:
+    """What CPU samples of its host code were in; empty where there are none."""
+    spans = start.spans.get(HOST, Intervals.empty())
+    return leaf_text(start.host.samples, spans.start, spans.end, symbols)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from nsysdiag.account.bottlenecks import Bottlenecks
+from nsysdiag.account.outside import Start
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.facts import GpuMetrics
@@ -54,6 +55,7 @@ from nsysdiag.report import (
     Verdict,
     Window,
 )
+from nsysdiag.stacks.samples import LeafSymbols
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
 from nsysdiag.trace.strings import Strings
@@ -160,7 +162,8 @@ def findings(
     judged: JudgedTime,
     kernel_work: KernelWork,
     without_work: EmptyIterations | None,
-    before_work: dict[str, int] | None,
+    before_work: Start | None,
+    leaf_symbols: LeafSymbols,
     missing: Missing,
     frameworks: list[Framework],
     settings: Settings,
@@ -183,7 +186,7 @@ def findings(
     found = [
         *findings_of(report, context, shares, bottlenecks),
         *kernel_findings(report, context, bottlenecks, kernel_work),
-        *before_findings(report.key, judged, before_work or {}, settings.findings),
+        *before_findings(report.key, judged, before_work, leaf_symbols, settings.findings),
         *pointers_of(report, context, without_work),
     ]
     if not missing.reasons():

@@ -11,7 +11,7 @@ from nsysdiag.account.bottlenecks import bottlenecks as divide
 from nsysdiag.account.credit import Waits
 from nsysdiag.account.families import slice_families
 from nsysdiag.account.filling import foreign_time, hollow_time
-from nsysdiag.account.outside import Outside, evidence_of_start, outside_account, outside_of
+from nsysdiag.account.outside import Outside, Start, evidence_of_start, outside_of, start_of
 from nsysdiag.account.phases import device_phases
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION
@@ -157,11 +157,11 @@ def job_phases(signals: list[DeviceSignal]) -> JobPhases:
 @steps.step()
 def before_work(
     job_phases: JobPhases, outside: Outside | None, tables: HostTables, activity: DeviceActivity, facts: CallFacts
-) -> dict[str, int] | None:
-    """In a cold start what the program did before the device's first work, by bottleneck; else None."""
+) -> Start | None:
+    """In a cold start what the program did before the device's first work; else None."""
     if outside is None or job_phases.basis != COLD:
         return None
-    return outside_account(evidence_of_start([outside], tables, activity, facts), outside)
+    return start_of(evidence_of_start([outside], tables, activity, facts), outside)
 
 
 @steps.step()
@@ -171,10 +171,11 @@ def devices_in_phases(
     slices: Slices,
     split: WindowSplit,
     bottlenecks: Bottlenecks,
-    before_work: dict[str, int] | None,
+    before_work: Start | None,
 ) -> list[PhaseDevice]:
     """What the device did in each phase."""
-    return device_phases(job_phases, device.key, slices, split, bottlenecks, before_work)
+    before = None if before_work is None else before_work.account
+    return device_phases(job_phases, device.key, slices, split, bottlenecks, before)
 
 
 @steps.joined("devices_in_phases")

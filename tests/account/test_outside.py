@@ -6,8 +6,9 @@ from pathlib import Path
 
 from nsysdiag import analyze
 from nsysdiag.phases.facts import PhaseDevice
-from nsysdiag.report import Report
+from nsysdiag.report import Finding, Report
 from tests.builder import TraceBuilder
+from tests.selecting import selected
 
 MS = 1_000_000
 
@@ -60,3 +61,49 @@ def test_without_an_earlier_call_there_is_nothing_before_but_the_launch(tmp_path
     _, device = started(TraceBuilder(), tmp_path)
     assert device.outside_ns == 2 * MS
     assert sum(device.account.values()) == 3 * MS
+
+
+def before_work(report: Report, family: str) -> Finding:
+    return next(each for each in report.findings if each.id == f"f-before_work-{family}")
+
+
+def test_the_rows_are_the_calls_with_most_of_that_time(tmp_path: Path) -> None:
+    """
+    calls    100 [cudaMalloc 100 ms]   300 [read 400 ms]   750 [read 10 ms]
+    """
+    trace = TraceBuilder().api("cudaMalloc_v3020", 100 * MS, 200 * MS).osrt("ioctl", 120 * MS, 180 * MS)
+    trace.osrt("read", 300 * MS, 700 * MS).osrt("read", 750 * MS, 760 * MS)
+    report, device = started(trace, tmp_path)
+    found = before_work(report, "input")
+    assert [(row.table, row.name, row.start_ns, row.ns) for row in found.rows] == [
+        ("OSRT_API", "read", 300 * MS, 400 * MS),
+        ("OSRT_API", "read", 750 * MS, 10 * MS),
+    ]
+    first = before_work(report, "startup").rows[0]
+    assert (first.table, first.name, first.start_ns, first.ns) == (
+        "CUPTI_ACTIVITY_KIND_RUNTIME",
+        "cudaMalloc",
+        100 * MS,
+        100 * MS,
+    )
+    for each in report.findings:
+        if each.cause == "before_work":
+            assert sum(row.ns for row in each.rows) <= device.account[each.bottleneck]
+            assert all(100 * MS <= row.start_ns < 900 * MS for row in each.rows)
+            assert [selected(tmp_path / "trace.sqlite", row) for row in each.rows] == [1] * len(each.rows)
+
+
+def test_host_code_is_named_by_cpu_samples(tmp_path: Path) -> None:
+    """
+    calls    100 [cudaMalloc 10 ms]   300 . . samples, 1 ms apart . . 500
+    """
+    trace = TraceBuilder().api("cudaMalloc_v3020", 100 * MS, 110 * MS)
+    for at in range(300, 500):
+        trace.sample(at * MS, symbols=("generate", "main"))
+    report, device = started(trace, tmp_path)
+    found = before_work(report, "host")
+    assert "CPU samples in generate × 200" in found.summary
+    (row,) = found.rows
+    assert (row.table, row.start_ns) == ("COMPOSITE_EVENTS", 300 * MS)
+    assert 199 * MS <= row.ns <= device.account["host"]
+    assert selected(tmp_path / "trace.sqlite", row) == 1
