@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.facts import KERNELS
-from nsysdiag.phases.facts import Basis, PhaseDevice, PhaseSteps
+from nsysdiag.phases.facts import Basis, PhaseDevice, PhaseSteps, Waited
 from nsysdiag.phases.phases import FoundPhase, JobPhases
 
 LEAST_WORK = 0.05
@@ -100,4 +100,9 @@ def added(parts: list[PhaseDevice]) -> PhaseDevice:
         ledger=summed(part.ledger for part in parts),
         account=summed(part.account for part in parts),
         account_base=parts[0].account_base,
+        waited=[Waited(*pair, ns) for pair, ns in _waited(parts).items()],
     )
+
+
+def _waited(parts: list[PhaseDevice]) -> dict[tuple[str, str], int]:
+    return summed({(each.device, each.bottleneck): each.ns} for part in parts for each in part.waited)

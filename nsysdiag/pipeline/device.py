@@ -150,6 +150,7 @@ def kernel_work(
 @steps.step()
 def findings(
     report: DeviceReport,
+    activity: DeviceActivity,
     root_context: GapContext,
     root_slices: RootSlices,
     layered: LayeredEvidence,
@@ -181,7 +182,7 @@ def findings(
         made_with,
     )
     found = [
-        *findings_of(report, context, shares, bottlenecks),
+        *findings_of(report, context, shares, bottlenecks, [each.key for each in activity.devices]),
         *kernel_findings(report, context, bottlenecks, kernel_work),
         *before_findings(report.key, judged, before_work or {}, settings.findings),
         *pointers_of(report, context, without_work),
