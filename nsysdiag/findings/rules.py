@@ -245,15 +245,14 @@ thread  [launch][wait for gpu 0][launch][wait for gpu 1]
     fix="run ahead, order the GPUs by events, divide the work evenly",
     advice=Advice(
         (
-            "Let the GPUs work at the same time: launch the next step on one before the other has finished this one, and "
-            "order them by events (cudaStreamWaitEvent) instead of host synchronizations.",
-            "Divide the work so that each GPU takes the same time; where one needs the other's results, divide the batch into "
-            "micro-batches, so that each works on one of them.",
+            "Let the GPUs work at the same time: launch the next step on one before the other has finished this one, ordered "
+            "by events (cudaStreamWaitEvent) instead of host synchronizations; and divide the work so that each takes as long.",
+            "Where one needs the other's results, divide the batch into micro-batches, so that each works on one of them.",
             "Where the GPUs need nothing of each other, feed each from a thread of its own.",
         )
     ),
 )
-DIVIDE_EVENLY = Advice(OTHER_GPU.advice.plain[1:2])
+DIVIDE_EVENLY = Advice(("Divide the work so that each GPU takes as long.", *OTHER_GPU.advice.plain[1:2]))
 """Where events order the GPUs already."""
 SEE_THE_OTHER = Advice(("Find out why that GPU takes so long: its own findings say what it does and waits for.",))
 """Where the other GPU was idle, or busy with other work than kernels."""
