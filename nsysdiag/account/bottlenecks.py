@@ -118,8 +118,10 @@ def _in_order(parts: list[Piece], other: IntArray, made: Made, waits: Waits) -> 
     order = np.flatnonzero(spans.end > spans.start)
     order = order[np.argsort(spans.start[order], kind="stable")]
     code, row = code[order], row[order]
-    waiting = (row >= 0) & (code == CODE["sync"])
-    return Bottlenecks(spans[order], code, row, np.where(waiting, np.append(other, -1)[row], -1), made, waits)
+    waiting = np.flatnonzero((row >= 0) & (code == CODE["sync"]))
+    asked = np.full(len(row), -1, dtype=np.int16)
+    asked[waiting] = other[row[waiting]]
+    return Bottlenecks(spans[order], code, row, asked, made, waits)
 
 
 def _codes(name: Family, count: int) -> IntArray:

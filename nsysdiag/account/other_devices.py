@@ -18,9 +18,7 @@ from nsysdiag.ledger.assignment import Slices
 
 Counted = tuple[Intervals, IntArray, IntArray, IntArray]
 """Spans, their codes, the rows that they are parts of, and the device that was waited for."""
-
-
-_NOTHING: Counted = (Intervals.empty(), *(np.empty(0, dtype=np.int32),) * 3)
+_NOTHING: Counted = (Intervals.empty(), *(np.empty(0, dtype=np.int16),) * 3)
 
 
 def waited_for(
@@ -30,7 +28,7 @@ def waited_for(
     each gap, `calls` are synchronizations, on the thread axis; `producer` is for each gap the other device whose event
     held its next operation."""
     rows = slices.rows
-    found = np.full(len(rows), -1, dtype=np.int32)
+    found = np.full(len(rows), -1, dtype=np.int16)
     if OTHER_DEVICE not in slices.labels:
         return found
     labelled = rows.label == slices.labels.index(OTHER_DEVICE)
@@ -47,9 +45,9 @@ def _device_at(position: IntArray, layers: list[Layer]) -> IntArray:
     """The device that the calls around these positions waited for, -1 where there is none."""
     known = [(each.spans, each.device) for each in layers if each.device is not None and len(each)]
     if not known:
-        return np.full(len(position), -1, dtype=np.int32)
+        return np.full(len(position), -1, dtype=np.int16)
     spans = Intervals(*(np.concatenate([getattr(each, side) for each, _ in known]) for side in ("start", "end")))
-    device = np.concatenate([np.full(len(each), number, dtype=np.int32) for each, number in known])
+    device = np.concatenate([np.full(len(each), number, dtype=np.int16) for each, number in known])
     order = np.argsort(spans.start, kind="stable")
     at = nearest_before(spans.start[order], position)
     row = order[np.maximum(at, 0)]
@@ -79,17 +77,16 @@ def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
     left, asked = Owned(mine.spans[waiting], waiting), mine.other[waiting]
     for _ in range(len(every) - 1):
         answers = [_asked(left, asked, device, every) for device in np.unique(asked).tolist()]
-        found += [(each.spans, mine.code[each.owner], each.owner, _nobody(each)) for _, each, _, _ in answers]
-        found += [answer for answer, _, _, _ in answers]
+        found += [part for did, outside, _, _ in answers for part in (did, _stays(mine, outside))]
         left, asked = _together([(further, other) for _, _, further, other in answers])
-    found.append((left.spans, mine.code[left.owner], left.owner, _nobody(left)))
-    return _in_order(mine, found)
+    return _in_order(mine, [*found, _stays(mine, left)])
 
 
 def _asked(
     left: Owned, asked: IntArray, device: int, every: dict[int, Bottlenecks]
 ) -> tuple[Counted, Owned, Owned, IntArray]:
-    """What a device did meanwhile; the time outside its window; and that in which it waited, with for whom."""
+    """Of the time in which `device` was asked: what it did; what is outside its window, or all where it is not under
+    analysis; and that in which it waited, with for whom."""
     its, theirs = every.get(device), asked == device
     mine = Owned(left.spans[theirs], left.owner[theirs])
     if its is None:
@@ -101,14 +98,15 @@ def _asked(
     return answer, outside, Owned(claimed.spans[waits], claimed.owner[waits]), its.other[source[waits]]
 
 
-def _nobody(pieces: Owned) -> IntArray:
-    return np.full(len(pieces), -1, dtype=np.int32)
+def _stays(mine: Bottlenecks, pieces: Owned) -> Counted:
+    """Pieces that stay what they were, and for which no other device is named."""
+    return pieces.spans, mine.code[pieces.owner], pieces.owner, np.full(len(pieces), -1, dtype=np.int16)
 
 
 def _together(parts: list[tuple[Owned, IntArray]]) -> tuple[Owned, IntArray]:
     """All parts in order of time."""
     if not parts:
-        return Owned.empty(), np.empty(0, dtype=np.int32)
+        return Owned.empty(), np.empty(0, dtype=np.int16)
     start, end = (np.concatenate([getattr(each.spans, side) for each, _ in parts]) for side in ("start", "end"))
     order = np.argsort(start, kind="stable")
     owner = np.concatenate([each.owner for each, _ in parts])[order]
@@ -125,5 +123,5 @@ def _in_order(mine: Bottlenecks, found: list[Counted]) -> Bottlenecks:
         spans=Intervals(start[order], end[order]),
         code=code[order].astype(np.int8),
         slice=mine.slice[row[order]],
-        other=other[order].astype(np.int32),
+        other=other[order].astype(np.int16),
     )

@@ -85,7 +85,9 @@ def job_account(devices: list[PhaseDevice]) -> dict[str, int]:
 
 
 def _outside_kernels(devices: list[PhaseDevice]) -> int:
-    return sum(ns for name, ns in job_account(devices).items() if name not in KERNELS)
+    """A device that waits for another one's kernels is outside of kernels itself."""
+    waited = sum(each.ns for device in working(devices) for each in device.waited if each.bottleneck in KERNELS)
+    return waited + sum(ns for name, ns in job_account(devices).items() if name not in KERNELS)
 
 
 def added(parts: list[PhaseDevice]) -> PhaseDevice:

@@ -83,8 +83,9 @@ def shares_of(
     inside = np.flatnonzero(lost)
     row = found.slice[inside]
     gap, code = context.slices.rows.gap[row], found.code[inside]
-    foreign = code == CODE["other_process"]
-    around = np.isin(code, AROUND) | (found.other[inside] >= 0)
+    waits = found.other[inside] >= 0
+    foreign = (code == CODE["other_process"]) & ~waits
+    around = np.isin(code, AROUND) | waits
     explained = Shares(
         gap=gap,
         slice=row,
