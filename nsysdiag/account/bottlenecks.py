@@ -31,12 +31,14 @@ Piece = tuple[Intervals, IntArray, IntArray]
 @dataclass(frozen=True, slots=True)
 class Bottlenecks:
     """The time of a device by bottleneck: disjoint `spans`, sorted by start, which make up the window; `code` is an
-    index into FAMILIES, `slice` the slice of idle time that each is a part of, -1 for work. `made` is the idle time
-    that synchronizations made, which counts to `sync`."""
+    index into FAMILIES, `slice` the slice of idle time that each is a part of, -1 for work. `other` is the number of
+    the device that was waited for meanwhile, -1 for none. `made` is the idle time that synchronizations made, which
+    counts to `sync`."""
 
     spans: Intervals
     code: IntArray
     slice: IntArray
+    other: IntArray
     made: Made
     waits: Waits
 
@@ -44,6 +46,16 @@ class Bottlenecks:
         """The ns of each of `parts` by bottleneck, of those that have any."""
         present = np.unique(self.code).tolist()
         return {FAMILIES[code]: coverage(self.spans[self.code == code], parts) for code in present}
+
+    def waited(self, parts: Intervals) -> dict[tuple[int, str], IntArray]:
+        """The ns of each of `parts` in which another device was waited for, by its number and by bottleneck."""
+        rows = np.flatnonzero(self.other >= 0)
+        spans, code, other = self.spans[rows], self.code[rows], self.other[rows]
+        pairs = np.unique(np.stack((other, code)), axis=1).T.tolist()
+        return {
+            (number, FAMILIES[each]): coverage(spans[(other == number) & (code == each)], parts)
+            for number, each in pairs
+        }
 
     def set_of(self, name: Family) -> Intervals:
         """The time that counts to one bottleneck, as a set."""
@@ -64,12 +76,13 @@ def bottlenecks(
     migrations: Intervals,
     hollow: Intervals,
     foreign: Intervals,
+    other: IntArray,
     axis: ThreadAxis,
 ) -> Bottlenecks:
     """Divides a device's window. `family` is the bottleneck of each slice by its cause, `lane` the thread that launched
     after each slice's gap (-1: unknown), `mpi` the time inside MPI calls on the thread axis, `migrations` the set of
     time in which pages of unified memory moved, `hollow` that in which kernels left most of the chip empty, `foreign`
-    that in which the GPU worked for another program.
+    that in which the GPU worked for another program. `other` is the device that each slice waited for (-1: none).
 
     ```
     slice                 [host          ][launch]
@@ -93,10 +106,10 @@ def bottlenecks(
     ]
     parts = [*(piece for each in idle for piece in _of_others(*each, foreign)), *_busy(split, migrations, hollow)]
     del idle, inside, outside, begins, eligible, every  # as long as the parts: a trace of millions of gaps has to fit
-    return _in_order(parts, made, waits)
+    return _in_order(parts, other, made, waits)
 
 
-def _in_order(parts: list[Piece], made: Made, waits: Waits) -> Bottlenecks:
+def _in_order(parts: list[Piece], other: IntArray, made: Made, waits: Waits) -> Bottlenecks:
     """The pieces that have a length, by start; `parts` is emptied."""
     spans = Intervals(*(np.concatenate([getattr(part[0], side) for part in parts]) for side in ("start", "end")))
     code = np.concatenate([part[1].astype(np.int8) for part in parts])
@@ -104,7 +117,11 @@ def _in_order(parts: list[Piece], made: Made, waits: Waits) -> Bottlenecks:
     parts.clear()
     order = np.flatnonzero(spans.end > spans.start)
     order = order[np.argsort(spans.start[order], kind="stable")]
-    return Bottlenecks(spans[order], code[order], row[order], made, waits)
+    code, row = code[order], row[order]
+    waiting = np.flatnonzero((row >= 0) & (code == CODE["sync"]))
+    asked = np.full(len(row), -1, dtype=np.int16)
+    asked[waiting] = other[row[waiting]]
+    return Bottlenecks(spans[order], code, row, asked, made, waits)
 
 
 def _codes(name: Family, count: int) -> IntArray:

@@ -8,7 +8,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.iterations.report import WORK, idle_parts, work_parts
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.phases.facts import PhaseDevice, Waited
 from nsysdiag.phases.phases import JobPhases
 
 
@@ -19,13 +19,17 @@ def device_phases(
     split: WindowSplit,
     bottlenecks: Bottlenecks,
     before: dict[str, int] | None,
+    keys: list[str],
 ) -> list[PhaseDevice]:
     """One record a phase, in their order. The account of the first one begins with what was `before` the work of the
-    device, where that is given."""
+    device, where that is given. `keys` are those of all devices, by number."""
     spans = Intervals.of([(phase.start, phase.end) for phase in found.phases])
     work, idle = work_parts(split, spans), idle_parts(slices, spans)
     accounts = bottlenecks.each_of(spans)
-    return [_of_phase(key, at, spans, work, idle, accounts, before if at == 0 else None) for at in range(len(spans))]
+    waited = {(keys[number], name): ns for (number, name), ns in bottlenecks.waited(spans).items()}
+    return [
+        _of_phase(key, at, spans, work, idle, accounts, waited, before if at == 0 else None) for at in range(len(spans))
+    ]
 
 
 def _of_phase(
@@ -35,6 +39,7 @@ def _of_phase(
     work: dict[str, IntArray],
     idle: dict[str, IntArray],
     accounts: dict[str, IntArray],
+    waited: dict[tuple[str, str], IntArray],
     before: dict[str, int] | None,
 ) -> PhaseDevice:
     ledger = {cause: int(ns[at]) for cause, ns in idle.items() if ns[at]}
@@ -51,4 +56,5 @@ def _of_phase(
         ledger=ledger,
         account=account,
         account_base="start" if before else "window",
+        waited=[Waited(other, name, int(ns[at])) for (other, name), ns in waited.items() if ns[at]],
     )

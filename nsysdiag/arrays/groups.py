@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +125,9 @@ def _sorted_pairs(code: IntArray, duration: IntArray) -> tuple[IntArray, IntArra
     return code[order], duration[order]
 
 
-def summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def summed(parts: Iterable[Mapping[Name, int]]) -> dict[Name, int]:
     """Time by name, added up name by name."""
-    total: Counter[str] = Counter()
+    total: Counter[Name] = Counter()
     for part in parts:
         total.update(part)
     return dict(total)

@@ -34,7 +34,20 @@ LEAST_LEGEND = 0.005
 def accounts(devices: Sequence[PhaseDevice]) -> dict[str, int]:
     """The time of some devices and phases by bottleneck, the largest first. Kernels are one, as in the headline, where
     few of them leave most of the GPU empty, or few do not."""
-    total = summed(device.account for device in devices)
+    return _ordered(summed(device.account for device in devices))
+
+
+def longest_part(devices: Sequence[PhaseDevice]) -> tuple[str, int]:
+    """What one device does for most of some phases, and how long; to wait for another GPU is a part of its own."""
+    own, waits = Counter(summed(device.account for device in devices)), Counter[str]()
+    for each in (each for device in devices for each in device.waited):
+        own[each.bottleneck] -= each.ns
+        waits[f"Waits for {each.device}"] += each.ns
+    parts = {label(name): ns for name, ns in _ordered(own).items()} | waits
+    return max(parts.items(), key=lambda part: part[1], default=(label("unknown"), 0))
+
+
+def _ordered(total: dict[str, int]) -> dict[str, int]:
     small, large = sorted(KERNELS, key=lambda name: total.get(name, 0))
     if 0 < total.get(small, 0) < LEAST_KERNELS * sum(total.values()):
         total[large] += total.pop(small)

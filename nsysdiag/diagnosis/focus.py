@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.facts import KERNELS
-from nsysdiag.phases.facts import Basis, PhaseDevice, PhaseSteps
+from nsysdiag.phases.facts import Basis, PhaseDevice, PhaseSteps, Waited
 from nsysdiag.phases.phases import FoundPhase, JobPhases
 
 LEAST_WORK = 0.05
@@ -99,7 +99,9 @@ def job_account(devices: list[PhaseDevice]) -> dict[str, int]:
 
 
 def _outside_kernels(devices: list[PhaseDevice]) -> int:
-    return sum(ns for name, ns in job_account(devices).items() if name not in KERNELS)
+    """A device that waits for another one's kernels is outside of kernels itself."""
+    waited = sum(each.ns for device in working(devices) for each in device.waited if each.bottleneck in KERNELS)
+    return waited + sum(ns for name, ns in job_account(devices).items() if name not in KERNELS)
 
 
 def added(parts: list[PhaseDevice]) -> PhaseDevice:
@@ -114,4 +116,9 @@ def added(parts: list[PhaseDevice]) -> PhaseDevice:
         ledger=summed(part.ledger for part in parts),
         account=summed(part.account for part in parts),
         account_base=parts[0].account_base,
+        waited=[Waited(*pair, ns) for pair, ns in _waited(parts).items()],
     )
+
+
+def _waited(parts: list[PhaseDevice]) -> dict[tuple[str, str], int]:
+    return summed({(each.device, each.bottleneck): each.ns} for part in parts for each in part.waited)

@@ -11,9 +11,16 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, Diagnosis, Part
-from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, window_ns, working
+from nsysdiag.diagnosis.focus import (
+    Focus,
+    Scope,
+    job_account,
+    judged_parts,
+    window_ns,
+    working,
+)
 from nsysdiag.diagnosis.missing import MOST, Missing
-from nsysdiag.diagnosis.savings import Judged, job_findings, saved_share
+from nsysdiag.diagnosis.savings import Judged, job_findings, saved_share, waits_for_kernels
 from nsysdiag.diagnosis.sentences import (
     Said,
     action_sentence,
@@ -22,6 +29,8 @@ from nsysdiag.diagnosis.sentences import (
     phase_sentence,
     unrecorded,
     verdict_sentence,
+    waiting_part,
+    waiting_sentence,
 )
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import Phase, PhaseDevice
@@ -172,6 +181,7 @@ def diagnose(
         which=scope.which,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
         later=scope.later,
+        waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND),
     )
     saving = next((each for each in merged if saved_share(each)), None)
     action = saving or next((each for each in merged if each.bottleneck == most.bottleneck in KERNELS), None)
@@ -208,6 +218,8 @@ def device_verdict(judged: PhaseDevice, missing: Missing) -> Verdict:
         return Verdict(id=VERDICTS["unknown"], sentence=cannot_tell(missing))
     known = VERDICTS.get(most.bottleneck) or _by_cause(most.bottleneck, judged.ledger)
     sentence = verdict_sentence(most.bottleneck, most.share, most.second)
+    if waits := waiting_part(judged, SECOND):
+        sentence = f"{sentence[:-1]}; {waits}."
     if reasons := missing.reasons():
         sentence = f"{sentence[:-1]}; but the trace is incomplete: {reasons[0]}."
     return Verdict(id=known, sentence=sentence)

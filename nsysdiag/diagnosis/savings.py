@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import Saves
-from nsysdiag.findings.rules import severity
+from nsysdiag.diagnosis.facts import KERNELS, Saves
+from nsysdiag.findings.rules import OTHER_GPU, severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
 
 STEP, WINDOW = "step", "window"
 UNKNOWN, PROFILER = "unknown", "profiler"
+UNLIKE = 0.05
+"""A device whose share differs from that of all devices by more is not like them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,27 @@ def job_findings(
     """The dozen that matter most. `judged` are the devices that work, by key; savings are of one of the `steps`, or of
     the judged time where that has none."""
     working = [each for each in found if each.device in judged and judged[each.device].account_ns]
-    merged = [_merged(group, judged, steps, limits) for group in _same(working)]
+    most = _waiting_for_kernels(working, judged)
+    merged = [_merged(group, judged, steps, limits, most) for group in _same(working)]
     return sorted(merged, key=_rank)[: limits.most]
+
+
+def waits_for_kernels(finding: Finding) -> bool:
+    """Is it about a GPU that waits for kernels of another one?"""
+    return finding.cause == OTHER_GPU.id and finding.bottleneck in KERNELS
+
+
+def _waiting_for_kernels(found: list[Finding], judged: dict[str, Judged]) -> float:
+    """The share of all GPUs' time in which they wait for each other's kernels. These have to run somewhere: at best all
+    GPUs work all that time, so it is the most that working at the same time saves.
+
+    ```
+    gpu 0  [==A==)........[==A==)........        [==A==)[==A==)[==A==)
+    gpu 1  .......[==B==)........[==B==)    ->   [==B==)[==B==)[==B==)     waiting was 50 %, a step is 50 % shorter
+    ```
+    """
+    waited = sum(each.lost_ns for each in found if waits_for_kernels(each))
+    return waited / max(sum(each.account_ns for each in judged.values()), 1)
 
 
 def _same(found: list[Finding]) -> list[list[Finding]]:
@@ -61,15 +83,21 @@ def _rank(finding: Finding) -> tuple[float, float, str]:
 
 
 def _merged(
-    group: list[Finding], judged: dict[str, Judged], steps: PhaseSteps | None, limits: FindingThresholds
+    group: list[Finding],
+    judged: dict[str, Judged],
+    steps: PhaseSteps | None,
+    limits: FindingThresholds,
+    waiting: float,
 ) -> Finding:
     """The finding of the device that lost most, with the sums of all; a step is as long as on the slowest device, so
-    the largest share that a device may save is what the job may."""
+    the largest share that a device may save is what the job may. `waiting` is the most that GPUs save which no longer
+    wait for each other's kernels."""
     time = {each.device: each.share * judged[each.device].window_ns for each in group}
     first = max(group, key=lambda each: (each.lost_ns, each.ceiling_ns, time[each.device], each.device))
     total = sum(each.account_ns for each in judged.values())
     share = min(sum(time.values()) / total, 1.0)
     saved = min(max(each.ceiling_ns / judged[each.device].account_ns for each in group), 1.0)
+    saved = min(saved, waiting) if waits_for_kernels(first) else saved
     longest = max(each.account_ns for each in judged.values())
     lost = sum(each.lost_ns for each in group)
     saves = _saves(saved, steps.median_ns, STEP) if steps else _saves(saved, longest, WINDOW)
@@ -82,8 +110,15 @@ def _merged(
         gaps=sum(each.gaps for each in group),
         share=round(share, 6),
         saves=saves,
+        summary=_summary(first, share),
         severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, PROFILER)),
     )
+
+
+def _summary(first: Finding, share: float) -> str:
+    """What it is made of, with the device where the shares in it are not those of all."""
+    elsewhere = first.cause in KERNELS and abs(first.share - share) > UNLIKE
+    return f"{first.summary} on {typed.rank(first.device)}" if elsewhere and first.summary else first.summary
 
 
 def _saves(share: float, of_ns: int, per: str) -> Saves | None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nsysdiag import typed
+from nsysdiag.arrays.groups import summed
 from nsysdiag.diagnosis.facts import KERNELS, NOUNS, Part
+from nsysdiag.findings.rules import OTHER_GPU
 from nsysdiag.iterations.host_ranges import HostLoop
+from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import FoundPhase
 from nsysdiag.report import Finding
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
@@ -41,7 +44,8 @@ SMALL_PART = 0.05
 class Said:
     """What a headline needs beside the account: the basis, the judged phase, the length of what is judged, and by
     bottleneck what stands behind it, as the end of a sentence; how many GPUs there are and work; how long the capture
-    is, None where the trace does not say; and which of several steady phases is judged. `work_ns` is the time that the
+    is, None where the trace does not say; which of several steady phases is judged; and which part of the kernels'
+    share is waiting of other GPUs for them, as a sentence, empty where that is little. `work_ns` is the time that the
     devices work in it, a sum over them; `later` is the second of the program from which on a capture leaves its start
     out, None where the trace does not show any."""
 
@@ -55,6 +59,7 @@ class Said:
     which: str = ""
     work_ns: int = 0
     later: int | None = None
+    waiting: str = ""
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -69,8 +74,12 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.duration_ns and said.judged_ns < SMALL_PART * said.duration_ns:
         part, whole = format_share(said.judged_ns, said.duration_ns), format_ns(said.duration_ns)
         sentences.insert(0, f"The {format_ns(said.judged_ns)} judged are {part} of the {whole} captured.")
+    if said.waiting and bottleneck in KERNELS:
+        sentences.append(said.waiting)
     if second is not None:
         sentences.append(f"Second: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}.")
+        if said.waiting and second.bottleneck in KERNELS:
+            sentences.append(said.waiting)
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
@@ -137,9 +146,32 @@ def _time(said: Said) -> str:
     return f"the {length} judged"
 
 
+def waiting_sentence(findings: list[Finding], least: float) -> str:
+    """Which part of all GPUs' time these findings on waits for kernels of other GPUs take, and who waits; empty where
+    it is less than `least`."""
+    share = sum(each.share for each in findings)
+    if not findings or share < least:
+        return ""
+    one = findings[0] if len(findings) == 1 and len(findings[0].devices) == 1 else None
+    who = one.summary if one else "GPUs wait for kernels of other GPUs"
+    return f"This includes {format_share(share, 1)} in which {who}."
+
+
+def waiting_part(device: PhaseDevice, least: float) -> str:
+    """For which part of its time a device only waits for other ones, and for which, those waited for longest first;
+    empty where it is less than `least`."""
+    waited = summed({each.device: each.ns} for each in device.waited)
+    share = sum(waited.values()) / max(sum(device.account.values()), 1)
+    others = sorted(waited, key=lambda key: (-waited[key], key))
+    named = others[0] if len(others) == 1 else f"{', '.join(others[:-1])} and {others[-1]}" if others else ""
+    return f"for {format_share(share, 1)} of it this GPU waits for {named}" if share >= least else ""
+
+
 def details_of(findings: list[Finding]) -> dict[str, str]:
-    """By bottleneck what stands behind it: that of the finding with most time, of those that say it."""
-    said = sorted((each.share, detail, each.bottleneck) for each in findings if (detail := detail_of(each)))
+    """By bottleneck what stands behind it: that of the finding with most time, of those that say it. Waits for another
+    GPU say what that one did, not why."""
+    causes = [each for each in findings if each.cause != OTHER_GPU.id]
+    said = sorted((each.share, detail, each.bottleneck) for each in causes if (detail := detail_of(each)))
     return {bottleneck: detail for _, detail, bottleneck in said}
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nsysdiag.diagnosis.chart import JUDGED_TIME, account_chart, account_stack, accounts, phase_names, phase_strip
+from nsysdiag.diagnosis.chart import (
+    JUDGED_TIME,
+    account_chart,
+    account_stack,
+    accounts,
+    longest_part,
+    phase_names,
+    phase_strip,
+)
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, naming, phase_label
 from nsysdiag.document import words
@@ -67,6 +75,7 @@ GPUS = (
 )
 BY_BOTTLENECK = Column("By bottleneck", STACK, limit=PAGE)
 MOST_PHASES = 4
+WAITS_COUNT = "By bottleneck, a wait for another GPU counts to what that GPU did meanwhile."
 
 
 def summary(context: Context) -> Section | None:
@@ -158,7 +167,9 @@ def each_gpu(context: Context) -> list[Block]:
     several = len(judged) > 1
     columns = (*GPUS, BY_BOTTLENECK) if several else GPUS
     table = Table(GPUS_JUDGED, columns, rows, limit=replace(EVERYWHERE, ticket=0) if several else PAGE)
-    return [table, replace(table, title="", limit=IN_TICKET)] if several else [table]
+    waits = any(each.waited for phases in judged.values() for each in phases)
+    note = [Paragraph(WAITS_COUNT, "quiet", PAGE)] if waits else []
+    return [table, *note, replace(table, title="", limit=IN_TICKET)] if several else [table]
 
 
 def account_rows(judged: dict[str, list[PhaseDevice]]) -> list[tuple[object, ...]]:
@@ -168,10 +179,11 @@ def account_rows(judged: dict[str, list[PhaseDevice]]) -> list[tuple[object, ...
     for key, phases in judged.items():
         parts = [sum(getattr(each, f"{name}_ns") for each in phases) for name in SPLIT]
         account, whole = accounts(phases), sum(parts)
-        most, total = next(iter(account), "unknown"), sum(account.values())
+        total = sum(account.values())
+        what, ns = longest_part(phases)
         ordered = {name: account.get(name, 0) for name in order}
         bar = account_stack(ordered, f"How the judged time of {key} divides by bottleneck")
-        rows.append((key, *(part(each, whole) for each in parts), label(most), part(account.get(most, 0), total), bar))
+        rows.append((key, *(part(each, whole) for each in parts), what, part(ns, total), bar))
     return rows
 
 

@@ -49,7 +49,8 @@ class Shares(Rows):
     whose time it is. `lost` is its ns by root cause, `made` that of idle time which a call of this kind made though
     another cause explains it; a row has one of them. `counted` is what counts to `family`, an index into FAMILIES: all
     of it but what a wait made. `slice` is the slice's place, -1 for what a wait made; `wait` is the row of that wait,
-    -1 for slices. `path` is the place in the program of the gap, or of the call that waited."""
+    -1 for slices. `path` is the place in the program of the gap, or of the call that waited. `other` is the number of
+    the device that was waited for, of whose time it is a part then, -1 for none."""
 
     gap: IntArray
     slice: IntArray
@@ -61,6 +62,7 @@ class Shares(Rows):
     made: IntArray
     counted: IntArray
     family: IntArray
+    other: IntArray
 
 
 def shares_of(
@@ -75,13 +77,15 @@ def shares_of(
 ) -> tuple[Shares, list[list[str]]]:
     """What of all idle time, and of what waits made, is inside the set `focus`, with cause, variant and NVTX path; and
     the paths behind the codes, those of `keys` and then those of waits alone. `kinds` and `families` are the variant
-    and the bottleneck of each slice; inside MPI calls that is communication. Where counters saw another program at
-    work, that is the cause, whatever the host did meanwhile."""
+    and the bottleneck of each slice; inside MPI calls that is communication, and what another device did where that
+    was waited for. Where counters saw another program at work, that is the cause, whatever the host did meanwhile."""
     lost = np.where(found.slice >= 0, coverage(focus, found.spans), 0)
     inside = np.flatnonzero(lost)
     row = found.slice[inside]
     gap, code = context.slices.rows.gap[row], found.code[inside]
-    foreign = code == CODE["other_process"]
+    waits = found.other[inside] >= 0
+    foreign = (code == CODE["other_process"]) & ~waits
+    around = np.isin(code, AROUND) | waits
     explained = Shares(
         gap=gap,
         slice=row,
@@ -91,8 +95,9 @@ def shares_of(
         path=keys.path[gap],
         lost=lost[inside],
         made=np.broadcast_to(np.int64(0), len(inside)),
-        counted=np.where(np.isin(code, AROUND) | (code == families[row]), lost[inside], 0),
-        family=np.where(np.isin(code, AROUND), code, families[row]),
+        counted=np.where(around | (code == families[row]), lost[inside], 0),
+        family=np.where(around, code, families[row]),
+        other=found.other[inside],
     )
     made, paths = _made(context, evidence, keys, found, focus)
     return Shares.concatenate([explained, made]), paths
@@ -100,7 +105,7 @@ def shares_of(
 
 def inside_mpi(shares: Shares) -> BoolArray:
     """The rows of idle time that went by inside MPI calls."""
-    in_mpi: BoolArray = (shares.slice >= 0) & (shares.family == CODE["communication"])
+    in_mpi: BoolArray = (shares.slice >= 0) & (shares.family == CODE["communication"]) & (shares.other < 0)
     return in_mpi
 
 
@@ -192,6 +197,7 @@ def _made(
         made=ns[inside],
         counted=ns[inside],
         family=np.full(len(gap), CODE["sync"], dtype=np.int8),
+        other=np.full(len(gap), -1, dtype=np.int32),
     )
     return rows, [list(each) for each in place]
 

@@ -58,7 +58,7 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
     key = joint(shares.cause, shares.family, len(FAMILIES))
     for each in np.unique(key).tolist():
         cause, family = divmod(each, len(FAMILIES))
-        whole = _spot(shares, (list(CAUSES)[cause], FAMILIES[family]), np.flatnonzero(key == each))
+        whole = spot_of(shares, (list(CAUSES)[cause], FAMILIES[family]), np.flatnonzero(key == each))
         if whole.ceiling_ns < least:
             continue
         divisible = not CAUSES[whole.cause].unresolved
@@ -67,7 +67,7 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
     return sorted(counted, key=lambda spot: (-spot.ceiling_ns, -spot.lost_ns, spot.cause))
 
 
-def _spot(
+def spot_of(
     shares: Shares,
     cause: tuple[str, str],
     rows: IntArray,
@@ -76,6 +76,7 @@ def _spot(
     path: int | None = None,
     rest: bool = False,
 ) -> Spot:
+    """The spot that `rows` of the shares make."""
     lost, made = int(shares.lost[rows].sum()), int(shares.made[rows].sum())
     counted = int(shares.counted[rows].sum())
     return Spot(*cause, kind, path, rest, rows, lost, made, lost + made, counted)
@@ -92,7 +93,7 @@ def _divided(shares: Shares, whole: Spot, least: float, most: int) -> list[Spot]
         return [whole]
     large = large[np.lexsort((large, -ceiling[large], -lost[large]))][:most]
     places = [
-        _spot(
+        spot_of(
             shares,
             (whole.cause, whole.family),
             rows[code == at],
@@ -101,7 +102,7 @@ def _divided(shares: Shares, whole: Spot, least: float, most: int) -> list[Spot]
         )
         for at in large.tolist()
     ]
-    rest = _spot(shares, (whole.cause, whole.family), rows[~np.isin(code, large)], rest=True)
+    rest = spot_of(shares, (whole.cause, whole.family), rows[~np.isin(code, large)], rest=True)
     return [*places, rest] if rest.ceiling_ns >= least else places
 
 

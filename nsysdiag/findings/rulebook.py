@@ -7,7 +7,7 @@ from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.sources import SOURCES, Source
 from nsysdiag.causes.threshold import Threshold, setting
 from nsysdiag.findings.exposed import PINNING, SETS
-from nsysdiag.findings.rules import EXPOSED_COPY, FINDING_RULES, KERNELS
+from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, FINDING_RULES, KERNELS, OTHER_GPU, SEE_THE_OTHER
 from nsysdiag.kernels.advice import KERNEL_ADVICE
 
 
@@ -29,7 +29,11 @@ def sources_of(rule: str) -> tuple[Source, ...]:
 def advice_of(rule: str) -> tuple[Advice, ...]:
     """The advice of a rule of findings; of a cause its own, then that of its variants."""
     if rule in FINDING_RULES:
-        special = {EXPOSED_COPY.id: (SETS, PINNING), KERNELS.id: KERNEL_ADVICE}
+        special = {
+            EXPOSED_COPY.id: (SETS, PINNING),
+            KERNELS.id: KERNEL_ADVICE,
+            OTHER_GPU.id: (DIVIDE_EVENLY, SEE_THE_OTHER),
+        }
         return (FINDING_RULES[rule].advice, *special.get(rule, ()))
     cause = CAUSES[rule]
     return (cause.advice, *(kind.advice for kind in cause.variants if kind.advice))

@@ -227,6 +227,35 @@ BALANCE = Advice(
     )
 )
 """Where no single device is the late one."""
+OTHER_GPU = FindingRule(
+    id="other_gpu",
+    bottleneck="kernels",
+    title="Waiting for another GPU",
+    meaning="The device was idle until another one had done its work: the host waited for a stream of that one, or an event "
+    "did. The time counts to what that one did meanwhile.",
+    color="#4e6b8a",
+    picture="""
+gpu 0   [==kernel=======)           [==kernel=======)
+gpu 1                    [==kernel==)
+thread  [launch][wait for gpu 0][launch][wait for gpu 1]
+""",
+    tables=("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT", "CUPTI_ACTIVITY_KIND_KERNEL"),
+    thresholds=("smallest",),
+    sources=("asynchronous",),
+    fix="run ahead, order the GPUs by events, divide the work evenly",
+    advice=Advice(
+        (
+            "Let the GPUs work at the same time: launch the next step on one before the other has finished this one, ordered "
+            "by events (cudaStreamWaitEvent) instead of host synchronizations; and divide the work so that each takes as long.",
+            "Where one needs the other's results, divide the batch into micro-batches, so that each works on one of them.",
+            "Where the GPUs need nothing of each other, feed each from a thread of its own.",
+        )
+    ),
+)
+DIVIDE_EVENLY = Advice(("Divide the work so that each GPU takes as long.", *OTHER_GPU.advice.plain[1:2]))
+"""Where events order the GPUs already."""
+SEE_THE_OTHER = Advice(("Find out why that GPU takes so long: its own findings say what it does and waits for.",))
+"""Where the other GPU was idle, or busy with other work than kernels."""
 KERNELS = FindingRule(
     id="kernels",
     bottleneck="kernels",
@@ -323,6 +352,7 @@ FINDING_RULES = {
         PAGING,
         BEFORE_WORK,
         LATE_RANK,
+        OTHER_GPU,
         KERNELS,
         PARALLELISM,
         SLOW_ITERATIONS,

@@ -16,11 +16,12 @@ from nsysdiag.events.streams import previous_on_stream
 from nsysdiag.gaps.gaps import Gaps
 
 SLACK_NS = 50_000
+OTHER_DEVICE = "waits for another device"
 LABELS = [
     "waits for compute",
     "waits for communication",
     "waits for a copy",
-    "waits for another device",
+    OTHER_DEVICE,
     "producer unknown",
 ]
 _COMPUTE, _COMMUNICATION, _COPY, _OTHER_DEVICE, _UNKNOWN = range(5)
@@ -29,11 +30,13 @@ _COMPUTE, _COMMUNICATION, _COPY, _OTHER_DEVICE, _UNKNOWN = range(5)
 @dataclass(frozen=True, slots=True)
 class EventWaits:
     """For each gap: did the next operation wait for an event at all, does that explain the gap, and what was waited for
-    (an index into LABELS, -1 where nothing explains)."""
+    (an index into LABELS, -1 where nothing explains). `other` is the number of the other device whose work that was, -1
+    for none."""
 
     present: BoolArray
     explains: BoolArray
     label: IntArray
+    other: IntArray
 
 
 def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> EventWaits:
@@ -46,7 +49,8 @@ def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) ->
     ```
     """
     nothing = np.zeros(len(gaps), dtype=np.bool_)
-    result = EventWaits(nothing, nothing.copy(), np.full(len(gaps), -1, dtype=np.int32))
+    nobody = np.full(len(gaps), -1, dtype=np.int32)
+    result = EventWaits(nothing, nothing.copy(), nobody, nobody.copy())
     waits = activity.waits
     if len(waits) == 0 or len(gaps) == 0:
         return result
@@ -68,6 +72,8 @@ def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) ->
     order = np.argsort(np.where(known, end, -1)[holds], kind="stable")
     result.explains[gap[holds]] = True
     result.label[gap[holds][order]] = label[holds][order]
+    other = np.where(label == _OTHER_DEVICE, activity.device[row], -1)
+    result.other[gap[holds][order]] = other[holds][order]
     return result
 
 

@@ -26,7 +26,6 @@ from nsysdiag.gaps import stream_waits
 from nsysdiag.gaps.launch_frame import Case, DeviceSide, Frame
 from nsysdiag.ledger.assignment import SliceCollector, Slices
 
-OTHER_DEVICE = "waits for another device"
 _NEVER_UNTRACED = (Case.DISPATCH, Case.UNIFIED_MEMORY)
 
 
@@ -221,7 +220,7 @@ class _Splitter:
                 claimed, left, source = claim(left, layer.spans)
                 texts = self.collector.texts(layer.names)
                 elsewhere = layer.device not in (None, self.side.device.number)
-                label = self.collector.label(OTHER_DEVICE if elsewhere else layer.label)
+                label = self.collector.label(stream_waits.OTHER_DEVICE if elsewhere else layer.label)
                 self._give(cause, self._timed(claimed), label=label, text=texts[layer.name[source]])
         return left
 

@@ -40,13 +40,23 @@ class PhaseSteps(Record, frozen=True):
         return f"{format_count(self.count)} step{'' if self.count == 1 else 's'} of {format_ns(self.median_ns)}"
 
 
+class Waited(Record, frozen=True):
+    """Idle time of a device that waited for the stream or an event of another one, `device`: `ns` that count to
+    `bottleneck`, which is what that device did meanwhile."""
+
+    device: OwnText
+    bottleneck: CauseId
+    ns: TotalNs
+
+
 class PhaseDevice(Record, frozen=True):
     """What one device did in a phase, inside the window of that device; over all phases these figures add up to the
     device's. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns is the part of its window in the phase, `ledger`
     sums to idle_ns.
 
     `outside_ns` is the part of the phase outside the device's window. `account` is the judged time by bottleneck: it
-    sums to the four parts (`account_base` window), or to them and `outside_ns` (start)."""
+    sums to the four parts (`account_base` window), or to them and `outside_ns` (start). `waited` is the part of the
+    account in which the device only waited for other ones."""
 
     key: OwnText
     compute_ns: TotalNs
@@ -57,6 +67,7 @@ class PhaseDevice(Record, frozen=True):
     ledger: NsByCause
     account: dict[CauseId, TotalNs]
     account_base: AccountBase = "window"
+    waited: list[Waited] = []
 
 
 class Phase(Record, frozen=True):

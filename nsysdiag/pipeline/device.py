@@ -152,6 +152,7 @@ def kernel_work(
 @steps.step()
 def findings(
     report: DeviceReport,
+    activity: DeviceActivity,
     root_context: GapContext,
     root_slices: RootSlices,
     layered: LayeredEvidence,
@@ -184,7 +185,7 @@ def findings(
         made_with,
     )
     found = [
-        *findings_of(report, context, shares, bottlenecks),
+        *findings_of(report, context, shares, bottlenecks, [each.key for each in activity.devices]),
         *kernel_findings(report, context, bottlenecks, kernel_work),
         *before_findings(report.key, judged, before_work, leaf_symbols, settings.findings),
         *pointers_of(report, context, without_work),

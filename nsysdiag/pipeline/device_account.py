@@ -11,6 +11,7 @@ from nsysdiag.account.bottlenecks import bottlenecks as divide
 from nsysdiag.account.credit import Waits
 from nsysdiag.account.families import slice_families
 from nsysdiag.account.filling import foreign_time, hollow_time
+from nsysdiag.account.other_devices import followed, waited_for
 from nsysdiag.account.outside import Outside, Start, evidence_of_start, outside_of, start_of
 from nsysdiag.account.phases import device_phases
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
@@ -27,6 +28,7 @@ from nsysdiag.findings.attribution import Attribution, slice_kinds
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.gaps.gaps import Gaps
+from nsysdiag.gaps.stream_waits import EventWaits
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.kernels.residency import residency
@@ -88,8 +90,17 @@ def foreign(gaps: Gaps, measured: Measured | None, settings: Settings) -> Interv
     return foreign_time(Intervals(gaps.start, gaps.end), measured, settings.thresholds.gap_sm_active)
 
 
+@steps.step()
+def other_devices(
+    root_slices: RootSlices, lane: IntArray, layered: LayeredEvidence, waits: EventWaits, host: HostActivity
+) -> IntArray:
+    """The number of the other device that each slice waited for, -1 for none."""
+    calls = (layered.before[SYNCHRONIZATION], layered.inside[SYNCHRONIZATION])
+    return waited_for(root_slices.slices, lane, calls, waits.other, host.axis)
+
+
 @steps.step(spills=True)
-def bottlenecks(
+def own_bottlenecks(
     device: DeviceTimeline,
     split: WindowSplit,
     root_slices: RootSlices,
@@ -99,9 +110,10 @@ def bottlenecks(
     device_waits: Waits,
     hollow: Intervals | None,
     foreign: Intervals,
+    other_devices: IntArray,
     memory: Memory,
 ) -> Bottlenecks:
-    """All time of the window by bottleneck."""
+    """All time of the window by bottleneck; waits for other devices count to `sync`."""
     rows = root_slices.slices.rows
     return divide(
         split,
@@ -113,8 +125,27 @@ def bottlenecks(
         demand_migrations(memory, device.ids),
         Intervals.empty() if hollow is None else hollow,
         foreign,
+        other_devices,
         host.axis,
     )
+
+
+@steps.step()
+def numbered(device: DeviceTimeline, own_bottlenecks: Bottlenecks) -> tuple[int, Bottlenecks]:
+    """These with the number of the device."""
+    return device.number, own_bottlenecks
+
+
+@steps.joined("numbered")
+def of_every_device(numbered: list[tuple[int, Bottlenecks]]) -> dict[int, Bottlenecks]:
+    """The time of all devices under analysis by bottleneck, by their numbers."""
+    return dict(numbered)
+
+
+@steps.step(spills=True)
+def bottlenecks(device: DeviceTimeline, of_every_device: dict[int, Bottlenecks]) -> Bottlenecks:
+    """All time of the window by bottleneck; waits for other devices count to what these did."""
+    return followed(device.number, of_every_device)
 
 
 @steps.step()
@@ -168,6 +199,7 @@ def before_work(
 def devices_in_phases(
     job_phases: JobPhases,
     device: DeviceTimeline,
+    activity: DeviceActivity,
     slices: Slices,
     split: WindowSplit,
     bottlenecks: Bottlenecks,
@@ -175,7 +207,8 @@ def devices_in_phases(
 ) -> list[PhaseDevice]:
     """What the device did in each phase."""
     before = None if before_work is None else before_work.account
-    return device_phases(job_phases, device.key, slices, split, bottlenecks, before)
+    keys = [each.key for each in activity.devices]
+    return device_phases(job_phases, device.key, slices, split, bottlenecks, before, keys)
 
 
 @steps.joined("devices_in_phases")

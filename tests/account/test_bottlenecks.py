@@ -85,6 +85,7 @@ def divided(device: Device) -> Bottlenecks:
         union(Intervals.of(device.migrations)),
         union(Intervals.of(device.hollow)),
         union(Intervals.of(device.foreign)),
+        np.full(len(device.slices), -1, dtype=np.int64),
         AXIS,
     )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from nsysdiag.diagnosis.focus import added, focus_of, job_account, window_ns, working
-from nsysdiag.phases.facts import Basis, PhaseDevice
+from nsysdiag.phases.facts import Basis, PhaseDevice, Waited
 from nsysdiag.phases.phases import FoundPhase, JobPhases
 
 
@@ -52,6 +54,11 @@ class TestFocus:
         second = [did("gpu1"), did("gpu1", kernels=90, sync=10), did(), did("gpu1", kernels=70, host=30), did()]
         assert focus_of(STEADY, [first, second]).phase == 3
 
+    def test_waiting_for_kernels_of_another_device_is_outside_of_kernels(self) -> None:
+        waits = structs.replace(did(kernels=100), waited=[Waited("gpu1", "kernels", 40), Waited("gpu1", "copies", 60)])
+        phases = [did(), waits, did(), did(kernels=61, host=39), did()]
+        assert focus_of(STEADY, [phases]).phase == 1
+
     def test_of_a_cold_start_all(self) -> None:
         cold = job("cold", [0], "start-up", "teardown")
         found = focus_of(cold, [[did(startup=100), did(kernels=100)]])
@@ -78,3 +85,13 @@ class TestDevices:
         assert (whole.compute_ns, whole.idle_ns, whole.outside_ns, window_ns(whole)) == (40, 26, 7, 66)
         assert whole.account == {"kernels": 40, "sync": 21, "host": 5}
         assert whole.ledger == {"sync": 21, "host": 5}
+
+
+def test_waits_add_up_by_device_and_bottleneck() -> None:
+    one = structs.replace(did(kernels=9), waited=[Waited("gpu1", "kernels", 4), Waited("gpu1", "copies", 1)])
+    other = structs.replace(did(kernels=9), waited=[Waited("gpu2", "kernels", 2), Waited("gpu1", "kernels", 3)])
+    assert added([one, other]).waited == [
+        Waited("gpu1", "kernels", 7),
+        Waited("gpu1", "copies", 1),
+        Waited("gpu2", "kernels", 2),
+    ]

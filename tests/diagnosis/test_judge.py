@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag.causes.families import Family
 from nsysdiag.config.settings import FindingThresholds
@@ -13,7 +14,8 @@ from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, Leading, dev
 from nsysdiag.diagnosis.missing import Missing
 from nsysdiag.formats import FORMATS
 from nsysdiag.formats.format import RenderOptions
-from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.phases.facts import PhaseDevice, Waited
+from nsysdiag.report import Verdict
 from tests.builder import TraceBuilder
 from tests.ledger.traces import report_of
 
@@ -96,6 +98,17 @@ class TestVerdict:
         assert (
             found.sentence == "Synchronization keeps the GPU idle for 60.0% of the judged time; second: kernels, 40.0%."
         )
+
+    def test_it_says_for_whom_the_device_waits(self) -> None:
+        waited = [Waited("gpu1", "kernels", 30), Waited("gpu2", "kernels", 5), Waited("gpu2", "copies", 10)]
+        device = replace(judged({"kernels": 90, "copies": 10}), waited=waited)
+        assert device_verdict(device, Missing()) == Verdict(
+            id="gpu-bound",
+            sentence="Kernels take 90.0% of the judged time; second: copies, 10.0%; for 45.0% of it this GPU waits for "
+            "gpu1 and gpu2.",
+        )
+        little = replace(device, waited=[Waited("gpu1", "kernels", 9)])
+        assert "waits for" not in device_verdict(little, Missing()).sentence
 
     def test_missing_rows_are_said_and_too_many_leave_nothing_to_say(self) -> None:
         """Less than a fifth of the launches without a kernel, and a fifth."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
+from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.savings import Judged, job_findings, saved_share
@@ -24,10 +26,12 @@ def finding(
     share: float = 0.0,
     bottleneck: str = "sync",
     gaps: int = 1,
+    cause: str = "sync",
+    summary: str = "",
 ) -> Finding:
     return Finding(
         id=name,
-        cause="sync",
+        cause=cause,
         device=device,
         severity="?",
         title="",
@@ -42,6 +46,7 @@ def finding(
         devices=[device],
         bottleneck=bottleneck,
         share=share,
+        summary=summary,
     )
 
 
@@ -51,6 +56,40 @@ def of_job(
     times = {device: Judged(ns, ns) for device, ns in (judged or {"gpu0": JUDGED}).items()}
     steps = PhaseSteps(count=STEPS, median_ns=step, source="nvtx") if step else None
     return job_findings(list(found), times, steps, limits)
+
+
+class TestWaitingForAnotherGpu:
+    def test_kernels_have_to_run_somewhere(self) -> None:
+        """One of two GPUs waits 90 % of the time for the other: divided evenly, a step is 45 % shorter."""
+        judged = {"gpu0": JUDGED, "gpu1": JUDGED}
+        (found,) = of_job(waiting("gpu0", 900, for_="gpu1"), judged=judged, step=1_000)
+        assert found.saves == Saves(ns=450, low_ns=0, high_ns=450, per="step", of_ns=1_000, method="bound")
+        assert found.ceiling_ns == 450
+
+    def test_ending_one_of_two_waits_for_each_other_ends_both(self) -> None:
+        judged = {"gpu0": JUDGED, "gpu1": JUDGED}
+        found = of_job(waiting("gpu0", 400, for_="gpu1"), waiting("gpu1", 500, for_="gpu0"), judged=judged)
+        assert [(each.device, saved_share(each)) for each in found] == [("gpu1", 0.45), ("gpu0", 0.4)]
+
+    def test_what_is_no_kernel_may_be_saved_whole(self) -> None:
+        (found,) = of_job(waiting("gpu0", 900, for_="gpu1", family="copies"), judged={"gpu0": 1_000, "gpu1": 1_000})
+        assert saved_share(found) == 0.9
+
+
+def waiting(device: str, ns: int, *, for_: str, family: str = "kernels") -> Finding:
+    name = f"f-other_gpu-{family}-{for_}"
+    found = finding(name, device=device, lost=ns, ceiling=ns, share=ns / JUDGED, bottleneck=family, cause="other_gpu")
+    return structs.replace(found, title=f"Waiting for {family} of {for_}")
+
+
+def test_shares_in_a_summary_are_of_the_device_that_they_are_named_with() -> None:
+    """Of a kernel that takes 90 % of one GPU and 10 % of the other, unlike one that takes 90 % of both."""
+    one = finding("f-kernels", share=0.9, bottleneck="kernels", cause="kernels", summary="gemm 90.0%")
+    other = structs.replace(one, device="gpu1", devices=["gpu1"])
+    judged = {"gpu0": JUDGED, "gpu1": JUDGED}
+    (unlike,) = of_job(one, structs.replace(other, share=0.1), judged=judged)
+    (alike,) = of_job(one, other, judged=judged)
+    assert [typed.plain(each.summary) for each in (unlike, alike)] == ["gemm 90.0% on gpu0", "gemm 90.0%"]
 
 
 class TestMerging:

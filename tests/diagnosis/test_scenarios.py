@@ -21,7 +21,7 @@ LEADS = {
     "launch_bound": ("launch", "host", "launch_call"),
     "memory_allocation": ("memory", "kernels", "memory_allocation"),
     "healthy": ("kernels", None, "dispatch"),
-    "stream_wait": ("kernels", "sync", "stream_wait"),
+    "stream_wait": ("kernels", None, "other_gpu"),
 }
 """The bottleneck, the next one of 10 % or more, and the cause of the first finding."""
 

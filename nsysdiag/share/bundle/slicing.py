@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from nsysdiag import pipeline
 from nsysdiag.config.settings import Settings
 from nsysdiag.report import DeviceReport, Report
@@ -78,11 +80,17 @@ def _try(
     start, end = (span.start_ns, span.end_ns + 1) if span else (None, None)
     write_cut(trace, path, Cut(start, end, lean=attempt.lean, rename=rename))
     plain = Settings(same_gpu=settings.same_gpu, timeline=False, reader=settings.reader)
-    again = pipeline.analyze(path, plain)
-    # By process and ordinal: where devices are left out, the others may go by other keys.
-    same = [[other for other in again.devices if set(other.ids) & set(device.ids)] for device in report.devices]
-    pairs = [Pair(device, found[0] if found else None) for device, found in zip(report.devices, same, strict=True)]
+    pairs = _pairs(report, pipeline.analyze(path, plain))
+    if settings.device is not None and len(pairs) == 1 and pairs[0].part is not None:
+        # A verdict depends on the devices that it waits for: the report is of this one alone, so the slice's is, too.
+        pairs = _pairs(report, pipeline.analyze(path, replace(plain, device=pairs[0].part.key)))
     return Slice(path, span, attempt.whole, attempt.lean, pairs)
+
+
+def _pairs(report: Report, again: Report) -> list[Pair]:
+    """By process and ordinal: where devices are left out, the others may go by other keys."""
+    same = [[other for other in again.devices if set(other.ids) & set(device.ids)] for device in report.devices]
+    return [Pair(device, found[0] if found else None) for device, found in zip(report.devices, same, strict=True)]
 
 
 def _leading(device: DeviceReport) -> str | None:

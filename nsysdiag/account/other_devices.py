@@ -1,0 +1,127 @@
+"""Idle time of a device that waits for another one, counted to what that one did meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from nsysdiag.account.bottlenecks import Bottlenecks
+from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
+from nsysdiag.causes import EVENT_WAIT, PLACE, SYNCHRONIZATION
+from nsysdiag.causes.evidence import Layer
+from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.gaps.stream_waits import OTHER_DEVICE
+from nsysdiag.ledger.assignment import Slices
+
+Counted = tuple[Intervals, IntArray, IntArray, IntArray]
+"""Spans, their codes, the rows that they are parts of, and the device that was waited for."""
+_NOTHING: Counted = (Intervals.empty(), *(np.empty(0, dtype=np.int16),) * 3)
+
+
+def waited_for(
+    slices: Slices, lane: IntArray, calls: Iterable[list[Layer]], producer: IntArray, axis: ThreadAxis
+) -> IntArray:
+    """The number of the other device that each slice waited for, -1 for none. `lane` is the thread that launched after
+    each gap, `calls` are synchronizations, on the thread axis; `producer` is for each gap the other device whose event
+    held its next operation."""
+    rows = slices.rows
+    found = np.full(len(rows), -1, dtype=np.int16)
+    if OTHER_DEVICE not in slices.labels:
+        return found
+    labelled = rows.label == slices.labels.index(OTHER_DEVICE)
+    held = np.flatnonzero(labelled & (rows.cause == PLACE[EVENT_WAIT]))
+    found[held] = producer[rows.gap[held]]
+    called = np.flatnonzero(labelled & (rows.cause == PLACE[SYNCHRONIZATION]) & (lane[rows.gap] >= 0))
+    at = axis.position(lane[rows.gap[called]], rows.start[called])
+    for layers in calls:
+        found[called] = np.maximum(found[called], _device_at(at, layers))
+    return found
+
+
+def _device_at(position: IntArray, layers: list[Layer]) -> IntArray:
+    """The device that the calls around these positions waited for, -1 where there is none."""
+    known = [(each.spans, each.device) for each in layers if each.device is not None and len(each)]
+    if not known:
+        return np.full(len(position), -1, dtype=np.int16)
+    spans = Intervals(*(np.concatenate([getattr(each, side) for each, _ in known]) for side in ("start", "end")))
+    device = np.concatenate([np.full(len(each), number, dtype=np.int16) for each, number in known])
+    order = np.argsort(spans.start, kind="stable")
+    at = nearest_before(spans.start[order], position)
+    row = order[np.maximum(at, 0)]
+    return np.where((at >= 0) & (spans.end[row] > position), device[row], -1)
+
+
+def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
+    """The time of the device `number`, its waits for others counted to what these did; `other` is then the device whose
+    time decided. `every` holds what each device did by itself.
+
+    ```
+    gpu 0     [==kernel===)[copy)[latency][==kernel
+    gpu 1     [waits for gpu 0 ............)[==kernel
+    counts to [kernels    )[copies)[launch)[kernels
+    ```
+
+    A device that waits for a third one leads on to that. As many devices as there are end every chain; what still waits
+    then are devices that wait for each other. That stays a wait, as does time in which the other device did nothing
+    that is known: before its first and after its last operation.
+    """
+    mine = every[number]
+    waiting = np.flatnonzero(mine.other >= 0)
+    if not len(waiting):
+        return mine
+    own = np.flatnonzero(mine.other < 0)
+    found: list[Counted] = [(mine.spans[own], mine.code[own], own, mine.other[own])]
+    left, asked = Owned(mine.spans[waiting], waiting), mine.other[waiting]
+    for _ in range(len(every) - 1):
+        answers = [_asked(left, asked, device, every) for device in np.unique(asked).tolist()]
+        found += [part for did, outside, _, _ in answers for part in (did, _stays(mine, outside))]
+        left, asked = _together([(further, other) for _, _, further, other in answers])
+    return _in_order(mine, [*found, _stays(mine, left)])
+
+
+def _asked(
+    left: Owned, asked: IntArray, device: int, every: dict[int, Bottlenecks]
+) -> tuple[Counted, Owned, Owned, IntArray]:
+    """Of the time in which `device` was asked: what it did; what is outside its window, or all where it is not under
+    analysis; and that in which it waited, with for whom."""
+    its, theirs = every.get(device), asked == device
+    mine = Owned(left.spans[theirs], left.owner[theirs])
+    if its is None:
+        return _NOTHING, mine, Owned.empty(), _NOTHING[3]
+    claimed, outside, source = claim(mine, its.spans)
+    waits = its.other[source] >= 0
+    did = np.flatnonzero(~waits)
+    answer = (claimed.spans[did], its.code[source[did]], claimed.owner[did], np.full(len(did), device))
+    return answer, outside, Owned(claimed.spans[waits], claimed.owner[waits]), its.other[source[waits]]
+
+
+def _stays(mine: Bottlenecks, pieces: Owned) -> Counted:
+    """Pieces that stay what they were, and for which no other device is named."""
+    return pieces.spans, mine.code[pieces.owner], pieces.owner, np.full(len(pieces), -1, dtype=np.int16)
+
+
+def _together(parts: list[tuple[Owned, IntArray]]) -> tuple[Owned, IntArray]:
+    """All parts in order of time."""
+    if not parts:
+        return Owned.empty(), np.empty(0, dtype=np.int16)
+    start, end = (np.concatenate([getattr(each.spans, side) for each, _ in parts]) for side in ("start", "end"))
+    order = np.argsort(start, kind="stable")
+    owner = np.concatenate([each.owner for each, _ in parts])[order]
+    asked: IntArray = np.concatenate([other for _, other in parts])[order]
+    return Owned(Intervals(start[order], end[order]), owner), asked
+
+
+def _in_order(mine: Bottlenecks, found: list[Counted]) -> Bottlenecks:
+    start, end = (np.concatenate([getattr(each[0], side) for each in found]) for side in ("start", "end"))
+    code, row, other = (np.concatenate([each[at] for each in found]) for at in (1, 2, 3))
+    order = np.argsort(start, kind="stable")
+    return replace(
+        mine,
+        spans=Intervals(start[order], end[order]),
+        code=code[order].astype(np.int8),
+        slice=mine.slice[row[order]],
+        other=other[order].astype(np.int16),
+    )
