@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.diagnosis.one_problem import each_problem_once
 from nsysdiag.findings.rules import severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
@@ -31,8 +32,11 @@ def job_findings(
     """The dozen that matter most. `judged` are the devices that work, by key; savings are of one of the `steps`, or of
     the judged time where that has none."""
     working = [each for each in found if each.device in judged and judged[each.device].account_ns]
-    merged = [_merged(group, judged, steps, limits) for group in _same(working)]
-    return sorted(merged, key=_rank)[: limits.most]
+    groups = _same(working)
+    merged = [_merged(group, judged, steps, limits) for group in groups]
+    known = {each.id: one.id for group, one in zip(groups, merged, strict=True) for each in group}
+    pointed = [replace(each, part_of=known.get(each.part_of or "")) for each in merged]
+    return sorted(each_problem_once(pointed, limits), key=_rank)[: limits.most]
 
 
 def _same(found: list[Finding]) -> list[list[Finding]]:

@@ -180,11 +180,12 @@ def findings(
         settings.findings,
         made_with,
     )
+    of_time = findings_of(report, context, shares, bottlenecks)
     found = [
-        *findings_of(report, context, shares, bottlenecks),
+        *of_time,
         *kernel_findings(report, context, bottlenecks, kernel_work),
         *before_findings(report.key, judged, before_work or {}, settings.findings),
-        *pointers_of(report, context, without_work),
+        *pointers_of(report, context, without_work, of_time),
     ]
     if not missing.reasons():
         return found
