@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from msgspec.structs import replace
 
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.diagnosis.judged_time import Judged, bound_of, note_of
 from nsysdiag.diagnosis.one_problem import each_problem_once
 from nsysdiag.findings.rules import severity
 from nsysdiag.phases.facts import PhaseSteps
@@ -15,15 +14,6 @@ from nsysdiag.report import Finding
 
 STEP, WINDOW = "step", "window"
 UNKNOWN, PROFILER = "unknown", "profiler"
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The judged time of one device: `window_ns` of its window, `account_ns` in its account, which may begin before
-    that."""
-
-    window_ns: int
-    account_ns: int
 
 
 def job_findings(
@@ -73,7 +63,9 @@ def _merged(
     first = max(group, key=lambda each: (each.lost_ns, each.ceiling_ns, time[each.device], each.device))
     total = sum(each.account_ns for each in judged.values())
     share = min(sum(time.values()) / total, 1.0)
-    saved = min(max(each.ceiling_ns / judged[each.device].account_ns for each in group), 1.0)
+    most = max(group, key=lambda each: (each.ceiling_ns / judged[each.device].account_ns, each.device))
+    bound = bound_of(first, judged)
+    saved = min(most.ceiling_ns / judged[most.device].account_ns, bound.share)
     longest = max(each.account_ns for each in judged.values())
     lost = sum(each.lost_ns for each in group)
     saves = _saves(saved, steps.median_ns, STEP) if steps else _saves(saved, longest, WINDOW)
@@ -87,6 +79,7 @@ def _merged(
         share=round(share, 6),
         saves=saves,
         severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, PROFILER)),
+        note=note_of(most, time[most.device] / judged[most.device].account_ns, share, saved, bound),
     )
 
 

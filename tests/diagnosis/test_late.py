@@ -86,3 +86,9 @@ def test_where_no_call_is_known_the_summary_says_where() -> None:
     found = with_late([finding("gpu0"), finding("gpu1"), root], {"gpu0": LATE, "gpu1": LATE}, LIMITS)
     late = [each for each in found if each.cause == LATE_RANK.id]
     assert {typed.plain(each.summary) for each in late} == {"gpu3 is late, mostly in next"}
+
+
+def test_what_the_profiler_made_late_is_not_promised() -> None:
+    profiled = Lateness(0.9, {"profiler_overhead": 0.5, "io_wait": 0.5}, ["gpu3"])
+    found = with_late([finding("gpu0"), finding("gpu1")], {"gpu0": profiled, "gpu1": profiled}, LIMITS)
+    assert {(each.lost_ns, each.ceiling_ns) for each in found if each.cause == LATE_RANK.id} == {(90, 45)}

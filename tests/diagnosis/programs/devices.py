@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.diagnosis.agreement import Cap
 from tests.diagnosis.programs.registry import MS, US, Marks, program, read, solver
 from tests.diagnosis.readings import NO_PYTORCH, SMALLER
 from tests.simulator import EVERYTHING, Simulation
@@ -128,6 +129,7 @@ def touches_eight_works_on_one(sim: Simulation, marks: Marks) -> None:
         seconds=(None, "sync"),
         headline=("long_range",),
         never=(NO_PYTORCH, SMALLER),
+        caps=(Cap("sync", 0.02),),
     ),
     {"gpu0": {"compute": (0.05, 0.1), "sync": (0.85, 0.95)}, "gpu1": {"compute": (0.95, 1.0)}},
     gpus=2,
@@ -154,7 +156,13 @@ def waits_for_another_gpu(sim: Simulation, marks: Marks) -> None:
 
 
 @program(
-    read("kernels", headline=("stage_#",), seconds=(None, "sync"), never=(NO_PYTORCH, SMALLER)),
+    read(
+        "kernels",
+        headline=("stage_#",),
+        seconds=(None, "sync"),
+        never=(NO_PYTORCH, SMALLER),
+        caps=(Cap("sync", 0.02),),
+    ),
     {"gpu0": {"compute": (0.95, 1.0)}, "gpu1": {"compute": (0.25, 0.4), "stream_wait": (0.6, 0.75)}},
     gpus=2,
 )
