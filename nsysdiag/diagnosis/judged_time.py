@@ -58,9 +58,9 @@ def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bou
     saved."""
     parts = []
     if saved - share > EXPLAINED and saved - own > EXPLAINED / 2:
-        parts.append(f"the saving includes {format_share(saved - own, 1)} counted {_elsewhere(finding)}")
+        parts.append(f"saving includes {format_share(saved - own, 1)} counted {_elsewhere(finding)}")
     if saved - share > EXPLAINED and own - share > EXPLAINED / 2:
-        parts.append(f"the saving is that of {typed.rank(finding.device)}, the share that of all GPUs")
+        parts.append(f"saving of {typed.rank(finding.device)}, share of all GPUs")
     if saved and own - saved > EXPLAINED and bound.busiest and saved > bound.share - EXPLAINED:
         parts.append(f"{typed.rank(bound.busiest)} computes for {format_share(1 - bound.share, 1)} of the time anyway")
     return "; ".join(parts)
@@ -68,4 +68,4 @@ def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bou
 
 def _elsewhere(finding: Finding) -> str:
     """To which bottleneck time counts that a repair of a finding saves as well."""
-    return "to what made others late" if finding.cause == LATE_RANK.id else "as synchronization, for the wait before it"
+    return "to what made others late" if finding.cause == LATE_RANK.id else "as synchronization before it"

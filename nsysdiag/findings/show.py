@@ -48,7 +48,7 @@ IN_BRIEF = (
     Column("Severity", TEXT),
     Column("Saves up to", FIGURE),
     Column("Share", SHARE),
-    Column("Finding", TEXT, length=200),
+    Column("Finding", TEXT, length=400),
 )
 TONES: dict[str, Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
 

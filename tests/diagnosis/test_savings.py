@@ -161,10 +161,10 @@ class TestNotes:
 
     def test_what_a_wait_made_counts_to_the_wait(self) -> None:
         both = [finding("f-host", device=key, bottleneck="host", ceiling=300, share=0.2) for key in ("gpu0", "gpu1")]
-        assert self.note(*both) == "the saving includes 10.0% counted as synchronization, for the wait before it"
+        assert self.note(*both) == "saving includes 10.0% counted as synchronization before it"
 
     def test_the_share_is_of_all_gpus(self) -> None:
-        assert self.note(finding(ceiling=300, share=0.3)) == "the saving is that of gpu0, the share that of all GPUs"
+        assert self.note(finding(ceiling=300, share=0.3)) == "saving of gpu0, share of all GPUs"
 
     def test_nothing_where_both_are_the_same(self) -> None:
         assert self.note(*(finding(device=key, ceiling=300, share=0.3) for key in ("gpu0", "gpu1"))) == ""
