@@ -26,7 +26,7 @@ class Focus:
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What is judged: on what basis, and the phase that it is, None where it is more than one. `place` is that of the
-    phase in the report, `which` its name among several steady ones (`steady 2`)."""
+    phase in the report, `which` its name among several that repeat (`steady 2`, `repeats 1`)."""
 
     basis: Basis
     phase: FoundPhase | None = None
@@ -40,8 +40,10 @@ class Scope:
             return cls(found.basis)
         steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]
         several = focus.phase in steady and len(steady) > 1
-        which = f"steady {steady.index(focus.phase) + 1}" if several else ""
-        return cls(found.basis_of(focus.phase), found.phases[focus.phase], focus.phase, which)
+        basis = found.basis_of(focus.phase)
+        noun = "repeats" if basis == "phase" else "steady"
+        which = f"{noun} {steady.index(focus.phase) + 1}" if several else ""
+        return cls(basis, found.phases[focus.phase], focus.phase, which)
 
     @property
     def steps(self) -> PhaseSteps | None:

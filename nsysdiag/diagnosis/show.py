@@ -5,8 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nsysdiag.diagnosis.chart import JUDGED_TIME, account_chart, account_stack, accounts, phase_names, phase_strip
-from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, phase_label
+from nsysdiag.diagnosis.chart import (
+    JUDGED_TIME,
+    MOST_PHASES,
+    account_chart,
+    account_stack,
+    accounts,
+    judged_word,
+    phase_names,
+    phase_strip,
+    shown_phases,
+)
+from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, phase_label, phase_verdict
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     EVERYWHERE,
@@ -40,7 +50,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.diagnosis.facts import Diagnosis
     from nsysdiag.document.context import Context
-    from nsysdiag.phases.facts import PhaseDevice
+    from nsysdiag.phases.facts import Phase, PhaseDevice
     from nsysdiag.report import DeviceReport, Finding, Report
 
 MOST_IDS = 300
@@ -65,7 +75,6 @@ GPUS = (
     Column("Share", SHARE),
 )
 BY_BOTTLENECK = Column("By bottleneck", STACK, limit=PAGE)
-MOST_PHASES = 4
 
 
 def summary(context: Context) -> Section | None:
@@ -89,23 +98,44 @@ def opening(context: Context) -> list[Block]:
     return [
         headline,
         *action(found, report.findings),
-        *_phases_line(report, found.basis),
-        *phase_strip(report.phases, found.basis),
-        Table("", PHASES, _phase_rows(report, found.basis) if several else [], limit=IN_TICKET),
+        *_phase_lines(report, found),
+        *phase_strip(report.phases, found.basis, found.phase),
+        Table("", PHASES, _phase_rows(report, found) if several else [], limit=IN_TICKET),
         Paragraph(JUDGED_TIME, "quiet", PAGE),
         replace(account_chart(account), limit=EVERYWHERE),
     ]
 
 
-def _phases_line(report: Report, basis: str) -> list[Block]:
-    """The phases in a line, where there are several, or steps; one without steps is all of the time."""
-    phases, several = report.phases, len(report.phases) > 1
+def _phase_lines(report: Report, found: Diagnosis) -> list[Block]:
+    """The phases in a line, where there are several, or steps; one without steps is all of the time. Where several are
+    judged, each of these has a line of its own."""
+    phases = report.phases
+    names = phase_names(phases, found.basis)
+    if found.phase is not None and sum(phase.judged for phase in phases) > 1:
+        return _verdicts(phases, names, found.phase)
+    several = len(phases) > 1
     if not several and phases[0].steps is None:
         return []
-    named = [phase_label(each, name) for each, name in zip(phases, phase_names(phases, basis), strict=True)]
+    named = [
+        phase_label(each, name, *(["judged"] if each.judged else [])) for each, name in zip(phases, names, strict=True)
+    ]
     more = f", and {len(named) - MOST_PHASES} more" if len(named) > MOST_PHASES else ""
     text = f"Phases: {', then '.join(named[:MOST_PHASES])}{more}."
     return [Paragraph(text, limit=TERMINAL if several else NOT_PAGE)]
+
+
+def _verdicts(phases: Sequence[Phase], names: Sequence[str], about: int) -> list[Block]:
+    """What takes most of each judged phase, and which of them the headline is about; the other phases in a line."""
+    others = [phase_label(each, name) for each, name in zip(phases, names, strict=True) if not each.judged]
+    lines = [
+        phase_verdict(phases[at], names[at]) + (" (headline and findings)" if at == about else "")
+        for at in shown_phases(phases)
+        if phases[at].judged
+    ]
+    left = sum(phase.judged for phase in phases) - len(lines)
+    rest = [f"{words.counted(left, 'more judged phase')}"] if left else []
+    besides = f" (not judged: {', '.join(others[:MOST_PHASES])})" if others else ""
+    return [Paragraph(f"Judged phases{besides}:", limit=TERMINAL), Lines([*lines, *rest], limit=TERMINAL)]
 
 
 def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
@@ -133,18 +163,18 @@ def _judged(report: Report, found: Diagnosis) -> dict[str, list[PhaseDevice]]:
     return by_device
 
 
-def _phase_rows(report: Report, basis: str) -> list[tuple[object, ...]]:
+def _phase_rows(report: Report, found: Diagnosis) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = [
         (
             name,
             phase.end_ns - phase.start_ns,
             label(phase.bottleneck) if phase.share else None,
             phase.share or None,
-            "yes" if phase.judged else "",
+            judged_word(report.phases, at, found.phase).replace("judged", "yes"),
         )
-        for name, phase in zip(phase_names(report.phases, basis), report.phases, strict=True)
+        for at, (name, phase) in enumerate(zip(phase_names(report.phases, found.basis), report.phases, strict=True))
     ]
-    return rows[:MOST_PHASES]
+    return [rows[at] for at in shown_phases(report.phases)]
 
 
 def each_gpu(context: Context) -> list[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.facts import NOUNS
-from nsysdiag.units import capitalized, format_count, format_ns
+from nsysdiag.units import capitalized, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.phases.facts import Phase
@@ -37,9 +37,15 @@ def label(bottleneck: str) -> str:
     return LABELS.get(bottleneck, bottleneck.replace("_", " "))
 
 
-def phase_label(phase: Phase, name: str) -> str:
-    """`steady (425 ms, 30 steps of 12.0 ms, judged)`."""
+def phase_label(phase: Phase, name: str, *more: str) -> str:
+    """`steady (425 ms, 30 steps of 12.0 ms, judged)`, where `more` is that it is judged."""
     steps = phase.steps
     facts = [format_ns(phase.end_ns - phase.start_ns)]
     facts += [f"{format_count(steps.count)} steps of {format_ns(steps.median_ns)}"] if steps else []
-    return f"{name} ({', '.join([*facts, *(['judged'] if phase.judged else [])])})"
+    return f"{name} ({', '.join([*facts, *more])})"
+
+
+def phase_verdict(phase: Phase, name: str) -> str:
+    """`steady 1 (3.50 s, 1,000 steps of 3.50 ms): kernels 98.6%`."""
+    noun = NOUNS.get(phase.bottleneck) or label(phase.bottleneck)
+    return f"{phase_label(phase, name)}: {noun} {format_share(phase.share, 1)}"

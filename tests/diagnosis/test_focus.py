@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from nsysdiag.diagnosis.focus import added, focus_of, job_account, window_ns, working
+from dataclasses import replace
+
+from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.diagnosis.focus import Focus, Scope, added, focus_of, job_account, window_ns, working
 from nsysdiag.phases.facts import Basis, PhaseDevice
 from nsysdiag.phases.phases import FoundPhase, JobPhases
 
@@ -78,3 +81,10 @@ class TestDevices:
         assert (whole.compute_ns, whole.idle_ns, whole.outside_ns, window_ns(whole)) == (40, 26, 7, 66)
         assert whole.account == {"kernels": 40, "sync": 21, "host": 5}
         assert whole.ledger == {"sync": 21, "host": 5}
+
+
+def test_one_of_several_goes_by_the_name_that_the_screen_has() -> None:
+    second = Focus(Intervals.empty(), [3], 3)
+    many = replace(STEADY, phases=[replace(each, repeats=9) for each in STEADY.phases])
+    assert (Scope.of(STEADY, second).which, Scope.of(many, second).which) == ("repeats 2", "steady 2")
+    assert Scope.of(job("steady", [1], "start-up", "steady"), Focus(Intervals.empty(), [1], 1)).which == ""

@@ -7,11 +7,12 @@ import re
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip
+from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip, shown_phases
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.words import COLORS, LABELS, WORK
 from nsysdiag.document.blocks import Chart, Lines, written_out
@@ -21,9 +22,13 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phases.facts import Phase
 from nsysdiag.report import Report
 from tests.causes.test_colors import LEAST, distance
+from tests.diagnosis.programs import PROGRAMS
 from tests.output.page import parse
 from tests.output.samples import MS, SAMPLES, device, finding, report
 from tests.output.test_assets import themes
+
+if TYPE_CHECKING:
+    from tests.shared import Shared
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 REAL = sorted(FOLDER.glob("*.sqlite"))
@@ -175,6 +180,18 @@ class TestPhases:
             "0.91 s to 1.00 s, judged: Steady 2: half.",
         ]
 
+    def test_of_several_judged_ones_that_of_the_headline_is_named(self) -> None:
+        _chart, captions = phase_strip(self.FOUND, about=3)
+        assert isinstance(captions, Lines)
+        assert [written_out(line) for line in captions.lines][1::2] == [
+            "0.40 s to 0.90 s, judged: Steady 1: half.",
+            "0.91 s to 1.00 s, judged, see headline: Steady 2: half.",
+        ]
+
+    def test_judged_ones_are_shown_before_others(self) -> None:
+        late = [*phases(*((f"part {at}", at, at + 1, False) for at in range(5))), *self.FOUND]
+        assert shown_phases(late) == [0, 1, 6, 8]
+
     def test_times_below_do_not_touch(self) -> None:
         chart, _captions = phase_strip(self.FOUND)
         assert isinstance(chart, Chart)
@@ -182,6 +199,27 @@ class TestPhases:
         places = [float(x.rstrip("%")) for x, _label in chart.drawing.ticks]
         assert places == [0, 40, 90, 100]
         assert len({label for _x, label in chart.drawing.ticks}) == len(places)
+
+
+class TestVerdictsOfPhases:
+    """Two judged phases: each has a line with its length, its steps and what takes most of it."""
+
+    def shown(self, shared: Shared, name: str) -> str:
+        simulation, _ = PROGRAMS[name].run()
+        return text_of(shared.report(shared.file(f"{name}-screen.sqlite", simulation.write)))
+
+    def test_each_judged_phase_has_a_line(self, shared: Shared) -> None:
+        lines = self.shown(shared, "reference_then_loop").splitlines()
+        (at,) = (place for place, line in enumerate(lines) if "Judged phases" in line)
+        assert re.fullmatch(r"  steady 1 \([\d.]+ ms, \d+ steps of [\d.]+ ms\): kernels [\d.]+%", lines[at + 1])
+        assert re.fullmatch(
+            r"  steady 2 \(.* steps of 1.81 ms\): waiting for the host 55.2% \(headline and findings\)", lines[at + 2]
+        )
+        assert "step (steady 2)" in " ".join(lines)
+
+    def test_one_judged_phase_stays_in_the_line_of_all(self, shared: Shared) -> None:
+        shown = self.shown(shared, "reads_each_step")
+        assert "Judged phases" not in shown
 
 
 class TestColors:
