@@ -102,4 +102,5 @@ def added(parts: list[PhaseDevice]) -> PhaseDevice:
         ledger=summed(part.ledger for part in parts),
         account=summed(part.account for part in parts),
         account_base=parts[0].account_base,
+        late_ns=sum(part.late_ns for part in parts),
     )

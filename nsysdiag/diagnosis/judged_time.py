@@ -14,7 +14,7 @@ from nsysdiag.units import format_share
 
 OTHER_WORK = (LATE_RANK.id, SLOW_ITERATIONS.id, EMPTY_ITERATIONS.id)
 """Causes whose repair may change how much each GPU computes."""
-EXPLAINED = 0.001
+EXPLAINED = 0.0025
 """A difference of shares that a reader sees."""
 
 

@@ -55,7 +55,8 @@ def _followed(device: PhaseDevice, late: Lateness) -> PhaseDevice:
         moved, family = int(ns * late.share * part), family_of_reason(reason)
         account[COMMUNICATION] -= moved
         account[family] = account.get(family, 0) + moved
-    return replace(device, account={name: value for name, value in account.items() if value})
+    left = {name: value for name, value in account.items() if value}
+    return replace(device, account=left, late_ns=ns - left.get(COMMUNICATION, 0))
 
 
 def family_of_reason(reason: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.judged_time import EXPLAINED
 from nsysdiag.findings.rules import LATE_RANK, severity
 from nsysdiag.report import Finding
 
@@ -53,6 +54,7 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
     promised = [each.saves for each in (first, other) if each.saves]
     ns = min(together(each.ns for each in promised), promised[0].of_ns) if promised else 0
     saves = replace(promised[0], ns=ns, high_ns=ns) if promised else None
+    saved = saves.ns / saves.of_ns if saves else 0.0
     return replace(
         first,
         title=f"{first.title} ({other.title})",
@@ -64,7 +66,8 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
         confidence=min(first.confidence, other.confidence),
         share=round(share, 6),
         saves=saves,
-        severity=severity(saves.ns / saves.of_ns if saves else share, limits),
+        severity=severity(saved or share, limits),
+        note=first.note if saved - share > EXPLAINED else "",
         part_of=None if first.part_of == other.id else first.part_of,
     )
 

@@ -9,13 +9,13 @@ from nsysdiag.diagnosis.chart import (
     JUDGED_TIME,
     MOST_PHASES,
     account_chart,
-    account_stack,
     accounts,
     judged_word,
     phase_names,
     phase_strip,
     shown_phases,
 )
+from nsysdiag.diagnosis.entries import account_table
 from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, phase_label, phase_verdict
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
@@ -37,7 +37,7 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.figures import Stack, stack
-from nsysdiag.document.kinds import BAR, NAME, SHARE, STACK, TEXT, TIME, part, share_of
+from nsysdiag.document.kinds import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, window_parts
 from nsysdiag.findings.show import anchors
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 MOST_IDS = 300
 GPUS_JUDGED = "GPUs in the judged time"
-SPLIT = ("compute", "exposed_comm", "exposed_copy", "idle")
 DIVIDES = "How the window divides into compute, exposed communication, exposed copies and idle"
 IN_TICKET = Limit(page=0, summary=0, brief=0)
 PHASES = (
@@ -65,16 +64,6 @@ PHASES = (
     Column("Share", SHARE),
     Column("Judged", TEXT),
 )
-GPUS = (
-    Column("GPU", NAME, head=True, length=24),
-    Column("Compute", SHARE),
-    Column("Comm.", SHARE),
-    Column("Copies", SHARE),
-    Column("Idle", SHARE),
-    Column("Most time", TEXT),
-    Column("Share", SHARE),
-)
-BY_BOTTLENECK = Column("By bottleneck", STACK, limit=PAGE)
 
 
 def summary(context: Context) -> Section | None:
@@ -183,25 +172,12 @@ def each_gpu(context: Context) -> list[Block]:
     if found is None or not report.phases:
         return []
     judged = _judged(report, found)
-    rows = account_rows(judged)
-    several = len(judged) > 1
-    columns = (*GPUS, BY_BOTTLENECK) if several else GPUS
-    table = Table(GPUS_JUDGED, columns, rows, limit=replace(EVERYWHERE, ticket=0) if several else PAGE)
-    return [table, replace(table, title="", limit=IN_TICKET)] if several else [table]
-
-
-def account_rows(judged: dict[str, list[PhaseDevice]]) -> list[tuple[object, ...]]:
-    """One row of GPUS and BY_BOTTLENECK for each device, given what it did in the judged phases."""
-    rows: list[tuple[object, ...]] = []
-    order = accounts([each for phases in judged.values() for each in phases])  # the same in all rows
-    for key, phases in judged.items():
-        parts = [sum(getattr(each, f"{name}_ns") for each in phases) for name in SPLIT]
-        account, whole = accounts(phases), sum(parts)
-        most, total = next(iter(account), "unknown"), sum(account.values())
-        ordered = {name: account.get(name, 0) for name in order}
-        bar = account_stack(ordered, f"How the judged time of {key} divides by bottleneck")
-        rows.append((key, *(part(each, whole) for each in parts), label(most), part(account.get(most, 0), total), bar))
-    return rows
+    if len(judged) == 1:
+        return account_table(judged, GPUS_JUDGED, PAGE)
+    return [
+        *account_table(judged, GPUS_JUDGED, replace(EVERYWHERE, ticket=0)),
+        *account_table(judged, "", IN_TICKET),
+    ]
 
 
 def closing(context: Context) -> list[Block]:

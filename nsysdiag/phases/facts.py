@@ -40,7 +40,8 @@ class PhaseDevice(Record, frozen=True):
     sums to idle_ns.
 
     `outside_ns` is the part of the phase outside the device's window. `account` is the judged time by bottleneck: it
-    sums to the four parts (`account_base` window), or to them and `outside_ns` (start)."""
+    sums to the four parts (`account_base` window), or to them and `outside_ns` (start). `late_ns` is what the device
+    waited in communication for late ones, where that counts to what made these late."""
 
     key: OwnText
     compute_ns: TotalNs
@@ -51,6 +52,7 @@ class PhaseDevice(Record, frozen=True):
     ledger: NsByCause
     account: dict[CauseId, TotalNs]
     account_base: AccountBase = "window"
+    late_ns: TotalNs = 0
 
 
 class Phase(Record, frozen=True):

@@ -45,6 +45,7 @@ def test_a_wait_counts_to_what_made_the_other_late() -> None:
     )
     (moved,) = followed([device], LATE)
     assert moved.account == {"kernels": 918, "communication": 10, "input": 72}
+    assert (device.late_ns, moved.late_ns) == (0, 90)
     assert followed([device], None) == [device]
 
 

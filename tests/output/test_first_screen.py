@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip, shown_phases
+from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.words import COLORS, LABELS, WORK
 from nsysdiag.document.blocks import Chart, Lines, written_out
@@ -220,6 +221,31 @@ class TestVerdictsOfPhases:
     def test_one_judged_phase_stays_in_the_line_of_all(self, shared: Shared) -> None:
         shown = self.shown(shared, "reads_each_step")
         assert "Judged phases" not in shown
+
+
+class TestGpus:
+    """Columns say what the devices did, notes what of it counts elsewhere."""
+
+    def shown(self, shared: Shared, name: str, form: str) -> str:
+        simulation, _ = PROGRAMS[name].run()
+        made = shared.report(shared.file(f"{name}-screen.sqlite", simulation.write))
+        return FORMATS[form].render(made, RenderOptions(command="nsysdiag")).decode()
+
+    def test_waiting_for_a_late_one_is_apart(self, shared: Shared) -> None:
+        shown = self.shown(shared, "late_rank_reads_files", "txt")
+        assert re.search(r"Comm. kernels +For late peers", shown)
+        assert re.search(r"gpu0 +3\d\.\d% +6\d\.\d% +59\.\d% .*Waiting for input +59", shown)
+        assert FOR_PEERS in shown
+
+    @pytest.mark.parametrize("name", ["slow_exchange_of_equal_ranks", "second_stage_waits_for_the_first"])
+    def test_where_nobody_is_late_nothing_is_said_of_it(self, shared: Shared, name: str) -> None:
+        shown = self.shown(shared, name, "txt")
+        assert "Comm. kernels" in shown
+        assert "late peers" not in shown
+
+    def test_idle_time_inside_mpi_is_communication(self, shared: Shared) -> None:
+        assert INSIDE_MPI in self.shown(shared, "waits_in_mpi", "html")
+        assert INSIDE_MPI not in self.shown(shared, "reads_each_step", "html")
 
 
 class TestColors:

@@ -105,7 +105,7 @@ def at_best_is_within_the_judged_time(report: Json) -> Iterator[str]:
                 yield f"more than the judged time: {text!r}"
 
 
-VISIBLE = 0.002
+VISIBLE = 0.003
 """A difference of shares beyond rounding."""
 OTHER_WORK = frozenset({"late_rank", "slow_iterations", "empty_iterations"})
 """Causes whose repair may change what each GPU computes."""
