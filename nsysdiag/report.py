@@ -725,7 +725,8 @@ class Finding(Record, frozen=True):
     few words what it is made of, `saves` how much shorter a step or the judged time would get, None where nothing
     tells. `lost_ns` is exclusive: no nanosecond counts for two findings, so together they are at most what the
     devices lost. `ceiling_ns` is what a fix may bring at best; ceilings of different findings overlap and are
-    never added up.
+    never added up. `part_of` is the id of the finding that is about the same problem and promises the saving of both;
+    `note` says that, or why a finding saves more than its share.
 
     Where: `devices`, of which `device` lost most; `nvtx` (the place in the program), `gaps` gaps, most of them of
     `signature`, in or around `call` (an API or OS function, or what stands for it). `chain` leads from root to
@@ -753,6 +754,8 @@ class Finding(Record, frozen=True):
     share: Share = 0.0
     saves: Saves | None = None
     summary: Sentence = ""
+    part_of: HashedId | None = None
+    note: Sentence = ""
 
     @property
     def unnamed(self) -> bool:

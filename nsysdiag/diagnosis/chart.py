@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PHASES_OVER_TIME = "The phases of the job over time, in the colour of what takes most of each"
 JUDGED_TIME = "Judged time by bottleneck"
-MOST_CAPTIONS = 4
+MOST_PHASES = 4
 LEAST_KERNELS = 0.05
 """Of the whole: from here on kernels that leave most of the GPU empty, and those that do not, are two parts."""
 LEAST_LEGEND = 0.005
@@ -71,8 +71,9 @@ def account_chart(account: dict[str, int]) -> Chart:
     return Chart(account_stack(account, JUDGED_TIME), JUDGED_TIME, legend=legend)
 
 
-def phase_strip(phases: Sequence[Phase], basis: str = "steady") -> list[Block]:
-    """The phases over time, those that are not judged paler, and a sentence about each of the first."""
+def phase_strip(phases: Sequence[Phase], basis: str = "steady", about: int | None = None) -> list[Block]:
+    """The phases over time, those that are not judged paler, and a sentence about each of a few; the headline is
+    `about` one."""
     names = phase_names(phases, basis)
     tell = any(phase.judged for phase in phases) and not all(phase.judged for phase in phases)
     whole = phases[-1].end_ns - phases[0].start_ns
@@ -88,16 +89,29 @@ def phase_strip(phases: Sequence[Phase], basis: str = "steady") -> list[Block]:
     borders = [phases[0].start_ns, *(phase.end_ns for phase in phases)]
     drawing = Stack(PHASES_OVER_TIME, segments, whole, over_time=True, ticks=edge_ticks(borders) if whole > 0 else ())
     times = moment_labels(borders)
+    words = [judged_word(phases, at, about) if tell else "" for at in range(len(phases))]
     captions: list[list[Part]] = [
         [
-            _entry(phase.bottleneck, f"{times[at]} to {times[at + 1]}{', judged' if phase.judged and tell else ''}: "),
+            _entry(phase.bottleneck, f"{times[at]} to {times[at + 1]}{words[at] and f', {words[at]}'}: "),
             sentence,
         ]
         for at, (phase, sentence) in enumerate(zip(phases, sentences(phases, names), strict=True))
     ]
-    rest = len(captions) - MOST_CAPTIONS
+    rest = len(captions) - MOST_PHASES
     more: list[list[Part]] = [[f"And {counted(rest, 'more phase')}."]] if rest > 0 else []
-    return [Chart(drawing, PHASES_OVER_TIME), Lines([*captions[:MOST_CAPTIONS], *more], PAGE)]
+    return [Chart(drawing, PHASES_OVER_TIME), Lines([*(captions[at] for at in shown_phases(phases)), *more], PAGE)]
+
+
+def judged_word(phases: Sequence[Phase], place: int, about: int | None) -> str:
+    """`judged`; of several that are, the one that the headline is about says so."""
+    several = sum(phase.judged for phase in phases) > 1
+    return "" if not phases[place].judged else "judged, see headline" if several and place == about else "judged"
+
+
+def shown_phases(phases: Sequence[Phase]) -> list[int]:
+    """The places of the few phases that are shown, in time: judged ones before others, the first before later ones."""
+    places = sorted(range(len(phases)), key=lambda at: (not phases[at].judged, at))
+    return sorted(places[:MOST_PHASES])
 
 
 def _on_bar(name: str, phase: Phase, whole: int, *, tell: bool) -> str:

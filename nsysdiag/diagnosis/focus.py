@@ -29,8 +29,8 @@ class Focus:
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What is judged: on what basis, and the phase that it is, None where it is more than one. `place` is that of the
-    phase in the report, `which` its name among several steady ones (`steady 2`). `later` is a whole second behind all
-    start-up causes at which the trace shows work for SEEN_LATER more, None where there is none."""
+    phase in the report, `which` its name among several that repeat (`steady 2`, `repeats 1`). `later` is a whole second
+    behind all start-up causes at which the trace shows work for SEEN_LATER more, None where there is none."""
 
     basis: Basis
     phase: FoundPhase | None = None
@@ -45,8 +45,10 @@ class Scope:
             return cls(found.basis, later=_later(found))
         steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]
         several = focus.phase in steady and len(steady) > 1
-        which = f"steady {steady.index(focus.phase) + 1}" if several else ""
-        return cls(found.basis_of(focus.phase), found.phases[focus.phase], focus.phase, which)
+        basis = found.basis_of(focus.phase)
+        noun = "repeats" if basis == "phase" else "steady"
+        which = f"{noun} {steady.index(focus.phase) + 1}" if several else ""
+        return cls(basis, found.phases[focus.phase], focus.phase, which)
 
     @property
     def steps(self) -> PhaseSteps | None:
@@ -117,6 +119,7 @@ def added(parts: list[PhaseDevice]) -> PhaseDevice:
         account=summed(part.account for part in parts),
         account_base=parts[0].account_base,
         waited=[Waited(*pair, ns) for pair, ns in _waited(parts).items()],
+        late_ns=sum(part.late_ns for part in parts),
     )
 
 

@@ -11,16 +11,10 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, Diagnosis, Part
-from nsysdiag.diagnosis.focus import (
-    Focus,
-    Scope,
-    job_account,
-    judged_parts,
-    window_ns,
-    working,
-)
+from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
+from nsysdiag.diagnosis.judged_time import Judged
 from nsysdiag.diagnosis.missing import MOST, Missing
-from nsysdiag.diagnosis.savings import Judged, job_findings, saved_share, waits_for_kernels
+from nsysdiag.diagnosis.savings import job_findings, saved_share, waits_for_kernels
 from nsysdiag.diagnosis.sentences import (
     Said,
     action_sentence,
@@ -167,7 +161,7 @@ def diagnose(
 ) -> tuple[Diagnosis, list[Finding]]:
     """What holds a job up, and its findings in their order, by what each device did in the judged time."""
     active = working(judged)
-    times = {each.key: Judged(window_ns(each), sum(each.account.values())) for each in active}
+    times = {each.key: Judged.of(each) for each in active}
     merged = job_findings(findings, times, scope.steps, limits)
     most = leading(job_account(judged))
     said = Said(

@@ -20,6 +20,7 @@ from nsysdiag.units import format_ns, format_share
 COMMUNICATION = "communication"
 OF_WORK = {"compute": "kernels", "exposed_comm": COMMUNICATION, "exposed_copy": "copies"}
 """The bottlenecks of what a late device may have had more of, beside causes."""
+PROFILER = "profiler"
 MOST_WAITED = 3
 
 
@@ -35,7 +36,11 @@ class Lateness:
     def part(self, family: str) -> float:
         """How much of the waiting counts to a bottleneck; what has no reason stays with communication."""
         unexplained = max(1 - sum(self.reasons.values()), 0.0) if family == COMMUNICATION else 0.0
-        return unexplained + sum(part for reason, part in self.reasons.items() if family_of_reason(reason) == family)
+        return unexplained + self.reason(family)
+
+    def reason(self, family: str) -> float:
+        """How much of the waiting has a reason that counts to a bottleneck."""
+        return sum(part for reason, part in self.reasons.items() if family_of_reason(reason) == family)
 
 
 def followed(phases: list[PhaseDevice], late: Lateness | None) -> list[PhaseDevice]:
@@ -50,7 +55,8 @@ def _followed(device: PhaseDevice, late: Lateness) -> PhaseDevice:
         moved, family = int(ns * late.share * part), family_of_reason(reason)
         account[COMMUNICATION] -= moved
         account[family] = account.get(family, 0) + moved
-    return replace(device, account={name: value for name, value in account.items() if value})
+    left = {name: value for name, value in account.items() if value}
+    return replace(device, account=left, late_ns=ns - left.get(COMMUNICATION, 0))
 
 
 def family_of_reason(reason: str) -> str:
@@ -117,12 +123,13 @@ def _most_late(late: dict[str, Lateness]) -> str | None:
 def _waiting(
     finding: Finding, mine: Lateness, others: list[Finding], first: str | None, limits: FindingThresholds
 ) -> Finding:
-    """What a device waits for late ones, with the advice of the finding that made the `first` of them late."""
+    """What a device waits for late ones, with the advice of the finding that made the `first` of them late: the same
+    problem, seen where it happens. What the profiler made late is no part of what is promised."""
     lost = round(finding.lost_ns * mine.share)
     family = family_of_reason(next(iter(mine.reasons), "")) if first else COMMUNICATION
     share = finding.share * mine.share * mine.part(family)
     behind = [each for each in others if each.device == first and each.bottleneck == family]
-    root = max(behind, key=lambda each: each.share, default=None)
+    root = max(behind, key=lambda each: (each.cause in mine.reasons, each.share), default=None)
     name = typed.rank(first) if first else "the others"
     return replace(
         finding,
@@ -132,7 +139,7 @@ def _waiting(
         title=f"{name} is late, and others wait for it" if first else "GPUs wait for each other",
         lost_ns=lost,
         lost_share=round(finding.lost_share * mine.share, 6),
-        ceiling_ns=lost,
+        ceiling_ns=round(lost * (1 - mine.reason(PROFILER))),
         evidence=[
             f"{format_ns(lost)} of waiting in collectives or MPI calls until {name} {'comes' if first else 'come'}",
             *(f"late because of {_name(each)}: {format_share(part, 1)}" for each, part in _most(mine.reasons)),
@@ -151,6 +158,7 @@ def _waiting(
         bottleneck=family,
         share=round(share, 6),
         summary=_summary(name, root) if first else "",
+        part_of=root.id if root is not None and root.cause in mine.reasons else None,
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, Saves
+from nsysdiag.diagnosis.judged_time import Judged, bound_of, note_of
+from nsysdiag.diagnosis.one_problem import each_problem_once
 from nsysdiag.findings.rules import OTHER_GPU, severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
@@ -19,24 +19,17 @@ UNLIKE = 0.05
 """A device whose share differs from that of all devices by more is not like them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The judged time of one device: `window_ns` of its window, `account_ns` in its account, which may begin before
-    that."""
-
-    window_ns: int
-    account_ns: int
-
-
 def job_findings(
     found: list[Finding], judged: dict[str, Judged], steps: PhaseSteps | None, limits: FindingThresholds
 ) -> list[Finding]:
     """The dozen that matter most. `judged` are the devices that work, by key; savings are of one of the `steps`, or of
     the judged time where that has none."""
     working = [each for each in found if each.device in judged and judged[each.device].account_ns]
-    most = _waiting_for_kernels(working, judged)
-    merged = [_merged(group, judged, steps, limits, most) for group in _same(working)]
-    return sorted(merged, key=_rank)[: limits.most]
+    groups, waiting = _same(working), _waiting_for_kernels(working, judged)
+    merged = [_merged(group, judged, steps, limits, waiting) for group in groups]
+    known = {each.id: one.id for group, one in zip(groups, merged, strict=True) for each in group}
+    pointed = [replace(each, part_of=known.get(each.part_of or "")) for each in merged]
+    return sorted(each_problem_once(pointed, limits), key=_rank)[: limits.most]
 
 
 def waits_for_kernels(finding: Finding) -> bool:
@@ -96,7 +89,9 @@ def _merged(
     first = max(group, key=lambda each: (each.lost_ns, each.ceiling_ns, time[each.device], each.device))
     total = sum(each.account_ns for each in judged.values())
     share = min(sum(time.values()) / total, 1.0)
-    saved = min(max(each.ceiling_ns / judged[each.device].account_ns for each in group), 1.0)
+    most = max(group, key=lambda each: (each.ceiling_ns / judged[each.device].account_ns, each.device))
+    bound = bound_of(first, judged)
+    saved = min(most.ceiling_ns / judged[most.device].account_ns, bound.share)
     saved = min(saved, waiting) if waits_for_kernels(first) else saved
     longest = max(each.account_ns for each in judged.values())
     lost = sum(each.lost_ns for each in group)
@@ -112,6 +107,7 @@ def _merged(
         saves=saves,
         summary=_summary(first, share),
         severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, PROFILER)),
+        note=note_of(most, time[most.device] / judged[most.device].account_ns, share, saved, bound),
     )
 
 

@@ -135,14 +135,14 @@ def action_sentence(action: Finding) -> str:
 def _time(said: Said) -> str:
     phase = said.phase
     if phase is not None and phase.steps is not None and said.basis in ("steady", "phase"):
-        few = f" ({format_count(phase.steps.count)} of them, {TOO_FEW})" if said.basis == "phase" else ""
-        which = f" ({said.which})" if said.which and not few else ""
-        return f"each {format_ns(phase.steps.median_ns)} step{few}{which}"
+        few = f"{format_count(phase.steps.count)} of them, {TOO_FEW}" if said.basis == "phase" else ""
+        which = ": ".join(filter(None, (said.which, few)))
+        return f"each {format_ns(phase.steps.median_ns)} step" + (f" ({which})" if which else "")
     length = format_ns(said.judged_ns)
     if said.basis == "steady":
         return f"{said.which or 'the steady phase'} ({length})"
     if said.basis == "phase":
-        return f"the part that repeats ({length}, {TOO_FEW})"
+        return f"{said.which or 'the part that repeats'} ({length}, {TOO_FEW})"
     return f"the {length} judged"
 
 

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.chart import (
     JUDGED_TIME,
+    MOST_PHASES,
     account_chart,
-    account_stack,
     accounts,
-    longest_part,
+    judged_word,
     phase_names,
     phase_strip,
+    shown_phases,
 )
+from nsysdiag.diagnosis.entries import account_table
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
-from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, naming, phase_label
+from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, naming, phase_label, phase_verdict
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     EVERYWHERE,
@@ -36,7 +38,7 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.figures import Stack, stack
-from nsysdiag.document.kinds import BAR, NAME, SHARE, STACK, TEXT, TIME, part, share_of
+from nsysdiag.document.kinds import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, missing, window_parts
 from nsysdiag.findings.show import anchors
@@ -49,12 +51,11 @@ if TYPE_CHECKING:
 
     from nsysdiag.diagnosis.facts import Diagnosis
     from nsysdiag.document.context import Context
-    from nsysdiag.phases.facts import PhaseDevice
+    from nsysdiag.phases.facts import Phase, PhaseDevice
     from nsysdiag.report import DeviceReport, Finding, Report
 
 MOST_IDS = 300
 GPUS_JUDGED = "GPUs in the judged time"
-SPLIT = ("compute", "exposed_comm", "exposed_copy", "idle")
 DIVIDES = "How the window divides into compute, exposed communication, exposed copies and idle"
 IN_TICKET = Limit(page=0, summary=0, brief=0)
 PHASES = (
@@ -64,18 +65,6 @@ PHASES = (
     Column("Share", SHARE),
     Column("Judged", TEXT),
 )
-GPUS = (
-    Column("GPU", NAME, head=True, length=24),
-    Column("Compute", SHARE),
-    Column("Comm.", SHARE),
-    Column("Copies", SHARE),
-    Column("Idle", SHARE),
-    Column("Most time", TEXT),
-    Column("Share", SHARE),
-)
-BY_BOTTLENECK = Column("By bottleneck", STACK, limit=PAGE)
-MOST_PHASES = 4
-WAITS_COUNT = "By bottleneck, a wait for another GPU counts to what that GPU did meanwhile."
 
 
 def summary(context: Context) -> Section | None:
@@ -99,23 +88,44 @@ def opening(context: Context) -> list[Block]:
     return [
         headline,
         *action(found, report.findings),
-        *_phases_line(report, found.basis),
-        *phase_strip(report.phases, found.basis),
-        Table("", PHASES, _phase_rows(report, found.basis) if several else [], limit=IN_TICKET),
+        *_phase_lines(report, found),
+        *phase_strip(report.phases, found.basis, found.phase),
+        Table("", PHASES, _phase_rows(report, found) if several else [], limit=IN_TICKET),
         Paragraph(JUDGED_TIME, "quiet", PAGE),
         replace(account_chart(account), limit=EVERYWHERE),
     ]
 
 
-def _phases_line(report: Report, basis: str) -> list[Block]:
-    """The phases in a line, where there are several, or steps; one without steps is all of the time."""
-    phases, several = report.phases, len(report.phases) > 1
+def _phase_lines(report: Report, found: Diagnosis) -> list[Block]:
+    """The phases in a line, where there are several, or steps; one without steps is all of the time. Where several are
+    judged, each of these has a line of its own."""
+    phases = report.phases
+    names = phase_names(phases, found.basis)
+    if found.phase is not None and sum(phase.judged for phase in phases) > 1:
+        return _verdicts(phases, names, found.phase)
+    several = len(phases) > 1
     if not several and phases[0].steps is None:
         return []
-    named = [phase_label(each, name) for each, name in zip(phases, phase_names(phases, basis), strict=True)]
+    named = [
+        phase_label(each, name, *(["judged"] if each.judged else [])) for each, name in zip(phases, names, strict=True)
+    ]
     more = f", and {len(named) - MOST_PHASES} more" if len(named) > MOST_PHASES else ""
     text = f"Phases: {', then '.join(named[:MOST_PHASES])}{more}."
     return [Paragraph(text, limit=TERMINAL if several else NOT_PAGE)]
+
+
+def _verdicts(phases: Sequence[Phase], names: Sequence[str], about: int) -> list[Block]:
+    """What takes most of each judged phase, and which of them the headline is about; the other phases in a line."""
+    others = [phase_label(each, name) for each, name in zip(phases, names, strict=True) if not each.judged]
+    lines = [
+        phase_verdict(phases[at], names[at]) + (" (headline and findings)" if at == about else "")
+        for at in shown_phases(phases)
+        if phases[at].judged
+    ]
+    left = sum(phase.judged for phase in phases) - len(lines)
+    rest = [f"{words.counted(left, 'more judged phase')}"] if left else []
+    besides = f" (not judged: {', '.join(others[:MOST_PHASES])})" if others else ""
+    return [Paragraph(f"Judged phases{besides}:", limit=TERMINAL), Lines([*lines, *rest], limit=TERMINAL)]
 
 
 def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
@@ -143,18 +153,18 @@ def _judged(report: Report, found: Diagnosis) -> dict[str, list[PhaseDevice]]:
     return by_device
 
 
-def _phase_rows(report: Report, basis: str) -> list[tuple[object, ...]]:
+def _phase_rows(report: Report, found: Diagnosis) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = [
         (
             name,
             phase.end_ns - phase.start_ns,
             label(phase.bottleneck) if phase.share else None,
             phase.share or None,
-            "yes" if phase.judged else "",
+            judged_word(report.phases, at, found.phase).replace("judged", "yes"),
         )
-        for name, phase in zip(phase_names(report.phases, basis), report.phases, strict=True)
+        for at, (name, phase) in enumerate(zip(phase_names(report.phases, found.basis), report.phases, strict=True))
     ]
-    return rows[:MOST_PHASES]
+    return [rows[at] for at in shown_phases(report.phases)]
 
 
 def each_gpu(context: Context) -> list[Block]:
@@ -163,28 +173,12 @@ def each_gpu(context: Context) -> list[Block]:
     if found is None or not report.phases:
         return []
     judged = _judged(report, found)
-    rows = account_rows(judged)
-    several = len(judged) > 1
-    columns = (*GPUS, BY_BOTTLENECK) if several else GPUS
-    table = Table(GPUS_JUDGED, columns, rows, limit=replace(EVERYWHERE, ticket=0) if several else PAGE)
-    waits = any(each.waited for phases in judged.values() for each in phases)
-    note = [Paragraph(WAITS_COUNT, "quiet", PAGE)] if waits else []
-    return [table, *note, replace(table, title="", limit=IN_TICKET)] if several else [table]
-
-
-def account_rows(judged: dict[str, list[PhaseDevice]]) -> list[tuple[object, ...]]:
-    """One row of GPUS and BY_BOTTLENECK for each device, given what it did in the judged phases."""
-    rows: list[tuple[object, ...]] = []
-    order = accounts([each for phases in judged.values() for each in phases])  # the same in all rows
-    for key, phases in judged.items():
-        parts = [sum(getattr(each, f"{name}_ns") for each in phases) for name in SPLIT]
-        account, whole = accounts(phases), sum(parts)
-        total = sum(account.values())
-        what, ns = longest_part(phases)
-        ordered = {name: account.get(name, 0) for name in order}
-        bar = account_stack(ordered, f"How the judged time of {key} divides by bottleneck")
-        rows.append((key, *(part(each, whole) for each in parts), what, part(ns, total), bar))
-    return rows
+    if len(judged) == 1:
+        return account_table(judged, GPUS_JUDGED, PAGE)
+    return [
+        *account_table(judged, GPUS_JUDGED, replace(EVERYWHERE, ticket=0)),
+        *account_table(judged, "", IN_TICKET),
+    ]
 
 
 def closing(context: Context) -> list[Block]:

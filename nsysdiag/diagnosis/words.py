@@ -38,10 +38,16 @@ def label(bottleneck: str) -> str:
     return LABELS.get(bottleneck, bottleneck.replace("_", " "))
 
 
-def phase_label(phase: Phase, name: str) -> str:
-    """`steady (425 ms, 30 steps of 12.0 ms, judged)`."""
+def phase_label(phase: Phase, name: str, *more: str) -> str:
+    """`steady (425 ms, 30 steps of 12.0 ms, judged)`, where `more` is that it is judged."""
     facts = [format_ns(phase.end_ns - phase.start_ns), *([phase.steps.words] if phase.steps else [])]
-    return f"{name} ({', '.join([*facts, *(['judged'] if phase.judged else [])])})"
+    return f"{name} ({', '.join([*facts, *more])})"
+
+
+def phase_verdict(phase: Phase, name: str) -> str:
+    """`steady 1 (3.50 s, 1,000 steps of 3.50 ms): kernels 98.6%`."""
+    noun = NOUNS.get(phase.bottleneck) or label(phase.bottleneck)
+    return f"{phase_label(phase, name)}: {noun} {format_share(phase.share, 1)}"
 
 
 def naming(host_code: Finding, *, sampled: bool) -> str:

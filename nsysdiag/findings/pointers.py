@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag import typed
+from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import pid_of, tid_of
@@ -18,14 +19,16 @@ from nsysdiag.units import every_nth, format_count, format_ns, format_share
 _WORK = {"compute": "compute", "exposed_comm": "exposed communication", "exposed_copy": "exposed copies"}
 
 
-def pointers_of(device: DeviceReport, context: FindingContext, empty: EmptyIterations | None) -> list[Finding]:
-    """Slow iterations, and iterations without work."""
+def pointers_of(
+    device: DeviceReport, context: FindingContext, empty: EmptyIterations | None, others: list[Finding]
+) -> list[Finding]:
+    """Slow iterations, and iterations without work; `others` are the findings that account for their time."""
     found: list[Finding] = []
     if not device.window_ns:
         return found
     thresholds = context.thresholds
     if device.iterations is not None and device.iterations.closed and device.iterations.slow:
-        slow = _slow(device, context, device.iterations)
+        slow = _slow(device, context, device.iterations, others)
         found += [slow] if slow.ceiling_ns >= thresholds.smallest * device.window_ns else []
     if empty is not None and len(empty.spans) >= max(thresholds.empty * empty.count, 1):
         found.append(_empty(device, context, empty))
@@ -44,6 +47,7 @@ def _pointer(
     chain: list[str],
     rows: list[EvidenceRow],
     nvtx: list[str],
+    part_of: str | None = None,
 ) -> Finding:
     return Finding(
         id=f"f-{rule.id}",
@@ -62,16 +66,17 @@ def _pointer(
         rows=rows[: context.thresholds.rows],
         devices=[device.key],
         bottleneck=bottleneck,
-        share=round(ceiling_ns / device.window_ns, 6),
+        share=round(context.judged.share(min(ceiling_ns, context.judged.ns)), 6),
+        part_of=part_of,
     )
 
 
-def _slow(device: DeviceReport, context: FindingContext, iterations: IterationReport) -> Finding:
+def _slow(device: DeviceReport, context: FindingContext, iterations: IterationReport, others: list[Finding]) -> Finding:
     """What slow iterations take more than the median one: an upper bound, for much of it is in other findings."""
     slow = iterations.slow[:4]
     worst = slow[0]
-    others = _how_many_more(iterations)
-    chain = [f"iteration {worst.index} takes {format_ns(worst.extra_ns)} more than the median one{others}"]
+    further = _how_many_more(iterations)
+    chain = [f"iteration {worst.index} takes {format_ns(worst.extra_ns)} more than the median one{further}"]
     more = _more(worst)
     chain += [f"mostly {more[0]}"] if more else []
     return _pointer(
@@ -88,7 +93,20 @@ def _slow(device: DeviceReport, context: FindingContext, iterations: IterationRe
         chain=chain,
         rows=_first_operations(context, iterations),
         nvtx=[iterations.name] if iterations.source == "nvtx" else [],
+        part_of=_explained_by(iterations, others),
     )
+
+
+def _explained_by(iterations: IterationReport, others: list[Finding]) -> str | None:
+    """The finding about what slow iterations have more of, where that is half of their extra time or more."""
+    more = summed(each.more for each in iterations.slow)
+    most = max(more, key=lambda name: more[name], default="")
+    if 2 * more.get(most, 0) < sum(each.extra_ns for each in iterations.slow):
+        return None
+    large = [each for each in others if 2 * each.ceiling_ns >= iterations.slow_extra_ns]
+    same = [each for each in large if each.cause == most]
+    alike = same or [each for each in large if most in CAUSES and each.bottleneck == CAUSES[most].family]
+    return max(alike, key=lambda each: (each.ceiling_ns, each.id)).id if alike else None
 
 
 def _bottleneck(slow: SlowIteration) -> str:

@@ -48,7 +48,7 @@ IN_BRIEF = (
     Column("Severity", TEXT),
     Column("Saves up to", FIGURE),
     Column("Share", SHARE),
-    Column("Finding", TEXT, length=200),
+    Column("Finding", TEXT, length=400),
 )
 TONES: dict[str, Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
 
@@ -97,7 +97,7 @@ def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Tab
             f"{words.SEVERITY_ICONS.get(each.severity, '○')} {each.severity}",
             f"{each.saves.figure.removeprefix('up to ')} ({format_ns(each.saves.high_ns)})" if each.saves else None,
             each.share,
-            ", ".join(filter(None, (each.title, where(each, all_of, noun)))),
+            ", ".join(filter(None, (each.title, where(each, all_of, noun)))) + (f"; {each.note}" if each.note else ""),
         )
         for each in findings
     ]
@@ -139,9 +139,10 @@ def _lines(finding: Finding) -> list[str]:
 
 
 def costs(finding: Finding) -> str:
-    """What a finding saves, and its share of the judged time."""
+    """What a finding saves, its share of the judged time, and why one is more than the other."""
     facts = [f"saves {finding.saves.words}"] if finding.saves else []
-    return ", ".join([*facts, f"{format_share(finding.share, 1)} of the judged time"])
+    said = ", ".join([*facts, f"{format_share(finding.share, 1)} of the judged time"])
+    return f"{said} ({finding.note})" if finding.note else said
 
 
 def blocks(report: Report) -> list[Block]:

@@ -56,7 +56,8 @@ class PhaseDevice(Record, frozen=True):
 
     `outside_ns` is the part of the phase outside the device's window. `account` is the judged time by bottleneck: it
     sums to the four parts (`account_base` window), or to them and `outside_ns` (start). `waited` is the part of the
-    account in which the device only waited for other ones."""
+    account in which the device only waited for other ones; `late_ns` is what it waited in communication for late ones,
+    where that counts to what made these late."""
 
     key: OwnText
     compute_ns: TotalNs
@@ -68,6 +69,7 @@ class PhaseDevice(Record, frozen=True):
     account: dict[CauseId, TotalNs]
     account_base: AccountBase = "window"
     waited: list[Waited] = []
+    late_ns: TotalNs = 0
 
 
 class Phase(Record, frozen=True):

@@ -184,11 +184,12 @@ def findings(
         settings.findings,
         made_with,
     )
+    of_time = findings_of(report, context, shares, bottlenecks, [each.key for each in activity.devices])
     found = [
-        *findings_of(report, context, shares, bottlenecks, [each.key for each in activity.devices]),
+        *of_time,
         *kernel_findings(report, context, bottlenecks, kernel_work),
         *before_findings(report.key, judged, before_work, leaf_symbols, settings.findings),
-        *pointers_of(report, context, without_work),
+        *pointers_of(report, context, without_work, of_time),
     ]
     if not missing.reasons():
         return found

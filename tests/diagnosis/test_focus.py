@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from msgspec import structs
 
-from nsysdiag.diagnosis.focus import added, focus_of, job_account, window_ns, working
+from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.diagnosis.focus import Focus, Scope, added, focus_of, job_account, window_ns, working
 from nsysdiag.phases.facts import Basis, PhaseDevice, Waited
 from nsysdiag.phases.phases import FoundPhase, JobPhases
 
@@ -95,3 +98,10 @@ def test_waits_add_up_by_device_and_bottleneck() -> None:
         Waited("gpu1", "copies", 1),
         Waited("gpu2", "kernels", 2),
     ]
+
+
+def test_one_of_several_goes_by_the_name_that_the_screen_has() -> None:
+    second = Focus(Intervals.empty(), [3], 3)
+    many = replace(STEADY, phases=[replace(each, repeats=9) for each in STEADY.phases])
+    assert (Scope.of(STEADY, second).which, Scope.of(many, second).which) == ("repeats 2", "steady 2")
+    assert Scope.of(job("steady", [1], "start-up", "steady"), Focus(Intervals.empty(), [1], 1)).which == ""

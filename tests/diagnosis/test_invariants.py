@@ -93,6 +93,12 @@ def _overlap_too_much(report: Json) -> None:
 
 
 BREAKS: list[tuple[str, str, Break]] = [
+    ("lateness_is_a_part_of_communication", "more than all", _put("phases", 1, "devices", 0, "late_ns", 500 * MS)),
+    ("a_saving_above_the_share_is_explained", "in silence", _finding(2, share=0.01, note="")),
+    ("no_saving_shortens_the_kernels", "all idle and more", _saves(0, ns=230 * MS, high_ns=230 * MS)),
+    ("a_part_says_of_what_and_promises_nothing", "of nothing", _finding(4, part_of="f-none", note="part of: it")),
+    ("a_part_says_of_what_and_promises_nothing", "in silence", _finding(4, part_of="f-input", note="")),
+    ("a_part_says_of_what_and_promises_nothing", "and saves", _finding(3, part_of="f-input", note="part of: it")),
     ("accounts_add_up", "missing time", _put("phases", 1, "devices", 0, "account", "host", 19 * MS)),
     ("accounts_hold_bottlenecks", "a strange name", _put("phases", 1, "devices", 0, "account", "magic", 0)),
     ("accounts_hold_bottlenecks", "below zero", _put("phases", 1, "devices", 0, "account", "sync", -1)),

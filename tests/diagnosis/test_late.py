@@ -45,6 +45,7 @@ def test_a_wait_counts_to_what_made_the_other_late() -> None:
     )
     (moved,) = followed([device], LATE)
     assert moved.account == {"kernels": 918, "communication": 10, "input": 72}
+    assert (device.late_ns, moved.late_ns) == (0, 90)
     assert followed([device], None) == [device]
 
 
@@ -86,3 +87,9 @@ def test_where_no_call_is_known_the_summary_says_where() -> None:
     found = with_late([finding("gpu0"), finding("gpu1"), root], {"gpu0": LATE, "gpu1": LATE}, LIMITS)
     late = [each for each in found if each.cause == LATE_RANK.id]
     assert {typed.plain(each.summary) for each in late} == {"gpu3 is late, mostly in next"}
+
+
+def test_what_the_profiler_made_late_is_not_promised() -> None:
+    profiled = Lateness(0.9, {"profiler_overhead": 0.5, "io_wait": 0.5}, ["gpu3"])
+    found = with_late([finding("gpu0"), finding("gpu1")], {"gpu0": profiled, "gpu1": profiled}, LIMITS)
+    assert {(each.lost_ns, each.ceiling_ns) for each in found if each.cause == LATE_RANK.id} == {(90, 45)}

@@ -8,7 +8,8 @@ from msgspec import structs
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
-from nsysdiag.diagnosis.savings import Judged, job_findings, saved_share
+from nsysdiag.diagnosis.judged_time import Judged
+from nsysdiag.diagnosis.savings import job_findings, saved_share
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
 
@@ -187,3 +188,32 @@ class TestAccountFromTheStart:
             0.125,
             Saves(ns=500, low_ns=0, high_ns=500, per="window", of_ns=4_000, method="bound"),
         )
+
+
+class TestNotes:
+    """Why a finding saves more than the share it takes, or far less."""
+
+    def note(self, *found: Finding, compute: dict[str, int] | None = None) -> str:
+        times = {key: Judged(JUDGED, JUDGED, (compute or {}).get(key, 0)) for key in ("gpu0", "gpu1")}
+        return typed.plain(job_findings(list(found), times, None, LIMITS)[0].note)
+
+    def test_what_a_wait_made_counts_to_the_wait(self) -> None:
+        both = [finding("f-host", device=key, bottleneck="host", ceiling=300, share=0.2) for key in ("gpu0", "gpu1")]
+        assert self.note(*both) == "saving includes 10.0% counted as synchronization before it"
+
+    def test_the_share_is_of_all_gpus(self) -> None:
+        assert self.note(finding(ceiling=300, share=0.3)) == "saving of gpu0, share of all GPUs"
+
+    def test_nothing_where_both_are_the_same(self) -> None:
+        assert self.note(*(finding(device=key, ceiling=300, share=0.3) for key in ("gpu0", "gpu1"))) == ""
+
+    def test_the_job_is_no_shorter_than_the_kernels_of_a_gpu(self) -> None:
+        times = {"gpu0": Judged(JUDGED, JUDGED, 50), "gpu1": Judged(JUDGED, JUDGED, 990)}
+        (found,) = job_findings([finding(ceiling=900, share=0.9)], times, None, LIMITS)
+        assert (saved_share(found), typed.plain(found.note)) == (0.01, "gpu1 computes for 99.0% of the time anyway")
+
+    @pytest.mark.parametrize("bottleneck", ["kernels", "parallelism"])
+    def test_but_a_repair_of_kernels_shortens_them(self, bottleneck: str) -> None:
+        times = {"gpu0": Judged(JUDGED, JUDGED, 990)}
+        (found,) = job_findings([finding(ceiling=400, bottleneck=bottleneck)], times, None, LIMITS)
+        assert saved_share(found) == 0.4

@@ -7,11 +7,13 @@ import re
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip
+from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip, shown_phases
+from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.words import COLORS, LABELS, WORK
 from nsysdiag.document.blocks import Chart, Lines, written_out
@@ -21,9 +23,13 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phases.facts import Phase
 from nsysdiag.report import Report
 from tests.causes.test_colors import LEAST, distance
+from tests.diagnosis.programs import PROGRAMS
 from tests.output.page import parse
 from tests.output.samples import MS, SAMPLES, device, finding, report
 from tests.output.test_assets import themes
+
+if TYPE_CHECKING:
+    from tests.shared import Shared
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 REAL = sorted(FOLDER.glob("*.sqlite"))
@@ -175,6 +181,18 @@ class TestPhases:
             "0.91 s to 1.00 s, judged: Steady 2: half.",
         ]
 
+    def test_of_several_judged_ones_that_of_the_headline_is_named(self) -> None:
+        _chart, captions = phase_strip(self.FOUND, about=3)
+        assert isinstance(captions, Lines)
+        assert [written_out(line) for line in captions.lines][1::2] == [
+            "0.40 s to 0.90 s, judged: Steady 1: half.",
+            "0.91 s to 1.00 s, judged, see headline: Steady 2: half.",
+        ]
+
+    def test_judged_ones_are_shown_before_others(self) -> None:
+        late = [*phases(*((f"part {at}", at, at + 1, False) for at in range(5))), *self.FOUND]
+        assert shown_phases(late) == [0, 1, 6, 8]
+
     def test_times_below_do_not_touch(self) -> None:
         chart, _captions = phase_strip(self.FOUND)
         assert isinstance(chart, Chart)
@@ -182,6 +200,52 @@ class TestPhases:
         places = [float(x.rstrip("%")) for x, _label in chart.drawing.ticks]
         assert places == [0, 40, 90, 100]
         assert len({label for _x, label in chart.drawing.ticks}) == len(places)
+
+
+class TestVerdictsOfPhases:
+    """Two judged phases: each has a line with its length, its steps and what takes most of it."""
+
+    def shown(self, shared: Shared, name: str) -> str:
+        simulation, _ = PROGRAMS[name].run()
+        return text_of(shared.report(shared.file(f"{name}-screen.sqlite", simulation.write)))
+
+    def test_each_judged_phase_has_a_line(self, shared: Shared) -> None:
+        lines = self.shown(shared, "reference_then_loop").splitlines()
+        (at,) = (place for place, line in enumerate(lines) if "Judged phases" in line)
+        assert re.fullmatch(r"  steady 1 \([\d.]+ ms, \d+ steps of [\d.]+ ms\): kernels [\d.]+%", lines[at + 1])
+        assert re.fullmatch(
+            r"  steady 2 \(.* steps of 1.81 ms\): waiting for the host 55.2% \(headline and findings\)", lines[at + 2]
+        )
+        assert "step (steady 2)" in " ".join(lines)
+
+    def test_one_judged_phase_stays_in_the_line_of_all(self, shared: Shared) -> None:
+        shown = self.shown(shared, "reads_each_step")
+        assert "Judged phases" not in shown
+
+
+class TestGpus:
+    """Columns say what the devices did, notes what of it counts elsewhere."""
+
+    def shown(self, shared: Shared, name: str, form: str) -> str:
+        simulation, _ = PROGRAMS[name].run()
+        made = shared.report(shared.file(f"{name}-screen.sqlite", simulation.write))
+        return FORMATS[form].render(made, RenderOptions(command="nsysdiag")).decode()
+
+    def test_waiting_for_a_late_one_is_apart(self, shared: Shared) -> None:
+        shown = self.shown(shared, "late_rank_reads_files", "txt")
+        assert re.search(r"Comm. kernels +For late peers", shown)
+        assert re.search(r"gpu0 +\d\d\.\d% +6\d\.\d% +5\d\.\d% .*Waiting for input +5", shown)
+        assert FOR_PEERS in shown
+
+    @pytest.mark.parametrize("name", ["slow_exchange_of_equal_ranks", "second_stage_waits_for_the_first"])
+    def test_where_nobody_is_late_nothing_is_said_of_it(self, shared: Shared, name: str) -> None:
+        shown = self.shown(shared, name, "txt")
+        assert "Comm. kernels" in shown
+        assert "late peers" not in shown
+
+    def test_idle_time_inside_mpi_is_communication(self, shared: Shared) -> None:
+        assert INSIDE_MPI in self.shown(shared, "waits_in_mpi", "html")
+        assert INSIDE_MPI not in self.shown(shared, "reads_each_step", "html")
 
 
 class TestColors:

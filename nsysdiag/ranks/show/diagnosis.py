@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.chart import JUDGED_TIME, account_chart, accounts
-from nsysdiag.diagnosis.show import BY_BOTTLENECK, GPUS, IN_TICKET, account_rows, action
-from nsysdiag.document.blocks import EVERYWHERE, PAGE, TERMINAL, Block, Limit, Paragraph, Section, Table
+from nsysdiag.diagnosis.entries import NAMED, account_table
+from nsysdiag.diagnosis.show import IN_TICKET, action
+from nsysdiag.document.blocks import EVERYWHERE, PAGE, TERMINAL, Block, Limit, Paragraph, Section
 from nsysdiag.findings.show import BRIEF, items_of, rows_of
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 MOST_RANKS = 64
 ON_TERMINAL = 8
 NOUN = "ranks"
-RANK_COLUMNS = (replace(GPUS[0], title="Rank", length=60), *GPUS[1:], BY_BOTTLENECK)
+RANK = replace(NAMED, title="Rank", length=60)
 
 
 def job(report: RanksReport) -> list[Section]:
@@ -25,9 +26,8 @@ def job(report: RanksReport) -> list[Section]:
     if found is None:
         return []
     all_of = len(report.judged)
-    rows = account_rows({each.key: [each] for each in report.judged})
+    judged_time = {each.key: [each] for each in report.judged}
     limit = Limit(page=MOST_RANKS, ticket=0, summary=ON_TERMINAL, brief=ON_TERMINAL)
-    ranks = Table("Ranks in the judged time", RANK_COLUMNS, rows, noun=NOUN, limit=limit)
     judged = Section(
         "diagnosis",
         "Diagnosis",
@@ -36,8 +36,8 @@ def job(report: RanksReport) -> list[Section]:
             *action(found, report.findings),
             Paragraph(JUDGED_TIME, "quiet", PAGE),
             replace(account_chart(accounts(report.judged)), limit=EVERYWHERE),
-            ranks,
-            replace(ranks, title="", limit=replace(IN_TICKET, ticket=MOST_RANKS)),
+            *account_table(judged_time, "Ranks in the judged time", limit, RANK, NOUN),
+            *account_table(judged_time, "", replace(IN_TICKET, ticket=MOST_RANKS), RANK, NOUN),
         ],
     )
     if not report.findings:

@@ -133,3 +133,17 @@ def findings_take_no_more_than_their_bottleneck(report: Json) -> Iterator[str]:
     for name, share in taken.items() if total else ():
         if share > account.get(name, 0) / total + 2 * ROUNDING:
             yield f"findings of {name} take {share:.3f} of the time, {name} itself {account.get(name, 0) / total:.3f}"
+
+
+@invariant
+def a_part_says_of_what_and_promises_nothing(report: Json) -> Iterator[str]:
+    """A finding that is a part of another one has no saving of its own; the other has one, and is no part itself."""
+    findings = {finding["id"]: finding for finding in report["findings"]}
+    for finding in findings.values():
+        if not (of := finding.get("part_of")):
+            continue
+        whole = findings.get(of)
+        if whole is None or whole.get("part_of") or not whole["saves"]:
+            yield f"{finding['id']} is a part of {of}"
+        if finding["saves"] or not finding["note"].startswith("part of: "):
+            yield f"{finding['id']} saves {finding['saves']}: {finding['note']!r}"

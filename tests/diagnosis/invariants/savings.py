@@ -103,3 +103,39 @@ def at_best_is_within_the_judged_time(report: Json) -> Iterator[str]:
         for number, unit in AT_BEST.findall(text):
             if float(number.replace(",", "")) * UNITS[unit] > judged * (1 + SLACK):
                 yield f"more than the judged time: {text!r}"
+
+
+VISIBLE = 0.003
+"""A difference of shares beyond rounding."""
+OTHER_WORK = frozenset({"late_rank", "slow_iterations", "empty_iterations"})
+"""Causes whose repair may change what each GPU computes."""
+
+
+@invariant
+def a_saving_above_the_share_is_explained(report: Json) -> Iterator[str]:
+    """A finding that saves more than the share it takes says why."""
+    for finding in report["findings"]:
+        saved = saved_share(finding)
+        if saved is not None and saved > finding.get("share", saved) + VISIBLE and not finding["note"]:
+            yield f"{finding['id']} takes {finding['share']:.4f} and saves {saved:.4f}"
+
+
+@invariant
+def no_saving_shortens_the_kernels(report: Json) -> Iterator[str]:
+    """A repair of anything but kernels leaves the job as long as the GPU that computes most does compute."""
+    devices = working(devices_of(judged_phases(report)))
+    if not devices or not all(sum(each["account"].values()) for each in devices.values()):
+        return
+    kernels = max(_compute(each) / sum(each["account"].values()) for each in devices.values())
+    for finding in report["findings"]:
+        saved = saved_share(finding)
+        if saved is None or finding["bottleneck"] in ("kernels", "parallelism") or finding["cause"] in OTHER_WORK:
+            continue
+        if saved > 1 - kernels + VISIBLE:
+            yield f"{finding['id']} saves {saved:.3f}, kernels take {kernels:.3f}"
+
+
+def _compute(device: Json) -> int:
+    """What kernels take; paging inside them is no part of it, and what others are waited for none either."""
+    kernels: int = sum(device["account"][name] for name in ("kernels", "parallelism"))
+    return min(device["total"]["compute_ns"], kernels)

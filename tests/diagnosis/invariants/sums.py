@@ -94,3 +94,14 @@ def phases_are_named_in_order(report: Json) -> Iterator[str]:
     inner = [name for name in names if places[name] == 1]
     if inner and "pause" in (inner[0], inner[-1]):
         yield f"a pause that no two steady phases surround: {names}"
+
+
+@invariant
+def lateness_is_a_part_of_communication(report: Json) -> Iterator[str]:
+    """What a device waited for late ones, and what counts to communication, are its communication kernels and idle time
+    inside MPI calls: never less than those kernels, never more than they and all idle time."""
+    for place, device in _places(report):
+        counted = device["account"].get("communication", 0) + device.get("late_ns", 0)
+        most = device["exposed_comm_ns"] + device["idle_ns"] + device["outside_ns"]
+        if not device["exposed_comm_ns"] <= counted <= most:
+            yield f"{place}: {counted} ns of communication and lateness, {device['exposed_comm_ns']} in kernels"

@@ -1,0 +1,83 @@
+"""Each GPU of the judged time in a row: what it did, what took most of its time, and where the two are counted
+differently."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nsysdiag.diagnosis.chart import account_stack, accounts, longest_part
+from nsysdiag.document.blocks import PAGE, Block, Column, Limit, Paragraph, Table
+from nsysdiag.document.kinds import NAME, SHARE, STACK, TEXT, part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nsysdiag.phases.facts import PhaseDevice
+
+    Judged = Mapping[str, Sequence[PhaseDevice]]
+    """By device what it did in the judged phases."""
+
+SPLIT = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
+NAMED = Column("GPU", NAME, head=True, length=24)
+LATE = Column("For late peers", SHARE)
+BY_BOTTLENECK = Column("By bottleneck", STACK, limit=PAGE)
+SEEN = 0.001
+"""Of a GPU's time: less is not worth a sentence."""
+FOR_PEERS = "For late peers: communication that waits for late GPUs; it counts to what made these late."
+WAITS_COUNT = "By bottleneck, a wait for another GPU counts to what that GPU did meanwhile."
+INSIDE_MPI = "Idle time inside MPI calls counts to communication."
+
+
+def account_table(judged: Judged, title: str, limit: Limit, named: Column = NAMED, noun: str = "") -> list[Block]:
+    """A row for each device, and what counts elsewhere than its column says. A single one has no bar, as the one of the
+    job is above."""
+    waits = _reaches(judged, lambda each: each.late_ns)
+    columns = [
+        named,
+        Column("Compute", SHARE),
+        Column("Comm. kernels", SHARE),
+        *([LATE] if waits else []),
+        Column("Copies", SHARE),
+        Column("Idle", SHARE),
+        Column("Most time", TEXT),
+        Column("Share", SHARE),
+        *([BY_BOTTLENECK] if len(judged) > 1 else []),
+    ]
+    table = Table(title, tuple(columns), _rows(judged, waits=waits), limit=limit)
+    notes = [FOR_PEERS] if waits else []
+    notes += [WAITS_COUNT] if any(each.waited for phases in judged.values() for each in phases) else []
+    notes += [INSIDE_MPI] if _reaches(judged, _in_mpi) else []
+    said = [Paragraph(" ".join(notes), "quiet", limit)] if notes else []
+    return [replace(table, noun=noun) if noun else table, *said]
+
+
+def _rows(judged: Judged, *, waits: bool) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    order = accounts([each for phases in judged.values() for each in phases])  # the same in all rows
+    for key, phases in judged.items():
+        parts = [_sum(phases, name) for name in SPLIT]
+        account, whole = accounts(phases), sum(parts)
+        total = sum(account.values())
+        what, longest_ns = longest_part(phases)
+        bar = account_stack(
+            {name: account.get(name, 0) for name in order}, f"How the judged time of {key} divides by bottleneck"
+        )
+        shown = [*parts[:2], *([_sum(phases, "late_ns")] if waits else []), *parts[2:]]
+        rows.append((key, *(part(each, whole) for each in shown), what, part(longest_ns, total), bar))
+    return rows
+
+
+def _sum(phases: Sequence[PhaseDevice], name: str) -> int:
+    return sum(getattr(each, name) for each in phases)
+
+
+def _reaches(judged: Judged, time: Callable[[PhaseDevice], int]) -> bool:
+    """Is it a part of the time of some device that can be seen?"""
+    return any(sum(map(time, phases)) > SEEN * sum(_sum(phases, name) for name in SPLIT) for phases in judged.values())
+
+
+def _in_mpi(device: PhaseDevice) -> int:
+    """Communication beyond what its kernels took, and beyond that of GPUs that it waited for."""
+    elsewhere = sum(each.ns for each in device.waited if each.bottleneck == "communication")
+    return device.account.get("communication", 0) + device.late_ns - device.exposed_comm_ns - elsewhere

@@ -1,0 +1,71 @@
+"""How much of the judged time of a job a finding may save, and why that is more or less than the share it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsysdiag import typed
+from nsysdiag.diagnosis.facts import KERNELS
+from nsysdiag.diagnosis.focus import window_ns
+from nsysdiag.findings.rules import EMPTY_ITERATIONS, LATE_RANK, SLOW_ITERATIONS
+from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.report import Finding
+from nsysdiag.units import format_share
+
+OTHER_WORK = (LATE_RANK.id, SLOW_ITERATIONS.id, EMPTY_ITERATIONS.id)
+"""Causes whose repair may change how much each GPU computes."""
+EXPLAINED = 0.0025
+"""A difference of shares that a reader sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The judged time of one device: `window_ns` of its window, `account_ns` in its account, which may begin before
+    that, `compute_ns` of it in its kernels."""
+
+    window_ns: int
+    account_ns: int
+    compute_ns: int = 0
+
+    @classmethod
+    def of(cls, device: PhaseDevice) -> Judged:
+        """That of what a device did; paging inside kernels is no compute."""
+        compute = min(device.compute_ns, sum(device.account.get(name, 0) for name in KERNELS))
+        return cls(window_ns(device), sum(device.account.values()), compute)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The largest share of the judged time that can be saved: what the device that computes most, `busiest`, does not
+    compute. None where there is no such bound."""
+
+    share: float = 1.0
+    busiest: str | None = None
+
+
+def bound_of(finding: Finding, judged: dict[str, Judged]) -> Bound:
+    """The job is no shorter than the kernels of any one of its GPUs, unless a repair changes these."""
+    if finding.bottleneck in KERNELS or finding.cause in OTHER_WORK:
+        return Bound()
+    compute = {key: each.compute_ns / each.account_ns for key, each in judged.items() if each.account_ns}
+    busiest = max(sorted(compute), key=lambda key: compute[key])
+    return Bound(1 - compute[busiest], busiest)
+
+
+def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bound) -> str:
+    """Why the share `saved` differs from the `share` of the job's time that a finding takes: `finding` is that of the
+    device that saves most, and takes the share `own` of its time. Empty where both are about the same, or nothing is
+    saved."""
+    parts = []
+    if saved - share > EXPLAINED and saved - own > EXPLAINED / 2:
+        parts.append(f"saving includes {format_share(saved - own, 1)} counted {_elsewhere(finding)}")
+    if saved - share > EXPLAINED and own - share > EXPLAINED / 2:
+        parts.append(f"saving of {typed.rank(finding.device)}, share of all GPUs")
+    if saved and own - saved > EXPLAINED and bound.busiest and saved > bound.share - EXPLAINED:
+        parts.append(f"{typed.rank(bound.busiest)} computes for {format_share(1 - bound.share, 1)} of the time anyway")
+    return "; ".join(parts)
+
+
+def _elsewhere(finding: Finding) -> str:
+    """To which bottleneck time counts that a repair of a finding saves as well."""
+    return "to what made others late" if finding.cause == LATE_RANK.id else "as synchronization before it"

@@ -1,0 +1,100 @@
+"""Findings that are one problem seen twice: joined where their times add up, else the lesser says what it is a part
+of, and promises nothing of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.judged_time import EXPLAINED
+from nsysdiag.findings.rules import LATE_RANK, severity
+from nsysdiag.report import Finding
+
+Together = Callable[[Iterable[int]], int]
+"""What two figures are together: their sum, or the larger one."""
+
+
+def each_problem_once(found: list[Finding], limits: FindingThresholds) -> list[Finding]:
+    """The findings of a job. A `part_of` points to the finding that may be about the same problem; it stays where that
+    one promises the saving of both."""
+    read_backs = _joined(found, _are_one_repair, sum, limits)
+    return _marked(_joined(read_backs, _is_late_by, max, limits), limits)
+
+
+def _are_one_repair(one: Finding, other: Finding) -> bool:
+    """A synchronization and the blocking copy beside it, say: their times are apart, and one advice is for both."""
+    return bool(one.nvtx and one.advice and LATE_RANK.id not in (one.cause, other.cause)) and all(
+        getattr(one, field) == getattr(other, field) for field in ("nvtx", "advice", "bottleneck", "devices")
+    )
+
+
+def _is_late_by(late: Finding, root: Finding) -> bool:
+    """What others wait for a device, and what this device alone does meanwhile: one saving, times of other devices."""
+    ours = late.cause == LATE_RANK.id and late.part_of == root.id and late.bottleneck == root.bottleneck
+    return ours and set(late.devices).isdisjoint(root.devices)
+
+
+def _joined(
+    found: list[Finding], are_one: Callable[[Finding, Finding], bool], together: Together, limits: FindingThresholds
+) -> list[Finding]:
+    left, done = sorted(found, key=lambda each: (each.cause != LATE_RANK.id, -each.share, each.id)), []
+    while left:
+        first = left.pop(0)
+        for other in [each for each in left if are_one(first, each)]:
+            left.remove(other)
+            first = _of_both(first, other, together, limits)
+        done.append(first)
+    return done
+
+
+def _of_both(first: Finding, other: Finding, together: Together, limits: FindingThresholds) -> Finding:
+    share = min(first.share + other.share, 1.0)
+    promised = [each.saves for each in (first, other) if each.saves]
+    ns = min(together(each.ns for each in promised), promised[0].of_ns) if promised else 0
+    saves = replace(promised[0], ns=ns, high_ns=ns) if promised else None
+    saved = saves.ns / saves.of_ns if saves else 0.0
+    return replace(
+        first,
+        title=f"{first.title} ({other.title})",
+        devices=sorted({*first.devices, *other.devices}),
+        lost_ns=first.lost_ns + other.lost_ns,
+        lost_share=min(first.lost_share + other.lost_share, 1.0),
+        ceiling_ns=together([first.ceiling_ns, other.ceiling_ns]),
+        gaps=first.gaps + other.gaps,
+        confidence=min(first.confidence, other.confidence),
+        share=round(share, 6),
+        saves=saves,
+        severity=severity(saved or share, limits),
+        note=first.note if saved - share > EXPLAINED else "",
+        part_of=None if first.part_of == other.id else first.part_of,
+    )
+
+
+def _marked(found: list[Finding], limits: FindingThresholds) -> list[Finding]:
+    """Those that point to one that promises a saving become a part of it. The late device for which others wait longer
+    than all of them do what made it late is the problem itself."""
+    whole = {each.id: each for each in found}
+    greater: dict[str, Finding] = {}
+    for each in found:
+        other = whole.get(each.part_of or "")
+        if other is None or not (each.saves and other.saves):
+            continue
+        leads = each.cause == LATE_RANK.id and each.share > other.share
+        greater |= {other.id: each} if leads else {each.id: other}
+    return [_part(each, greater, limits) for each in found]
+
+
+def _part(finding: Finding, greater: dict[str, Finding], limits: FindingThresholds) -> Finding:
+    if finding.id not in greater:
+        return replace(finding, part_of=None)
+    of = greater[finding.id]
+    of = greater.get(of.id, of)
+    return replace(
+        finding,
+        part_of=of.id,
+        note=f"part of: {of.title}",
+        saves=None,
+        severity=severity(finding.share, limits),
+    )

@@ -1,0 +1,98 @@
+"""A problem that two findings see is one finding, or the lesser says what it is a part of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.judged_time import Judged
+from nsysdiag.diagnosis.savings import job_findings, saved_share
+from nsysdiag.report import Finding
+from tests.diagnosis.test_late import finding
+
+if TYPE_CHECKING:
+    from tests.shared import Shared
+
+LIMITS = FindingThresholds()
+RANKS = ("gpu0", "gpu1", "gpu2")
+KEEP = ["Keep the value on the device."]
+
+
+def of_job(*found: Finding) -> list[Finding]:
+    return job_findings(list(found), {key: Judged(1_000, 1_000) for key in RANKS}, None, LIMITS)
+
+
+def reads(device: str, share: float) -> Finding:
+    time = round(1_000 * share)
+    return finding(device, "io_wait", "input", title="Reads", share=share, lost_ns=time, ceiling_ns=time)
+
+
+def late(device: str, share: float) -> Finding:
+    time = round(1_000 * share)
+    return finding(
+        device,
+        "late_rank",
+        "input",
+        title="gpu2 is late",
+        share=share,
+        ceiling_ns=time,
+        lost_ns=time,
+        part_of="f-io_wait",
+    )
+
+
+def test_what_the_late_one_alone_does_is_one_with_what_others_wait_for_it() -> None:
+    (one,) = of_job(late("gpu0", 0.42), late("gpu1", 0.42), reads("gpu2", 0.36))
+    assert (one.id, one.title, one.devices) == ("f-late_rank", "gpu2 is late (Reads)", [*RANKS])
+    assert (one.lost_ns, round(one.share, 6), saved_share(one), one.part_of) == (1_200, 0.4, 0.42, None)
+
+
+def test_what_all_do_is_the_problem_of_which_waiting_is_a_part() -> None:
+    first, second = of_job(late("gpu0", 0.1), *(reads(key, 0.3) for key in RANKS))
+    assert (first.id, saved_share(first), first.part_of) == ("f-io_wait", 0.3, None)
+    assert (second.id, second.saves, second.part_of, second.note) == ("f-late_rank", None, first.id, "part of: Reads")
+
+
+def test_a_late_one_that_does_far_more_of_it_is_the_problem() -> None:
+    first, second = of_job(late("gpu0", 0.4), late("gpu1", 0.4), reads("gpu1", 0.02), reads("gpu2", 0.4))
+    assert (first.id, first.part_of, second.id, second.part_of) == ("f-late_rank", None, "f-io_wait", "f-late_rank")
+
+
+def test_one_that_points_to_what_promises_nothing_stands_for_itself() -> None:
+    unknown = finding("gpu2", "uncovered", "unknown", id="f-io_wait", ceiling_ns=0, share=0.9)
+    assert [each.part_of for each in of_job(late("gpu0", 0.4), unknown)] == [None, None]
+    assert [each.part_of for each in of_job(late("gpu0", 0.4))] == [None]
+
+
+def read_back(cause: str, share: float, **other: object) -> Finding:
+    time = round(1_000 * share)
+    plain = {"nvtx": ["loss"], "advice": KEEP, "share": share, "lost_ns": time, "ceiling_ns": time, "title": cause}
+    return finding("gpu0", cause, "sync", **{**plain, **other})
+
+
+def test_a_synchronization_and_the_copy_beside_it_are_one_read_back() -> None:
+    (one,) = of_job(read_back("sync", 0.1), read_back("blocking_copy", 0.2))
+    assert (one.id, one.title, one.lost_ns, saved_share(one)) == ("f-blocking_copy", "blocking_copy (sync)", 300, 0.3)
+
+
+def test_at_other_places_or_with_other_advice_they_are_two() -> None:
+    copy = read_back("blocking_copy", 0.2)
+    for other in ({"nvtx": ["metrics"]}, {"advice": ["Wait once."]}):
+        assert len(of_job(copy, read_back("sync", 0.1, **other))) == 2
+    nowhere = [read_back(cause, 0.1, nvtx=[]) for cause in ("sync", "blocking_copy")]
+    assert len(of_job(*nowhere)) == 2
+
+
+def test_slow_iterations_are_a_part_of_what_they_have_more_of(shared: Shared) -> None:
+    report = shared.report(shared.trace("collector_spikes"))
+    (slow,) = (each for each in report.findings if each.cause == "slow_iterations")
+    assert (slow.saves, slow.part_of) == (None, report.findings[0].id)
+    assert slow.note.startswith("part of: Host code: Python's garbage collector")
+
+
+def test_slow_iterations_of_which_no_finding_tells_half_stand_for_themselves(shared: Shared) -> None:
+    """The host is found to compute for 5 %, the slow iterations take 47 % more."""
+    report = shared.report(shared.trace("late_when_asked"))
+    (slow,) = (each for each in report.findings if each.cause == "slow_iterations")
+    assert slow.part_of is None
+    assert slow.saves is not None
