@@ -38,7 +38,7 @@ LAYERS = [
     "gap_groups",
     "launches counters timeline",
     "phases",
-    "account",
+    "account replay",
     "findings.judged diagnosis.cut_ends",
     "diagnosis.focus diagnosis.missing",
     "pipeline.result",

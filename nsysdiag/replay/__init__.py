@@ -1,0 +1,1 @@
+"""What-if replay: the dependency graph of a trace, run again with something changed."""
