@@ -117,7 +117,7 @@ def _first_mpi(device: DeviceReport) -> str | None:
 
 def _mpi_calls(context: FindingContext, work: Bottlenecks) -> list[EvidenceRow]:
     """The MPI calls in which the device was idle for longest, in the judged time."""
-    mine = (work.code == CODE["communication"]) & (work.slice >= 0)
+    mine = (work.code == CODE["communication"]) & (work.slice >= 0) & (work.other < 0)
     piece, idle = pieces(context.judged.parts, work.spans[mine])
     return context.sightings.mpi_calls(idle, work.slice[mine][piece], context.thresholds.rows)
 
