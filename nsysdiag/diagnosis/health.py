@@ -11,13 +11,16 @@ from nsysdiag.units import format_count, format_share
 
 _ALWAYS_WORTH = ("os-runtime", "scheduling", "cpu-samples")
 _NEEDED = ("kernels", "cuda-api")
-SAMPLES = "cpu-samples"
+SAMPLES, MPI = "cpu-samples", "mpi"
 NOTABLE_MIGRATION = 0.1
 
 
-def recapture(devices: list[DeviceReport], capabilities: list[Capability], findings: list[Finding]) -> str | None:
+def recapture(
+    devices: list[DeviceReport], capabilities: list[Capability], findings: list[Finding], frameworks: list[str]
+) -> str | None:
     """The `nsys profile` line that brings what is missing beside what was there; None where nothing is missing. Host
-    code without a name needs CPU samples with call chains, and the program's own ranges."""
+    code without a name needs CPU samples with call chains, and the program's own ranges. MPI calls are asked for
+    where `frameworks` of the program has MPI: some versions record them as NVTX ranges only."""
     absent = {capability.id for capability in capabilities if not capability.available}
     present = {capability.id for capability in capabilities} - absent
     if not devices:
@@ -32,7 +35,8 @@ def recapture(devices: list[DeviceReport], capabilities: list[Capability], findi
         for kind in CAUSES[cause].resolved_by
     }
     wanted |= {SAMPLES} if unnamed else set()
-    return recapture_command(present | absent & wanted, chains) if absent & wanted or unnamed else None
+    beside = present | ({MPI} if MPI in frameworks else set())
+    return recapture_command(beside | absent & wanted, chains) if absent & wanted or unnamed else None
 
 
 def device_notes(

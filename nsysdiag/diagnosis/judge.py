@@ -14,7 +14,8 @@ from nsysdiag.diagnosis.facts import KERNELS, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.judged_time import Judged
 from nsysdiag.diagnosis.missing import MOST, Missing
-from nsysdiag.diagnosis.savings import job_findings, saved_share, waits_for_kernels
+from nsysdiag.diagnosis.one_problem import waits_for_kernels
+from nsysdiag.diagnosis.savings import job_findings, saved_share
 from nsysdiag.diagnosis.sentences import (
     Said,
     action_sentence,

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.diagnosis.judged_time import EXPLAINED
-from nsysdiag.findings.rules import LATE_RANK, severity
+from nsysdiag.findings.rules import LATE_RANK, OTHER_GPU, severity
 from nsysdiag.report import Finding
 
+TAKE_TURNS = "GPUs wait for each other's kernels"
 Together = Callable[[Iterable[int]], int]
 """What two figures are together: their sum, or the larger one."""
 
@@ -20,7 +22,8 @@ def each_problem_once(found: list[Finding], limits: FindingThresholds) -> list[F
     """The findings of a job. A `part_of` points to the finding that may be about the same problem; it stays where that
     one promises the saving of both."""
     read_backs = _joined(found, _are_one_repair, sum, limits)
-    return _marked(_joined(read_backs, _is_late_by, max, limits), limits)
+    turns = _joined(read_backs, _take_turns, max, limits)
+    return _marked(_joined(turns, _is_late_by, max, limits), limits)
 
 
 def _are_one_repair(one: Finding, other: Finding) -> bool:
@@ -34,6 +37,17 @@ def _is_late_by(late: Finding, root: Finding) -> bool:
     """What others wait for a device, and what this device alone does meanwhile: one saving, times of other devices."""
     ours = late.cause == LATE_RANK.id and late.part_of == root.id and late.bottleneck == root.bottleneck
     return ours and set(late.devices).isdisjoint(root.devices)
+
+
+def waits_for_kernels(finding: Finding) -> bool:
+    """Is it about a GPU that waits for kernels of another one?"""
+    return finding.cause == OTHER_GPU.id and finding.bottleneck in KERNELS
+
+
+def _take_turns(one: Finding, other: Finding) -> bool:
+    """Two GPUs of which each waits for the kernels of the other: working at the same time saves both waits."""
+    waits = waits_for_kernels(one) and waits_for_kernels(other)
+    return waits and one.id.endswith(f"-{other.device}") and other.id.endswith(f"-{one.device}")
 
 
 def _joined(
@@ -57,7 +71,7 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
     saved = saves.ns / saves.of_ns if saves else 0.0
     return replace(
         first,
-        title=f"{first.title} ({other.title})",
+        title=TAKE_TURNS if waits_for_kernels(first) else f"{first.title} ({other.title})",
         devices=sorted({*first.devices, *other.devices}),
         lost_ns=first.lost_ns + other.lost_ns,
         lost_share=min(first.lost_share + other.lost_share, 1.0),
@@ -69,6 +83,7 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
         severity=severity(saved or share, limits),
         note=first.note if saved - share > EXPLAINED else "",
         part_of=None if first.part_of == other.id else first.part_of,
+        summary=TAKE_TURNS if waits_for_kernels(first) else first.summary,
     )
 
 

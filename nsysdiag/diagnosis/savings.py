@@ -8,8 +8,8 @@ from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, Saves
 from nsysdiag.diagnosis.judged_time import Judged, bound_of, note_of
-from nsysdiag.diagnosis.one_problem import each_problem_once
-from nsysdiag.findings.rules import OTHER_GPU, severity
+from nsysdiag.diagnosis.one_problem import each_problem_once, waits_for_kernels
+from nsysdiag.findings.rules import severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
 
@@ -30,11 +30,6 @@ def job_findings(
     known = {each.id: one.id for group, one in zip(groups, merged, strict=True) for each in group}
     pointed = [replace(each, part_of=known.get(each.part_of or "")) for each in merged]
     return sorted(each_problem_once(pointed, limits), key=_rank)[: limits.most]
-
-
-def waits_for_kernels(finding: Finding) -> bool:
-    """Is it about a GPU that waits for kernels of another one?"""
-    return finding.cause == OTHER_GPU.id and finding.bottleneck in KERNELS
 
 
 def _waiting_for_kernels(found: list[Finding], judged: dict[str, Judged]) -> float:

@@ -159,7 +159,7 @@ def report(
         devices=devices,
         findings=judgment.findings,
         causes=cause_infos(),
-        recapture=recapture(devices, capabilities, judgment.findings),
+        recapture=recapture(devices, capabilities, judgment.findings, judgment.diagnosis.frameworks),
         settings=settings.changed(partial=trace.partial),
         timeline=timelines.levels if settings.timeline else msgspec.UNSET,
         ranks=ranks,

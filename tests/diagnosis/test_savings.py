@@ -9,6 +9,7 @@ from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.judged_time import Judged
+from nsysdiag.diagnosis.one_problem import TAKE_TURNS
 from nsysdiag.diagnosis.savings import job_findings, saved_share
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
@@ -70,7 +71,13 @@ class TestWaitingForAnotherGpu:
     def test_ending_one_of_two_waits_for_each_other_ends_both(self) -> None:
         judged = {"gpu0": JUDGED, "gpu1": JUDGED}
         found = of_job(waiting("gpu0", 400, for_="gpu1"), waiting("gpu1", 500, for_="gpu0"), judged=judged)
-        assert [(each.device, saved_share(each)) for each in found] == [("gpu1", 0.45), ("gpu0", 0.4)]
+        (one,) = found
+        assert (one.title, one.devices, saved_share(one)) == (TAKE_TURNS, ["gpu0", "gpu1"], 0.45)
+
+    def test_waits_for_a_third_one_stay_apart(self) -> None:
+        judged = {"gpu0": JUDGED, "gpu1": JUDGED, "gpu2": JUDGED}
+        found = of_job(waiting("gpu0", 400, for_="gpu1"), waiting("gpu1", 500, for_="gpu2"), judged=judged)
+        assert [each.devices for each in found] == [["gpu1"], ["gpu0"]]
 
     def test_what_is_no_kernel_may_be_saved_whole(self) -> None:
         (found,) = of_job(waiting("gpu0", 900, for_="gpu1", family="copies"), judged={"gpu0": 1_000, "gpu1": 1_000})

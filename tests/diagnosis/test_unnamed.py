@@ -52,24 +52,30 @@ def test_host_code_with_a_name_or_a_place(report: Report) -> None:
 
 def test_little_host_code_needs_no_name(report: Report) -> None:
     every = [replace(each, available=True) for each in report.trace.capabilities]
-    assert recapture(report.devices, every, [host_code(report, share=NOTABLE_UNKNOWN / 2)]) is None
-    assert recapture(report.devices, every, [host_code(report, share=NOTABLE_UNKNOWN)]) is not None
+    assert recapture(report.devices, every, [host_code(report, share=NOTABLE_UNKNOWN / 2)], []) is None
+    assert recapture(report.devices, every, [host_code(report, share=NOTABLE_UNKNOWN)], []) is not None
 
 
 def test_without_samples_the_command_has_call_chains(report: Report) -> None:
     found = host_code(report)
-    made = recapture(report.devices, without_samples(report), [found]) or ""
+    made = recapture(report.devices, without_samples(report), [found], []) or ""
     assert {"--sample=process-tree", "--backtrace=dwarf"} <= set(made.split())
     assert "no CPU samples" in naming(found, sampled=False)
 
 
 def test_with_samples_ranges_name_what_they_do_not(report: Report) -> None:
     every = [replace(each, available=True) for each in report.trace.capabilities]
-    made = recapture(report.devices, every, [host_code(report, call="main")]) or ""
+    made = recapture(report.devices, every, [host_code(report, call="main")], []) or ""
     assert "--backtrace" not in made
     assert "--trace=cuda,nvtx" in made
     assert "NVTX ranges" in naming(host_code(report, call="main"), sampled=True)
-    assert recapture(report.devices, every, [host_code(report, call="parse")]) is None
+    assert recapture(report.devices, every, [host_code(report, call="parse")], []) is None
+
+
+def test_a_program_with_mpi_keeps_its_mpi_calls(report: Report) -> None:
+    found = [host_code(report)]
+    made = [recapture(report.devices, without_samples(report), found, each) or "" for each in ([], ["mpi"])]
+    assert ["mpi" in each.split()[2] for each in made] == [False, True]
 
 
 @pytest.mark.parametrize("name", READ)

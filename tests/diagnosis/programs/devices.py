@@ -206,7 +206,7 @@ def second_stage_waits_for_the_first(sim: Simulation, marks: Marks) -> None:
         "gpu1": {"compute": (0.45, 0.5), "sync": (0.48, 0.53)},
     },
     gpus=2,
-    said=("Waiting for kernels of gpu0", "Waiting for kernels of gpu1"),
+    said=("GPUs wait for each other's kernels",),
 )
 def model_on_two_gpus(sim: Simulation, marks: Marks) -> None:
     """Half of a model on each GPU, and the host waits for one half before it launches the other.
@@ -283,7 +283,7 @@ def three_stages_wait_for_the_first(sim: Simulation, marks: Marks) -> None:
         "gpu1": {"compute": (0.15, 0.2), "sync": (0.78, 0.85)},
     },
     gpus=2,
-    said=("Waiting for copies of gpu0", "Waiting for kernels of gpu0"),
+    said=("Waiting for copies of gpu0", "GPUs wait for each other's kernels"),
 )
 def waits_for_the_copies_of_another_gpu(sim: Simulation, marks: Marks) -> None:
     """What the first GPU copies back is what the second one waits for, through the host.
