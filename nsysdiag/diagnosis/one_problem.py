@@ -77,6 +77,7 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
         lost_share=min(first.lost_share + other.lost_share, 1.0),
         ceiling_ns=together([first.ceiling_ns, other.ceiling_ns]),
         gaps=first.gaps + other.gaps,
+        chain=[*first.chain[:-1], *other.chain[-1:]],
         confidence=min(first.confidence, other.confidence),
         share=round(share, 6),
         saves=saves,

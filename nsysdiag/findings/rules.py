@@ -8,6 +8,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.families import Family
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.kernels.advice import FUSION
 from nsysdiag.report import CauseInfo
 
 NOT_SAVED = ("profiler", "unknown")
@@ -271,6 +272,23 @@ device  [==A==)[==A==)[==A==)[==A==)
     fix="profile the kernel with Nsight Compute",
     advice=Advice(("What limits a kernel, this trace cannot tell: profile it with Nsight Compute.",)),
 )
+UNFUSED = FindingRule(
+    id="unfused",
+    bottleneck="kernels",
+    title="Unfused elementwise, cast and norm kernels",
+    meaning="Kernels that each run one elementwise operator, cast, concatenation, normalization or reduction of a framework, "
+    "as their names say. The time itself counts to the kernels.",
+    color="#6d7f1b",
+    picture="""
+device  [product][cast][add][norm][product]
+                 |-- fused: one ---|
+""",
+    tables=("CUPTI_ACTIVITY_KIND_KERNEL",),
+    thresholds=("smallest",),
+    sources=("tuning_guide",),
+    fix="fuse them with their neighbours",
+    advice=FUSION,
+)
 PARALLELISM = FindingRule(
     id="parallelism",
     bottleneck="parallelism",
@@ -354,6 +372,7 @@ FINDING_RULES = {
         LATE_RANK,
         OTHER_GPU,
         KERNELS,
+        UNFUSED,
         PARALLELISM,
         SLOW_ITERATIONS,
         EMPTY_ITERATIONS,

@@ -47,8 +47,9 @@ class TopKernel(Record, frozen=True):
 
 class KernelFamilies(Record, frozen=True):
     """What the kernels' time, `total_ns`, is spent on, by their names. Each kernel is of one family: the shares of
-    `communication`, `attention`, `products` (matrix products), `elementwise` and `other` add up to 1, or are 0 without
-    kernels. `products_fp32` is the part of the matrix products in single precision without tensor cores."""
+    `communication`, `attention`, `products` (matrix products), `elementwise`, `reductions` (normalizations and softmax
+    too) and `other` add up to 1, or are 0 without kernels. `products_fp32` is the part of the matrix products in single
+    precision without tensor cores."""
 
     total_ns: TotalNs = 0
     products: Share = 0.0
@@ -57,3 +58,4 @@ class KernelFamilies(Record, frozen=True):
     elementwise: Share = 0.0
     communication: Share = 0.0
     other: Share = 0.0
+    reductions: Share = 0.0

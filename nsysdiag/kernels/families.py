@@ -9,6 +9,12 @@ they are called so. The conventions:
 * Convolutions count as matrix products where they are computed as such (`implicit_gemm`).
 * FlashAttention `flash_fwd_kernel`, CUTLASS `fmha_…`, cuDNN `…_sdpa_…`, FlashInfer `BatchDecodeWithPagedKVCacheKernel`.
 * ATen `vectorized_elementwise_kernel`, Inductor `triton_poi_fused_…`, XLA `loop_add_fusion`, CuPy `cupy_add__…`.
+* Reductions, normalizations and softmax: ATen `reduce_kernel`, `vectorized_layer_norm_kernel`, `cunn_SoftMaxForward`,
+  cuDNN `bn_fw_tr_1C11…`, CUB `DeviceReduceKernel`, Inductor `triton_red_fused_…`, XLA `input_reduce_fusion`.
+
+A framework that runs operator by operator launches kernels of its own for each: ATen's, and CuPy's that are called
+after a function. What compilers made (`triton_poi_fused_…`, `loop_…_fusion`) is fused already, and so are ATen's
+kernels over many tensors (`multi_tensor_apply`).
 """
 
 from __future__ import annotations
@@ -28,6 +34,8 @@ from nsysdiag.kernels.names import is_single_precision
 from nsysdiag.kernels.operation_names import whole_names
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nsysdiag.trace.strings import Strings
 
 
@@ -40,6 +48,7 @@ class KernelFamily(IntEnum):
     PRODUCT = 3
     PRODUCT_FP32 = 4
     COMMUNICATION = 5
+    REDUCTION = 6
 
     @property
     def label(self) -> str:
@@ -54,6 +63,7 @@ _LABELS = {
     KernelFamily.PRODUCT: "products",
     KernelFamily.PRODUCT_FP32: "products_fp32",
     KernelFamily.COMMUNICATION: "communication",
+    KernelFamily.REDUCTION: "reductions",
 }
 _ELEMENTWISE = re.compile(
     r"elementwise_kernel|elementwise_grid_stride|^triton_poi_|^loop_(\w+_)?fusion|^cupy_(?!fuse)\w+__|^CatArrayBatchedCopy"
@@ -64,6 +74,17 @@ _ATTENTION = re.compile(
     r"|With(Paged|Ragged)KVCache",
     re.IGNORECASE,
 )
+_REDUCTION = re.compile(
+    r"(layer|group|batch|instance|rms)_?norm|^ln_(fwd|bwd)_|RowwiseMoments|^bn_(fw|bw)_|softmax"
+    r"|^(multiblock_)?reduce_kernel|DeviceReduce|DeviceSegmentedReduce|^triton_(red|per)_|reduce_fusion",
+    re.IGNORECASE,
+)
+_ONE_OPERATOR = re.compile(
+    r"\bat::native\b|^((vectorized|unrolled|legacy)_)?elementwise_kernel|^CatArrayBatchedCopy|^cupy_(?!fuse)\w+__"
+)
+_MANY_TENSORS = re.compile(r"multi_tensor_apply|foreach")
+BOUND_BY_MEMORY = (KernelFamily.ELEMENTWISE, KernelFamily.REDUCTION)
+"""Kernels that do little arithmetic with what they read and write."""
 _PRODUCT = re.compile(r"gemm|gemv|^nvjet_|matmul|splitKreduce|^triton_(tem|mm|bmm)_|^Kernel2$", re.IGNORECASE)
 
 
@@ -76,20 +97,34 @@ def family_of(name: str, short_name: str = "") -> KernelFamily:
         return KernelFamily.ATTENTION
     if is_single_precision(name):
         return KernelFamily.PRODUCT_FP32
-    return KernelFamily.PRODUCT if _PRODUCT.search(name) else KernelFamily.OTHER
+    if _PRODUCT.search(name):
+        return KernelFamily.PRODUCT
+    return KernelFamily.REDUCTION if _REDUCTION.search(short_name or name) else KernelFamily.OTHER
+
+
+def is_one_operator(name: str, short_name: str = "") -> bool:
+    """Does a kernel run a single elementwise operator or reduction of a framework, which a compiler could fuse with
+    its neighbours?"""
+    made = _ONE_OPERATOR.search(name) and not _MANY_TENSORS.search(name)
+    return bool(made) and family_of(name, short_name) in BOUND_BY_MEMORY
 
 
 def families_of(device: DeviceTimeline, rows: IntArray, strings: Strings) -> IntArray:
     """The family (see KernelFamily) of each kernel at `rows`."""
-    operations = device.operations
-    ids, code = distinct(whole_names(device, rows))
-    short = np.zeros(len(ids), dtype=np.int64)
-    short[code] = operations.short_name[rows]
-    names = zip(strings.texts(ids), strings.texts(short), strict=True)
-    each = np.array([family_of(name, short) for name, short in names], dtype=np.int64)
-    family = each[code] if len(rows) else each
+    family = by_name(device, rows, strings, family_of)
     found: IntArray = np.where(device.communication[rows], int(KernelFamily.COMMUNICATION), family)
     return found
+
+
+def by_name(device: DeviceTimeline, rows: IntArray, strings: Strings, tell: Callable[[str, str], int]) -> IntArray:
+    """What `tell` says of the full and the short name of each kernel at `rows`; each name is asked about once."""
+    ids, code = distinct(whole_names(device, rows))
+    short = np.zeros(len(ids), dtype=np.int64)
+    short[code] = device.operations.short_name[rows]
+    names = zip(strings.texts(ids), strings.texts(short), strict=True)
+    each = np.array([tell(name, short) for name, short in names], dtype=np.int64)
+    told: IntArray = each[code] if len(rows) else each
+    return told
 
 
 def kernel_families(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> KernelFamilies:
@@ -110,6 +145,7 @@ def kernel_families(device: DeviceTimeline, inside: BoolArray, strings: Strings)
         products_fp32=share(KernelFamily.PRODUCT_FP32),
         attention=share(KernelFamily.ATTENTION),
         elementwise=share(KernelFamily.ELEMENTWISE),
+        reductions=share(KernelFamily.REDUCTION),
         communication=share(KernelFamily.COMMUNICATION),
         other=share(KernelFamily.OTHER),
     )

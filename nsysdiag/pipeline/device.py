@@ -22,6 +22,7 @@ from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.kernels import KernelWork, kernel_findings
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.text import FindingContext
+from nsysdiag.findings.unfused import unfused_findings
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.gaps.calibration import Calibration
@@ -188,6 +189,7 @@ def findings(
     found = [
         *of_time,
         *kernel_findings(report, context, bottlenecks, kernel_work),
+        *unfused_findings(report, context),
         *before_findings(report.key, judged, before_work, leaf_symbols, settings.findings),
         *pointers_of(report, context, without_work, of_time),
     ]

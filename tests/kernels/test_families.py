@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.kernels.families import KernelFamily, family_of
+from nsysdiag.kernels.families import KernelFamily, family_of, is_one_operator
 from nsysdiag.kernels.names import is_single_precision
 
 ATEN = "void at::native::"
@@ -56,10 +56,20 @@ ATEN = "void at::native::"
             "elementwise",
         ),
         ("triton_poi_fused_add_mul_17", "", "elementwise"),
+        (
+            f"{ATEN}<unnamed>::vectorized_layer_norm_kernel<float>(int)",
+            "vectorized_layer_norm_kernel",
+            "reductions",
+        ),
+        ("void <unnamed>::cunn_SoftMaxForward<4, float>(int)", "cunn_SoftMaxForward", "reductions"),
+        ("triton_red_fused_native_layer_norm_2", "", "reductions"),
+        ("input_reduce_fusion_7", "", "reductions"),
+        ("reduce_energy", "", "other"),
+        ("enorm", "", "other"),
         ("loop_add_fusion_3", "", "elementwise"),
         ("cupy_add__float32_float32_float32", "", "elementwise"),
-        (f"{ATEN}reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float>>(T3)", "reduce_kernel", "other"),
-        ("softmax_fused_1sc(const float *, float *, const int *)", "softmax_fused_1sc", "other"),
+        (f"{ATEN}reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float>>(T3)", "reduce_kernel", "reductions"),
+        ("softmax_fused_1sc(const float *, float *, const int *)", "softmax_fused_1sc", "reductions"),
         ("jacobi_kernel(float *, const float *, float *, int, int, int)", "jacobi_kernel", "other"),
         ("saxpy(double *, double *, double *, double, int)", "saxpy", "other"),
         ("<unnamed>::nvfuser_none_f0_c0_r0_g0(int)", "nvfuser_none_f0_c0_r0_g0", "other"),
@@ -86,3 +96,40 @@ def test_labels_are_fields() -> None:
     from nsysdiag.kernels.facts import KernelFamilies
 
     assert {family.label for family in KernelFamily} == set(KernelFamilies.__struct_fields__) - {"total_ns"}
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        (
+            f"{ATEN}vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)",
+            "vectorized_elementwise_kernel",
+        ),
+        (f"{ATEN}<unnamed>::vectorized_layer_norm_kernel<float>(int)", "vectorized_layer_norm_kernel"),
+        (f"{ATEN}<unnamed>::CatArrayBatchedCopy<Opaque>(int)", "CatArrayBatchedCopy"),
+        ("unrolled_elementwise_kernel", ""),
+        ("cupy_multiply__float32_float32", ""),
+    ],
+)
+def test_kernels_of_one_operator(name: str, short: str) -> None:
+    assert is_one_operator(name, short)
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("triton_poi_fused_add_mul_17", ""),  # a compiler made these
+        ("loop_add_fusion_3", ""),
+        ("cupy_fuse__kernel", ""),
+        (f"{ATEN}<unnamed>::multi_tensor_apply_kernel<int>(int)", "multi_tensor_apply_kernel"),  # one for many tensors
+        (
+            f"{ATEN}<unnamed>::indexSelectLargeIndex<float>(int)",
+            "indexSelectLargeIndex",
+        ),  # not known to be any of these
+        ("scale_kernel", ""),  # a program's own: nobody says that others are like it
+        ("softmax_fused_1sc", ""),
+        ("ampere_sgemm_128x64_tn", ""),
+    ],
+)
+def test_others_are_not(name: str, short: str) -> None:
+    assert not is_one_operator(name, short)
