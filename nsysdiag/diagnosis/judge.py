@@ -27,6 +27,7 @@ from nsysdiag.diagnosis.sentences import (
     waiting_part,
     waiting_sentence,
 )
+from nsysdiag.diagnosis.unused_gpus import unused_gpus
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import Phase, PhaseDevice
 from nsysdiag.phases.phases import JobPhases
@@ -123,14 +124,15 @@ def judge(
     *,
     frameworks: list[str],
     gpus_present: int | None,
+    processes: int | None = 1,
     host_loop: HostLoop | None,
     limits: FindingThresholds,
     duration_ns: int | None = None,
     missing: Mapping[str, Missing] | None = None,
 ) -> Judgment:
-    """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all;
-    `host_loop` is what repeats on the host of a trace without GPU activity, `missing` what was not recorded of each
-    device, by its key."""
+    """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
+    `processes` did work on GPUs (None: only chosen GPUs are looked at); `host_loop` is what repeats on the host of a
+    trace without GPU activity, `missing` what was not recorded of each device, by its key."""
     judged = judged_parts(devices, focus)
     lost = {each.key: (missing or {}).get(each.key, Missing()) for each in judged}
     diagnosis, merged = diagnose(
@@ -139,6 +141,7 @@ def judge(
         findings,
         frameworks=frameworks,
         gpus_present=gpus_present,
+        processes=processes,
         limits=limits,
         duration_ns=duration_ns,
         missing=lost,
@@ -156,6 +159,7 @@ def diagnose(
     *,
     frameworks: list[str],
     gpus_present: int | None,
+    processes: int | None = 1,
     limits: FindingThresholds,
     duration_ns: int | None,
     missing: Mapping[str, Missing],
@@ -170,8 +174,7 @@ def diagnose(
         phase=scope.phase,
         judged_ns=max((sum(each.account.values()) for each in active), default=0),
         details=details_of(merged),
-        gpus_present=None if MPI in frameworks else gpus_present,
-        gpus_used=len(active),
+        unused=unused_gpus(gpus_present, len(active), processes, mpi=MPI in frameworks),
         duration_ns=duration_ns,
         which=scope.which,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),

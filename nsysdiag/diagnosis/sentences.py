@@ -43,18 +43,17 @@ SMALL_PART = 0.05
 @dataclass(frozen=True, slots=True)
 class Said:
     """What a headline needs beside the account: the basis, the judged phase, the length of what is judged, and by
-    bottleneck what stands behind it, as the end of a sentence; how many GPUs there are and work; how long the capture
-    is, None where the trace does not say; which of several steady phases is judged; and which part of the kernels'
-    share is waiting of other GPUs for them, as a sentence, empty where that is little. `work_ns` is the time that the
-    devices work in it, a sum over them; `later` is the second of the program from which on a capture leaves its start
-    out, None where the trace does not show any."""
+    bottleneck what stands behind it, as the end of a sentence; a sentence on unused GPUs; how long the capture is, None
+    where the trace does not say; which of several steady phases is judged; and which part of the kernels' share is
+    waiting of other GPUs for them, as a sentence, empty where that is little. `work_ns` is the time that the devices
+    work in it, a sum over them; `later` is the second of the program from which on a capture leaves its start out, None
+    where the trace does not show any."""
 
     basis: str
     phase: FoundPhase | None
     judged_ns: int
     details: dict[str, str]
-    gpus_present: int | None = None
-    gpus_used: int = 1
+    unused: str = ""
     duration_ns: int | None = None
     which: str = ""
     work_ns: int = 0
@@ -84,9 +83,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
         sentences.append(f"{what} ({share_of_it}) can be fixed first.")
-    if said.gpus_present and said.gpus_used < said.gpus_present:
-        verb = "is" if said.gpus_used == 1 else "are"
-        sentences.append(f"{said.gpus_used} of {said.gpus_present} GPUs {verb} in use.")
+    sentences += [said.unused] if said.unused else []
     if said.basis == "cold":
         sentences.append(_another_capture(said))
     return " ".join(sentences)

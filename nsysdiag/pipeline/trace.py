@@ -11,6 +11,7 @@ from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge
 from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.missing import UnseenLaunches, unseen_everywhere
 from nsysdiag.diagnosis.shortage import with_shortage
+from nsysdiag.diagnosis.unused_gpus import working_processes
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.host import HostActivity
@@ -121,6 +122,7 @@ def judgment(
         with_shortage(found, host_report),
         frameworks=ids_of(frameworks),
         gpus_present=gpus_present(trace),
+        processes=working_processes(activity) if settings.device is None else None,
         duration_ns=activity.duration_ns,
         host_loop=host_loop,
         limits=settings.findings,

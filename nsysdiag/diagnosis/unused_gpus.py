@@ -1,0 +1,34 @@
+"""GPUs of the machine that did nothing, and whether the program seems to have been meant to use them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.arrays.groups import group_totals
+from nsysdiag.diagnosis.focus import LEAST_WORK
+from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.rows import distinct
+
+
+def working_processes(activity: DeviceActivity) -> int:
+    """How many processes did real work on GPUs: a part of the busiest one's that counts."""
+    operations = activity.operations
+    _, code = distinct(operations.process)
+    work = group_totals(code, np.maximum(operations.end - operations.start, 0)).total
+    return int(np.count_nonzero(work >= LEAST_WORK * work.max(initial=0))) if len(work) else 0
+
+
+def unused_gpus(present: int | None, used: int, processes: int | None, *, mpi: bool) -> str:
+    """A sentence, empty where all GPUs are used or nothing says how many there are, or where only chosen GPUs are
+    analysed (`processes` is None then). Several processes on fewer GPUs
+    than there are may each have been meant to have one; one process is only said to use what it does. Of an MPI program
+    a trace may hold one rank of several: other ranks may use the others."""
+    if not present or processes is None or used >= present:
+        return ""
+    if processes > used:
+        shared = "one GPU" if used == 1 else f"{used} GPUs"
+        return (
+            f"{processes} processes share {shared} of {present}, and {present - used} "
+            f"{'is' if present - used == 1 else 'are'} unused: check which GPU each process selects."
+        )
+    return "" if mpi else f"{used} of {present} GPUs {'is' if used == 1 else 'are'} in use."
