@@ -1,0 +1,84 @@
+"""Which operation a wait of the host waits for: the last to end of those that were issued before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
+from nsysdiag.events.identity import joint
+from nsysdiag.events.rows import Rows, distinct
+
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Issued(Rows):
+    """Operations: the `group` that waits ask for (a stream, a device or a process, by a number of 0 or more), when the
+    call that launched them began, and their end, in ns."""
+
+    group: IntArray
+    issued: IntArray
+    end: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class HostWaits(Rows):
+    """Waits [begin, end) in ns for the operations of a `group`."""
+
+    group: IntArray
+    begin: IntArray
+    end: IntArray
+
+
+def targets(operations: Issued, waits: HostWaits) -> IntArray:
+    """The row of the operation that each wait waits for, NONE where there is none.
+
+    ```
+    issued      A   B   |wait for the group       )  C
+    stream 7     [==A=======)
+    stream 9         [=====B==================)             waits for B
+    ```
+
+    A wait that ends while such an operation still runs is for an earlier one, as an event is: the last that had ended
+    by then.
+    """
+    found = _last_to_end(operations, waits)
+    runs = found >= 0
+    runs[runs] = operations.end[found[runs]] > waits.end[runs]
+    found[runs] = _last_ended(operations, waits.take(runs))
+    return found
+
+
+def _last_to_end(operations: Issued, waits: HostWaits) -> IntArray:
+    """Of all issued before the wait."""
+    if len(operations) == 0:
+        return np.full(len(waits), NONE, dtype=np.int64)
+    moments, rank = distinct(np.concatenate((operations.issued, waits.begin)))
+    key = joint(np.concatenate((operations.group, waits.group)), rank, len(moments))
+    theirs, asked = key[: len(operations)], key[len(operations) :]
+    order = np.argsort(theirs, kind="stable")
+    # The place of each end among all, made larger in each group than in the ones before: its running maximum in the
+    # order of issue is that of the group.
+    place = np.empty(len(operations), dtype=np.int64)
+    by_end = np.argsort(operations.end, kind="stable")
+    place[by_end] = np.arange(len(operations))
+    latest = np.maximum.accumulate(joint(operations.group[order], place[order], len(operations)))
+    at = nearest_before(theirs[order], asked - 1)
+    return _of_group(operations, waits, by_end[latest[np.maximum(at, 0)] % len(operations)], at >= 0)
+
+
+def _last_ended(operations: Issued, waits: HostWaits) -> IntArray:
+    """Of all that had ended when the wait did; NONE where that one was issued later."""
+    moments, rank = distinct(np.concatenate((operations.end, waits.end)))
+    key = joint(np.concatenate((operations.group, waits.group)), rank, len(moments))
+    order = np.argsort(key[: len(operations)], kind="stable")
+    at = nearest_before(key[: len(operations)][order], key[len(operations) :])
+    row = order[np.maximum(at, 0)]
+    return _of_group(operations, waits, row, (at >= 0) & (operations.issued[row] < waits.begin))
+
+
+def _of_group(operations: Issued, waits: HostWaits, row: IntArray, known: BoolArray) -> IntArray:
+    found: IntArray = np.where(known & (operations.group[row] == waits.group), row, NONE)
+    return found

@@ -1,0 +1,48 @@
+"""What a wait waits for, against a search in plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysdiag.replay.targets import NONE, HostWaits, Issued, targets
+
+TIMES, GROUPS = st.integers(0, 40), st.integers(0, 2)
+
+
+def columns(rows: list[tuple[int, int, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[tuple[int, int, int]]:
+    """(group, begin, end) with ends that differ: of two that end at once either is right."""
+    ends = draw(st.lists(TIMES, unique=True, max_size=12))
+    return [(draw(GROUPS), draw(st.integers(0, end)), end) for end in ends]
+
+
+def slowly(operations: list[tuple[int, int, int]], wait: tuple[int, int, int]) -> int:
+    group, begin, until = wait
+    issued = [at for at, (own, start, _) in enumerate(operations) if own == group and start < begin]
+    last = max(issued, key=lambda at: operations[at][2], default=NONE)
+    if last == NONE or operations[last][2] <= until:
+        return last
+    over = [at for at, (own, _, end) in enumerate(operations) if own == group and end <= until]
+    latest = max(over, key=lambda at: operations[at][2], default=NONE)
+    return latest if latest in issued else NONE
+
+
+@given(rows(), rows())
+def test_it_is_what_a_slow_search_finds(
+    operations: list[tuple[int, int, int]], waits: list[tuple[int, int, int]]
+) -> None:
+    found = targets(Issued(*columns(operations)), HostWaits(*columns(waits)))
+    assert found.tolist() == [slowly(operations, wait) for wait in waits]
+
+
+def test_a_wait_for_an_event_is_for_what_had_ended() -> None:
+    """The second kernel, issued before the wait, runs on after it."""
+    operations = Issued(*columns([(0, 10, 50), (0, 20, 90)]))
+    assert targets(operations, HostWaits(*columns([(0, 30, 55), (0, 30, 95), (1, 30, 95)]))).tolist() == [0, 1, NONE]
