@@ -54,6 +54,8 @@ NAMED_OTHERWISE = {
     "loss_read_each_step": {"blocking_copy"},
     # What is judged are the two steps that use the GPU; the thirty between them are no part of that.
     "mostly_on_the_cpu": {"empty_iterations"},
+    # What makes the rank late, and what the others wait for it, are one problem.
+    "slow_rank": {"late_rank"},
 }
 """Findings that name something else than the root cause of the idle time, since they say what to repair."""
 

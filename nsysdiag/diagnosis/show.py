@@ -110,7 +110,7 @@ def _phase_lines(report: Report, found: Diagnosis) -> list[Block]:
         phase_label(each, name, *(["judged"] if each.judged else [])) for each, name in zip(phases, names, strict=True)
     ]
     more = f", and {len(named) - MOST_PHASES} more" if len(named) > MOST_PHASES else ""
-    text = f"Phases: {', then '.join(named[:MOST_PHASES])}{more}."
+    text = f"Phases: {', '.join(named[:MOST_PHASES])}{more}."
     return [Paragraph(text, limit=TERMINAL if several else NOT_PAGE)]
 
 
@@ -189,15 +189,15 @@ def closing(context: Context) -> list[Block]:
     if not report.phases:
         return _nothing(report)
     why = _worth_a_capture(report, found)
-    return (recapture(report, f"{why} To tell more, capture again with") or [Paragraph(why, "quiet")]) if why else []
+    return (recapture(report, f"{why} Capture with") or [Paragraph(why, "quiet")]) if why else []
 
 
 def _worth_a_capture(report: Report, found: Diagnosis) -> str:
     """Why another capture would tell what to do first; empty where it would not."""
     if found.unknown_share >= NOTABLE_UNKNOWN or found.bottleneck == "unknown":
-        lacking = lacked_options(report)
-        unknown = f"{format_share(found.unknown_share, 1)} of the judged time is unexplained"
-        return f"{unknown}; this capture lacks {lacking}." if lacking else f"{unknown}."
+        lacking = lacked_options(report).replace("=process-tree", "")  # a line has no room for more
+        unknown = f"{format_share(found.unknown_share, 1)} of the time is unexplained"
+        return f"{unknown}; missing: {lacking}." if lacking else f"{unknown}."
     unnamed = next((each for each in report.findings if each.unnamed and each.share >= NOTABLE_UNKNOWN), None)
     return naming(unnamed, sampled="cpu-samples" not in missing(report)) if unnamed is not None else ""
 

@@ -52,10 +52,9 @@ def phase_verdict(phase: Phase, name: str) -> str:
 
 def naming(host_code: Finding, *, sampled: bool) -> str:
     """What would name host code: CPU samples where there are none, else ranges, as samples tell only functions."""
-    what = f"the host code ({format_share(host_code.share, 1)} of the judged time)"
+    what = f"the host code ({format_share(host_code.share, 1)} of the time)"
     if not sampled:
         return f"The trace has no CPU samples that name {what}."
     if not host_code.call:
         return f"CPU samples do not name {what}: build it with symbols (-g)."
-    ranges = "put NVTX ranges around its parts (nvtxRangePush, nvtxRangePop)"
-    return f"CPU samples name {what} only as {host_code.call}: {ranges}."
+    return f"CPU samples name {what} only as {host_code.call}: add NVTX ranges."

@@ -96,4 +96,4 @@ def test_only_what_the_capture_lacks_is_named(report: Report) -> None:
     command = "nsys profile --trace=cuda,nvtx,osrt --cpuctxsw=process-tree --sample=process-tree PROGRAM"
     made = replace(report, diagnosis=diagnosis, recapture=command, trace=replace(report.trace, capabilities=absent))
     text = " ".join(shown(made, "txt").split())
-    assert "20.0% of the judged time is unexplained; this capture lacks --sample=process-tree. To tell more" in text
+    assert "20.0% of the time is unexplained; missing: --sample. Capture with" in text
