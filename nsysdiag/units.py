@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from nsysdiag.errors import UsageError
 
@@ -137,6 +138,11 @@ def every_nth(period: int) -> str:
     """A distance in a sequence: `every 2nd`, `every 10th`, `every 21st`."""
     ending = "th" if period % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(period % 10, "th")
     return f"every {format_count(period)}{ending}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`gpu0`, `gpu0 and gpu1`, `gpu0, gpu1 and gpu2`."""
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def capitalized(text: str) -> str:

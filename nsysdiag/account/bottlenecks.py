@@ -111,7 +111,7 @@ def bottlenecks(
 
 def _in_order(parts: list[Piece], other: IntArray, made: Made, waits: Waits) -> Bottlenecks:
     """The pieces that have a length, by start; `parts` is emptied."""
-    spans = Intervals(*(np.concatenate([getattr(part[0], side) for part in parts]) for side in ("start", "end")))
+    spans = Intervals.concatenate(part[0] for part in parts)
     code = np.concatenate([part[1].astype(np.int8) for part in parts])
     row = np.concatenate([part[2].astype(np.int32) for part in parts])
     parts.clear()

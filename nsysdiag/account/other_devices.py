@@ -46,7 +46,7 @@ def _device_at(position: IntArray, layers: list[Layer]) -> IntArray:
     known = [(each.spans, each.device) for each in layers if each.device is not None and len(each)]
     if not known:
         return np.full(len(position), -1, dtype=np.int16)
-    spans = Intervals(*(np.concatenate([getattr(each, side) for each, _ in known]) for side in ("start", "end")))
+    spans = Intervals.concatenate(each for each, _ in known)
     device = np.concatenate([np.full(len(each), number, dtype=np.int16) for each, number in known])
     order = np.argsort(spans.start, kind="stable")
     at = nearest_before(spans.start[order], position)
@@ -107,21 +107,22 @@ def _together(parts: list[tuple[Owned, IntArray]]) -> tuple[Owned, IntArray]:
     """All parts in order of time."""
     if not parts:
         return Owned.empty(), np.empty(0, dtype=np.int16)
-    start, end = (np.concatenate([getattr(each.spans, side) for each, _ in parts]) for side in ("start", "end"))
-    order = np.argsort(start, kind="stable")
-    owner = np.concatenate([each.owner for each, _ in parts])[order]
-    asked: IntArray = np.concatenate([other for _, other in parts])[order]
-    return Owned(Intervals(start[order], end[order]), owner), asked
+    spans = Intervals.concatenate(each.spans for each, _ in parts)
+    order = np.argsort(spans.start, kind="stable")
+    owner, asked = (
+        np.concatenate(columns)[order] for columns in zip(*((each.owner, to) for each, to in parts), strict=True)
+    )
+    return Owned(spans[order], owner), asked
 
 
 def _in_order(mine: Bottlenecks, found: list[Counted]) -> Bottlenecks:
-    start, end = (np.concatenate([getattr(each[0], side) for each in found]) for side in ("start", "end"))
-    code, row, other = (np.concatenate([each[at] for each in found]) for at in (1, 2, 3))
-    order = np.argsort(start, kind="stable")
+    spans = Intervals.concatenate(each[0] for each in found)
+    order = np.argsort(spans.start, kind="stable")
+    code, row, other = (np.concatenate([each[at] for each in found])[order] for at in (1, 2, 3))
     return replace(
         mine,
-        spans=Intervals(start[order], end[order]),
-        code=code[order].astype(np.int8),
-        slice=mine.slice[row[order]],
-        other=other[order].astype(np.int16),
+        spans=spans[order],
+        code=code.astype(np.int8),
+        slice=mine.slice[row],
+        other=other.astype(np.int16),
     )

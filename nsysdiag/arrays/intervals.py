@@ -6,7 +6,7 @@ Every function leaves its arguments alone and costs one sort at most, none where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +61,12 @@ class Intervals:
         table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         return cls(table[:, 0].copy(), table[:, 1].copy())
 
+    @classmethod
+    def concatenate(cls, parts: Iterable[Intervals]) -> Intervals:
+        """The intervals of all parts, one part behind the other."""
+        every = [cls.empty(), *parts]
+        return cls(np.concatenate([part.start for part in every]), np.concatenate([part.end for part in every]))
+
 
 def union(*parts: Intervals) -> Intervals:
     """The set of all time that any interval of any part covers.
@@ -71,12 +77,7 @@ def union(*parts: Intervals) -> Intervals:
     union   [------------)--)     touching ones merge
     ```
     """
-    if len(parts) == 1:
-        every = parts[0]
-    else:
-        parts = (Intervals.empty(), *parts)
-        every = Intervals(*(np.concatenate([getattr(part, side) for part in parts]) for side in ("start", "end")))
-    every = _without_empty(every)
+    every = _without_empty(parts[0] if len(parts) == 1 else Intervals.concatenate(parts))
     if not len(every):
         return Intervals.empty()
     if not np.all(every.start[1:] >= every.start[:-1]):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from nsysdiag.comparison.changes import IMPROVED, REGRESSED, UNKNOWN, Changes
 from nsysdiag.comparison.facts import Change, Move, PartChange, Renaming, Step
 from nsysdiag.comparison.side import IDLE, WORK
-from nsysdiag.units import format_ns, format_share
+from nsysdiag.units import format_ns, format_share, listed
 
 MOSTLY, PARTLY = 0.5, 0.1
 Flow = npt.NDArray[np.float64]
@@ -120,4 +120,4 @@ def _sentence(verdict: str, lost: list[str], renamed: list[Move], lost_ns: int, 
 
 def _listed(names: list[str]) -> str:
     few = names[:3] + ([f"{len(names) - 3} more"] if len(names) > 3 else [])
-    return few[0] if len(few) == 1 else f"{', '.join(few[:-1])} and {few[-1]}"
+    return listed(few)

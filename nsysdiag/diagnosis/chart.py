@@ -102,10 +102,10 @@ def phase_strip(phases: Sequence[Phase], basis: str = "steady", about: int | Non
     return [Chart(drawing, PHASES_OVER_TIME), Lines([*(captions[at] for at in shown_phases(phases)), *more], PAGE)]
 
 
-def judged_word(phases: Sequence[Phase], place: int, about: int | None) -> str:
-    """`judged`; of several that are, the one that the headline is about says so."""
+def judged_word(phases: Sequence[Phase], place: int, about: int | None, word: str = "judged") -> str:
+    """`word` for a phase that is judged; of several that are, the one that the headline is about says so."""
     several = sum(phase.judged for phase in phases) > 1
-    return "" if not phases[place].judged else "judged, see headline" if several and place == about else "judged"
+    return "" if not phases[place].judged else f"{word}, see headline" if several and place == about else word
 
 
 def shown_phases(phases: Sequence[Phase]) -> list[int]:

@@ -27,6 +27,7 @@ NOUNS = {
 """Bottlenecks inside a sentence."""
 KERNELS = ("kernels", "parallelism")
 """Compute, which is one candidate for the bottleneck whether it fills the GPU or not."""
+UNKNOWN, PROFILER = "unknown", "profiler"
 NOTABLE_UNKNOWN = 0.05
 """Of the judged time: with less of it unexplained, or in host code without a name, what is known decides what to do
 first, and another capture would not change that."""

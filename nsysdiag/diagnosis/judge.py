@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, Diagnosis, Part
+from nsysdiag.diagnosis.facts import KERNELS, PROFILER, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
+from nsysdiag.diagnosis.health import MPI
 from nsysdiag.diagnosis.judged_time import Judged
 from nsysdiag.diagnosis.missing import MOST, Missing
 from nsysdiag.diagnosis.one_problem import waits_for_kernels
@@ -46,7 +47,6 @@ VERDICTS = {
     "unknown": "unresolved",
 }
 """The verdict that follows from a bottleneck; of all others it is the cause with most time."""
-PROFILER, MPI = "profiler", "mpi"
 NO_WORK, CONTENDED = "no-gpu-work", "contended"
 NOTHING_RAN = Verdict(id=NO_WORK, sentence="No GPU work in this window.")
 NO_PHASES = JobPhases(0, 0, [], "none", "no GPU work was recorded", [])

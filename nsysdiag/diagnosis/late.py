@@ -10,6 +10,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.facts import PROFILER
 from nsysdiag.diagnosis.sentences import detail_of
 from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, EXPOSED_MPI, LATE_RANK, severity
 from nsysdiag.phases.facts import PhaseDevice
@@ -20,7 +21,6 @@ from nsysdiag.units import format_ns, format_share
 COMMUNICATION = "communication"
 OF_WORK = {"compute": "kernels", "exposed_comm": COMMUNICATION, "exposed_copy": "copies"}
 """The bottlenecks of what a late device may have had more of, beside causes."""
-PROFILER = "profiler"
 MOST_WAITED = 3
 
 

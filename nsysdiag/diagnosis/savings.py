@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, Saves
+from nsysdiag.diagnosis.facts import KERNELS, PROFILER, UNKNOWN, Saves
 from nsysdiag.diagnosis.judged_time import Judged, bound_of, note_of
 from nsysdiag.diagnosis.one_problem import each_problem_once, waits_for_kernels
 from nsysdiag.findings.rules import severity
@@ -14,7 +14,6 @@ from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
 
 STEP, WINDOW = "step", "window"
-UNKNOWN, PROFILER = "unknown", "profiler"
 UNLIKE = 0.05
 """A device whose share differs from that of all devices by more is not like them."""
 

@@ -12,7 +12,7 @@ from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import FoundPhase
 from nsysdiag.report import Finding
-from nsysdiag.units import capitalized, format_count, format_ns, format_share
+from nsysdiag.units import capitalized, format_count, format_ns, format_share, listed
 
 RANGE_LENGTH = 60
 """Of a long range a headline shows the beginning."""
@@ -160,8 +160,7 @@ def waiting_part(device: PhaseDevice, least: float) -> str:
     waited = summed({each.device: each.ns} for each in device.waited)
     share = sum(waited.values()) / max(sum(device.account.values()), 1)
     others = sorted(waited, key=lambda key: (-waited[key], key))
-    named = others[0] if len(others) == 1 else f"{', '.join(others[:-1])} and {others[-1]}" if others else ""
-    return f"for {format_share(share, 1)} of it this GPU waits for {named}" if share >= least else ""
+    return f"for {format_share(share, 1)} of it this GPU waits for {listed(others)}" if share >= least else ""
 
 
 def details_of(findings: list[Finding]) -> dict[str, str]:

@@ -123,7 +123,7 @@ def _verdicts(phases: Sequence[Phase], names: Sequence[str], about: int) -> list
         if phases[at].judged
     ]
     left = sum(phase.judged for phase in phases) - len(lines)
-    rest = [f"{words.counted(left, 'more judged phase')}"] if left else []
+    rest = [words.counted(left, "more judged phase")] if left else []
     besides = f" (not judged: {', '.join(others[:MOST_PHASES])})" if others else ""
     return [Paragraph(f"Judged phases{besides}:", limit=TERMINAL), Lines([*lines, *rest], limit=TERMINAL)]
 
@@ -160,7 +160,7 @@ def _phase_rows(report: Report, found: Diagnosis) -> list[tuple[object, ...]]:
             phase.end_ns - phase.start_ns,
             label(phase.bottleneck) if phase.share else None,
             phase.share or None,
-            judged_word(report.phases, at, found.phase).replace("judged", "yes"),
+            judged_word(report.phases, at, found.phase, "yes"),
         )
         for at, (name, phase) in enumerate(zip(phase_names(report.phases, found.basis), report.phases, strict=True))
     ]
@@ -195,7 +195,7 @@ def closing(context: Context) -> list[Block]:
 def _worth_a_capture(report: Report, found: Diagnosis) -> str:
     """Why another capture would tell what to do first; empty where it would not."""
     if found.unknown_share >= NOTABLE_UNKNOWN or found.bottleneck == "unknown":
-        lacking = lacked_options(report).replace("=process-tree", "")  # a line has no room for more
+        lacking = lacked_options(report)
         unknown = f"{format_share(found.unknown_share, 1)} of the time is unexplained"
         return f"{unknown}; missing: {lacking}." if lacking else f"{unknown}."
     unnamed = next((each for each in report.findings if each.unnamed and each.share >= NOTABLE_UNKNOWN), None)

@@ -14,15 +14,15 @@ def working_processes(activity: DeviceActivity) -> int:
     """How many processes did real work on GPUs: a part of the busiest one's that counts."""
     operations = activity.operations
     _, code = distinct(operations.process)
-    work = group_totals(code, np.maximum(operations.end - operations.start, 0)).total
+    work = group_totals(code, operations.end - operations.start).total
     return int(np.count_nonzero(work >= LEAST_WORK * work.max(initial=0))) if len(work) else 0
 
 
 def unused_gpus(present: int | None, used: int, processes: int | None, *, mpi: bool) -> str:
-    """A sentence, empty where all GPUs are used or nothing says how many there are, or where only chosen GPUs are
-    analysed (`processes` is None then). Several processes on fewer GPUs
-    than there are may each have been meant to have one; one process is only said to use what it does. Of an MPI program
-    a trace may hold one rank of several: other ranks may use the others."""
+    """A sentence, empty where all GPUs are used, where nothing says how many there are, and where only chosen GPUs are
+    analysed (`processes` is None). Several processes on fewer GPUs than there are may each have been meant to have one;
+    one process is only said to use what it does. Of an MPI program a trace may hold one rank of several: other ranks
+    may use the others."""
     if not present or processes is None or used >= present:
         return ""
     if processes > used:

@@ -77,7 +77,7 @@ def read_host_tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
 
 
 def _table(trace: Trace, tables: tuple[str, ...], name_column: str, kind_column: str | None = None) -> CallTable:
-    """Several tables of the same shape as one."""
+    """Several tables of the same shape as one; without a column for it, `kind` is the place of a row's table."""
     columns = ("start", "end", "globalTid", name_column, *((kind_column,) if kind_column else ()))
     parts = [trace.read(table, *columns) for table in tables]
     # One table alone is not copied.
@@ -86,7 +86,7 @@ def _table(trace: Trace, tables: tuple[str, ...], name_column: str, kind_column:
         for column in columns[:4]
     )
     name, names = coded_names(trace, ids)
-    kind = parts[0][kind_column] if kind_column else np.zeros(len(start), dtype=np.int64)
+    kind = parts[0][kind_column] if kind_column else np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     return CallTable(thread, start, end, name, names, kind)
 
 
@@ -94,7 +94,6 @@ def _mpi_calls(trace: Trace, ranges: NvtxRanges) -> CallTable:
     """MPI calls by the tables that --trace=mpi fills, and the ranges of the NVTX domain MPI; `kind` is the place of the
     table in MPI_TABLES."""
     traced = _table(trace, MPI_TABLES[:-1], "textId")
-    of_table = [len(trace.read(table, "start")["start"]) for table in MPI_TABLES[:-1]]
     rows = ranges.rows.take(ranges.rows.mpi)
     return CallTable(
         thread=np.append(traced.thread, rows.thread),
@@ -102,7 +101,7 @@ def _mpi_calls(trace: Trace, ranges: NvtxRanges) -> CallTable:
         end=np.append(traced.end, rows.end),
         name=np.append(traced.name, rows.name + len(traced.names)),
         names=[*traced.names, *ranges.names],
-        kind=np.repeat(np.arange(len(MPI_TABLES)), [*of_table, len(rows)]),
+        kind=np.append(traced.kind, np.full(len(rows), len(MPI_TABLES) - 1)),
     )
 
 

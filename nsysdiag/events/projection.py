@@ -22,7 +22,7 @@ def project(device: DeviceTimeline, calls: CallRows, ranges: RangeRows) -> tuple
     """The rows of `ranges` that launched anything on the device, and the time of each of these on it."""
     launched = np.flatnonzero(device.running & (device.launch >= 0)).astype(np.int32)
     thread_of = taken(calls.thread, device.launch[launched]) if len(launched) else launched
-    index, parts = [np.empty(0, dtype=np.int64)], [Intervals.empty()]
+    index, parts = [np.empty(0, dtype=np.int64)], []
     issued_by = RowsOf(thread_of)
     of_thread = RowsOf(ranges.thread, issued_by.values())
     for thread in issued_by.values():
@@ -32,8 +32,7 @@ def project(device: DeviceTimeline, calls: CallRows, ranges: RangeRows) -> tuple
         holds, spans = _extents(device, calls, launched[issued_by[thread]], ranges.take(mine))
         index.append(mine[holds])
         parts.append(spans)
-    starts, ends = (np.concatenate([getattr(part, side) for part in parts]) for side in ("start", "end"))
-    return np.concatenate(index), Intervals(starts, ends)
+    return np.concatenate(index), Intervals.concatenate(parts)
 
 
 def _extents(device: DeviceTimeline, calls: CallRows, rows: IntArray, ranges: RangeRows) -> tuple[BoolArray, Intervals]:

@@ -7,6 +7,7 @@ import numpy as np
 from nsysdiag.causes import CAUSES, EVENT_WAIT
 from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.families import FAMILIES, Family
+from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.events.identity import joint
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.hotspots import Spot, spot_of
@@ -14,7 +15,6 @@ from nsysdiag.findings.rules import DIVIDE_EVENLY, NOT_SAVED, OTHER_GPU, SEE_THE
 from nsysdiag.findings.text import FindingContext, story_of
 from nsysdiag.report import DeviceReport, Finding
 
-KERNELS = ("kernels", "parallelism")
 DID = {
     "kernels": "kernels of ",
     "parallelism": "small kernels of ",

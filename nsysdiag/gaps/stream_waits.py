@@ -49,8 +49,8 @@ def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) ->
     ```
     """
     nothing = np.zeros(len(gaps), dtype=np.bool_)
-    nobody = np.full(len(gaps), -1, dtype=np.int32)
-    result = EventWaits(nothing, nothing.copy(), nobody, nobody.copy())
+    unknown = np.full(len(gaps), -1, dtype=np.int32)
+    result = EventWaits(nothing, nothing.copy(), unknown, unknown.copy())
     waits = activity.waits
     if len(waits) == 0 or len(gaps) == 0:
         return result

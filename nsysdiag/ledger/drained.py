@@ -38,7 +38,7 @@ def sync_drained(frame: Frame, layers: list[Layer], axis: ThreadAxis, lane: IntA
     ```
     """
     words: dict[str, int] = {}
-    spans = Intervals(*(np.concatenate([getattr(layer.spans, side) for layer in layers]) for side in ("start", "end")))
+    spans = Intervals.concatenate(layer.spans for layer in layers)
     name = np.concatenate(
         [
             np.array([words.setdefault(text, len(words)) for text in layer.names], dtype=np.int32)[layer.name]

@@ -82,13 +82,13 @@ def _evidence(report: Report, absent: int) -> Table:
 
 
 def lacked_options(report: Report) -> str:
-    """The options of the recapture command of which the trace holds nothing. That of NVTX is none of them: a program
-    without ranges has no rows either."""
+    """The options of the recapture command of which the trace holds nothing, in short: the command has their scope.
+    That of NVTX is none of them: a program without ranges has no rows either."""
     asked = dict.fromkeys((report.recapture or "").replace(",", " --trace=").split())
     options = {name: kind.recapture for name, kind in KINDS.items()}
     captured = {options.get(each.id) for each in report.trace.capabilities if each.available}
     absent = {options.get(each.id) for each in report.trace.capabilities if not each.available}
-    return ", ".join(option for option in asked if option in absent - captured - {NVTX})
+    return ", ".join(option.removesuffix("=process-tree") for option in asked if option in absent - captured - {NVTX})
 
 
 def recapture(report: Report | None, sentence: str) -> list[Block]:
