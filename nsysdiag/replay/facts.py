@@ -1,0 +1,100 @@
+"""What a repair would bring, as plain data: predicted by replay, saved as JSON and read back unchanged."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from nsysdiag.fields import CauseId, Count, HashedId, Ns, NsByCause, OwnText, RangeName, Ratio, Sentence, Share
+from nsysdiag.record import Record
+from nsysdiag.report import Tool, TraceInfo
+
+WHATIF_SCHEMA_VERSION = "2"
+KIND = "whatif"
+Per = Literal["step", "window"]
+
+
+class Transform(Record, frozen=True):
+    """One change, in the words of the command line: `option` is `without`, `finding`, `kernel`, `host`, `async-copies`,
+    `overlap`, `graphs` or `rank-like`; `of` what it is about, a name or pattern, empty where the option needs none;
+    `factor` the length of what matches, as a part of what it is now."""
+
+    option: OwnText
+    of: RangeName = ""
+    factor: Ratio = 0.0
+
+
+class Identity(Record, frozen=True):
+    """How well the model gives the trace back. `exact`: with nothing changed every start and end is as recorded.
+    `length_error`: by how much the length is off, as a part of it, where operations start as soon as the model allows,
+    with the calibrated latency and shortest gap in place of what each one took."""
+
+    exact: bool
+    length_error: Share
+
+
+class FourParts(Record, frozen=True):
+    """A length by what the device did: the four add up to it."""
+
+    compute_ns: Ns
+    exposed_comm_ns: Ns
+    exposed_copy_ns: Ns
+    idle_ns: Ns
+
+
+class WhatIfDevice(Record, frozen=True):
+    """One device, per step or window: its length now and as predicted, by what it does, and its idle time by cause,
+    which sums to that of `predicted`."""
+
+    key: OwnText
+    now_ns: Ns
+    predicted_ns: Ns
+    now: FourParts
+    predicted: FourParts
+    ledger: NsByCause
+
+
+class CauseChange(Record, frozen=True):
+    """Idle time by one cause, per step or window, over all devices."""
+
+    cause: CauseId
+    from_ns: Ns
+    to_ns: Ns
+
+
+class Saving(Record, frozen=True):
+    """What one finding, or several together, would bring: the length that is predicted without them. `finding` is None
+    where several are repaired, whose ids are in `findings`."""
+
+    finding: HashedId | None
+    transforms: list[Transform]
+    predicted_ns: Ns
+    low_ns: Ns
+    high_ns: Ns
+    refused: Sentence | None = None
+    findings: list[HashedId] = []
+
+
+class WhatIf(Record, frozen=True):
+    """A prediction. Lengths are those of one step of the judged time, or of the window (`per`); `steps` is how many
+    were replayed. low_ns <= predicted_ns <= high_ns. Without `transforms` predicted_ns is now_ns and `savings` lists
+    what each finding would bring; `floor_ns` is what stays when all are repaired. `refused` says why nothing is
+    predicted; lengths are those of now then. `caveats` says what the prediction leaves out."""
+
+    schema_version: OwnText
+    kind: OwnText
+    tool: Tool
+    trace: TraceInfo
+    per: Per
+    steps: Count
+    now_ns: Ns
+    predicted_ns: Ns
+    low_ns: Ns
+    high_ns: Ns
+    identity: Identity | None
+    refused: Sentence | None
+    transforms: list[Transform]
+    devices: list[WhatIfDevice]
+    waterfall: list[CauseChange]
+    savings: list[Saving]
+    floor_ns: Ns | None = None
+    caveats: list[Sentence] = []
