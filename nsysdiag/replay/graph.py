@@ -36,21 +36,26 @@ class Kind(IntEnum):
     SLOT = 8  # a launch call and the full queue that held it
     MEETING = 9  # a collective and the ranks that take part
     START = 10  # what began before the replayed time
+    CLASS = 11  # an operation and the one before it in its stream that is of its own kind
 
 
 @dataclass(frozen=True, slots=True)
 class Edges(Rows):
-    """Edges from the moment `source` to the moment `target`, which is at least `ns` later; `kind` is one of `Kind`."""
+    """Edges from the moment `source` to the moment `target`, which is at least `ns` later; `kind` is one of `Kind`.
+    `row` is what the edge is about, by its kind: the operation whose length it holds, or a place in a table of host
+    time or of waits; -1 for nothing."""
 
     source: IntArray
     target: IntArray
     ns: IntArray
     kind: IntArray
+    row: IntArray
 
     @classmethod
-    def of(cls, source: IntArray, target: IntArray, ns: IntArray, kind: Kind) -> Edges:
+    def of(cls, source: IntArray, target: IntArray, ns: IntArray, kind: Kind, row: IntArray | None = None) -> Edges:
         """Edges of one kind."""
-        return cls(source, target, ns, np.full(len(source), kind, dtype=np.int8))
+        about = np.full(len(source), -1) if row is None else row
+        return cls(source, target, ns, np.full(len(source), kind, dtype=np.int8), about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +73,13 @@ class Slots:
 @dataclass(frozen=True, slots=True)
 class Graph:
     """Moments in an order in which every edge goes forward; the first is ORIGIN. `time` is when each was, in ns,
-    `residual` how much later than its edges ask for; `slots` are those of the edges."""
+    `residual` how much later than its edges ask for; `asked` is the length of each edge before it was shortened to what
+    was; `slots` are those of the edges."""
 
     time: IntArray
     edges: Edges
     residual: IntArray
+    asked: IntArray
     slots: Slots = field(repr=False)
 
     @classmethod
@@ -85,11 +92,12 @@ class Graph:
         edges = Edges.concatenate([edges, Edges.of(np.full(len(alone), ORIGIN), alone, distance, Kind.START)])
         edges = edges.take(np.argsort(edges.target, kind="stable"))
         slack = time[edges.target] - time[edges.source]
-        edges = replace(edges, ns=np.minimum(edges.ns, slack))
+        wanted = edges.ns
+        edges = replace(edges, ns=np.minimum(wanted, slack))
         # Every moment but the first has an edge by now, and those of one moment stand together.
         first = np.flatnonzero(np.append(True, edges.target[1:] != edges.target[:-1]))[: len(time) - 1]
         asked = np.maximum.reduceat(time[edges.source] + edges.ns, first) if len(first) else time[:0]
-        return cls(time, edges, np.append(0, time[1:] - asked), _slots(len(time), edges))
+        return cls(time, edges, np.append(0, time[1:] - asked), wanted, _slots(len(time), edges))
 
 
 def _slots(count: int, edges: Edges) -> Slots:

@@ -1,0 +1,164 @@
+"""Calls in which a thread waits for a device, and the operation that ended each wait."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
+from nsysdiag.causes import ALLOCATION, BLOCKING_COPY, PLACE, QUEUE_FULL, SYNCHRONIZATION, blocking_copy, sync
+from nsysdiag.causes.evidence import HostEvidence
+from nsysdiag.events.calls import CallRows
+from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.replay.targets import HostWaits, Issued, targets
+from nsysdiag.replay.work import Work
+
+FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")
+"""Calls that wait for the device, though their names do not say so, where one of its operations ended in them."""
+HELD_NS, HELD_FACTOR, RELEASED_NS = 20_000, 4, 20_000
+"""A launch call that takes longer than this, and so many times the median of all, and that returns this soon after an
+operation started, waited for a place in the queue."""
+FEWEST_QUEUED = 32
+"""Operations that are launched and have not started when a queue is full."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceWaits(Rows):
+    """Waits [begin, end) in ns of `thread` (globalTid) for the operation at `target`, a place in `Work`; `cause` is a
+    place in the registry, `call` the row of the call that waits, -1 where several do."""
+
+    thread: IntArray
+    begin: IntArray
+    end: IntArray
+    cause: IntArray
+    call: IntArray
+    target: IntArray
+
+
+def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int) -> DeviceWaits:
+    """Those that begin in [lo, hi) and have a target."""
+    asked = _asked(evidence, activity, lo, hi)
+    groups = _Groups.of(work, activity)
+    stream = activity.synchronized_stream[asked.call] if len(asked) else asked.call
+    device = activity.synchronized[asked.call] if len(asked) else asked.call
+    if len(activity.devices) == 1:
+        device = np.zeros(len(asked), dtype=np.int64)
+    stream = np.where(asked.call >= 0, stream, -1)
+    own = _own_stream(work, asked)
+    group = groups.of_wait(process_of(asked.thread), np.where(own >= 0, own, stream), device)
+    found = targets(groups.issued, HostWaits(group, asked.begin, asked.end))
+    target = np.where(found >= 0, found % max(len(work), 1), -1)
+    kept = target >= 0
+    # A free waits for the device only where it did.
+    free = asked.cause == PLACE[ALLOCATION]
+    kept &= ~free | (work.end[target] > asked.begin) if len(work) else kept
+    rows = asked.take(kept)
+    return DeviceWaits(rows.thread, rows.begin, rows.end, rows.cause, rows.call, target[kept])
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked(Rows):
+    thread: IntArray
+    begin: IntArray
+    end: IntArray
+    cause: IntArray
+    call: IntArray
+
+
+def _asked(evidence: HostEvidence, activity: DeviceActivity, lo: int, hi: int) -> _Asked:
+    """All calls that may wait for a device, and spins on a query, whose `call` is -1."""
+    copies = evidence.calls(blocking_copy.COPIES)
+    lanes = (
+        (SYNCHRONIZATION, evidence.calls(sync.CALLS)),
+        (BLOCKING_COPY, copies.take(blocking_copy.is_blocking(evidence, copies))),
+        (ALLOCATION, evidence.calls(FREES)),
+    )
+    spins = sync.query_spins(evidence).spans
+    parts = [_placed(evidence, lane.spans, lane.row, PLACE[cause]) for cause, lane in lanes]
+    parts.append(_placed(evidence, spins, np.full(len(spins), -1), PLACE[SYNCHRONIZATION]))
+    every = _Asked.concatenate(parts)
+    return every.take((every.begin >= lo) & (every.begin < hi))
+
+
+def _placed(evidence: HostEvidence, spans: Intervals, call: IntArray, cause: int) -> _Asked:
+    axis = evidence.host.axis
+    thread = axis.threads[spans.start // axis.stride] if len(axis.threads) else spans.start
+    begin = axis.time(spans.start)
+    return _Asked(thread, begin, begin + spans.end - spans.start, np.full(len(spans), cause), call.astype(np.int64))
+
+
+def _own_stream(work: Work, asked: _Asked) -> IntArray:
+    """The stream of the copy that each blocking copy call made, -1 for other calls."""
+    found = np.full(len(asked), -1)
+    copies = np.flatnonzero(asked.cause == PLACE[BLOCKING_COPY])
+    order = np.argsort(work.launch, kind="stable")
+    at = nearest_before(work.launch[order], asked.call[copies])
+    row = order[np.maximum(at, 0)] if len(order) else at
+    made = (at >= 0) & (work.launch[row] == asked.call[copies]) if len(order) else np.zeros(len(copies), dtype=np.bool_)
+    found[copies[made]] = work.stream[row[made]]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """What a wait may ask for as groups of operations: a stream, a device of a process, all of a process. `issued`
+    holds every operation three times, once for each."""
+
+    issued: Issued
+    streams: int
+    devices: int
+    processes: IntArray
+
+    @classmethod
+    def of(cls, work: Work, activity: DeviceActivity) -> _Groups:
+        processes, process = distinct(activity.operations.process[work.row])
+        streams, devices = int(work.stream.max(initial=-1)) + 1, len(activity.devices)
+        group = np.concatenate(
+            (work.stream, streams + process * devices + work.device, streams + len(processes) * devices + process)
+        )
+        # A copy that blocks is issued when its call begins, which is when the wait for it does.
+        return cls(Issued(group, np.tile(work.issued - 1, 3), np.tile(work.end, 3)), streams, devices, processes)
+
+    def of_wait(self, process: IntArray, stream: IntArray, device: IntArray) -> IntArray:
+        """The group of each wait: its stream where that is known, else its device, else all of its process. A process
+        without operations has a group of its own, which is empty."""
+        count = max(len(self.processes), 1)
+        place = np.searchsorted(self.processes, process)
+        known = self.processes[np.minimum(place, count - 1)] == process if len(self.processes) else place < 0
+        of_device = self.streams + place * self.devices + device
+        of_process = self.streams + count * self.devices + np.where(known, place, count)
+        return np.where(stream >= 0, stream, np.where((device >= 0) & known, of_device, of_process))
+
+
+def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
+    """Launch calls that waited for a place in a full queue, and the operation whose start freed it.
+
+    ```
+    device    [==A==)[==B==)[==C==)         launched long ago
+    thread    [launch of Z .)[launch of ..  returns when B starts
+    ```
+    """
+    parts = [DeviceWaits.empty()]
+    launched = np.flatnonzero(work.launch >= 0)
+    call, first = np.unique(work.launch[launched], return_index=True)
+    if len(call) == 0:
+        return parts[0]
+    device = work.device[launched[first]]
+    begin, end = calls.start[call], calls.end[call]
+    usual = int(np.median(end - begin))
+    for each in np.unique(device).tolist():
+        mine = np.flatnonzero((device == each) & (end - begin > max(HELD_NS, HELD_FACTOR * usual)))
+        ops = np.flatnonzero(work.device == each)
+        at = np.searchsorted(work.start[ops], end[mine], side="right") - 1
+        target = ops[np.maximum(at, 0)]
+        queued = np.searchsorted(np.sort(work.issued[ops]), begin[mine]) - (at + 1)
+        held: BoolArray = (at >= 0) & (queued >= FEWEST_QUEUED) & (end[mine] - work.start[target] <= RELEASED_NS)
+        held &= work.start[target] > begin[mine] + usual
+        rows = mine[held]
+        cause = np.full(len(rows), PLACE[QUEUE_FULL])
+        parts.append(DeviceWaits(calls.thread[call[rows]], begin[rows] + usual, end[rows], cause, call[rows], target[held]))
+    return DeviceWaits.concatenate(parts)

@@ -1,0 +1,117 @@
+"""What each moment of a replay waits for, as edges of its graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.events.calls import CallRows
+from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.rows import Rows
+from nsysdiag.replay.graph import Edges, Kind
+from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads
+from nsysdiag.replay.work import Before, Pace, Work, awaited_events, barriers, class_order, stream_order
+
+
+@dataclass(frozen=True, slots=True)
+class Program(Rows):
+    """The edges between moments of a thread that follow each other: the host time [start, end) in ns of `thread`, and
+    `lag`, what a wait itself takes at least at the end of it, `cause` being that wait's; -1 where there is no wait."""
+
+    thread: IntArray
+    start: IntArray
+    end: IntArray
+    lag: IntArray
+    cause: IntArray
+
+
+def program_order(moments: Moments) -> tuple[Program, Edges]:
+    """Each moment of a thread and the one before it.
+
+    ```
+    before        begin of the wait      released    end
+    |--- host time ---|.....................|-- lag --|
+    ```
+    """
+    mine = np.flatnonzero(moments.thread != DEVICE)
+    mine = mine[np.argsort(moments.thread[mine], kind="stable")]
+    follows = moments.thread[mine[1:]] == moments.thread[mine[:-1]]
+    before, after = mine[:-1][follows], mine[1:][follows]
+    start = moments.time[before]
+    end = np.maximum(moments.begin[after], start)
+    lag = np.minimum(moments.time[after] - np.maximum(end, moments.released[after]), moments.time[after] - end)
+    lag = np.where(moments.cause[after] >= 0, lag, 0)
+    row = np.arange(len(after))
+    edges = Edges.of(before + 1, after + 1, end - start + lag, Kind.PROGRAM, row)
+    return Program(moments.thread[after], start, end, lag, moments.cause[after]), edges
+
+
+def lag_of(moments: Moments, place: IntArray) -> IntArray:
+    """For moments that end waits, what of each is left once it was released, or began."""
+    row = place - 1
+    return moments.time[row] - np.maximum(moments.begin[row], moments.released[row])
+
+
+def releases(work: Work, threads: Threads, places: Places, moments: Moments) -> Edges:
+    """The ends of waits, and the operations or threads that released them."""
+    held, full = threads.held, threads.full
+    row = np.arange(len(held))
+    ended = lag_of(moments, places.held) + work.length[held.target]
+    return Edges.concatenate(
+        [
+            Edges.of(places.operation[held.target], places.held, ended, Kind.DEVICE_WAIT, row),
+            Edges.of(places.operation[full.target], places.full, lag_of(moments, places.full), Kind.SLOT),
+            Edges.of(places.wake, places.woken, lag_of(moments, places.woken), Kind.WAKE, np.arange(len(places.woken))),
+        ]
+    )
+
+
+def launch_cost(work: Work, threads: Threads, calls: CallRows) -> IntArray:
+    """For each operation how long its call takes before it is on its way: what the call took, but no more than the
+    median of all, as one that took longer may have been held up; of calls that wait for what they launched, nothing is
+    known but that it began."""
+    waits = np.isin(work.launch, threads.held.call)
+    own = np.flatnonzero((work.launch >= 0) & ~waits)
+    length = calls.end[work.launch[own]] - work.issued[own]
+    cost = np.zeros(len(work), dtype=np.int64)
+    cost[own] = np.minimum(length, int(np.median(length))) if len(own) else length
+    return cost
+
+
+def launched(work: Work, threads: Threads, places: Places, cost: IntArray, pace: Pace) -> Edges:
+    """Operations and the calls that launched them."""
+    rows = np.flatnonzero(work.launch >= 0)
+    call = places.launch[np.searchsorted(threads.launches, work.launch[rows])]
+    ns = cost[rows] + pace.latency[work.device[rows], work.kind[rows]]
+    return Edges.of(call, places.operation[rows], ns, Kind.LAUNCH, rows)
+
+
+def of_devices(work: Work, places: Places, activity: DeviceActivity, pace: Pace) -> Edges:
+    """Operations and what they wait for on their device."""
+    order = stream_order(work)
+    gap = pace.gap[work.device[order.after], work.kind[order.after]]
+    # Nodes of a graph may overlap in what is recorded as one stream: only their starts are in order.
+    apart = work.end[order.before] <= work.start[order.after]
+    events = awaited_events(work, activity.waits, len(activity.operations))
+    return Edges.concatenate(
+        [
+            after_end(work, places, order.take(apart), Kind.STREAM, gap[apart]),
+            _after_start(work, places, order.take(~apart)),
+            after_end(work, places, class_order(work), Kind.CLASS),
+            after_end(work, places, events, Kind.EVENT),
+            after_end(work, places, barriers(work, activity), Kind.BARRIER),
+        ]
+    )
+
+
+def after_end(work: Work, places: Places, pairs: Before, kind: Kind, gap: IntArray | int = 0) -> Edges:
+    """That operations wait for others to end, and the shortest gap."""
+    ns = work.length[pairs.before] + gap
+    return Edges.of(places.operation[pairs.before], places.operation[pairs.after], ns, kind, pairs.before)
+
+
+def _after_start(work: Work, places: Places, pairs: Before) -> Edges:
+    ns = work.start[pairs.after] - work.start[pairs.before]
+    return Edges.of(places.operation[pairs.before], places.operation[pairs.after], ns, Kind.STREAM)

@@ -1,0 +1,95 @@
+"""The moments of a replay in order: operations start, launches begin, waits end, and threads wake others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.events.calls import CallRows
+from nsysdiag.events.rows import Rows
+from nsysdiag.replay.device_waits import DeviceWaits
+from nsysdiag.replay.wakes import Wakes
+from nsysdiag.replay.work import Work
+
+DEVICE = 0
+"""In place of a thread: the moment is an operation's."""
+NEVER = np.iinfo(np.int64).min
+
+
+class What(IntEnum):
+    """What a moment is; of those at the same time the lower comes first."""
+
+    LAUNCH = 0  # a call that launches begins
+    WAKE = 1  # a thread wakes another
+    OPERATION = 2  # an operation starts
+    RETURN = 3  # a wait of a thread ends
+
+
+@dataclass(frozen=True, slots=True)
+class Moments(Rows):
+    """Moments of threads (globalTid, or DEVICE), in ns. One that ends a wait has the wait's `begin`, the time at which
+    it was `released`, and the `cause` of the wait, a place in the registry; for all others these are its own time,
+    NEVER and -1."""
+
+    time: IntArray
+    what: IntArray
+    thread: IntArray
+    begin: IntArray
+    released: IntArray
+    cause: IntArray
+
+    @classmethod
+    def points(cls, time: IntArray, what: What, thread: IntArray) -> Moments:
+        """Moments that end no wait."""
+        none = np.full(len(time), -1)
+        return cls(time, np.full(len(time), what), thread, time, np.full(len(time), NEVER), none)
+
+    @classmethod
+    def returns(cls, begin: IntArray, end: IntArray, thread: IntArray, released: IntArray, cause: IntArray) -> Moments:
+        """The ends of waits."""
+        return cls(end, np.full(len(end), What.RETURN), thread, begin, released, cause)
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """What the threads of a stretch did that the replay moves: the rows of the calls that launched its operations,
+    ascending, waits for devices and for full queues, and waits for other threads with the place of their cause."""
+
+    launches: IntArray
+    held: DeviceWaits
+    full: DeviceWaits
+    woken: Wakes
+    woken_cause: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The number of each row's moment, from 1 on: 0 is the ORIGIN."""
+
+    operation: IntArray
+    launch: IntArray
+    held: IntArray
+    full: IntArray
+    woken: IntArray
+    wake: IntArray
+
+
+def moments_of(work: Work, threads: Threads, calls: CallRows) -> tuple[Moments, Places]:
+    """All moments in order, and where each row's is."""
+    held, full, woken = threads.held, threads.full, threads.woken
+    parts = [
+        Moments.points(work.start, What.OPERATION, np.full(len(work), DEVICE)),
+        Moments.points(calls.start[threads.launches], What.LAUNCH, calls.thread[threads.launches].astype(np.int64)),
+        Moments.returns(held.begin, held.end, held.thread, work.end[held.target], held.cause),
+        Moments.returns(full.begin, full.end, full.thread, work.start[full.target], full.cause),
+        Moments.returns(woken.begin, woken.end, woken.thread, woken.at, threads.woken_cause),
+        Moments.points(woken.at, What.WAKE, woken.waker),
+    ]
+    every = Moments.concatenate(parts)
+    order = np.lexsort((every.thread, every.what, every.time))
+    place = np.empty(len(every), dtype=np.int64)
+    place[order] = np.arange(1, len(every) + 1)
+    return every.take(order), Places(*np.split(place, np.cumsum([len(part) for part in parts])[:-1]))

@@ -1,0 +1,60 @@
+"""The time that is replayed: as many whole steps of the judged phase as fit, or all of a judged window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray, Intervals
+
+FEWEST_STEPS, MOST_STEPS = 3, 100
+MOST_OPERATIONS = 100_000
+"""Of all devices in the replayed time; each has two moments, its launch and its start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The time [borders[0], borders[-1]) in ns; `borders` are those of its steps where `stepwise`, else two."""
+
+    borders: IntArray
+    stepwise: bool
+
+    @property
+    def begin(self) -> int:
+        """When it begins."""
+        return int(self.borders[0])
+
+    @property
+    def end(self) -> int:
+        """When it ends."""
+        return int(self.borders[-1])
+
+
+def stretch_of(parts: Intervals, steps: IntArray | None, starts: IntArray) -> Stretch | str:
+    """What is replayed of the judged time `parts` (a set) whose step borders are `steps`, None where it has none; or a
+    sentence why nothing can be. `starts` are the starts of all operations, ascending.
+
+    Steps are taken from the middle: the first ones of a phase may still be settling."""
+    if len(parts) == 0:
+        return "no GPU work was recorded in the judged time"
+    lo, hi = int(parts.start[0]), int(parts.end[-1])
+    inside = np.empty(0, np.int64) if steps is None else steps[(steps >= lo) & (steps <= hi)]
+    if len(inside) <= FEWEST_STEPS:
+        return _whole(lo, hi, starts)
+    before = np.searchsorted(starts, inside)
+    per_step = max(int(before[-1] - before[0]) // (len(inside) - 1), 1)
+    count = min(len(inside) - 1, MOST_STEPS, MOST_OPERATIONS // per_step)
+    if count < FEWEST_STEPS:
+        return f"{FEWEST_STEPS} steps hold more than {MOST_OPERATIONS:,} operations, too many to replay"
+    first = (len(inside) - 1 - count) // 2
+    return Stretch(inside[first : first + count + 1], stepwise=True)
+
+
+def _whole(lo: int, hi: int, starts: IntArray) -> Stretch | str:
+    count = int(np.searchsorted(starts, hi) - np.searchsorted(starts, lo))
+    if count > MOST_OPERATIONS:
+        return f"the judged time holds {count:,} operations and no steps, too many to replay"
+    if count == 0:
+        return "no GPU work was recorded in the judged time"
+    return Stretch(np.array([lo, hi], np.int64), stepwise=False)

@@ -1,0 +1,77 @@
+"""Waits of host threads for other threads, and who ended each: over whole threads, not only where a device was idle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, union
+from nsysdiag.events.rows import Rows
+from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
+from nsysdiag.wakeups.levels import MOST_HOPS
+from nsysdiag.wakeups.loaders import Loaders
+from nsysdiag.wakeups.waits import Ends, Waits
+
+
+@dataclass(frozen=True, slots=True)
+class Wakes(Rows):
+    """Waits [begin, end) in ns of `thread` that `waker` ended (globalTids) at `at`; `confidence` is how sure that is, 0
+    to 1, and `loader` is 1 where the waker loads data."""
+
+    thread: IntArray
+    begin: IntArray
+    end: IntArray
+    waker: IntArray
+    at: IntArray
+    confidence: FloatArray
+    loader: IntArray
+
+
+def wakes(
+    launching: WaitingThreads, threads: IntArray, host_trace: HostTrace, finder: Finder, lo: int, hi: int, floor: float
+) -> Wakes:
+    """Those that begin in [lo, hi), of the launching `threads` and of the threads that woke them, up to MOST_HOPS
+    away. What is less sure than `floor` is left out."""
+    loaders, known = Loaders(host_trace), threads
+    parts: list[Wakes] = []
+    view = launching
+    while len(threads) and len(parts) <= MOST_HOPS:
+        found = _of_threads(view, threads, loaders, finder, lo, hi, floor)
+        parts.append(found)
+        threads = np.setdiff1d(found.waker, known)
+        known = np.union1d(known, threads)
+        view = host_trace.waiting(threads) if len(threads) else view
+    return Wakes.concatenate(parts) if parts else Wakes.empty()
+
+
+def _of_threads(
+    view: WaitingThreads, threads: IntArray, loaders: Loaders, finder: Finder, lo: int, hi: int, floor: float
+) -> Wakes:
+    waits = _waits(view, threads, lo, hi)
+    if len(waits) == 0:
+        return Wakes.empty()
+    found = finder().find(waits)
+    sure = (found.thread > 0) & (found.confidence >= floor) & (found.at > waits.start) & (found.at <= waits.end)
+    waits, found = waits.take(sure), found.take(sure)
+    loads = loaders.by_waker(waits, found.thread, found.at)
+    loads |= loaders.in_range(waits.thread, Intervals(waits.start, waits.end))
+    loader = loads.astype(np.int64)
+    return Wakes(waits.thread, waits.start, waits.end, found.thread, found.at, found.confidence, loader)
+
+
+def _waits(view: WaitingThreads, threads: IntArray, lo: int, hi: int) -> Waits:
+    """The waits that another thread may end. Those inside a CUDA or MPI call are that call's own affair."""
+    host = view.host
+    axis, calls = host.axis, host.os_calls
+    if len(calls) == 0 or len(threads) == 0:
+        return Waits.empty()
+    lane, begin = calls.spans.start // axis.stride, axis.time(calls.spans.start)
+    chosen = (begin >= lo) & (begin < hi) & np.isin(axis.threads[lane], threads)
+    chosen &= coverage(union(host.api.spans, host.mpi.spans), calls.spans) == 0
+    rows = np.flatnonzero(chosen)
+    waits = view.waits(lane[rows], begin[rows], np.zeros(len(rows), dtype=np.bool_))
+    waits = waits.take((waits.ends != Ends.NO_THREAD) & (waits.end > waits.start))
+    # Calls with a time limit that follow each other are one wait.
+    _, first = np.unique(np.stack((waits.thread, waits.start)), axis=1, return_index=True)
+    return waits.take(first)

@@ -1,0 +1,198 @@
+"""The operations of the replayed time, and what each of them waits for on its device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.event_waits import StreamWaits
+from nsysdiag.events.identity import joint
+from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.streams import previous_on_stream
+from nsysdiag.replay.stretch import Stretch
+from nsysdiag.replay.targets import NONE, HostWaits, Issued, targets
+
+DEFAULT_NS = 5_000
+"""The launch latency and the shortest gap in a stream where the trace has too few cases to learn them from."""
+FEWEST_CASES = 20
+
+
+class Class(IntEnum):
+    """What an operation is to the programmer: what is overlapped with what."""
+
+    COMPUTE = 0
+    COMMUNICATION = 1
+    COPY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Rows):
+    """Operations by device, in order of start: `row` among all operations of the trace, times in ns, `launch` the row
+    of the launching call (-1: none) and `issued` when it began, `stream` a code, `device` a number, `kind` one of
+    `Class`."""
+
+    row: IntArray
+    start: IntArray
+    end: IntArray
+    launch: IntArray
+    issued: IntArray
+    stream: IntArray
+    device: IntArray
+    kind: IntArray
+
+    @classmethod
+    def of(cls, activity: DeviceActivity, stretch: Stretch) -> Work:
+        """What starts in the replayed time, and on each device the next operation, which marks its end."""
+        operations, calls = activity.operations, activity.api_calls.rows
+        parts = [_inside(operations.start[activity.device == each], stretch) for each in range(len(activity.devices))]
+        first = np.searchsorted(activity.device, np.arange(len(activity.devices)))
+        row = np.concatenate([np.empty(0, np.int64), *(at + part for at, part in zip(first, parts, strict=True))])
+        start, launch = operations.start[row], activity.launch[row].astype(np.int64)
+        stream = np.concatenate([np.empty(0, np.int64), *(each.stream_code for each in activity.devices)])
+        copies = np.isin(operations.category[row], (Category.MEMCPY, Category.MEMSET))
+        kind = np.where(activity.communication[row], Class.COMMUNICATION, np.where(copies, Class.COPY, Class.COMPUTE))
+        return cls(
+            row=row,
+            start=start,
+            end=operations.end[row],
+            launch=launch,
+            issued=np.where(launch >= 0, calls.start[launch], start) if len(calls) else start,
+            stream=stream[row],
+            device=activity.device[row].astype(np.int64),
+            kind=kind,
+        )
+
+    @property
+    def length(self) -> IntArray:
+        """How long each takes, in ns."""
+        return self.end - self.start
+
+
+def _inside(start: IntArray, stretch: Stretch) -> IntArray:
+    first, behind = np.searchsorted(start, (stretch.begin, stretch.end)).tolist()
+    return np.arange(first, min(behind + 1, len(start)))
+
+
+@dataclass(frozen=True, slots=True)
+class Before(Rows):
+    """That the operation `after` waits for the operation `before` to end, both places among the operations."""
+
+    before: IntArray
+    after: IntArray
+
+
+def stream_order(work: Work) -> Before:
+    """Each operation and the one before it in its stream."""
+    return _pairs(previous_on_stream(work.stream))
+
+
+def class_order(work: Work) -> Before:
+    """Each operation and the one of its own class before it in its stream, where another stands between them: what is
+    left of a stream's order once the classes overlap."""
+    own = previous_on_stream(distinct(joint(work.stream, work.kind, len(Class)))[1])
+    return _pairs(np.where(own == previous_on_stream(work.stream), NONE, own))
+
+
+def _pairs(before: IntArray) -> Before:
+    after = np.flatnonzero(before >= 0)
+    return Before(before[after], after)
+
+
+def awaited_events(work: Work, waits: StreamWaits, all_operations: int) -> Before:
+    """Each operation that a cudaStreamWaitEvent held back and the one that it waited for: the first to be issued to the
+    stream after the wait."""
+    place = np.full(all_operations + 1, NONE)
+    place[work.row] = np.arange(len(work))
+    known = np.flatnonzero(waits.producer >= 0)
+    producer = place[waits.producer[known]]
+    known, producer = known[producer >= 0], producer[producer >= 0]
+    if len(known) == 0 or len(work) == 0:
+        return Before.empty()
+    moments, rank = distinct(np.concatenate((work.issued, waits.issued[known])))
+    key = joint(np.concatenate((work.stream, waits.stream[known])), rank, len(moments))
+    theirs, asked = key[: len(work)], key[len(work) :]
+    order = np.argsort(theirs, kind="stable")
+    at = np.searchsorted(theirs[order], asked)
+    after = order[np.minimum(at, len(order) - 1)]
+    fits = (at < len(order)) & (work.stream[after] == waits.stream[known]) & (after != producer)
+    return _ended(work, Before(producer[fits], after[fits]))
+
+
+def barriers(work: Work, activity: DeviceActivity) -> Before:
+    """Each operation of a legacy default stream and the last to end of those issued to blocking streams of its context
+    before it; and the other way round."""
+    streams = activity.streams
+    null = streams.null[work.stream] if len(streams.null) else np.zeros(len(work), dtype=np.bool_)
+    blocking = ~(streams.non_blocking[work.stream] | null) if len(streams.null) else null
+    if not null.any() or not blocking.any():
+        return Before.empty()
+    operations = activity.operations
+    _, context = distinct(joint(distinct(operations.process[work.row])[1], operations.context[work.row], 1 << 32))
+    parts = []
+    for those, these in ((blocking, null), (null, blocking)):
+        mine, others = np.flatnonzero(these), np.flatnonzero(those)
+        issued = Issued(context[others], work.issued[others], work.end[others])
+        found = targets(issued, HostWaits(context[mine], work.issued[mine], work.start[mine]))
+        parts.append(Before(others[found[found >= 0]], mine[found >= 0]))
+    return _ended(work, Before.concatenate(parts))
+
+
+def observed_order(work: Work, late: BoolArray) -> Before:
+    """For operations that started `late`, later than all that is known to hold them back allows: the operation of the
+    device that was the last to end before."""
+    parts = [Before.empty()]
+    for device in np.unique(work.device).tolist():
+        mine = np.flatnonzero(work.device == device)
+        asked = mine[late[mine]]
+        by_end = mine[np.argsort(work.end[mine], kind="stable")]
+        at = np.searchsorted(work.end[by_end], work.start[asked], side="right") - 1
+        parts.append(Before(by_end[at[at >= 0]], asked[at >= 0]))
+    pairs = Before.concatenate(parts)
+    return pairs.take(pairs.before != pairs.after)
+
+
+def _ended(work: Work, pairs: Before) -> Before:
+    """The pairs of which the first had ended when the second started."""
+    return pairs.take(work.end[pairs.before] <= work.start[pairs.after])
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What devices need at least, in ns, by device number and `Class`: `gap` between two operations of a stream, and
+    `latency` from the moment at which a launch is on its way to the start of what it launched on an idle stream."""
+
+    gap: IntArray
+    latency: IntArray
+
+
+def pace_of(work: Work, ready: IntArray, devices: int) -> Pace:
+    """Medians of what is seen; with few cases of a class those of the device, with few of these DEFAULT_NS. `ready` is
+    when the launch of each operation was on its way."""
+    order = stream_order(work)
+    before, after = order.before, order.after
+    launched = work.launch[after] >= 0
+    gap = work.start[after] - work.end[before]
+    queued = launched & (ready[after] <= work.end[before]) & (gap >= 0)
+    idle = launched & (work.issued[after] >= work.end[before])
+    latency = work.start[after] - ready[after]
+    of_class = joint(work.device[after], work.kind[after], len(Class))
+    return Pace(_usual(gap[queued], of_class[queued], devices), _usual(latency[idle], of_class[idle], devices))
+
+
+def _usual(ns: IntArray, group: IntArray, devices: int) -> IntArray:
+    """The median of each device and class, as an array of the two."""
+    found = np.full((devices, len(Class)), DEFAULT_NS)
+    for device in range(devices):
+        own = group // len(Class) == device
+        if np.count_nonzero(own) >= FEWEST_CASES:
+            found[device] = np.median(ns[own])
+        for kind in Class:
+            mine = group == device * len(Class) + kind
+            if np.count_nonzero(mine) >= FEWEST_CASES:
+                found[device, kind] = np.median(ns[mine])
+    return found
