@@ -160,5 +160,7 @@ def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
         held &= work.start[target] > begin[mine] + usual
         rows = mine[held]
         cause = np.full(len(rows), PLACE[QUEUE_FULL])
-        parts.append(DeviceWaits(calls.thread[call[rows]], begin[rows] + usual, end[rows], cause, call[rows], target[held]))
+        parts.append(
+            DeviceWaits(calls.thread[call[rows]], begin[rows] + usual, end[rows], cause, call[rows], target[held])
+        )
     return DeviceWaits.concatenate(parts)

@@ -8,11 +8,11 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import CallRows
-from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.rows import Rows
 from nsysdiag.replay.graph import Edges, Kind
+from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads
-from nsysdiag.replay.work import Before, Pace, Work, awaited_events, barriers, class_order, stream_order
+from nsysdiag.replay.work import Before, Pace, Work, class_order, stream_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ def lag_of(moments: Moments, place: IntArray) -> IntArray:
     return moments.time[row] - np.maximum(moments.begin[row], moments.released[row])
 
 
-def releases(work: Work, threads: Threads, places: Places, moments: Moments) -> Edges:
+def releases(threads: Threads, places: Places, moments: Moments, length: IntArray) -> Edges:
     """The ends of waits, and the operations or threads that released them."""
     held, full = threads.held, threads.full
     row = np.arange(len(held))
-    ended = lag_of(moments, places.held) + work.length[held.target]
+    ended = lag_of(moments, places.held) + length[held.target]
     return Edges.concatenate(
         [
-            Edges.of(places.operation[held.target], places.held, ended, Kind.DEVICE_WAIT, row),
+            Edges.of(places.end[held.target], places.held, ended, Kind.DEVICE_WAIT, row),
             Edges.of(places.operation[full.target], places.full, lag_of(moments, places.full), Kind.SLOT),
             Edges.of(places.wake, places.woken, lag_of(moments, places.woken), Kind.WAKE, np.arange(len(places.woken))),
         ]
@@ -88,28 +88,34 @@ def launched(work: Work, threads: Threads, places: Places, cost: IntArray, pace:
     return Edges.of(call, places.operation[rows], ns, Kind.LAUNCH, rows)
 
 
-def of_devices(work: Work, places: Places, activity: DeviceActivity, pace: Pace) -> Edges:
-    """Operations and what they wait for on their device."""
+def arrivals(places: Places, meetings: Meetings) -> Edges:
+    """Collectives and the operations of all ranks that take part."""
+    rows = np.flatnonzero(meetings.of >= 0)
+    come = places.meeting[meetings.of[rows]]
+    return Edges.of(places.operation[rows], come, np.zeros(len(rows), np.int64), Kind.MEETING)
+
+
+def of_devices(work: Work, places: Places, events: Before, barriers: Before, pace: Pace, length: IntArray) -> Edges:
+    """Operations and what they wait for on their device; `length` counts from the moments `places.end`."""
     order = stream_order(work)
     gap = pace.gap[work.device[order.after], work.kind[order.after]]
     # Nodes of a graph may overlap in what is recorded as one stream: only their starts are in order.
     apart = work.end[order.before] <= work.start[order.after]
-    events = awaited_events(work, activity.waits, len(activity.operations))
     return Edges.concatenate(
         [
-            after_end(work, places, order.take(apart), Kind.STREAM, gap[apart]),
+            after_end(length, places, order.take(apart), Kind.STREAM, gap[apart]),
             _after_start(work, places, order.take(~apart)),
-            after_end(work, places, class_order(work), Kind.CLASS),
-            after_end(work, places, events, Kind.EVENT),
-            after_end(work, places, barriers(work, activity), Kind.BARRIER),
+            after_end(length, places, class_order(work), Kind.CLASS),
+            after_end(length, places, events, Kind.EVENT),
+            after_end(length, places, barriers, Kind.BARRIER),
         ]
     )
 
 
-def after_end(work: Work, places: Places, pairs: Before, kind: Kind, gap: IntArray | int = 0) -> Edges:
+def after_end(length: IntArray, places: Places, pairs: Before, kind: Kind, gap: IntArray | int = 0) -> Edges:
     """That operations wait for others to end, and the shortest gap."""
-    ns = work.length[pairs.before] + gap
-    return Edges.of(places.operation[pairs.before], places.operation[pairs.after], ns, kind, pairs.before)
+    ns = length[pairs.before] + gap
+    return Edges.of(places.end[pairs.before], places.operation[pairs.after], ns, kind, pairs.before)
 
 
 def _after_start(work: Work, places: Places, pairs: Before) -> Edges:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
@@ -18,66 +20,66 @@ from nsysdiag.ledger.classify import LayeredEvidence
 @dataclass(frozen=True, slots=True)
 class HostTime(Rows):
     """Pieces [start, end) of host time, positions on the axis of threads: the place of the `cause` in the registry, its
-    label as a code (-1: none), and `owner`, whose time it is."""
+    label and the call as codes (-1: none), and `owner`, whose time it is."""
 
     owner: IntArray
     cause: IntArray
     label: IntArray
+    call: IntArray
     start: IntArray
     end: IntArray
 
 
 class _Collector:
-    """Pieces, and labels, each kept once."""
+    """Pieces, and the words of their labels and calls, each kept once."""
 
     def __init__(self) -> None:
         self.parts = [HostTime.empty()]
-        self.labels: dict[str, int] = {}
+        self.words: dict[str, int] = {}
 
-    def add(self, cause: str, pieces: Owned, label: IntArray | str | None = None) -> None:
+    def add(self, cause: str, pieces: Owned, label: IntArray | int = -1, call: IntArray | int = -1) -> None:
         """Write pieces down."""
-        code = np.full(len(pieces), self.code(label)) if label is None or isinstance(label, str) else label
-        place = np.full(len(pieces), PLACE[cause])
-        self.parts.append(HostTime(pieces.owner, place, code, pieces.spans.start, pieces.spans.end))
+        count = len(pieces)
+        place, labels, calls = (
+            np.broadcast_to(np.asarray(each, dtype=np.int64), (count,)) for each in (PLACE[cause], label, call)
+        )
+        self.parts.append(HostTime(pieces.owner, place, labels, calls, pieces.spans.start, pieces.spans.end))
 
-    def code(self, label: str | None) -> int:
-        """The code of a label."""
-        return -1 if label is None else self.labels.setdefault(label, len(self.labels))
+    def codes(self, words: Sequence[str | None]) -> IntArray:
+        """The code of each word, and behind them -1."""
+        known = [-1 if word is None else self.words.setdefault(word, len(self.words)) for word in words]
+        return np.array([*known, -1], dtype=np.int64)
 
     def by_layers(self, left: Owned, layers: dict[str, list[Layer]]) -> Owned:
         """Let each layer claim in turn; returns what is left."""
         for cause, parts in layers.items():
             for layer in parts:
-                claimed, left, _ = claim(left, layer.spans)
-                self.add(cause, claimed, layer.label)
+                claimed, left, source = claim(left, layer.spans)
+                calls = self.codes([typed.plain(each) for each in layer.names])
+                self.add(cause, claimed, int(self.codes([layer.label])[0]), calls[layer.name[source]])
         return left
 
 
 def host_time(spans: Owned, layered: LayeredEvidence, launches: IntArray) -> tuple[HostTime, list[str]]:
-    """All time of `spans`, which are on the axis of `layered`, piece by piece, and the labels. `launches` are the rows
+    """All time of `spans`, which are on the axis of `layered`, piece by piece, and the words. `launches` are the rows
     of the calls that launched something: what happens in them is a part of launching."""
     found, api = _Collector(), layered.host.api
     chosen = np.flatnonzero(api.outermost & np.isin(api.row, launches))
     inside, left, source = claim(spans, api.spans[chosen])
-    call = api.row[chosen[source]]
-    # The pieces inside a call keep its row: what no layer claims is the call's own.
-    numbered = Owned(inside.spans, np.arange(len(inside)))
-    before = len(found.parts)
-    rest = found.by_layers(numbered, layered.inside)
+    # The pieces inside a call keep its place: what no layer claims is the call's own.
+    rest = found.by_layers(Owned(inside.spans, np.arange(len(inside))), layered.inside)
+    row, name = api.row[chosen[source]], found.codes(api.names)[api.name[chosen[source]]]
     for cause, own in layered.own_call.items():
         if len(own.flags) and len(rest):
-            mine = own.flags[call[rest.owner]]
+            mine = own.flags[row[rest.owner]]
             theirs = Owned(rest.spans[mine], rest.owner[mine])
-            codes = np.array([*(found.code(label) for label in own.labels), -1])
-            label = own.label[call[theirs.owner]] if own.labels else np.full(len(theirs), -1)
-            found.add(cause, theirs, codes[label])
+            label = found.codes(own.labels)[own.label[row[theirs.owner]]] if own.labels else -1
+            found.add(cause, theirs, label, name[theirs.owner])
             rest = Owned(rest.spans[~mine], rest.owner[~mine])
-    found.add(IN_LAUNCH_CALL, rest)
-    for at in range(before, len(found.parts)):
-        part = found.parts[at]
-        found.parts[at] = HostTime(inside.owner[part.owner], part.cause, part.label, part.start, part.end)
+    found.add(IN_LAUNCH_CALL, rest, -1, name[rest.owner])
+    found.parts = [replace(part, owner=inside.owner[part.owner]) for part in found.parts]
     found.add(FALLBACK, found.by_layers(left, layered.before))
-    return HostTime.concatenate(found.parts), list(found.labels)
+    return HostTime.concatenate(found.parts), list(found.words)
 
 
 def on_axis(axis: ThreadAxis, thread: IntArray, start: IntArray, end: IntArray) -> Owned:

@@ -13,16 +13,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes import PLACE
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.lock_wait import CAUSE as LOCK_WAIT
 from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.operations import Category, copy_name
+from nsysdiag.events.rows import distinct
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.replay.device_waits import device_waits, full_queues
 from nsysdiag.replay.edges import (
     Program,
     after_end,
+    arrivals,
     launch_cost,
     launched,
     of_devices,
@@ -31,11 +35,38 @@ from nsysdiag.replay.edges import (
 )
 from nsysdiag.replay.graph import Edges, Graph, Kind
 from nsysdiag.replay.host_time import HostTime, host_time, on_axis
+from nsysdiag.replay.meetings import Met, meetings_of
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads, moments_of
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import wakes
-from nsysdiag.replay.work import Pace, Work, observed_order, pace_of
+from nsysdiag.replay.work import Before, Pace, Work, awaited_events, barriers, observed_order, pace_of
+from nsysdiag.trace.strings import Strings
 from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The short and the whole name of each operation, copies by their kind, as codes into `texts`; NVTX ranges; and a
+    device's key by its number."""
+
+    short: IntArray
+    whole: IntArray
+    texts: list[str]
+    ranges: NvtxRanges
+    keys: list[str]
+
+    @classmethod
+    def of(cls, work: Work, activity: DeviceActivity, ranges: NvtxRanges, strings: Strings) -> Names:
+        """Those of the operations of a stretch."""
+        operations = activity.operations.take(work.row)
+        copies = operations.category == Category.MEMCPY
+        others = [copy_name(kind) for kind in range(int(operations.copy_kind.max(initial=-1)) + 1)]
+        ids, code = distinct(np.concatenate((operations.short_name, operations.name)))
+        short, whole = np.split(code + len(others), 2)
+        short = np.where(copies, operations.copy_kind, short)
+        # Exports without whole names have -1 there, which is no string.
+        texts = [*others, *("" if each < 0 else strings.text(each) for each in ids.tolist())]
+        return cls(short, whole, texts, ranges, [each.key for each in activity.devices])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +74,9 @@ class Model:
     """The graph of a stretch. `alone` are its residuals without the edges of observed order; `pace` is that of the
     devices.
 
-    `program` has a row for each PROGRAM edge, and `pieces` what its host time was, on the axis of `host`; `labels` are
-    the texts of their labels. `cost` is how long the launch call of each operation takes before it is on its way."""
+    `program` has a row for each PROGRAM edge, and `pieces` what its host time was, on the axis of `host`; `words` are
+    its labels and calls. `cost` is how long the launch call of each operation takes before it is on its way, `length`
+    how long it takes itself from the moment at `places.end`."""
 
     stretch: Stretch
     work: Work
@@ -55,9 +87,33 @@ class Model:
     pace: Pace
     program: Program
     pieces: HostTime
-    labels: list[str]
+    words: list[str]
     host: LayeredEvidence
     cost: IntArray
+    length: IntArray
+    names: Names
+
+    def on_axis(self, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:
+        """Stretches of threads on the axis of `host`; those of other threads are empty."""
+        axis = self.host.host.axis
+        rank = axis.rank(thread)
+        known = rank >= 0
+        return axis.place(np.maximum(rank, 0), Intervals(np.where(known, start, 0), np.where(known, end, 0)))
+
+    @property
+    def launch_spans(self) -> Intervals:
+        """The calls that launched operations, on the axis of `host`."""
+        calls, rows = self.host.host.api_calls.rows, self.threads.launches
+        return self.on_axis(calls.thread[rows], calls.start[rows], calls.end[rows])
+
+    @property
+    def program_into(self) -> IntArray:
+        """The row of the PROGRAM edge into each moment, -1 where there is none."""
+        edges = self.graph.edges
+        found = np.full(len(self.graph.time), -1)
+        mine = edges.kind == Kind.PROGRAM
+        found[edges.target[mine]] = edges.row[mine]
+        return found
 
 
 def model_of(
@@ -68,34 +124,43 @@ def model_of(
     launching: WaitingThreads,
     host_trace: HostTrace,
     finder: Finder,
+    strings: Strings,
+    met: Met,
     floor: float,
 ) -> Model:
     """The model of a stretch; wake-ups less sure than `floor` are left out."""
     calls = activity.api_calls.rows
     work = Work.of(activity, stretch)
     threads = _threads(work, activity, evidence, launching, host_trace, finder, floor, stretch)
-    moments, places = moments_of(work, threads, calls)
+    meetings = meetings_of(work, met)
+    moments, places = moments_of(work, threads, calls, meetings)
+    length = meetings.lengths(work)
     cost = launch_cost(work, threads, calls)
-    pace = pace_of(work, work.issued + cost, len(activity.devices))
+    events, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
+    pace = pace_of(work, work.issued + cost, Before.concatenate([events, barred]), len(activity.devices))
     program, in_order = program_order(moments)
     edges = Edges.concatenate(
         [
             in_order,
-            releases(work, threads, places, moments),
+            releases(threads, places, moments, length),
             launched(work, threads, places, cost, pace),
-            of_devices(work, places, activity, pace),
+            of_devices(work, places, events, barred, pace, length),
+            arrivals(places, meetings),
         ]
     )
     time = np.append(min(stretch.begin, int(moments.time[0])), moments.time)
     known = Graph.of(time, edges.take(edges.source < edges.target))
     late = known.residual[places.operation] > 0
-    seen = after_end(work, places, observed_order(work, late), Kind.OBSERVED)
+    seen = after_end(length, places, observed_order(work, late), Kind.OBSERVED)
     as_asked = replace(known.edges, ns=known.asked)
     graph = Graph.of(time, Edges.concatenate([as_asked, seen.take(seen.source < seen.target)]))
+    names = Names.of(work, activity, host_trace.ranges, strings)
     host = _layers(moments, layered, launching, host_trace)
     spans = on_axis(host.host.axis, program.thread, program.start, program.end)
-    pieces, labels = host_time(spans, host, threads.launches)
-    return Model(stretch, work, threads, places, graph, known.residual, pace, program, pieces, labels, host, cost)
+    pieces, words = host_time(spans, host, threads.launches)
+    return Model(
+        stretch, work, threads, places, graph, known.residual, pace, program, pieces, words, host, cost, length, names
+    )
 
 
 def _threads(

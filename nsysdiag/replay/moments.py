@@ -11,6 +11,7 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.rows import Rows
 from nsysdiag.replay.device_waits import DeviceWaits
+from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Work
 
@@ -25,7 +26,8 @@ class What(IntEnum):
     LAUNCH = 0  # a call that launches begins
     WAKE = 1  # a thread wakes another
     OPERATION = 2  # an operation starts
-    RETURN = 3  # a wait of a thread ends
+    MEETING = 3  # the last rank has come to a collective
+    RETURN = 4  # a wait of a thread ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The number of each row's moment, from 1 on: 0 is the ORIGIN."""
+    """The number of each row's moment, from 1 on: 0 is the ORIGIN. `end` is the moment from which the length of each
+    operation counts: its start, or its meeting."""
 
     operation: IntArray
     launch: IntArray
@@ -75,9 +78,11 @@ class Places:
     full: IntArray
     woken: IntArray
     wake: IntArray
+    meeting: IntArray
+    end: IntArray
 
 
-def moments_of(work: Work, threads: Threads, calls: CallRows) -> tuple[Moments, Places]:
+def moments_of(work: Work, threads: Threads, calls: CallRows, meetings: Meetings) -> tuple[Moments, Places]:
     """All moments in order, and where each row's is."""
     held, full, woken = threads.held, threads.full, threads.woken
     parts = [
@@ -87,9 +92,14 @@ def moments_of(work: Work, threads: Threads, calls: CallRows) -> tuple[Moments, 
         Moments.returns(full.begin, full.end, full.thread, work.start[full.target], full.cause),
         Moments.returns(woken.begin, woken.end, woken.thread, woken.at, threads.woken_cause),
         Moments.points(woken.at, What.WAKE, woken.waker),
+        Moments.points(meetings.time, What.MEETING, np.full(len(meetings.time), DEVICE)),
     ]
     every = Moments.concatenate(parts)
     order = np.lexsort((every.thread, every.what, every.time))
     place = np.empty(len(every), dtype=np.int64)
     place[order] = np.arange(1, len(every) + 1)
-    return every.take(order), Places(*np.split(place, np.cumsum([len(part) for part in parts])[:-1]))
+    operation, launch, held_at, full_at, woken_at, wake, meeting = np.split(
+        place, np.cumsum([len(part) for part in parts])[:-1]
+    )
+    end = np.where(meetings.of >= 0, np.append(meeting, 0)[meetings.of], operation)
+    return every.take(order), Places(operation, launch, held_at, full_at, woken_at, wake, meeting, end)

@@ -14,6 +14,7 @@ from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.events.streams import previous_on_stream
+from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.targets import NONE, HostWaits, Issued, targets
 
@@ -170,16 +171,20 @@ class Pace:
     latency: IntArray
 
 
-def pace_of(work: Work, ready: IntArray, devices: int) -> Pace:
+def pace_of(work: Work, ready: IntArray, held: Before, devices: int) -> Pace:
     """Medians of what is seen; with few cases of a class those of the device, with few of these DEFAULT_NS. `ready` is
-    when the launch of each operation was on its way."""
+    when the launch of each operation was on its way; `held` are waits for other streams, which say nothing of a
+    launch."""
     order = stream_order(work)
     before, after = order.before, order.after
     launched = work.launch[after] >= 0
     gap = work.start[after] - work.end[before]
     queued = launched & (ready[after] <= work.end[before]) & (gap >= 0)
-    idle = launched & (work.issued[after] >= work.end[before])
+    free = np.full(len(work), np.iinfo(np.int64).min)
+    np.maximum.at(free, held.after, work.end[held.before])
+    idle = launched & (work.issued[after] >= work.end[before]) & (free[after] <= work.issued[after])
     latency = work.start[after] - ready[after]
+    idle &= latency <= LATENCY_HIGHEST_NS
     of_class = joint(work.device[after], work.kind[after], len(Class))
     return Pace(_usual(gap[queued], of_class[queued], devices), _usual(latency[idle], of_class[idle], devices))
 

@@ -1,0 +1,105 @@
+"""What a transform changes in a model: host time, waits, the lengths of operations and what they wait for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
+from nsysdiag.replay.graph import NEVER_NS, Kind
+from nsysdiag.replay.model import Model
+
+SURE = 0.8
+"""A wake-up that is less sure is one only in the hopeful bound."""
+OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.EVENT, Kind.BARRIER, Kind.OBSERVED)
+"""Edges that hold the length of the operation at their row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A model with changes, which are made in place. `time` is the part of each piece of host time that stays, `lag`
+    that of the cost of each wait, by the rows of `program`; `length` is how long each operation takes, in ns, `cost`
+    its launch. `held`, `full` and `woken` mark the waits that there are still, `dropped` the edges that are gone, and
+    `eager` the operations that start as soon as they may."""
+
+    model: Model
+    time: FloatArray
+    lag: FloatArray
+    length: IntArray
+    cost: IntArray
+    held: BoolArray
+    full: BoolArray
+    woken: BoolArray
+    dropped: BoolArray
+    eager: BoolArray
+
+    @classmethod
+    def none(cls, model: Model) -> Changes:
+        """Everything as it was."""
+        threads, work = model.threads, model.work
+        return cls(
+            model=model,
+            time=np.ones(len(model.pieces)),
+            lag=np.ones(len(model.program)),
+            length=model.length.copy(),
+            cost=model.cost.copy(),
+            held=np.ones(len(threads.held), dtype=np.bool_),
+            full=np.ones(len(threads.full), dtype=np.bool_),
+            woken=np.ones(len(threads.woken), dtype=np.bool_),
+            dropped=np.zeros(len(model.graph.edges), dtype=np.bool_),
+            eager=np.zeros(len(work), dtype=np.bool_),
+        )
+
+    def edges(self, *, proven: bool) -> tuple[IntArray, IntArray]:
+        """The lengths of the edges and the residuals of the moments, in ns. With `proven` everything stays that the
+        trace does not prove to be needless: order that was only observed, and waits for threads that may have been
+        others."""
+        model, edges = self.model, self.model.graph.edges
+        ns, kind, row = edges.ns.copy(), edges.kind, edges.row
+        ns[kind == Kind.PROGRAM] = self._host_ns(proven=proven)[row[kind == Kind.PROGRAM]]
+        shorter = np.append(model.length - self.length, 0)
+        of_operation = np.isin(kind, OF_OPERATIONS)
+        ns[of_operation] -= shorter[row[of_operation]]
+        waits = kind == Kind.DEVICE_WAIT
+        ns[waits] -= shorter[model.threads.held.target[row[waits]]]
+        launches = kind == Kind.LAUNCH
+        ns[launches] = np.maximum(ns[launches] - (model.cost - self.cost)[row[launches]], 0)
+        gone = self.dropped.copy()
+        gone[waits] |= ~self.held[row[waits]]
+        wakes, slots = kind == Kind.WAKE, kind == Kind.SLOT
+        gone[wakes] |= ~self.woken[row[wakes]]
+        gone[slots] |= ~self.full[row[slots]]
+        if proven:
+            gone[wakes] |= self._unsure[row[wakes]]
+        else:
+            gone |= kind == Kind.OBSERVED
+        residual = (model.graph.residual if proven else model.alone).copy()
+        residual[model.places.operation[self.eager]] = 0
+        return np.where(self._without_last(gone), NEVER_NS, ns), residual
+
+    def _without_last(self, gone: BoolArray) -> BoolArray:
+        """Which edges are dropped: a moment that would lose all of its own keeps them."""
+        target = self.model.graph.edges.target
+        left = np.bincount(target[~gone], minlength=len(self.model.graph.time))
+        return gone & (left[target] > 0)
+
+    @property
+    def _unsure(self) -> BoolArray:
+        return self.model.threads.woken.confidence < SURE
+
+    def _host_ns(self, *, proven: bool) -> IntArray:
+        """The length of each PROGRAM edge. A wait that has lost its end, as it is not sure, takes as long as it did."""
+        model = self.model
+        pieces, program = model.pieces, model.program
+        host: FloatArray = np.bincount(
+            pieces.owner, weights=(pieces.end - pieces.start) * self.time, minlength=len(program)
+        )
+        ns = host + program.lag * self.lag
+        if proven:
+            unsure = np.flatnonzero(self._unsure & self.woken)
+            row = model.program_into[model.places.woken[unsure]]
+            known, woken = row >= 0, model.threads.woken
+            whole = woken.end[unsure] - np.maximum(woken.begin[unsure], program.end[row])
+            ns[row[known]] += np.maximum(whole - program.lag[row], 0)[known]
+        return np.round(ns).astype(np.int64)

@@ -1,0 +1,66 @@
+"""Collectives: none of the ranks that take part can leave one before the last of them has come.
+
+```
+rank 0   [== waits ==|==]
+rank 1             [====]        the exchange begins when rank 1 has come
+                     ^ meeting
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.events.identity import joint
+from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.replay.work import Class, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Met(Rows):
+    """That the communication kernel of `device` (a number) which started at `start` (ns) is a part of the collective
+    `meeting`, a number."""
+
+    meeting: IntArray
+    device: IntArray
+    start: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Meetings:
+    """`time` is when the last rank came to each, in ns; `of` is the place of each operation's meeting, -1 for none."""
+
+    time: IntArray
+    of: IntArray
+
+    def lengths(self, work: Work) -> IntArray:
+        """How long each operation takes once it can: from its start, or from the meeting."""
+        begun = np.where(self.of >= 0, np.append(self.time, 0)[self.of], work.start)
+        return work.end - begun
+
+
+def meetings_of(work: Work, met: Met) -> Meetings:
+    """The meetings of which all parts are among the operations. One that a rank left before another came was none."""
+    of = np.full(len(work), -1)
+    if len(met) == 0 or len(work) == 0:
+        return Meetings(np.empty(0, np.int64), of)
+    communication = np.flatnonzero(work.kind == Class.COMMUNICATION)
+    starts, rank = distinct(np.concatenate((work.start[communication], met.start)))
+    key = joint(np.concatenate((work.device[communication], met.device)), rank, len(starts))
+    theirs, asked = key[: len(communication)], key[len(communication) :]
+    order = np.argsort(theirs, kind="stable")
+    at = np.minimum(np.searchsorted(theirs[order], asked), max(len(order) - 1, 0))
+    known = theirs[order][at] == asked if len(order) else np.zeros(len(asked), dtype=np.bool_)
+    row = communication[order[at[known]]] if len(order) else communication
+    numbers, meeting = distinct(met.meeting)
+    whole = np.bincount(meeting[known], minlength=len(numbers)) == np.bincount(meeting, minlength=len(numbers))
+    came, left = np.zeros(len(numbers), np.int64), np.full(len(numbers), np.iinfo(np.int64).max)
+    np.maximum.at(came, meeting[known], work.start[row])
+    np.minimum.at(left, meeting[known], work.end[row])
+    whole &= came <= left
+    place = np.where(whole, np.cumsum(whole) - 1, -1)
+    of[row] = place[meeting[known]]
+    return Meetings(came[whole], of)

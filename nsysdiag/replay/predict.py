@@ -1,0 +1,125 @@
+"""How long a step, or the window, is after changes, and between which bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import FloatArray, IntArray
+from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.facts import Identity, Transform
+from nsysdiag.replay.graph import NEVER_NS, Kind, replay
+from nsysdiag.replay.model import Model
+from nsysdiag.replay.transforms import apply
+
+MOST_ERROR = 0.02
+"""Of the length: a model that is further off predicts nothing."""
+SETTLING = 4
+"""From so many steps on the first one is left out: what was queued before it belongs to the time as it was."""
+LEAST_WORK = 0.05
+"""Of the busiest device's work: the steps of one with less say nothing."""
+SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One replay: when each operation starts and ends, and the lengths of the steps, in ns."""
+
+    start: IntArray
+    end: IntArray
+    steps: IntArray
+
+    @property
+    def ns(self) -> int:
+        """The mean length of a step, or the length of the window."""
+        return round(float(self.steps.mean()))
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The length of a step or of the window as it was, as predicted, and the bounds of that, in ns."""
+
+    now: Run
+    run: Run
+    low_ns: int
+    high_ns: int
+
+
+def run_of(changes: Changes, *, proven: bool = False) -> Run:
+    """Replay a model with changes."""
+    ns, residual = changes.edges(proven=proven)
+    return _run(changes.model, replay(changes.model.graph, ns, residual), changes.length)
+
+
+def _run(model: Model, times: IntArray, length: IntArray) -> Run:
+    start, end = times[model.places.operation], times[model.places.end] + length
+    return Run(start, end, _steps(model, start, end))
+
+
+def _steps(model: Model, start: IntArray, end: IntArray) -> IntArray:
+    """The lengths of the steps: from the first operation of each to that of the next, on the device that takes longest;
+    or that of the window, from the first start to the last end."""
+    work, stretch = model.work, model.stretch
+    inside = work.start < stretch.end
+    if not stretch.stepwise:
+        return np.array([int(end[inside].max() - start[inside].min())])
+    busy = np.bincount(work.device, work.length)
+    found: list[IntArray] = []
+    for device in np.flatnonzero(busy >= LEAST_WORK * busy.max()).tolist():
+        mine = np.flatnonzero(work.device == device)
+        marks = np.searchsorted(work.start[mine], stretch.borders)
+        marks = marks[marks < len(mine)]
+        borders = start[mine[marks]]
+        settled = borders[int(len(borders) > SETTLING) :]
+        if len(settled) > 1:
+            found.append(np.diff(settled))
+    if not found:
+        return np.array([int(end[inside].max() - start[inside].min())])
+    return max(found, key=lambda each: float(each.mean()))
+
+
+def identity_of(model: Model) -> Identity:
+    """How well the model gives back what was recorded."""
+    graph = model.graph
+    now = _run(model, graph.time, model.length)
+    exact = bool(np.array_equal(run_of(Changes.none(model)).start, now.start))
+    residual = model.alone.copy()
+    residual[model.places.operation] = 0
+    ns = np.where(graph.edges.kind == Kind.OBSERVED, NEVER_NS, graph.asked)
+    eager = _run(model, replay(graph, ns, residual), model.length)
+    return Identity(exact=exact, length_error=round(abs(eager.ns - now.ns) / max(now.ns, 1), 6))
+
+
+def predict(model: Model, transforms: Sequence[Transform], identity: Identity) -> Prediction:
+    """With all these transforms together. Raises UsageError where one matches nothing."""
+    changes = Changes.none(model)
+    for transform in transforms:
+        apply(changes, transform)
+    return prediction_of(changes, identity)
+
+
+def prediction_of(changes: Changes, identity: Identity) -> Prediction:
+    """The prediction of changes. `high_ns` keeps what is not proven to be needless; the spread of the steps and the
+    error of the model widen both bounds by what they are of the saving's and of the whole length."""
+    model = changes.model
+    now = _run(model, model.graph.time, model.length)
+    run, kept = run_of(changes), run_of(changes, proven=True)
+    low, high = sorted((run.ns, kept.ns))
+    spread = _spread(now.steps, run.steps)
+    slack = identity.length_error * abs(now.ns - run.ns)
+    low, high = round(low - slack - spread), round(high + slack + spread)
+    return Prediction(now, run, max(min(low, run.ns), 0), max(high, run.ns))
+
+
+def _spread(now: IntArray, then: IntArray) -> float:
+    """How far the mean saving of a step may be off, as few steps tell: half of the middle 95 % of its means in samples
+    of the steps."""
+    count = min(len(now), len(then))
+    if count < 2:
+        return 0.0
+    saved: FloatArray = (now[:count] - then[:count]).astype(np.float64)
+    picks = np.random.default_rng(SEED).integers(0, count, (SAMPLES, count))
+    low, high = np.percentile(saved[picks].mean(axis=1), SPREAD)
+    return float(high - low) / 2

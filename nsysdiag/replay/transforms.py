@@ -1,0 +1,217 @@
+"""What each transform means for a model: which of its waits, pieces of host time and operations it is about."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
+from nsysdiag.causes import (
+    BLOCKING_COPY,
+    CAUSES,
+    EVENT_WAIT,
+    FALLBACK,
+    IN_LAUNCH_CALL,
+    INPUT_WAIT,
+    LAUNCH_LATENCY,
+    OTHER_PROCESS,
+    PLACE,
+)
+from nsysdiag.causes.device_stall import CAUSE as DEVICE_STALL
+from nsysdiag.causes.stream_barrier import CAUSE as STREAM_BARRIER
+from nsysdiag.errors import UsageError
+from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.facts import Transform
+from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.model import Model
+from nsysdiag.replay.work import Class
+
+MOST_NEAR = 5
+NOT_REPLAYED = "this cause is not a part of the replay"
+OF_KIND = {EVENT_WAIT: Kind.EVENT, STREAM_BARRIER.id: Kind.BARRIER}
+EAGER = (DEVICE_STALL.id, FALLBACK, OTHER_PROCESS)
+"""Causes for which an operation starts later than anything known holds it back."""
+OVERLAPPED = {"copies": Class.COPY, "communication": Class.COMMUNICATION}
+
+
+def apply(changes: Changes, transform: Transform) -> None:
+    """Make the changes of one transform. Raises UsageError where it matches nothing in the replayed time."""
+    if not TRANSFORMS[transform.option](changes, transform):
+        raise UsageError(
+            f"{words_of(transform)} matches nothing in the replayed time", hint=_near(changes.model, transform)
+        )
+
+
+def words_of(transform: Transform) -> str:
+    """A transform in the words of the command line: `--kernel 'gemm*0.5'`."""
+    option = f"--{transform.option}"
+    if transform.option in ("kernel", "host"):
+        return f"{option} '{transform.of}*{transform.factor:g}'"
+    return f"{option} {transform.of}".strip()
+
+
+def _without(changes: Changes, transform: Transform) -> bool:
+    """The host time of a cause becomes 0, and its waits are none."""
+    return without_cause(changes, transform.of)
+
+
+def without_cause(changes: Changes, cause: str, where: Callable[[Intervals], BoolArray] | None = None) -> bool:
+    """Take a cause out; `where` tells which stretches of threads, on their axis, it is about. True where there was any
+    of it."""
+    model, place = changes.model, PLACE[cause]
+    pieces = model.pieces
+    own = pieces.cause == place
+    if where is not None:
+        own &= where(Intervals(pieces.start, pieces.end))
+    changes.time[own] = 0
+    found = bool(own.any()) | _without_waits(changes, cause, where)
+    if where is None:
+        found |= _without_on_devices(changes, cause)
+    return found
+
+
+def _without_waits(changes: Changes, cause: str, where: Callable[[Intervals], BoolArray] | None) -> bool:
+    """Waits of this cause no longer wait; of input data: all those for threads that load it."""
+    model, threads = changes.model, changes.model.threads
+    held, full = threads.held.cause == PLACE[cause], threads.full.cause == PLACE[cause]
+    woken = threads.woken_cause == PLACE[cause]
+    woken = threads.woken.loader > 0 if cause == INPUT_WAIT else woken & (threads.woken.loader == 0)
+    if where is not None:
+        held &= where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end))
+        woken &= where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end))
+        full &= False
+    changes.held[held] = False
+    changes.full[full] = False
+    changes.woken[woken] = False
+    into = model.program_into
+    gone = np.concatenate((model.places.held[held], model.places.full[full], model.places.woken[woken]))
+    row = into[gone]
+    changes.lag[row[row >= 0]] = 0
+    return len(gone) > 0
+
+
+def _without_on_devices(changes: Changes, cause: str) -> bool:
+    model, edges = changes.model, changes.model.graph.edges
+    if cause == IN_LAUNCH_CALL:
+        changes.cost[:] = 0
+        return bool(model.cost.any())
+    if cause == LAUNCH_LATENCY:
+        launches = edges.kind == Kind.LAUNCH
+        changes.cost[:] = changes.cost - model.pace.latency[model.work.device, model.work.kind]
+        return bool(launches.any())
+    if cause in EAGER:
+        changes.eager[:] = True
+        return bool(model.alone[model.places.operation].any())
+    dropped = edges.kind == OF_KIND[cause] if cause in OF_KIND else np.zeros(len(edges), dtype=np.bool_)
+    changes.dropped[dropped] = True
+    return bool(dropped.any())
+
+
+def _kernel(changes: Changes, transform: Transform) -> bool:
+    """Kernels whose short or whole name matches take `factor` of their time."""
+    model = changes.model
+    fits = np.array([fnmatchcase(text, transform.of) for text in model.names.texts], dtype=np.bool_)
+    if not len(fits):
+        return False
+    mine = fits[model.names.short] | fits[model.names.whole]
+    changes.length[mine] = np.round(changes.length[mine] * transform.factor).astype(np.int64)
+    return bool(mine.any())
+
+
+def _host(changes: Changes, transform: Transform) -> bool:
+    """What threads did inside ranges whose name matches takes `factor` of its time."""
+    inside = _inside_ranges(changes.model, transform.of)
+    changes.time[:] *= 1 - (1 - transform.factor) * inside
+    return bool(inside.any())
+
+
+def _inside_ranges(model: Model, pattern: str) -> IntArray:
+    """The part of each piece of host time that lies inside ranges of a name."""
+    ranges = model.names.ranges
+    fits = np.array([fnmatchcase(name, pattern) for name in ranges.names], dtype=np.bool_)
+    rows = ranges.rows.take(fits[ranges.rows.name]) if len(fits) else ranges.rows
+    spans = union(model.on_axis(rows.thread, rows.start, rows.end))
+    pieces = Intervals(model.pieces.start, model.pieces.end)
+    inside: IntArray = coverage(spans, pieces) / np.maximum(pieces.end - pieces.start, 1)
+    return inside
+
+
+def _async_copies(changes: Changes, transform: Transform) -> bool:
+    """Copies that block return at once."""
+    return without_cause(changes, BLOCKING_COPY)
+
+
+def _overlap(changes: Changes, transform: Transform) -> bool:
+    """Operations of a class and the others no longer wait for each other, only each for its own in a stream."""
+    model, edges = changes.model, changes.model.graph.edges
+    kind = OVERLAPPED[transform.of]
+    mine = model.work.kind == kind
+    of_device = np.isin(edges.kind, (Kind.STREAM, Kind.EVENT, Kind.BARRIER)) & (edges.row >= 0)
+    target = np.full(len(model.graph.time), -1)
+    target[model.places.operation] = np.arange(len(model.work))
+    rows = np.flatnonzero(of_device)
+    across = mine[edges.row[rows]] != mine[target[edges.target[rows]]]
+    changes.dropped[rows[across]] = True
+    if kind == Class.COPY:
+        without_cause(changes, BLOCKING_COPY)
+    return bool(mine.any())
+
+
+def _graphs(changes: Changes, transform: Transform) -> bool:
+    """The launches inside each range of a name cost one launch."""
+    model, work = changes.model, changes.model.work
+    ranges = model.names.ranges
+    fits = np.array([fnmatchcase(name, transform.of) for name in ranges.names], dtype=np.bool_)
+    rows = ranges.rows.take(fits[ranges.rows.name]) if len(fits) else ranges.rows
+    spans = model.on_axis(rows.thread, rows.start, rows.end)
+    spans = spans[np.argsort(spans.start, kind="stable")]
+    calls = model.launch_spans
+    of_range = np.searchsorted(spans.start, calls.start, side="right") - 1
+    inside = (of_range >= 0) & (calls.start < np.append(spans.end, 0)[of_range])
+    first = np.unique(of_range[inside], return_index=True)[1]
+    rest = np.ones(np.count_nonzero(inside), dtype=np.bool_)
+    rest[first] = False
+    later = np.flatnonzero(inside)[rest]
+    replaced = union(calls[later])
+    pieces = Intervals(model.pieces.start, model.pieces.end)
+    changes.time[(coverage(replaced, pieces) > 0) & (model.pieces.cause == PLACE[IN_LAUNCH_CALL])] = 0
+    changes.cost[np.isin(work.launch, model.threads.launches[later])] = 0
+    return len(later) > 0
+
+
+def _rank_like(changes: Changes, transform: Transform) -> bool:
+    raise UsageError("--rank-like is not replayed yet")
+
+
+TRANSFORMS: dict[str, Callable[[Changes, Transform], bool]] = {
+    "without": _without,
+    "kernel": _kernel,
+    "host": _host,
+    "async-copies": _async_copies,
+    "overlap": _overlap,
+    "graphs": _graphs,
+    "rank-like": _rank_like,
+}
+
+
+def causes_of(model: Model) -> list[str]:
+    """The causes with time in the replay, most first."""
+    pieces, ids = model.pieces, list(CAUSES)
+    ns = np.bincount(pieces.cause, pieces.end - pieces.start, len(ids))
+    threads = model.threads
+    for waits, cause in ((threads.held, threads.held.cause), (threads.woken, threads.woken_cause)):
+        ns += np.bincount(cause, waits.end - waits.begin, len(ids))
+    return [ids[at] for at in np.argsort(-ns, kind="stable").tolist() if ns[at]]
+
+
+def _near(model: Model, transform: Transform) -> str:
+    """Names that could have been meant."""
+    known = {
+        "without": causes_of(model),
+        "kernel": sorted({model.names.texts[code] for code in np.unique(model.names.short).tolist()}),
+    }.get(transform.option, sorted(set(model.names.ranges.names)))
+    near = difflib.get_close_matches(transform.of, known, MOST_NEAR, 0.3) or known[:MOST_NEAR]
+    return "near names: " + ", ".join(near) if near else "there are no names to choose from"
