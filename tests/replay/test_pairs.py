@@ -11,14 +11,25 @@ from tempfile import TemporaryDirectory
 import pytest
 from _pytest.mark import ParameterSet
 
+from nsysdiag import analyze
 from nsysdiag.causes import CAUSES
+from tests.diagnosis.programs.registry import Marks
 from tests.replay.pairs import PAIRS, Pair
-from tests.replay.pairs.pair import truth, varied
-from tests.replay.pairs.prediction import INSIDE, MEDIAN_ERROR, Outcome, predicted, summary
+from tests.replay.pairs.pair import Build, length, loop, simulated, truth, varied
+from tests.replay.pairs.prediction import INSIDE, MEDIAN_ERROR, Outcome, predicted, summary, transforms
 from tests.shared import Shared
+from tests.simulator import Simulation
+from tests.simulator.actions import Thread
+from tests.simulator.host import Body
 
 SLOW = pytest.mark.slow
 OPTIONS = {"without", "finding", "kernel", "host", "async-copies", "overlap", "graphs", "rank-like"}
+
+SAME_WORK = [
+    pair
+    for name, pair in PAIRS.items()
+    if "slow kernels" not in name and all(each.option != "kernel" for each in pair.transforms)
+]
 
 
 def cases() -> Sequence[ParameterSet]:
@@ -30,6 +41,37 @@ def cases() -> Sequence[ParameterSet]:
 def test_what_a_repair_brings(pair: Pair) -> None:
     least, most = pair.saves
     assert least <= truth(pair).saved <= most
+
+
+def work(build: Build, pair: Pair) -> list[list[tuple[str, str, int]]]:
+    """What each GPU does, whenever and in whatever order."""
+    simulation, _ = simulated(build, pair.gpus)
+    return [sorted((op.kind, op.name, op.duration) for op in gpu.ops) for gpu in simulation.gpus]
+
+
+@pytest.mark.parametrize("pair", SAME_WORK, ids=lambda pair: pair.name)
+def test_a_repaired_program_does_the_same_work(pair: Pair) -> None:
+    assert work(pair.before, pair) == work(pair.after, pair)
+
+
+def test_a_length_by_hand() -> None:
+    """The first of three steps is not measured; each synchronizes, and launches 25 µs later.
+
+    T    [l][sync ..][host 15 µs][l][sync ..][host][l][sync ..]
+    gpu     [k 40]                  [k 40]            [k 40]
+    """
+
+    def build(simulation: Simulation, marks: Marks) -> None:
+        def step(t: Thread, number: int) -> Body:
+            yield from t.launch("k", 40_000)
+            yield from t.synchronize()
+            yield from t.compute(15_000)
+
+        loop(simulation, marks, step, steps=3, starting=1_000_000)
+
+    simulation, marks = simulated(build, 1)
+    after_kernel = 2_000 + 15_000 + 4_000 + 3_000  # synchronization, host, launch until the enqueue, latency
+    assert length(simulation, marks, steps=3, warm=1) == 40_000 + after_kernel
 
 
 def test_the_pairs_know_their_transforms() -> None:
@@ -72,6 +114,20 @@ def test_most_truths_lie_within_the_bounds(shared: Shared) -> None:
     found = summary([outcome(pair, shared) for pair in PAIRS.values()])
     assert found.inside >= INSIDE, found
     assert found.median_error <= MEDIAN_ERROR, found
+
+
+@SLOW
+def test_a_finding_is_repaired(tmp_path: Path) -> None:
+    found = {pair.finding: _repaired(pair, tmp_path) for pair in PAIRS.values() if pair.finding}
+    assert found == {"communication": "exposed_mpi", "host": "sleep"}
+
+
+def _repaired(pair: Pair, folder: Path) -> str:
+    trace = simulated(pair.before, pair.gpus)[0].write(folder / f"{pair.finding}.sqlite")
+    (transform,) = transforms(pair, trace)
+    assert transform.option == "finding"
+    (cause,) = (each.cause for each in analyze(trace).findings if each.id == transform.of)
+    return cause
 
 
 def test_a_summary() -> None:

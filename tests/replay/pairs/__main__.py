@@ -37,7 +37,7 @@ def _shown(pair: Pair) -> Outcome | None:
         with TemporaryDirectory() as folder:
             outcome = predicted(pair, Path(folder))
     except NotImplementedError:
-        print(f"| {pair.name} | {truth(pair).saved:.1%} | no replay yet |")
+        print(f"| {pair.name} | {truth(pair).saved:.1%} |" + " – |" * (len(HEAD) - 1), "nothing replays yet")
         return None
     shares = (outcome.true, outcome.predicted, outcome.low, outcome.high)
     shown = [f"{share:.1%}" for share in shares] + [f"{outcome.error:+.1%}"]

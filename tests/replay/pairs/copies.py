@@ -8,7 +8,7 @@ from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.copies import QUERIES, copies_and_kernels, long_copies
 from tests.diagnosis.programs.registry import MS, US, Marks, solver
 from tests.replay.pairs.pair import Pair, loop, pair, varied, without
-from tests.simulator import Simulation
+from tests.simulator import EVERYTHING, Simulation
 from tests.simulator.actions import Thread
 from tests.simulator.host import Body
 
@@ -147,6 +147,7 @@ PAIRS: tuple[Pair, ...] = (
         OVERLAPPED,
         OVERLAP,
         (0.36, 0.44),
+        capture=EVERYTHING.but(schema="2020"),
     ),
     pair(
         "upload and download with a sync in each step",

@@ -93,8 +93,8 @@ def first_launches(sim: Simulation, marks: Marks, *, every: int, ns: int, kind: 
     loop(sim, marks, step)
 
 
-def held_lock(sim: Simulation, marks: Marks, *, holding: int, locked: bool = True) -> None:
-    """Another thread holds a lock for most of the time; or the launching thread does not need it.
+def held_lock(sim: Simulation, marks: Marks, *, holding: int, other_code: int = 200 * US, locked: bool = True) -> None:
+    """Another thread holds a lock for most of the time, in which it computes; or the launching thread does not need it.
 
     other  [lock][computes ......][unlock]
     T         [pthread_mutex_lock ......][l][sync]
@@ -106,7 +106,7 @@ def held_lock(sim: Simulation, marks: Marks, *, holding: int, locked: bool = Tru
             yield from t.lock(mutex)
             yield from t.compute(varied(holding, "holding", number), "serialize")
             yield from t.unlock(mutex)
-            yield from t.compute(200 * US, "next_message")
+            yield from t.compute(other_code, "next_message")
 
     def step(t: Thread, number: int) -> Body:
         if locked:
@@ -275,11 +275,18 @@ PAIRS: tuple[Pair, ...] = (
         (0.24, 0.34),
     ),
     pair(
-        "kernels loaded in the loop",
-        partial(first_launches, every=4, ns=6 * MS),
+        "kernel loaded in each step",
+        partial(first_launches, every=1, ns=1 * MS),
         {"ns": 0},
         without("module_load"),
-        (0.54, 0.64),
+        (0.46, 0.54),
+    ),
+    pair(
+        "kernel loaded in every fourth step",
+        partial(first_launches, every=4, ns=300 * US),
+        {"ns": 0},
+        without("module_load"),
+        (0.05, 0.09),
         warm=4,
     ),
     pair(
@@ -294,6 +301,13 @@ PAIRS: tuple[Pair, ...] = (
         partial(held_lock, holding=2 * MS),
         {"locked": False},
         without("lock_wait"),
+        (0.50, 0.62),
+    ),
+    pair(
+        "host code under a lock that the launching thread needs",
+        partial(held_lock, holding=2 * MS),
+        {"holding": 0, "other_code": 0},
+        HOST_CODE,
         (0.50, 0.62),
     ),
     pair(

@@ -123,6 +123,18 @@ def barriers(sim: Simulation, marks: Marks, *, blocking: bool = True) -> None:
     loop(sim, marks, step, process=process)
 
 
+def stalls(sim: Simulation, marks: Marks, *, stall: int) -> None:
+    """Queued kernels that start late, for no reason that a trace tells."""
+
+    def step(t: Thread, number: int) -> Body:
+        for part in range(6):
+            late = varied(stall, "stall", number, part) if stall else 0
+            yield from t.launch("update", varied(500 * US, "update", number, part), stall=late)
+        yield from t.synchronize()
+
+    loop(sim, marks, step)
+
+
 def in_a_range(
     sim: Simulation,
     marks: Marks,
@@ -245,6 +257,13 @@ PAIRS: tuple[Pair, ...] = (
     pair("sync between halves on two GPUs", halves, {"synchronized": False}, without("sync"), (0.48, 0.54), gpus=2),
     pair(
         "barriers of the legacy default stream", barriers, {"blocking": False}, without("stream_barrier"), (0.30, 0.50)
+    ),
+    pair(
+        "queued kernels that start late",
+        partial(stalls, stall=300 * US),
+        {"stall": 0},
+        without("device_stall"),
+        (0.32, 0.42),
     ),
     pair(
         "graph in place of tiny launches",

@@ -46,6 +46,21 @@ def _wait(t: Thread, waits: str) -> Body:
         yield from t.synchronize(event)
 
 
+def asked_for(sim: Simulation, marks: Marks, *, each: int, host: int, asked: bool = True) -> None:
+    """A wait by hand: cudaEventQuery until the event is complete."""
+    process = solver(sim)
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.compute(varied(host, "host", number), "update")
+        yield from t.launch("relax", varied(each, "relax", number))
+        event = t.event()
+        yield from t.record(event, process.null)
+        if asked:
+            yield from t.spin_on(event)
+
+    loop(sim, marks, step, process=process)
+
+
 def after_each_step(
     sim: Simulation, marks: Marks, *, kernels: int, each: int, host: int, synchronized: bool = True
 ) -> None:
@@ -202,6 +217,16 @@ PAIRS: tuple[Pair, ...] = (
         NO_SYNC,
         SYNC,
         (0.22, 0.32),
+        capture=EVERYTHING.but(schema="3.13.2"),
+    ),
+    pair(
+        "event asked for until it is complete",
+        partial(asked_for, each=300 * US, host=200 * US),
+        {"asked": False},
+        SYNC,
+        (0.36, 0.44),
+        refusable=True,
+        tolerated=0.5,
     ),
     pair(
         "read-back after each step",
@@ -231,6 +256,7 @@ PAIRS: tuple[Pair, ...] = (
         NO_BLOCKING,
         READ_BACK,
         (0.25, 0.36),
+        capture=EVERYTHING.but(schema="2.9.1"),
     ),
     pair(
         "read-back made asynchronous",

@@ -143,9 +143,9 @@ def joined(sim: Simulation, marks: Marks, *, helping: int) -> None:
     process = solver(sim)
 
     def helper(t: Thread, number: int) -> Body:
-        yield from t.compute(400 * US, "compress")
         if helping:
             yield from t.read_file(varied(helping, "helper", number))
+        yield from t.compute(400 * US, "compress")
 
     def step(t: Thread, number: int) -> Body:
         yield from t.join(sim.thread(process, partial(helper, number=number), name="helper", start=sim.clock.now))
