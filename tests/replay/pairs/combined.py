@@ -129,7 +129,6 @@ PAIRS: tuple[Pair, ...] = (
         {"read": 0, "sleep": 0},
         without("io_wait", "sleep"),
         (0.67, 0.75),
-        quick=True,
     ),
     pair("sync of sync and host code", BOTH, NO_SYNC, SYNC, (0.38, 0.47)),
     pair("host code of sync and host code", BOTH, {"host": 0}, without("host_compute"), (0.50, 0.60)),

@@ -191,7 +191,6 @@ PAIRS: tuple[Pair, ...] = (
         OVERLAP,
         (0.33, 0.40),
         gpus=2,
-        quick=True,
     ),
     pair(
         "exchange longer than the kernels",

@@ -195,7 +195,6 @@ PAIRS: tuple[Pair, ...] = (
         NO_SYNC,
         SYNC,
         (0.17, 0.23),
-        quick=True,
     ),
     pair(
         "sync before more host code than kernels",

@@ -201,7 +201,7 @@ PAIRS: tuple[Pair, ...] = (
         LOADING,
         (0.54, 0.64),
     ),
-    pair("sync before a slow worker", worker_behind, NO_SYNC, SYNC, (0.0, 0.07), steps=150, quick=True),
+    pair("sync before a slow worker", worker_behind, NO_SYNC, SYNC, (0.0, 0.07), steps=150),
     pair(
         "sync before a slow data loader",
         partial(loading, read=2 * MS, decode=1 * MS, work=2 * MS),
@@ -230,7 +230,6 @@ PAIRS: tuple[Pair, ...] = (
         NOT_READ,
         FILES,
         (0.33, 0.45),
-        quick=True,
     ),
     pair(
         "file read ahead of longer steps",
