@@ -88,7 +88,6 @@ def loop(
     ranges: bool = True,
     starting: int = 0,
     process: Process | None = None,
-    share: Thread | None = None,
 ) -> Thread:
     """A thread that takes these steps, each in an NVTX range unless told otherwise, after a start that takes about
     `starting` ns, and synchronizes in the end."""
@@ -102,7 +101,7 @@ def loop(
         marks.end(t)
         yield from t.synchronize()
 
-    return sim.thread(process or solver(sim), main, name="solver", share=share)
+    return sim.thread(process or solver(sim), main, name="solver")
 
 
 def ranged(t: Thread, name: str, body: Body) -> Body:
