@@ -83,6 +83,24 @@ def test_a_blocked_thread_computed_by_hand() -> None:
     }
 
 
+def test_freeing_memory_waits_for_the_device_by_hand() -> None:
+    """
+    T    [launch a 0..5][cudaFree 5..32          ][launch b 32..37]
+    gpu            [a 7..27]..............................[b 39..49]
+    """
+    simulation = Simulation()
+
+    def body(t: Thread) -> Body:
+        yield from t.launch("a", 20 * US)
+        yield from t.free(5 * US)
+        yield from t.launch("b", 10 * US)
+
+    simulation.thread(simulation.process(), body)
+    truth = only(simulation.run())
+    assert truth.window == (7 * US, 49 * US)
+    assert truth.ledger == {"memory_allocation": 5 * US, "launch_call": 5 * US, "launch_latency": 2 * US}
+
+
 def only_ledger(simulation: Simulation, **changes: bool) -> dict[str, int]:
     (truth,) = simulation.truth(EVERYTHING.but(**changes)).values()
     return truth.ledger

@@ -37,6 +37,12 @@ class Thread(OsThread):
                 yield from self.os_call("ioctl", ioctl, "io_wait")
             yield Run(ns - ioctl - (ns - ioctl) // 2)
 
+    def free(self, ns: int) -> Body:
+        """cudaFree: it waits until the first device has done all that was launched, and takes `ns` more."""
+        with self.inside("api", "cudaFree", "memory_allocation"):
+            yield Spin(_all_done(_operations(self.process.contexts[0])))
+            yield Run(ns)
+
     def launch(
         self,
         name: str,

@@ -1,0 +1,167 @@
+"""Repairs of copies: calls that do not block, and copies beside kernels."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nsysdiag.replay.facts import Transform
+from tests.diagnosis.programs.copies import QUERIES, copies_and_kernels, long_copies
+from tests.diagnosis.programs.registry import MS, US, Marks, solver
+from tests.replay.pairs.pair import Pair, loop, pair, varied, without
+from tests.simulator import EVERYTHING, Simulation
+from tests.simulator.actions import Thread
+from tests.simulator.host import Body
+
+ASYNC, OVERLAP = Transform("async-copies"), Transform("overlap", "copies")
+SIZE = 8 << 20
+
+
+def pageable(
+    sim: Simulation,
+    marks: Marks,
+    *,
+    copies: int,
+    each: int,
+    staging: int,
+    kernel: int,
+    host: int,
+    synchronized: bool = False,
+    blocking: bool = True,
+) -> None:
+    """Uploads from pageable memory, which hold the host that would prepare the next step meanwhile.
+
+    T    [host ...][cudaMemcpy ......][cudaMemcpy ......][l]
+    gpu               [= copy =]         [= copy =]        [= k =]
+    """
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.compute(varied(host, "host", number), "assemble")
+        for copy in range(copies):
+            ns = varied(each, "copy", number, copy)
+            if blocking:
+                yield from t.blocking_copy("HtoD", SIZE, ns, staging=varied(staging, "staging", number, copy))
+            else:
+                yield from t.copy("HtoD", SIZE, ns, call=2 * US)
+        yield from t.launch("solve", varied(kernel, "solve", number))
+        if synchronized:
+            yield from t.synchronize()
+
+    loop(sim, marks, step)
+
+
+def in_one_stream(
+    sim: Simulation,
+    marks: Marks,
+    *,
+    up: int,
+    kernel: int,
+    down: int = 0,
+    host: int = 0,
+    synchronized: bool = False,
+    overlapped: bool = False,
+) -> None:
+    """Pinned copies in the stream of the kernels, or in streams of their own.
+
+    one stream   [up ][= k =][down][up ][= k =][down]
+    copies       [up ][up ]..[down][down]
+    kernels      [= k =][= k =]
+    """
+    process = solver(sim)
+    upload, work, download = [process.stream() for _ in range(3)] if overlapped else [process.stream()] * 3
+
+    def step(t: Thread, number: int) -> Body:
+        if host:
+            yield from t.compute(varied(host, "host", number), "select_rows")
+        yield from t.copy("HtoD", SIZE, varied(up, "up", number), upload)
+        yield from t.launch("transform", varied(kernel, "transform", number), work)
+        if down:
+            yield from t.copy("DtoH", SIZE, varied(down, "down", number), download)
+        if synchronized:
+            yield from t.synchronize()
+
+    loop(sim, marks, step, process=process)
+
+
+def already_overlapped(sim: Simulation, marks: Marks) -> None:
+    """Copies that run beside longer kernels as it is."""
+    in_one_stream(sim, marks, up=600 * US, kernel=1 * MS, overlapped=True)
+
+
+NO_BLOCKING, OVERLAPPED = {"blocking": False}, {"overlapped": True}
+PAIRS: tuple[Pair, ...] = (
+    pair(
+        "pageable copy before other host code",
+        partial(pageable, copies=1, each=1 * MS, staging=200 * US, kernel=1500 * US, host=1900 * US),
+        NO_BLOCKING,
+        ASYNC,
+        (0.16, 0.24),
+    ),
+    pair(
+        "pageable copies, many and small",
+        partial(pageable, copies=8, each=20 * US, staging=30 * US, kernel=600 * US, host=150 * US),
+        NO_BLOCKING,
+        without("blocking_copy"),
+        (0.20, 0.30),
+    ),
+    pair(
+        "pageable copy with its staging in the way",
+        partial(pageable, copies=1, each=500 * US, staging=600 * US, kernel=1 * MS, host=20 * US, synchronized=True),
+        NO_BLOCKING,
+        ASYNC,
+        (0.24, 0.34),
+    ),
+    pair(
+        "pageable copy whose time kernels hide",
+        partial(pageable, copies=1, each=200 * US, staging=100 * US, kernel=3 * MS, host=50 * US),
+        NO_BLOCKING,
+        ASYNC,
+        (0.0, 0.02),
+    ),
+    pair(
+        "copies as long as kernels, with a sync in each step",
+        copies_and_kernels,
+        OVERLAPPED,
+        OVERLAP,
+        (0.38, 0.42),
+        steps=QUERIES,
+        quick=True,
+    ),
+    pair(
+        "blocking copies that dwarf the kernels",
+        long_copies,
+        OVERLAPPED,
+        (ASYNC, OVERLAP),
+        (0.03, 0.06),
+        steps=QUERIES,
+    ),
+    pair(
+        "upload in the stream of the kernels",
+        partial(in_one_stream, up=1 * MS, kernel=1200 * US),
+        OVERLAPPED,
+        OVERLAP,
+        (0.40, 0.48),
+    ),
+    pair(
+        "upload and download in the stream of the kernels",
+        partial(in_one_stream, up=300 * US, kernel=1 * MS, down=400 * US),
+        OVERLAPPED,
+        OVERLAP,
+        (0.36, 0.44),
+        capture=EVERYTHING.but(schema="2020"),
+    ),
+    pair(
+        "upload and download with a sync in each step",
+        partial(in_one_stream, up=500 * US, kernel=900 * US, down=300 * US, host=60 * US, synchronized=True),
+        OVERLAPPED,
+        OVERLAP,
+        (0.38, 0.50),
+    ),
+    pair(
+        "copies that the host's own time hides",
+        partial(in_one_stream, up=300 * US, kernel=600 * US, host=1500 * US),
+        OVERLAPPED,
+        OVERLAP,
+        (-0.005, 0.01),
+    ),
+    pair("copies beside kernels already", already_overlapped, {}, OVERLAP, (0.0, 0.0)),
+)

@@ -1,0 +1,85 @@
+"""What the replay predicts of a pair, beside what is true."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nsysdiag import Settings, analyze
+from nsysdiag.pipeline.whatif import whatif
+from nsysdiag.replay.facts import Transform
+from tests.replay.pairs.pair import Pair, simulated, truth
+
+INSIDE, MEDIAN_ERROR = 0.9, 0.05
+"""At least this part of the truths lies within the bounds; the median error is at most this part of a step."""
+SETTINGS = Settings(timeline=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Savings as shares of a step: what is true, predicted, and the least and the most that the bounds allow. `refused`
+    is the reason where nothing is predicted, else empty."""
+
+    name: str
+    true: float
+    predicted: float
+    low: float
+    high: float
+    refused: str = ""
+
+    @property
+    def error(self) -> float:
+        """Predicted less true."""
+        return self.predicted - self.true
+
+    def inside(self, slack: float = 0.0) -> bool:
+        """Whether the truth lies within the bounds, or no further outside than `slack` of a step."""
+        return self.low - slack <= self.true <= self.high + slack
+
+
+def predicted(pair: Pair, folder: Path) -> Outcome:
+    """The outcome of a pair, whose trace is written to a folder."""
+    simulation, _ = simulated(pair.before, pair.gpus, pair.capture)
+    trace = simulation.write(folder / "trace.sqlite")
+    found = whatif(trace, transforms(pair, trace), SETTINGS)
+    saved = [1 - ns / found.now_ns for ns in (found.predicted_ns, found.high_ns, found.low_ns)]
+    return Outcome(pair.name, truth(pair).saved, *saved, refused=found.refused or "")
+
+
+def transforms(pair: Pair, trace: Path) -> Sequence[Transform]:
+    """The repair of a pair; where it is that of a finding, of the one that takes most."""
+    if not pair.finding:
+        return pair.transforms
+    findings = [each for each in analyze(trace, SETTINGS).findings if each.bottleneck == pair.finding]
+    assert findings, f"no finding of {pair.finding}"
+    return (Transform("finding", max(findings, key=lambda each: each.share).id),)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of all outcomes that are not refused: how many truths lie within the bounds, exactly and by 1 % of a step, and
+    the errors as shares of a step."""
+
+    pairs: int
+    refused: int
+    inside: float
+    nearly: float
+    median_error: float
+    largest_error: float
+
+
+def summary(outcomes: Iterable[Outcome]) -> Summary:
+    """Raises StatisticsError where all are refused."""
+    every = list(outcomes)
+    made = [each for each in every if not each.refused]
+    errors = [abs(each.error) for each in made]
+    return Summary(
+        pairs=len(every),
+        refused=len(every) - len(made),
+        inside=statistics.fmean(each.inside() for each in made),
+        nearly=statistics.fmean(each.inside(0.01) for each in made),
+        median_error=statistics.median(errors),
+        largest_error=max(errors),
+    )

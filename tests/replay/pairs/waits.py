@@ -1,0 +1,267 @@
+"""Repairs of synchronizations and read-backs: what the host does while the device is empty is what they cost."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nsysdiag.replay.facts import Transform
+from tests.diagnosis.programs.registry import MS, US, Marks, solver
+from tests.replay.pairs.pair import Pair, loop, pair, varied, without
+from tests.simulator import CUDA_ONLY, EVERYTHING, Simulation
+from tests.simulator.actions import Thread
+from tests.simulator.host import Body
+
+SYNC, READ_BACK = without("sync"), without("blocking_copy")
+
+
+def after_each_kernel(
+    sim: Simulation, marks: Marks, *, kernels: int, each: int, host: int, waits: str = "device", ranges: bool = True
+) -> None:
+    """A synchronization after each kernel, or none.
+
+    T    [host][l][sync ..][host][l][sync ..]
+    gpu           [= k =]           [= k =]
+    """
+
+    def step(t: Thread, number: int) -> Body:
+        for kernel in range(kernels):
+            yield from t.compute(varied(host, "host", number, kernel), "next_colour")
+            yield from t.launch("relax", varied(each, "relax", number, kernel))
+            yield from _wait(t, waits)
+
+    loop(sim, marks, step, ranges=ranges)
+
+
+def _wait(t: Thread, waits: str) -> Body:
+    stream = t.process.null
+    if waits == "device":
+        yield from t.synchronize()
+    elif waits == "stream":
+        yield from t.synchronize(stream)
+    elif waits == "blocking":
+        yield from t.synchronize(stream, blocking=True)
+    elif waits == "event":
+        event = t.event()
+        yield from t.record(event, stream)
+        yield from t.synchronize(event)
+
+
+def asked_for(sim: Simulation, marks: Marks, *, each: int, host: int, asked: bool = True) -> None:
+    """A wait by hand: cudaEventQuery until the event is complete."""
+    process = solver(sim)
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.compute(varied(host, "host", number), "update")
+        yield from t.launch("relax", varied(each, "relax", number))
+        event = t.event()
+        yield from t.record(event, process.null)
+        if asked:
+            yield from t.spin_on(event)
+
+    loop(sim, marks, step, process=process)
+
+
+def after_each_step(
+    sim: Simulation, marks: Marks, *, kernels: int, each: int, host: int, synchronized: bool = True
+) -> None:
+    """Kernels one behind the other, and a wait for them before the host prepares the next step.
+
+    T    [l][l][l][sync ........][host ...][l][l][l]
+    gpu     [ k ][ k ][ k ][ k ]             [ k ]
+    """
+
+    def step(t: Thread, number: int) -> Body:
+        for kernel in range(kernels):
+            yield from t.launch(("advect", "project")[kernel % 2], varied(each, "kernel", number, kernel))
+        if synchronized:
+            yield from t.synchronize()
+        yield from t.compute(varied(host, "host", number), "update_time_step")
+
+    loop(sim, marks, step)
+
+
+def two_streams(sim: Simulation, marks: Marks, *, long: int, short: int, host: int, synchronized: bool = True) -> None:
+    """A wait for the device, which works in two streams: the longer one is what is waited for."""
+
+    process = solver(sim)
+    first, second = process.stream(), process.stream()
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.compute(varied(host, "host", number), "partition")
+        yield from t.launch("inner", varied(long, "inner", number), first)
+        yield from t.launch("border", varied(short, "border", number), second)
+        if synchronized:
+            yield from t.synchronize()
+
+    loop(sim, marks, step, process=process)
+
+
+def read_back(
+    sim: Simulation,
+    marks: Marks,
+    *,
+    kernels: int,
+    each: int,
+    host: int,
+    every: int = 0,
+    asynchronous: bool = False,
+    pinned: bool = False,
+    blocking: bool = True,
+    starting: int = 0,
+) -> None:
+    """Four bytes come back at the end of each step (or after every so many kernels), and the host goes on with them.
+
+    T    [l][l][l][l][cudaMemcpy ........][host ...]
+    gpu    [k  ][k  ][k  ][k  ]c..........
+    """
+
+    def step(t: Thread, number: int) -> Body:
+        for kernel in range(kernels):
+            yield from t.launch("gradient", varied(each, "gradient", number, kernel))
+            if every and kernel % every == every - 1:
+                yield from back(t)
+                yield from t.compute(varied(host, "host", number, kernel), "test_convergence")
+        if not every:
+            yield from back(t)
+            yield from t.compute(varied(host, "host", number), "test_convergence")
+
+    def back(t: Thread) -> Body:
+        if blocking:
+            memory = "pinned" if pinned else "pageable"
+            yield from t.blocking_copy("DtoH", 4, 2 * US, staging=4 * US, host=memory, asynchronous=asynchronous)
+        else:
+            yield from t.copy("DtoH", 4, 2 * US, call=2 * US)
+
+    loop(sim, marks, step, starting=starting)
+
+
+NO_WAIT, NO_SYNC, NO_BLOCKING = {"waits": ""}, {"synchronized": False}, {"blocking": False}
+PAIRS: tuple[Pair, ...] = (
+    pair(
+        "sync after each kernel of 20 µs",
+        partial(after_each_kernel, kernels=20, each=20 * US, host=25 * US),
+        NO_WAIT,
+        SYNC,
+        (0.40, 0.50),
+    ),
+    pair(
+        "sync after each kernel of 60 µs",
+        partial(after_each_kernel, kernels=20, each=60 * US, host=25 * US),
+        NO_WAIT,
+        SYNC,
+        (0.30, 0.40),
+        quick=True,
+    ),
+    pair(
+        "sync after each kernel of 60 µs, only CUDA recorded",
+        partial(after_each_kernel, kernels=12, each=60 * US, host=25 * US, ranges=False),
+        NO_WAIT,
+        SYNC,
+        (0.30, 0.40),
+        capture=CUDA_ONLY.but(nvtx=False),
+    ),
+    pair(
+        "sync after each kernel of 1 ms",
+        partial(after_each_kernel, kernels=4, each=1 * MS, host=25 * US),
+        NO_WAIT,
+        SYNC,
+        (0.02, 0.05),
+    ),
+    pair(
+        "stream sync after each kernel",
+        partial(after_each_kernel, kernels=10, each=90 * US, host=40 * US, waits="stream"),
+        NO_WAIT,
+        SYNC,
+        (0.28, 0.38),
+        capture=EVERYTHING.but(sync_rows=False),
+    ),
+    pair(
+        "event sync after each kernel",
+        partial(after_each_kernel, kernels=10, each=90 * US, host=40 * US, waits="event"),
+        NO_WAIT,
+        SYNC,
+        (0.28, 0.38),
+    ),
+    pair(
+        "sync that sleeps after each kernel",
+        partial(after_each_kernel, kernels=10, each=90 * US, host=40 * US, waits="blocking"),
+        NO_WAIT,
+        SYNC,
+        (0.30, 0.42),
+    ),
+    pair(
+        "sync before less host code than kernels",
+        partial(after_each_step, kernels=10, each=200 * US, host=500 * US),
+        NO_SYNC,
+        SYNC,
+        (0.17, 0.23),
+    ),
+    pair(
+        "sync before more host code than kernels",
+        partial(after_each_step, kernels=10, each=50 * US, host=2 * MS),
+        NO_SYNC,
+        SYNC,
+        (0.15, 0.23),
+    ),
+    pair(
+        "sync with nothing behind it",
+        partial(after_each_step, kernels=10, each=400 * US, host=4 * US),
+        NO_SYNC,
+        SYNC,
+        (0.0, 0.01),
+    ),
+    pair(
+        "device sync of two streams",
+        partial(two_streams, long=300 * US, short=180 * US, host=110 * US),
+        NO_SYNC,
+        SYNC,
+        (0.22, 0.32),
+        capture=EVERYTHING.but(schema="3.13.2"),
+    ),
+    pair(
+        "event asked for until it is complete",
+        partial(asked_for, each=300 * US, host=200 * US),
+        {"asked": False},
+        SYNC,
+        (0.36, 0.44),
+        refusable=True,
+        tolerated=0.5,
+    ),
+    pair(
+        "read-back after each step",
+        partial(read_back, kernels=4, each=300 * US, host=380 * US),
+        NO_BLOCKING,
+        READ_BACK,
+        (0.20, 0.28),
+        quick=True,
+    ),
+    pair(
+        "read-back that saves many times its own time",
+        partial(read_back, kernels=20, each=60 * US, host=900 * US),
+        NO_BLOCKING,
+        READ_BACK,
+        (0.38, 0.48),
+    ),
+    pair(
+        "read-back by an asynchronous call, from pageable memory",
+        partial(read_back, kernels=12, each=150 * US, host=1200 * US, asynchronous=True, starting=30 * MS),
+        NO_BLOCKING,
+        READ_BACK,
+        (0.34, 0.44),
+    ),
+    pair(
+        "read-backs four times a step",
+        partial(read_back, kernels=16, each=70 * US, host=120 * US, every=4, pinned=True),
+        NO_BLOCKING,
+        READ_BACK,
+        (0.25, 0.36),
+        capture=EVERYTHING.but(schema="2.9.1"),
+    ),
+    pair(
+        "read-back made asynchronous",
+        partial(read_back, kernels=6, each=250 * US, host=500 * US),
+        NO_BLOCKING,
+        Transform("async-copies"),
+        (0.20, 0.28),
+    ),
+)

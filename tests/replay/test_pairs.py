@@ -1,0 +1,143 @@
+"""Predictions against programs that were simulated again, repaired: is what they promise what the repair brings?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from nsysdiag import analyze
+from nsysdiag.causes import CAUSES
+from tests.diagnosis.programs.registry import Marks
+from tests.replay.pairs import PAIRS, Pair
+from tests.replay.pairs.pair import Build, length, loop, simulated, truth, varied
+from tests.replay.pairs.prediction import INSIDE, MEDIAN_ERROR, Outcome, predicted, summary, transforms
+from tests.shared import Shared
+from tests.simulator import Simulation
+from tests.simulator.actions import Thread
+from tests.simulator.host import Body
+
+SLOW = pytest.mark.slow
+OPTIONS = {"without", "finding", "kernel", "host", "async-copies", "overlap", "graphs", "rank-like"}
+
+SAME_WORK = [
+    pair
+    for name, pair in PAIRS.items()
+    if "slow kernels" not in name and all(each.option != "kernel" for each in pair.transforms)
+]
+
+
+def cases() -> Sequence[ParameterSet]:
+    """The pairs, all but the quick ones slow."""
+    return [pytest.param(each, id=name, marks=() if each.quick else SLOW) for name, each in PAIRS.items()]
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS.keys())
+def test_what_a_repair_brings(pair: Pair) -> None:
+    least, most = pair.saves
+    assert least <= truth(pair).saved <= most
+
+
+def work(build: Build, pair: Pair) -> list[list[tuple[str, str, int]]]:
+    """What each GPU does, whenever and in whatever order."""
+    simulation, _ = simulated(build, pair.gpus)
+    return [sorted((op.kind, op.name, op.duration) for op in gpu.ops) for gpu in simulation.gpus]
+
+
+@pytest.mark.parametrize("pair", SAME_WORK, ids=lambda pair: pair.name)
+def test_a_repaired_program_does_the_same_work(pair: Pair) -> None:
+    assert work(pair.before, pair) == work(pair.after, pair)
+
+
+def test_a_length_by_hand() -> None:
+    """The first of three steps is not measured; each synchronizes, and launches 25 µs later.
+
+    T    [l][sync ..][host 15 µs][l][sync ..][host][l][sync ..]
+    gpu     [k 40]                  [k 40]            [k 40]
+    """
+
+    def build(simulation: Simulation, marks: Marks) -> None:
+        def step(t: Thread, number: int) -> Body:
+            yield from t.launch("k", 40_000)
+            yield from t.synchronize()
+            yield from t.compute(15_000)
+
+        loop(simulation, marks, step, steps=3, starting=1_000_000)
+
+    simulation, marks = simulated(build, 1)
+    after_kernel = 2_000 + 15_000 + 4_000 + 3_000  # synchronization, host, launch until the enqueue, latency
+    assert length(simulation, marks, steps=3, warm=1) == 40_000 + after_kernel
+
+
+def test_the_pairs_know_their_transforms() -> None:
+    used = [each for pair in PAIRS.values() for each in pair.transforms]
+    assert {each.option for each in used} == OPTIONS - {"finding"}
+    assert {each.of for each in used if each.option == "without"} <= CAUSES.keys()
+    assert all(bool(pair.transforms) != bool(pair.finding) for pair in PAIRS.values())
+
+
+def test_chance_depends_on_the_key_alone() -> None:
+    assert varied(1_000, "a", 1) == varied(1_000, "a", 1) != varied(1_000, "a", 2)
+    assert all(900 <= varied(1_000, number) <= 1_100 for number in range(50))
+
+
+def outcome(pair: Pair, shared: Shared) -> Outcome:
+    """The outcome of a pair, once in a run of the tests."""
+
+    def make(path: Path) -> None:
+        with TemporaryDirectory() as folder:
+            path.write_text(json.dumps(asdict(predicted(pair, Path(folder)))))
+
+    name = f"pair-{list(PAIRS).index(pair.name)}.json"
+    try:
+        return Outcome(**json.loads(shared.file(name, make).read_text()))
+    except NotImplementedError:
+        pytest.skip("nothing replays yet")
+
+
+@pytest.mark.parametrize("pair", cases())
+def test_what_is_predicted(pair: Pair, shared: Shared) -> None:
+    found = outcome(pair, shared)
+    assert pair.refusable or not found.refused
+    if not found.refused:
+        assert found.low <= found.predicted <= found.high
+        assert abs(found.error) <= pair.tolerated, found
+
+
+@SLOW
+def test_most_truths_lie_within_the_bounds(shared: Shared) -> None:
+    found = summary([outcome(pair, shared) for pair in PAIRS.values()])
+    assert found.inside >= INSIDE, found
+    assert found.median_error <= MEDIAN_ERROR, found
+
+
+@SLOW
+def test_a_finding_is_repaired(tmp_path: Path) -> None:
+    found = {pair.finding: _repaired(pair, tmp_path) for pair in PAIRS.values() if pair.finding}
+    assert found == {"communication": "exposed_mpi", "host": "sleep"}
+
+
+def _repaired(pair: Pair, folder: Path) -> str:
+    trace = simulated(pair.before, pair.gpus)[0].write(folder / f"{pair.finding}.sqlite")
+    (transform,) = transforms(pair, trace)
+    assert transform.option == "finding"
+    (cause,) = (each.cause for each in analyze(trace).findings if each.id == transform.of)
+    return cause
+
+
+def test_a_summary() -> None:
+    outcomes = [
+        Outcome("right", 0.30, 0.31, 0.25, 0.35),
+        Outcome("near", 0.30, 0.26, 0.20, 0.295),
+        Outcome("wrong", 0.00, 0.50, 0.45, 0.55),
+        Outcome("refused", 0.30, 0.00, 0.00, 0.00, refused="nothing repeats"),
+    ]
+    found = summary(outcomes)
+    assert (found.pairs, found.refused) == (4, 1)
+    assert (found.inside, found.nearly) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert (found.median_error, found.largest_error) == (pytest.approx(0.04), pytest.approx(0.5))
