@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from nsysdiag.config.settings import Settings
+from nsysdiag.pipeline import replayed
 from nsysdiag.pipeline.stages import Progress
+from nsysdiag.printable import printable
+from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Transform, WhatIf
+from nsysdiag.replay.predict import MOST_ERROR, identity_of
+from nsysdiag.shortage import Attempt
+from nsysdiag.trace.trace import open_trace
 
 
 def whatif(
-    path: str | Path,
+    path: str | os.PathLike[str],
     transforms: Sequence[Transform] = (),
     settings: Settings | None = None,
     progress: Progress | None = None,
@@ -19,4 +25,21 @@ def whatif(
     """The prediction with all these transforms together; without any, what each finding would bring.
 
     Raises UsageError where a transform matches nothing, with near names, and what `analyze` raises."""
-    raise NotImplementedError
+    settings = settings or Settings(timeline=False)
+    with (
+        Attempt(f"replay '{printable(os.fsdecode(path))}'") as attempt,
+        open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace,
+    ):
+        found = replayed.steps.run(replayed.replayed, attempt.noting(progress), trace=trace, settings=settings)
+        trace.check_unchanged()
+    if isinstance(found.model, str):
+        return refused(found.report, transforms, found.model)
+    identity = identity_of(found.model)
+    if identity.length_error > MOST_ERROR:
+        return refused(found.report, transforms, _too_far(identity.length_error), identity)
+    return answered(found.report, found.model, transforms, identity)
+
+
+def _too_far(error: float) -> str:
+    most = f"{100 * MOST_ERROR:.0f}%"
+    return f"the model is {100 * error:.1f}% off the recorded length with nothing changed; more than {most} is too much"

@@ -92,10 +92,8 @@ class Changes:
         """The length of each PROGRAM edge. A wait that has lost its end, as it is not sure, takes as long as it did."""
         model = self.model
         pieces, program = model.pieces, model.program
-        host: FloatArray = np.bincount(
-            pieces.owner, weights=(pieces.end - pieces.start) * self.time, minlength=len(program)
-        )
-        ns = host + program.lag * self.lag
+        kept = (pieces.end - pieces.start) * self.time
+        ns = np.bincount(pieces.owner, kept, len(program)).astype(np.float64) + program.lag * self.lag
         if proven:
             unsure = np.flatnonzero(self._unsure & self.woken)
             row = model.program_into[model.places.woken[unsure]]

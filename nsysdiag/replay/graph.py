@@ -83,9 +83,10 @@ class Graph:
     slots: Slots = field(repr=False)
 
     @classmethod
-    def of(cls, time: IntArray, edges: Edges) -> Graph:
+    def of(cls, time: IntArray, edges: Edges, little: int = 0) -> Graph:
         """The graph with these edges. `time` does not descend, and edges go forward; a moment without an edge keeps its
-        distance from the ORIGIN. An edge that asks for more than was is shortened to what was."""
+        distance from the ORIGIN. An edge that asks for more than was is shortened to what was. A moment that is up to
+        `little` ns later than its edges ask for has no residual: the edges that decide are longer."""
         alone = np.flatnonzero(np.bincount(edges.target, minlength=len(time)) == 0)
         alone = alone[alone != ORIGIN]
         distance = time[alone] - time[ORIGIN]
@@ -97,7 +98,12 @@ class Graph:
         # Every moment but the first has an edge by now, and those of one moment stand together.
         first = np.flatnonzero(np.append(True, edges.target[1:] != edges.target[:-1]))[: len(time) - 1]
         asked = np.maximum.reduceat(time[edges.source] + edges.ns, first) if len(first) else time[:0]
-        return cls(time, edges, np.append(0, time[1:] - asked), wanted, _slots(len(time), edges))
+        late = np.append(0, time[1:] - asked)
+        # What is a little late came late by the edge that decided: it moves with that one, and holds no other back.
+        decided = (time[edges.source] + edges.ns + late[edges.target] == time[edges.target]) & (late[edges.target] > 0)
+        decided &= late[edges.target] <= little
+        edges = replace(edges, ns=np.where(decided, edges.ns + late[edges.target], edges.ns))
+        return cls(time, edges, np.where(late <= little, 0, late), wanted, _slots(len(time), edges))
 
 
 def _slots(count: int, edges: Edges) -> Slots:

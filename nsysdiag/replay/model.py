@@ -21,6 +21,7 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct
+from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.replay.device_waits import device_waits, full_queues
 from nsysdiag.replay.edges import (
@@ -149,11 +150,11 @@ def model_of(
         ]
     )
     time = np.append(min(stretch.begin, int(moments.time[0])), moments.time)
-    known = Graph.of(time, edges.take(edges.source < edges.target))
+    known = Graph.of(time, edges.take(edges.source < edges.target), LATENCY_HIGHEST_NS)
     late = known.residual[places.operation] > 0
     seen = after_end(length, places, observed_order(work, late), Kind.OBSERVED)
     as_asked = replace(known.edges, ns=known.asked)
-    graph = Graph.of(time, Edges.concatenate([as_asked, seen.take(seen.source < seen.target)]))
+    graph = Graph.of(time, Edges.concatenate([as_asked, seen.take(seen.source < seen.target)]), LATENCY_HIGHEST_NS)
     names = Names.of(work, activity, host_trace.ranges, strings)
     host = _layers(moments, layered, launching, host_trace)
     spans = on_axis(host.host.axis, program.thread, program.start, program.end)

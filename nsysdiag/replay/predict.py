@@ -25,11 +25,22 @@ SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One replay: when each operation starts and ends, and the lengths of the steps, in ns."""
+    """One replay: when each operation starts and ends, and the `borders` of the steps that count, in ns: when the
+    work of each is done; or those of the window, from the first start to the last end."""
 
     start: IntArray
     end: IntArray
-    steps: IntArray
+    borders: IntArray
+
+    @property
+    def steps(self) -> IntArray:
+        """The lengths of the steps."""
+        return np.diff(self.borders)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """From the first to the last border."""
+        return int(self.borders[0]), int(self.borders[-1])
 
     @property
     def ns(self) -> int:
@@ -55,29 +66,30 @@ def run_of(changes: Changes, *, proven: bool = False) -> Run:
 
 def _run(model: Model, times: IntArray, length: IntArray) -> Run:
     start, end = times[model.places.operation], times[model.places.end] + length
-    return Run(start, end, _steps(model, start, end))
+    return Run(start, end, _borders(model, start, end))
 
 
-def _steps(model: Model, start: IntArray, end: IntArray) -> IntArray:
-    """The lengths of the steps: from the first operation of each to that of the next, on the device that takes longest;
-    or that of the window, from the first start to the last end."""
+def _borders(model: Model, start: IntArray, end: IntArray) -> IntArray:
+    """When the work of each step and of all before it is done, on the device that takes longest."""
     work, stretch = model.work, model.stretch
     inside = work.start < stretch.end
+    whole = np.array([start[inside].min(), end[inside].max()])
     if not stretch.stepwise:
-        return np.array([int(end[inside].max() - start[inside].min())])
+        return whole
     busy = np.bincount(work.device, work.length)
+    step = np.searchsorted(stretch.borders, work.start, side="right") - 1
     found: list[IntArray] = []
     for device in np.flatnonzero(busy >= LEAST_WORK * busy.max()).tolist():
-        mine = np.flatnonzero(work.device == device)
-        marks = np.searchsorted(work.start[mine], stretch.borders)
-        marks = marks[marks < len(mine)]
-        borders = start[mine[marks]]
-        settled = borders[int(len(borders) > SETTLING) :]
-        if len(settled) > 1:
-            found.append(np.diff(settled))
-    if not found:
-        return np.array([int(end[inside].max() - start[inside].min())])
-    return max(found, key=lambda each: float(each.mean()))
+        mine = np.flatnonzero(inside & (work.device == device))
+        done = np.full(len(stretch.borders) - 1, start[mine].min(initial=whole[0]))
+        np.maximum.at(done, step[mine], end[mine])
+        borders = np.maximum.accumulate(done)
+        found.append(borders[int(len(borders) > SETTLING) :])
+    return max((each for each in found if len(each) > 1), key=_step, default=whole)
+
+
+def _step(borders: IntArray) -> float:
+    return float(borders[-1] - borders[0]) / (len(borders) - 1)
 
 
 def identity_of(model: Model) -> Identity:

@@ -182,6 +182,10 @@ def _graphs(changes: Changes, transform: Transform) -> bool:
     return len(later) > 0
 
 
+def _finding(changes: Changes, transform: Transform) -> bool:
+    raise UsageError("--finding is not replayed yet")
+
+
 def _rank_like(changes: Changes, transform: Transform) -> bool:
     raise UsageError("--rank-like is not replayed yet")
 
@@ -194,6 +198,7 @@ TRANSFORMS: dict[str, Callable[[Changes, Transform], bool]] = {
     "overlap": _overlap,
     "graphs": _graphs,
     "rank-like": _rank_like,
+    "finding": _finding,
 }
 
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from nsysdiag.errors import UsageError
 from tests.replay.pairs import PAIRS
 from tests.replay.pairs.pair import Pair, truth
 from tests.replay.pairs.prediction import Outcome, predicted, summary
@@ -36,8 +37,8 @@ def _shown(pair: Pair) -> Outcome | None:
     try:
         with TemporaryDirectory() as folder:
             outcome = predicted(pair, Path(folder))
-    except NotImplementedError:
-        print(f"| {pair.name} | {truth(pair).saved:.1%} |" + " – |" * (len(HEAD) - 1), "nothing replays yet")
+    except UsageError as error:
+        print(f"| {pair.name} | {truth(pair).saved:.1%} |" + " – |" * (len(HEAD) - 1), error)
         return None
     shares = (outcome.true, outcome.predicted, outcome.low, outcome.high)
     shown = [f"{share:.1%}" for share in shares] + [f"{outcome.error:+.1%}"]
