@@ -64,7 +64,11 @@ class Changes:
         waits = kind == Kind.DEVICE_WAIT
         ns[waits] -= shorter[model.threads.held.target[row[waits]]]
         launches = kind == Kind.LAUNCH
-        ns[launches] = np.maximum(ns[launches] - (model.cost - self.cost)[row[launches]], 0)
+        ns[launches] = np.maximum(ns[launches] - (model.cost - self._cost())[row[launches]], 0)
+        target = np.full(len(model.graph.time), 0, dtype=np.bool_)
+        target[model.places.operation[self.eager]] = True
+        hurries = target[edges.target]
+        ns[hurries] = np.minimum(ns[hurries], model.graph.asked[hurries])
         gone = self.dropped.copy()
         gone[waits] |= ~self.held[row[waits]]
         wakes, slots = kind == Kind.WAKE, kind == Kind.SLOT
@@ -83,6 +87,17 @@ class Changes:
         target = self.model.graph.edges.target
         left = np.bincount(target[~gone], minlength=len(self.model.graph.time))
         return gone & (left[target] > 0)
+
+    def _cost(self) -> IntArray:
+        """How long the launch of each operation takes: the part of its call that stays."""
+        model, call = self.model, self.model.call_of_piece
+        length = model.pieces.end - model.pieces.start
+        inside = call >= 0
+        count = len(model.threads.launches)
+        whole = np.bincount(call[inside], length[inside], count)
+        kept = np.bincount(call[inside], (length * self.time)[inside], count)
+        part = np.append(np.where(whole > 0, kept / np.maximum(whole, 1), 1.0), 1.0)
+        return np.round(self.cost * part[model.call_of_operation]).astype(np.int64)
 
     @property
     def _unsure(self) -> BoolArray:

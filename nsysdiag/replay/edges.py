@@ -9,10 +9,11 @@ import numpy as np
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.rows import Rows
+from nsysdiag.events.streams import previous_on_stream
 from nsysdiag.replay.graph import Edges, Kind
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads
-from nsysdiag.replay.work import Before, Pace, Work, class_order, stream_order
+from nsysdiag.replay.work import LATENCY_NS, Before, Pace, Work, class_order, stream_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +70,20 @@ def releases(threads: Threads, places: Places, moments: Moments, length: IntArra
 
 
 def launch_cost(work: Work, threads: Threads, calls: CallRows) -> IntArray:
-    """For each operation how long its call takes before it is on its way: what the call took, but no more than the
-    median of all, as one that took longer may have been held up; of calls that wait for what they launched, nothing is
-    known but that it began."""
-    waits = np.isin(work.launch, threads.held.call)
-    own = np.flatnonzero((work.launch >= 0) & ~waits)
-    length = calls.end[work.launch[own]] - work.issued[own]
+    """For each operation how long its call takes before it is on its way, in ns: all of the call, but no more than until
+    the operation starts. A call that a full queue held is as long as others are. One that waits for the copy that it
+    makes stages it until the copy starts, or until what was before it in the stream has ended."""
+    own = np.flatnonzero(work.launch >= 0)
     cost = np.zeros(len(work), dtype=np.int64)
-    cost[own] = np.minimum(length, int(np.median(length))) if len(own) else length
+    length = calls.end[work.launch[own]] - work.issued[own]
+    held = np.isin(work.launch[own], threads.full.call)
+    length = np.where(held, int(np.median(length)) if len(length) else 0, length)
+    cost[own] = np.minimum(length, work.start[own] - work.issued[own])
+    before = previous_on_stream(work.stream)
+    ended = np.where(before >= 0, np.append(work.end, 0)[before], 0)
+    waits = np.flatnonzero(np.isin(work.launch, threads.held.call) & (work.launch >= 0))
+    staged = np.maximum(work.start - np.maximum(work.issued, ended) - LATENCY_NS, 0)
+    cost[waits] = np.where(ended[waits] <= work.issued[waits], staged[waits], 0)
     return cost
 
 

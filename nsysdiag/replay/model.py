@@ -10,10 +10,11 @@ device     S==A==) S====B=====)         S==C==)  S: an operation starts
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
 from nsysdiag.causes import PLACE
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.lock_wait import CAUSE as LOCK_WAIT
@@ -70,7 +71,7 @@ class Names:
         return cls(short, whole, texts, ranges, [each.key for each in activity.devices])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Model:
     """The graph of a stretch. `alone` are its residuals without the edges of observed order; `pace` is that of the
     devices.
@@ -101,13 +102,29 @@ class Model:
         known = rank >= 0
         return axis.place(np.maximum(rank, 0), Intervals(np.where(known, start, 0), np.where(known, end, 0)))
 
-    @property
+    @cached_property
     def launch_spans(self) -> Intervals:
         """The calls that launched operations, on the axis of `host`."""
         calls, rows = self.host.host.api_calls.rows, self.threads.launches
         return self.on_axis(calls.thread[rows], calls.start[rows], calls.end[rows])
 
-    @property
+    @cached_property
+    def call_of_piece(self) -> IntArray:
+        """The place in `threads.launches` of the call that each piece of host time lies in, -1 for none."""
+        spans = self.launch_spans
+        order = np.argsort(spans.start, kind="stable")
+        at = nearest_before(spans.start[order], self.pieces.start)
+        call = order[np.maximum(at, 0)] if len(order) else at
+        inside = (at >= 0) & (np.append(spans.end, 0)[call] > self.pieces.start)
+        return np.where(inside, call, -1)
+
+    @cached_property
+    def call_of_operation(self) -> IntArray:
+        """The place in `threads.launches` of the call that launched each operation, -1 for none."""
+        at = np.searchsorted(self.threads.launches, self.work.launch)
+        return np.where(self.work.launch >= 0, at, -1)
+
+    @cached_property
     def program_into(self) -> IntArray:
         """The row of the PROGRAM edge into each moment, -1 where there is none."""
         edges = self.graph.edges

@@ -23,11 +23,11 @@ NEVER = np.iinfo(np.int64).min
 class What(IntEnum):
     """What a moment is; of those at the same time the lower comes first."""
 
-    LAUNCH = 0  # a call that launches begins
-    WAKE = 1  # a thread wakes another
-    OPERATION = 2  # an operation starts
-    MEETING = 3  # the last rank has come to a collective
-    RETURN = 4  # a wait of a thread ends
+    WAKE = 0  # a thread wakes another
+    OPERATION = 1  # an operation starts
+    MEETING = 2  # the last rank has come to a collective
+    RETURN = 3  # a wait of a thread ends
+    LAUNCH = 4  # a call that launches begins
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from nsysdiag.causes import (
     CAUSES,
     EVENT_WAIT,
     FALLBACK,
-    IN_LAUNCH_CALL,
     INPUT_WAIT,
     LAUNCH_LATENCY,
     OTHER_PROCESS,
@@ -67,6 +66,9 @@ def without_cause(changes: Changes, cause: str, where: Callable[[Intervals], Boo
     if where is not None:
         own &= where(Intervals(pieces.start, pieces.end))
     changes.time[own] = 0
+    if CAUSES[cause].after_call:
+        calls = model.call_of_piece[own]
+        changes.eager[np.isin(model.call_of_operation, calls[calls >= 0])] = True
     found = bool(own.any()) | _without_waits(changes, cause, where)
     if where is None:
         found |= _without_on_devices(changes, cause)
@@ -84,6 +86,7 @@ def _without_waits(changes: Changes, cause: str, where: Callable[[Intervals], Bo
         woken &= where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end))
         full &= False
     changes.held[held] = False
+    changes.cost[np.isin(model.work.launch, threads.held.call[held])] = 0
     changes.full[full] = False
     changes.woken[woken] = False
     into = model.program_into
@@ -95,9 +98,6 @@ def _without_waits(changes: Changes, cause: str, where: Callable[[Intervals], Bo
 
 def _without_on_devices(changes: Changes, cause: str) -> bool:
     model, edges = changes.model, changes.model.graph.edges
-    if cause == IN_LAUNCH_CALL:
-        changes.cost[:] = 0
-        return bool(model.cost.any())
     if cause == LAUNCH_LATENCY:
         launches = edges.kind == Kind.LAUNCH
         changes.cost[:] = changes.cost - model.pace.latency[model.work.device, model.work.kind]
@@ -170,14 +170,13 @@ def _graphs(changes: Changes, transform: Transform) -> bool:
     spans = spans[np.argsort(spans.start, kind="stable")]
     calls = model.launch_spans
     of_range = np.searchsorted(spans.start, calls.start, side="right") - 1
-    inside = (of_range >= 0) & (calls.start < np.append(spans.end, 0)[of_range])
-    first = np.unique(of_range[inside], return_index=True)[1]
-    rest = np.ones(np.count_nonzero(inside), dtype=np.bool_)
-    rest[first] = False
-    later = np.flatnonzero(inside)[rest]
-    replaced = union(calls[later])
+    inside = np.flatnonzero((of_range >= 0) & (calls.start < np.append(spans.end, 0)[of_range]))
+    _, first = np.unique(of_range[inside], return_index=True)
+    # From the end of the first launch to the end of the range: the graph does what was launched one by one.
+    replaced = union(Intervals(calls.end[inside[first]], spans.end[of_range[inside[first]]]))
     pieces = Intervals(model.pieces.start, model.pieces.end)
-    changes.time[(coverage(replaced, pieces) > 0) & (model.pieces.cause == PLACE[IN_LAUNCH_CALL])] = 0
+    changes.time[:] *= 1 - coverage(replaced, pieces) / np.maximum(pieces.end - pieces.start, 1)
+    later = np.delete(inside, first)
     changes.cost[np.isin(work.launch, model.threads.launches[later])] = 0
     return len(later) > 0
 
