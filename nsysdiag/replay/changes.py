@@ -9,6 +9,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.replay.graph import NEVER_NS, Kind
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.work import GAP_NS
 
 SURE = 0.8
 """A wake-up that is less sure is one only in the hopeful bound."""
@@ -65,10 +66,12 @@ class Changes:
         ns[waits] -= shorter[model.threads.held.target[row[waits]]]
         launches = kind == Kind.LAUNCH
         ns[launches] = np.maximum(ns[launches] - (model.cost - self._cost())[row[launches]], 0)
-        target = np.full(len(model.graph.time), 0, dtype=np.bool_)
-        target[model.places.operation[self.eager]] = True
-        hurries = target[edges.target]
-        ns[hurries] = np.minimum(ns[hurries], model.graph.asked[hurries])
+        hurries = np.zeros(len(model.graph.time), dtype=np.bool_)
+        hurries[model.places.operation[self.eager]] = True
+        soon = hurries[edges.target]
+        ns[soon] = np.minimum(ns[soon], model.graph.asked[soon])
+        soon &= kind == Kind.STREAM
+        ns[soon] = np.minimum(ns[soon], np.append(self.length, 0)[row[soon]] + GAP_NS)
         gone = self.dropped.copy()
         gone[waits] |= ~self.held[row[waits]]
         wakes, slots = kind == Kind.WAKE, kind == Kind.SLOT
@@ -97,7 +100,8 @@ class Changes:
         whole = np.bincount(call[inside], length[inside], count)
         kept = np.bincount(call[inside], (length * self.time)[inside], count)
         part = np.append(np.where(whole > 0, kept / np.maximum(whole, 1), 1.0), 1.0)
-        return np.round(self.cost * part[model.call_of_operation]).astype(np.int64)
+        cost: IntArray = np.round(self.cost * part[model.call_of_operation]).astype(np.int64)
+        return cost
 
     @property
     def _unsure(self) -> BoolArray:

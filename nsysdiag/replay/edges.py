@@ -10,7 +10,7 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.rows import Rows
 from nsysdiag.events.streams import previous_on_stream
-from nsysdiag.replay.graph import Edges, Kind
+from nsysdiag.replay.graph import ORIGIN, Edges, Kind
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads
 from nsysdiag.replay.work import LATENCY_NS, Before, Pace, Work, class_order, stream_order
@@ -70,9 +70,9 @@ def releases(threads: Threads, places: Places, moments: Moments, length: IntArra
 
 
 def launch_cost(work: Work, threads: Threads, calls: CallRows) -> IntArray:
-    """For each operation how long its call takes before it is on its way, in ns: all of the call, but no more than until
-    the operation starts. A call that a full queue held is as long as others are. One that waits for the copy that it
-    makes stages it until the copy starts, or until what was before it in the stream has ended."""
+    """For each operation how long its call takes before it is on its way, in ns: all of the call, but no more than
+    until the operation starts. A call that a full queue held is as long as others are. One that waits for the copy that
+    it makes stages it until the copy starts, or until what was before it in the stream has ended."""
     own = np.flatnonzero(work.launch >= 0)
     cost = np.zeros(len(work), dtype=np.int64)
     length = calls.end[work.launch[own]] - work.issued[own]
@@ -95,6 +95,14 @@ def launched(work: Work, threads: Threads, places: Places, cost: IntArray, pace:
     return Edges.of(call, places.operation[rows], ns, Kind.LAUNCH, rows)
 
 
+def begun_before(work: Work, places: Places, begin: int, time: IntArray) -> Edges:
+    """Operations that were launched before the replayed time began, the first of their streams: they start when they
+    did."""
+    first = np.flatnonzero((previous_on_stream(work.stream) < 0) & (work.issued < begin))
+    place = places.operation[first]
+    return Edges.of(np.full(len(first), ORIGIN), place, time[place] - time[ORIGIN], Kind.START)
+
+
 def arrivals(places: Places, meetings: Meetings) -> Edges:
     """Collectives and the operations of all ranks that take part."""
     rows = np.flatnonzero(meetings.of >= 0)
@@ -113,8 +121,16 @@ def of_devices(work: Work, places: Places, events: Before, barriers: Before, pac
             after_end(length, places, order.take(apart), Kind.STREAM, gap[apart]),
             _after_start(work, places, order.take(~apart)),
             after_end(length, places, class_order(work), Kind.CLASS),
-            after_end(length, places, events, Kind.EVENT),
-            after_end(length, places, barriers, Kind.BARRIER),
+            after_end(
+                length, places, events, Kind.EVENT, pace.switch[work.device[events.after], work.kind[events.after]]
+            ),
+            after_end(
+                length,
+                places,
+                barriers,
+                Kind.BARRIER,
+                pace.switch[work.device[barriers.after], work.kind[barriers.after]],
+            ),
         ]
     )
 

@@ -29,6 +29,7 @@ from nsysdiag.replay.edges import (
     Program,
     after_end,
     arrivals,
+    begun_before,
     launch_cost,
     launched,
     of_devices,
@@ -157,16 +158,17 @@ def model_of(
     events, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
     pace = pace_of(work, work.issued + cost, Before.concatenate([events, barred]), len(activity.devices))
     program, in_order = program_order(moments)
+    time = np.append(min(stretch.begin, int(moments.time[0])), moments.time)
     edges = Edges.concatenate(
         [
             in_order,
+            begun_before(work, places, stretch.begin, time),
             releases(threads, places, moments, length),
             launched(work, threads, places, cost, pace),
             of_devices(work, places, events, barred, pace, length),
             arrivals(places, meetings),
         ]
     )
-    time = np.append(min(stretch.begin, int(moments.time[0])), moments.time)
     known = Graph.of(time, edges.take(edges.source < edges.target), LATENCY_HIGHEST_NS)
     late = known.residual[places.operation] > 0
     seen = after_end(length, places, observed_order(work, late), Kind.OBSERVED)

@@ -165,32 +165,38 @@ def _ended(work: Work, pairs: Before) -> Before:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What devices need at least, in ns, by device number and `Class`: `gap` between two operations of a stream, and
-    `latency` from the moment at which a launch is on its way to the start of what it launched on an idle stream."""
+    """What devices need at least, in ns, by device number and `Class`: `gap` between two operations of a stream,
+    `switch` from the end of an operation to the start of what waits for it in another stream, `latency` from the moment
+    at which a launch is on its way to the start of what it launched on an idle stream."""
 
     gap: IntArray
+    switch: IntArray
     latency: IntArray
 
 
-def pace_of(work: Work, ready: IntArray, held: Before, devices: int) -> Pace:
-    """Medians of what is seen; with few cases of a class those of the device, with few of these a usual figure. `ready` is
-    when the launch of each operation was on its way; `held` are waits for other streams, which say nothing of a
-    launch."""
+def pace_of(work: Work, ready: IntArray, others: Before, devices: int) -> Pace:
+    """Medians of what is seen; with few cases of a class those of the device, with few of these a usual figure. `ready`
+    is when the launch of each operation was on its way; `others` are waits for other streams."""
     order = stream_order(work)
-    before, after = order.before, order.after
-    launched = work.launch[after] >= 0
-    gap = work.start[after] - work.end[before]
-    queued = launched & (ready[after] <= work.end[before]) & (gap >= 0)
-    free = np.full(len(work), np.iinfo(np.int64).min)
-    np.maximum.at(free, held.after, work.end[held.before])
-    idle = launched & (work.issued[after] >= work.end[before]) & (free[after] <= work.issued[after])
-    latency = work.start[after] - ready[after]
-    idle &= latency <= LATENCY_HIGHEST_NS
-    of_class = joint(work.device[after], work.kind[after], len(Class))
+    ended, free = (_latest_end(work, pairs) for pairs in (order, others))
+    launched = (work.launch >= 0) & (ended >= 0)
+    gap, latency = work.start - ended, work.start - ready
+    queued = launched & (ready <= ended) & (free <= ended) & (gap >= 0)
+    idle = launched & (work.issued >= np.maximum(ended, free)) & (latency <= LATENCY_HIGHEST_NS)
+    held = (free > ended) & (ready <= free) & (work.start - free <= LATENCY_HIGHEST_NS)
+    group = joint(work.device, work.kind, len(Class))
     return Pace(
-        _usual(gap[queued], of_class[queued], devices, GAP_NS),
-        _usual(latency[idle], of_class[idle], devices, LATENCY_NS),
+        _usual(gap[queued], group[queued], devices, GAP_NS),
+        _usual((work.start - free)[held], group[held], devices, GAP_NS),
+        _usual(latency[idle], group[idle], devices, LATENCY_NS),
     )
+
+
+def _latest_end(work: Work, pairs: Before) -> IntArray:
+    """For each operation when the last of those before it ended, -1 where there is none."""
+    found = np.full(len(work), -1)
+    np.maximum.at(found, pairs.after, work.end[pairs.before])
+    return found
 
 
 def _usual(ns: IntArray, group: IntArray, devices: int, default: int) -> IntArray:
