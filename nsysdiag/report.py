@@ -722,11 +722,12 @@ class Finding(Record, frozen=True):
     """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1.
 
     `bottleneck` is what its time counts to, `share` the part of the judged time that it takes. `summary` says in a
-    few words what it is made of, `saves` how much shorter a step or the judged time would get, None where nothing
-    tells. `lost_ns` is exclusive: no nanosecond counts for two findings, so together they are at most what the
-    devices lost. `ceiling_ns` is what a fix may bring at best; ceilings of different findings overlap and are
-    never added up. `part_of` is the id of the finding that is about the same problem and promises the saving of both;
-    `note` says that, or why a finding saves more than its share.
+    few words what it is made of, `variant` is what its cause looks like in detail, an id (empty where it has none).
+    `saves` is how much shorter a step or the judged time would get, None where nothing tells. `lost_ns` is exclusive:
+    no nanosecond counts for two findings, so together they are at most what the devices lost. `ceiling_ns` is what a
+    fix may bring at best; ceilings of different findings overlap and are never added up. `part_of` is the id of the
+    finding that is about the same problem and promises the saving of both; `note` says that, or why a finding saves
+    more than its share.
 
     Where: `devices`, of which `device` lost most; `nvtx` (the place in the program), `gaps` gaps, most of them of
     `signature`, in or around `call` (an API or OS function, or what stands for it). `chain` leads from root to
@@ -756,6 +757,7 @@ class Finding(Record, frozen=True):
     summary: Sentence = ""
     part_of: HashedId | None = None
     note: Sentence = ""
+    variant: OwnText = ""
 
     @property
     def unnamed(self) -> bool:

@@ -59,6 +59,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: S
         devices=[device.key],
         bottleneck=spot.family,
         share=round(judged.share(spot.counted_ns), 6),
+        variant="" if spot.kind is None else rule.variants[spot.kind].id,
     )
 
 

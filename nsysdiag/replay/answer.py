@@ -6,18 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, subtract, union
+from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import (
     KIND,
     WHATIF_SCHEMA_VERSION,
+    CauseChange,
     FourParts,
     Identity,
     Transform,
     WhatIf,
     WhatIfDevice,
 )
+from nsysdiag.replay.idle import idle_by_cause
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.predict import Prediction, Run, predict
+from nsysdiag.replay.savings import floor_of, savings_of
 from nsysdiag.replay.work import Class
 from nsysdiag.report import Report
 
@@ -51,9 +56,12 @@ def refused(report: Report, transforms: Sequence[Transform], reason: str, identi
 
 
 def answered(report: Report, model: Model, transforms: Sequence[Transform], identity: Identity) -> WhatIf:
-    """The prediction of some transforms."""
-    found = predict(model, transforms, identity)
+    """The prediction of some transforms; of none, what each finding would bring. Raises UsageError where one matches
+    nothing."""
+    found = predict(model, transforms, identity, {each.id: each for each in report.findings})
     stretch = model.stretch
+    now = idle_of(Changes.none(model), found.now)
+    then = now if not transforms else idle_of(found.changes, found.run)
     return WhatIf(
         schema_version=WHATIF_SCHEMA_VERSION,
         kind=KIND,
@@ -62,31 +70,61 @@ def answered(report: Report, model: Model, transforms: Sequence[Transform], iden
         per="step" if stretch.stepwise else "window",
         steps=len(stretch.borders) - 1 if stretch.stepwise else 0,
         now_ns=found.now.ns,
-        predicted_ns=found.run.ns,
-        low_ns=found.low_ns,
-        high_ns=found.high_ns,
+        predicted_ns=found.run.ns if transforms else found.now.ns,
+        low_ns=found.low_ns if transforms else found.now.ns,
+        high_ns=found.high_ns if transforms else found.now.ns,
         identity=identity,
         refused=None,
         transforms=list(transforms),
-        devices=_devices(model, found),
-        waterfall=[],
-        savings=[],
+        devices=_devices(model, found, then),
+        waterfall=_waterfall(now, then),
+        savings=[] if transforms else savings_of(model, report.findings, identity),
+        floor_ns=floor_of(model).ns,
         caveats=list(CAVEATS),
     )
 
 
-def _devices(model: Model, found: Prediction) -> list[WhatIfDevice]:
-    return [
-        WhatIfDevice(
-            key=model.names.keys[number],
-            now_ns=found.now.ns,
-            predicted_ns=found.run.ns,
-            now=four_parts(model, found.now, number),
-            predicted=four_parts(model, found.run, number),
-            ledger={},
-        )
-        for number in np.unique(model.work.device).tolist()
+Idle = dict[int, dict[str, int]]
+"""Idle time by cause, by the number of the device; of a step or of the window, in ns."""
+
+
+def idle_of(changes: Changes, run: Run) -> Idle:
+    """What the devices wait for in a step, a mean over those that count, or in the window."""
+    steps = len(run.steps)
+    return {
+        device: {cause: round(ns / steps) for cause, ns in idle_by_cause(changes, device, run.span).items()}
+        for device in np.unique(changes.model.work.device).tolist()
+    }
+
+
+def _waterfall(now: Idle, then: Idle) -> list[CauseChange]:
+    """By how much each cause changes, the largest change first."""
+    before, after = summed(now.values()), summed(then.values())
+    rows = [
+        CauseChange(cause=each, from_ns=before.get(each, 0), to_ns=after.get(each, 0)) for each in {**before, **after}
     ]
+    return sorted(rows, key=lambda each: (-abs(each.from_ns - each.to_ns), each.cause))
+
+
+def _devices(model: Model, found: Prediction, idle: Idle) -> list[WhatIfDevice]:
+    return [_device(model, found, number, idle[number]) for number in np.unique(model.work.device).tolist()]
+
+
+def _device(model: Model, found: Prediction, number: int, idle: dict[str, int]) -> WhatIfDevice:
+    """The parts are rounded one by one; what is left of the length is idle, and what is left of that is the largest
+    cause's."""
+    then = four_parts(model, found.run, number)
+    ledger = dict(idle)
+    if ledger:
+        ledger[max(ledger, key=lambda cause: ledger[cause])] += then.idle_ns - sum(ledger.values())
+    return WhatIfDevice(
+        key=model.names.keys[number],
+        now_ns=found.now.ns,
+        predicted_ns=found.run.ns,
+        now=four_parts(model, found.now, number),
+        predicted=then,
+        ledger=ledger,
+    )
 
 
 def four_parts(model: Model, run: Run, device: int) -> FourParts:

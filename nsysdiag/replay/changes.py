@@ -13,7 +13,7 @@ from nsysdiag.replay.work import GAP_NS
 
 SURE = 0.8
 """A wake-up that is less sure is one only in the hopeful bound."""
-OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.EVENT, Kind.BARRIER, Kind.OBSERVED)
+OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.BEFORE_COPY, Kind.EVENT, Kind.BARRIER, Kind.OBSERVED)
 """Edges that hold the length of the operation at their row."""
 
 
@@ -21,7 +21,8 @@ OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.EVENT, Kind.BARRIER, Kind.OBSERVE
 class Changes:
     """A model with changes, which are made in place. `time` is the part of each piece of host time that stays, `lag`
     that of the cost of each wait, by the rows of `program`; `length` is how long each operation takes, in ns, `cost`
-    its launch. `held`, `full` and `woken` mark the waits that there are still, `dropped` the edges that are gone, and
+    its launch. `held`, `full` and `woken` mark the waits that there are still, `before_copy` those that wait at
+    least for what was before their copy, `dropped` the edges that are gone, and
     `eager` the operations that start as soon as they may."""
 
     model: Model
@@ -30,6 +31,7 @@ class Changes:
     length: IntArray
     cost: IntArray
     held: BoolArray
+    before_copy: BoolArray
     full: BoolArray
     woken: BoolArray
     dropped: BoolArray
@@ -46,6 +48,7 @@ class Changes:
             length=model.length.copy(),
             cost=model.cost.copy(),
             held=np.ones(len(threads.held), dtype=np.bool_),
+            before_copy=np.ones(len(threads.held), dtype=np.bool_),
             full=np.ones(len(threads.full), dtype=np.bool_),
             woken=np.ones(len(threads.woken), dtype=np.bool_),
             dropped=np.zeros(len(model.graph.edges), dtype=np.bool_),
@@ -57,41 +60,56 @@ class Changes:
         trace does not prove to be needless: order that was only observed, and waits for threads that may have been
         others."""
         model, edges = self.model, self.model.graph.edges
+        gone = self._gone() | (self._doubtful() if proven else edges.kind == Kind.OBSERVED)
+        residual = (model.graph.residual if proven else model.alone).copy()
+        residual[model.places.operation[self.eager]] = 0
+        left = np.bincount(edges.target[~gone], minlength=len(model.graph.time))
+        # A moment that would lose all of its edges keeps them.
+        return np.where(gone & (left[edges.target] > 0), NEVER_NS, self._lengths(proven=proven)), residual
+
+    def _lengths(self, *, proven: bool) -> IntArray:
+        model, edges = self.model, self.model.graph.edges
         ns, kind, row = edges.ns.copy(), edges.kind, edges.row
         ns[kind == Kind.PROGRAM] = self._host_ns(proven=proven)[row[kind == Kind.PROGRAM]]
         shorter = np.append(model.length - self.length, 0)
-        of_operation = np.isin(kind, OF_OPERATIONS)
+        of_operation, waits, launches = (np.isin(kind, each) for each in (OF_OPERATIONS, Kind.DEVICE_WAIT, Kind.LAUNCH))
         ns[of_operation] -= shorter[row[of_operation]]
-        waits = kind == Kind.DEVICE_WAIT
         ns[waits] -= shorter[model.threads.held.target[row[waits]]]
-        launches = kind == Kind.LAUNCH
-        ns[launches] = np.maximum(ns[launches] - (model.cost - self._cost())[row[launches]], 0)
+        ns[launches] = np.maximum(ns[launches] - (model.cost - self.costs())[row[launches]], 0)
         hurries = np.zeros(len(model.graph.time), dtype=np.bool_)
         hurries[model.places.operation[self.eager]] = True
         soon = hurries[edges.target]
         ns[soon] = np.minimum(ns[soon], model.graph.asked[soon])
         soon &= kind == Kind.STREAM
         ns[soon] = np.minimum(ns[soon], np.append(self.length, 0)[row[soon]] + GAP_NS)
-        gone = self.dropped.copy()
-        gone[waits] |= ~self.held[row[waits]]
-        wakes, slots = kind == Kind.WAKE, kind == Kind.SLOT
-        gone[wakes] |= ~self.woken[row[wakes]]
-        gone[slots] |= ~self.full[row[slots]]
-        if proven:
-            gone[wakes] |= self._unsure[row[wakes]]
-        else:
-            gone |= kind == Kind.OBSERVED
-        residual = (model.graph.residual if proven else model.alone).copy()
-        residual[model.places.operation[self.eager]] = 0
-        return np.where(self._without_last(gone), NEVER_NS, ns), residual
+        return ns
 
-    def _without_last(self, gone: BoolArray) -> BoolArray:
-        """Which edges are dropped: a moment that would lose all of its own keeps them."""
-        target = self.model.graph.edges.target
-        left = np.bincount(target[~gone], minlength=len(self.model.graph.time))
-        return gone & (left[target] > 0)
+    def _gone(self) -> BoolArray:
+        """The edges that the changes take away."""
+        edges, gone = self.model.graph.edges, self.dropped.copy()
+        for kind, there in ((Kind.DEVICE_WAIT, self.held), (Kind.WAKE, self.woken), (Kind.SLOT, self.full)):
+            mine = edges.kind == kind
+            gone[mine] |= ~there[edges.row[mine]]
+        copies = edges.kind == Kind.BEFORE_COPY
+        kept = np.ones(len(self.model.graph.time), dtype=np.bool_)
+        kept[self.model.places.held] = self.before_copy
+        gone[copies] |= ~kept[edges.target[copies]]
+        return gone
 
-    def _cost(self) -> IntArray:
+    def _doubtful(self) -> BoolArray:
+        """The wake-ups that are not sure enough to be believed."""
+        edges = self.model.graph.edges
+        gone = np.zeros(len(edges), dtype=np.bool_)
+        wakes = edges.kind == Kind.WAKE
+        gone[wakes] = self._unsure[edges.row[wakes]]
+        return gone
+
+    @property
+    def certain(self) -> bool:
+        """Whether everything that is known is proven, so that both bounds are one."""
+        return not (self.model.graph.edges.kind == Kind.OBSERVED).any() and not self._unsure.any()
+
+    def costs(self) -> IntArray:
         """How long the launch of each operation takes: the part of its call that stays."""
         model, call = self.model, self.model.call_of_piece
         length = model.pieces.end - model.pieces.start

@@ -163,7 +163,7 @@ def model_of(
         [
             in_order,
             begun_before(work, places, stretch.begin, time),
-            releases(threads, places, moments, length),
+            releases(work, threads, places, moments, length),
             launched(work, threads, places, cost, pace),
             of_devices(work, places, events, barred, pace, length),
             arrivals(places, meetings),

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray
+from nsysdiag.errors import UsageError
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.graph import NEVER_NS, Kind, replay
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.transforms import apply
+from nsysdiag.replay.repairs import repair
+from nsysdiag.replay.transforms import MOST_NEAR, apply
+from nsysdiag.report import Finding
 
 MOST_ERROR = 0.02
 """Of the length: a model that is further off predicts nothing."""
+LEAST_ERROR = 0.005
+"""Of the length: no prediction is better, however well the model gives the recorded length back."""
 SETTLING = 4
 """From so many steps on the first one is left out: what was queued before it belongs to the time as it was."""
 LEAST_WORK = 0.05
@@ -50,8 +56,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The length of a step or of the window as it was, as predicted, and the bounds of that, in ns."""
+    """The length of a step or of the window as it was, as predicted with `changes`, and the bounds of that, in ns."""
 
+    changes: Changes
     now: Run
     run: Run
     low_ns: int
@@ -104,25 +111,38 @@ def identity_of(model: Model) -> Identity:
     return Identity(exact=exact, length_error=round(abs(eager.ns - now.ns) / max(now.ns, 1), 6))
 
 
-def predict(model: Model, transforms: Sequence[Transform], identity: Identity) -> Prediction:
-    """With all these transforms together. Raises UsageError where one matches nothing."""
+def predict(
+    model: Model, transforms: Sequence[Transform], identity: Identity, findings: Mapping[str, Finding] | None = None
+) -> Prediction:
+    """With all these transforms together; `findings` are those of the report by id. Raises UsageError where one matches
+    nothing."""
     changes = Changes.none(model)
     for transform in transforms:
-        apply(changes, transform)
+        if transform.option != "finding":
+            apply(changes, transform)
+        else:
+            _repair(changes, transform.of, findings or {})
     return prediction_of(changes, identity)
 
 
+def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> None:
+    if finding not in findings:
+        near = difflib.get_close_matches(finding, findings, MOST_NEAR, 0) or list(findings)
+        raise UsageError(f"there is no finding '{finding}'", hint="findings: " + ", ".join(near))
+    if not repair(changes, findings[finding]):
+        raise UsageError(f"what repairs finding '{finding}' cannot be replayed", hint="its report has a bound instead")
+
+
 def prediction_of(changes: Changes, identity: Identity) -> Prediction:
-    """The prediction of changes. `high_ns` keeps what is not proven to be needless; the spread of the steps and the
-    error of the model widen both bounds by what they are of the saving's and of the whole length."""
+    """The prediction of changes. The longer bound keeps what is not proven to be needless; the spread of the steps and
+    the error of the model widen both."""
     model = changes.model
     now = _run(model, model.graph.time, model.length)
-    run, kept = run_of(changes), run_of(changes, proven=True)
+    run = run_of(changes)
+    kept = run if changes.certain else run_of(changes, proven=True)
     low, high = sorted((run.ns, kept.ns))
-    spread = _spread(now.steps, run.steps)
-    slack = identity.length_error * abs(now.ns - run.ns)
-    low, high = round(low - slack - spread), round(high + slack + spread)
-    return Prediction(now, run, max(min(low, run.ns), 0), max(high, run.ns))
+    slack = round(max(identity.length_error, LEAST_ERROR) * now.ns + _spread(now.steps, run.steps))
+    return Prediction(changes, now, run, max(low - slack, 0), high + slack)
 
 
 def _spread(now: IntArray, then: IntArray) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -26,6 +27,7 @@ from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.graph import Kind
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.work import Class
 
 MOST_NEAR = 5
@@ -52,48 +54,42 @@ def words_of(transform: Transform) -> str:
     return f"{option} {transform.of}".strip()
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a repair is about: masks over the pieces of host time, and over the waits of the three kinds."""
+
+    pieces: BoolArray
+    held: BoolArray
+    full: BoolArray
+    woken: BoolArray
+
+
 def _without(changes: Changes, transform: Transform) -> bool:
-    """The host time of a cause becomes 0, and its waits are none."""
-    return without_cause(changes, transform.of)
+    """The host time of a cause becomes 0, and its waits are none; on devices nothing waits for it."""
+    found = without_cause(changes, transform.of)
+    return _without_on_devices(changes, transform.of) or found
 
 
-def without_cause(changes: Changes, cause: str, where: Callable[[Intervals], BoolArray] | None = None) -> bool:
-    """Take a cause out; `where` tells which stretches of threads, on their axis, it is about. True where there was any
-    of it."""
-    model, place = changes.model, PLACE[cause]
-    pieces = model.pieces
-    own = pieces.cause == place
-    if where is not None:
-        own &= where(Intervals(pieces.start, pieces.end))
-    changes.time[own] = 0
+def without_cause(changes: Changes, cause: str, part: Part | None = None) -> bool:
+    """Take the host time and the waits of a cause out, or a part of them; True where there was any. Without input waits
+    no thread waits for those that load data."""
+    model, threads, place = changes.model, changes.model.threads, PLACE[cause]
+    pieces, held, full = (each.cause == place for each in (model.pieces, threads.held, threads.full))
+    loads = threads.woken.loader > 0
+    woken = loads if cause == INPUT_WAIT else (threads.woken_cause == place) & ~loads
+    if part is not None:
+        pieces, held, full, woken = pieces & part.pieces, held & part.held, full & part.full, woken & part.woken
+    changes.time[pieces] = 0
     if CAUSES[cause].after_call:
-        calls = model.call_of_piece[own]
+        calls = model.call_of_piece[pieces]
         changes.eager[np.isin(model.call_of_operation, calls[calls >= 0])] = True
-    found = bool(own.any()) | _without_waits(changes, cause, where)
-    if where is None:
-        found |= _without_on_devices(changes, cause)
-    return found
-
-
-def _without_waits(changes: Changes, cause: str, where: Callable[[Intervals], BoolArray] | None) -> bool:
-    """Waits of this cause no longer wait; of input data: all those for threads that load it."""
-    model, threads = changes.model, changes.model.threads
-    held, full = threads.held.cause == PLACE[cause], threads.full.cause == PLACE[cause]
-    woken = threads.woken_cause == PLACE[cause]
-    woken = threads.woken.loader > 0 if cause == INPUT_WAIT else woken & (threads.woken.loader == 0)
-    if where is not None:
-        held &= where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end))
-        woken &= where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end))
-        full &= False
-    changes.held[held] = False
+    changes.held[held], changes.full[full], changes.woken[woken] = False, False, False
+    changes.before_copy[held] = False
     changes.cost[np.isin(model.work.launch, threads.held.call[held])] = 0
-    changes.full[full] = False
-    changes.woken[woken] = False
-    into = model.program_into
     gone = np.concatenate((model.places.held[held], model.places.full[full], model.places.woken[woken]))
-    row = into[gone]
+    row = model.program_into[gone]
     changes.lag[row[row >= 0]] = 0
-    return len(gone) > 0
+    return bool(pieces.any()) or len(gone) > 0
 
 
 def _without_on_devices(changes: Changes, cause: str) -> bool:
@@ -104,7 +100,7 @@ def _without_on_devices(changes: Changes, cause: str) -> bool:
         return bool(launches.any())
     if cause in EAGER:
         changes.eager[:] = True
-        return bool(model.alone[model.places.operation].any())
+        return len(model.work) > 0
     dropped = edges.kind == OF_KIND[cause] if cause in OF_KIND else np.zeros(len(edges), dtype=np.bool_)
     changes.dropped[dropped] = True
     return bool(dropped.any())
@@ -145,9 +141,13 @@ def _async_copies(changes: Changes, transform: Transform) -> bool:
 
 
 def _overlap(changes: Changes, transform: Transform) -> bool:
-    """Operations of a class and the others no longer wait for each other, only each for its own in a stream."""
+    return overlap(changes, OVERLAPPED[transform.of])
+
+
+def overlap(changes: Changes, kind: Class) -> bool:
+    """Operations of a class and the others no longer wait for each other, only each for its own in a stream. A call
+    that waits for its copy still waits for the kernels before that."""
     model, edges = changes.model, changes.model.graph.edges
-    kind = OVERLAPPED[transform.of]
     mine = model.work.kind == kind
     of_device = np.isin(edges.kind, (Kind.STREAM, Kind.EVENT, Kind.BARRIER)) & (edges.row >= 0)
     target = np.full(len(model.graph.time), -1)
@@ -156,7 +156,8 @@ def _overlap(changes: Changes, transform: Transform) -> bool:
     across = mine[edges.row[rows]] != mine[target[edges.target[rows]]]
     changes.dropped[rows[across]] = True
     if kind == Class.COPY:
-        without_cause(changes, BLOCKING_COPY)
+        held = model.threads.held
+        changes.held[(held.cause == PLACE[BLOCKING_COPY]) & mine[held.target]] = False
     return bool(mine.any())
 
 
@@ -181,12 +182,8 @@ def _graphs(changes: Changes, transform: Transform) -> bool:
     return len(later) > 0
 
 
-def _finding(changes: Changes, transform: Transform) -> bool:
-    raise UsageError("--finding is not replayed yet")
-
-
 def _rank_like(changes: Changes, transform: Transform) -> bool:
-    raise UsageError("--rank-like is not replayed yet")
+    return like_the_median(changes)
 
 
 TRANSFORMS: dict[str, Callable[[Changes, Transform], bool]] = {
@@ -197,7 +194,6 @@ TRANSFORMS: dict[str, Callable[[Changes, Transform], bool]] = {
     "overlap": _overlap,
     "graphs": _graphs,
     "rank-like": _rank_like,
-    "finding": _finding,
 }
 
 

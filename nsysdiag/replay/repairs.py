@@ -1,0 +1,146 @@
+"""What repairing a finding changes in a model: the waits, host time and order that the finding is about, no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
+from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, SYNCHRONIZATION, blocking_copy, sync, variant_of
+from nsysdiag.causes.variant import AFTER_READ_BACK
+from nsysdiag.gap_groups.keys import normal_range
+from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.model import Model
+from nsysdiag.replay.rank_like import like_the_median
+from nsysdiag.replay.transforms import Part, overlap, without_cause
+from nsysdiag.replay.work import Class
+from nsysdiag.report import Finding
+
+DWARFED = 3
+"""Copies that take so many times as long as all kernels cannot be hidden: then fewer bytes are the repair, and how many
+fewer is not known."""
+Where = Callable[[Intervals], BoolArray]
+
+
+def repair(changes: Changes, finding: Finding) -> bool:
+    """Make the changes that repair a finding; False where the replay does not know what these are."""
+    if finding.cause in RULES:
+        return RULES[finding.cause](changes, finding)
+    cause = CAUSES.get(finding.cause)
+    # What kernels wait for on the device is not taken away by any advice.
+    if cause is None or cause.unresolved or (cause.side == "device" and cause.id != INPUT_WAIT):
+        return False
+    part = _part(changes.model, finding)
+    return part is not None and without_cause(changes, finding.cause, part)
+
+
+def _part(model: Model, finding: Finding) -> Part | None:
+    """Which pieces of host time and which waits a finding is about; None where its variant shows in CPU samples only,
+    which the replay does not look at."""
+    variants = {each.id: each for each in CAUSES[finding.cause].variants}
+    variant = variants.get(finding.variant)
+    if variant is not None and variant.hint not in (None, AFTER_READ_BACK):
+        return None
+    where, threads = _inside(model, finding.nvtx), model.threads
+    part = Part(
+        pieces=where(Intervals(model.pieces.start, model.pieces.end)),
+        held=where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end)),
+        full=where(model.on_axis(threads.full.thread, threads.full.begin, threads.full.end)),
+        woken=where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end)),
+    )
+    # Time inside MPI calls counts to communication, whatever its cause.
+    part.pieces[coverage(union(model.host.host.mpi.spans), Intervals(model.pieces.start, model.pieces.end)) > 0] = False
+    if variant is None or finding.cause == INPUT_WAIT:
+        return part
+    place = list(variants).index(finding.variant)
+    part.pieces[_variants_of_pieces(model, finding.cause) != place] = False
+    part.held[_variants_of_waits(model, finding.cause) != place] = False
+    return part
+
+
+def _inside(model: Model, path: list[str]) -> Where:
+    """Which stretches of the thread axis begin inside ranges with the innermost name of a path; all, where it is
+    empty."""
+    if not path:
+        return lambda spans: np.ones(len(spans), dtype=np.bool_)
+    ranges = model.names.ranges
+    fits = np.array([normal_range(name) == path[-1] for name in ranges.names], dtype=np.bool_)
+    rows = ranges.rows.take(fits[ranges.rows.name]) if len(fits) else ranges.rows
+    inside = union(model.on_axis(rows.thread, rows.start, rows.end))
+    return lambda spans: contains(inside, spans.start)
+
+
+def _variants_of_pieces(model: Model, cause: str) -> IntArray:
+    """The place of the variant of each piece of host time, as if all were of one cause."""
+    words, pieces = [*model.words, ""], model.pieces
+    pairs, code = np.unique(np.stack((pieces.label, pieces.call)), axis=1, return_inverse=True)
+    found = [variant_of(cause, words[label], words[call], None) for label, call in pairs.T.tolist()]
+    return np.array(found, dtype=np.int64)[code.reshape(-1)] if found else pieces.label
+
+
+def _variants_of_waits(model: Model, cause: str) -> IntArray:
+    """The place of the variant of each wait for a device, as if all were of one cause."""
+    host, facts = model.host.host, model.host.facts
+    call = model.threads.held.call
+    names = host.api_calls.names
+    found = []
+    after = _after_read_backs(model)
+    for row, read_back in zip(call.tolist(), after.tolist(), strict=True):
+        name = names[host.api_calls.rows.name[row]] if row >= 0 else ""
+        if cause == BLOCKING_COPY:
+            label = blocking_copy.LABELS[0 if facts.read_back[row] else 1 if facts.pageable[row] else 2]
+            found.append(variant_of(cause, label, name, None))
+        elif cause == SYNCHRONIZATION:
+            found.append(variant_of(cause, sync.label_of(name), name, AFTER_READ_BACK if read_back else None))
+        else:
+            found.append(variant_of(cause, "", name, None))
+    return np.array(found, dtype=np.int64)
+
+
+def _after_read_backs(model: Model) -> BoolArray:
+    """Which waits for a device come right after a copy of a few bytes to the host."""
+    host, held = model.host.host, model.threads.held
+    calls = host.api.take(host.api.outermost)
+    spans = model.on_axis(held.thread, held.begin, held.end)
+    before = nearest_before(calls.spans.start, spans.start - 1)
+    row = np.maximum(before, 0)
+    if len(calls) == 0:
+        return before >= 0
+    near: BoolArray = (before >= 0) & (spans.start - calls.spans.end[row] <= sync.READ_BACK_NS)
+    return near & model.host.facts.read_back[calls.row[row]]
+
+
+def _exposed_copy(changes: Changes, finding: Finding) -> bool:
+    work = changes.model.work
+    copies, kernels = (int(work.length[work.kind == kind].sum()) for kind in (Class.COPY, Class.COMPUTE))
+    return copies < DWARFED * kernels and overlap(changes, Class.COPY)
+
+
+def _exposed_communication(changes: Changes, finding: Finding) -> bool:
+    return overlap(changes, Class.COMMUNICATION)
+
+
+def _exposed_mpi(changes: Changes, finding: Finding) -> bool:
+    """Of the time in MPI calls stays what kernels cannot hide."""
+    model = changes.model
+    pieces = Intervals(model.pieces.start, model.pieces.end)
+    inside = coverage(union(model.host.host.mpi.spans), pieces)
+    compute = int(model.work.length[model.work.kind == Class.COMPUTE].sum())
+    threads = len(np.unique(model.program.thread))
+    hidden = min(compute * threads / max(int(inside.sum()), 1), 1.0)
+    changes.time[:] *= 1 - hidden * inside / np.maximum(pieces.end - pieces.start, 1)
+    return bool(inside.any())
+
+
+def _late_rank(changes: Changes, finding: Finding) -> bool:
+    return like_the_median(changes)
+
+
+RULES: dict[str, Callable[[Changes, Finding], bool]] = {
+    "exposed_copy": _exposed_copy,
+    "exposed_comm": _exposed_communication,
+    "exposed_mpi": _exposed_mpi,
+    "late_rank": _late_rank,
+}
+"""Of findings that are about no cause of idle time."""
