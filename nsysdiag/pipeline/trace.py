@@ -24,7 +24,7 @@ from nsysdiag.host.windows import Working
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.phrases import finished
-from nsysdiag.pipeline import device, reading
+from nsysdiag.pipeline import device, reading, replaying
 from nsysdiag.pipeline.result import DeviceResult, TraceResult
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.programs.detection import ids_of
@@ -40,6 +40,7 @@ from nsysdiag.wakeups.host_trace import HostTrace
 
 steps = Steps(reading.steps)
 steps.for_each("results", "device", "devices", device.steps, device.result)
+steps.extend(replaying.steps)
 
 
 @steps.step()

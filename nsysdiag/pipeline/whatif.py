@@ -4,16 +4,38 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from nsysdiag.config.settings import Settings
-from nsysdiag.pipeline import replayed
-from nsysdiag.pipeline.stages import Progress
+from nsysdiag.pipeline import trace as trace_steps
+from nsysdiag.pipeline.replaying import Builder
+from nsysdiag.pipeline.stages import Progress, Steps
 from nsysdiag.printable import printable
 from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Transform, WhatIf
+from nsysdiag.replay.model import Model
 from nsysdiag.replay.predict import MOST_ERROR, identity_of
+from nsysdiag.replay.stretch import MOST_OPERATIONS
+from nsysdiag.report import Report
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.trace import open_trace
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A report, and the model of its judged time, or a sentence why there is none."""
+
+    report: Report
+    model: Model | str
+
+
+steps = Steps(trace_steps.steps)
+
+
+@steps.step()
+def replayed(builder: Builder, report: Report) -> Replayed:
+    """The model is built last: it is large."""
+    return Replayed(report, builder(MOST_OPERATIONS))
 
 
 def whatif(
@@ -30,7 +52,7 @@ def whatif(
         Attempt(f"replay '{printable(os.fsdecode(path))}'") as attempt,
         open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace,
     ):
-        found = replayed.steps.run(replayed.replayed, attempt.noting(progress), trace=trace, settings=settings)
+        found = steps.run(replayed, attempt.noting(progress), trace=trace, settings=settings)
         trace.check_unchanged()
     if isinstance(found.model, str):
         return refused(found.report, transforms, found.model)

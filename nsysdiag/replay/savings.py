@@ -3,13 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Saving, Transform
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.predict import Prediction, Run, prediction_of, run_of
+from nsysdiag.replay.predict import MOST_ERROR, Prediction, Run, identity_of, prediction_of, run_of
 from nsysdiag.replay.repairs import repair
 from nsysdiag.report import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """Predicts what repairing findings brings, by the replay of a model."""
+
+    model: Model
+    identity: Identity
+
+    @classmethod
+    def of(cls, model: Model) -> Predictions | None:
+        """None where the model is too far off what was recorded."""
+        identity = identity_of(model)
+        return None if identity.length_error > MOST_ERROR else cls(model, identity)
+
+    def __call__(self, findings: Sequence[Finding]) -> tuple[float, float, float] | None:
+        """The part of a step, or of the window, that repairing all of these saves, and the bounds of that; None where
+        the replay does not know what repairs them."""
+        found = predicted(self.model, findings, self.identity)
+        if found is None:
+            return None
+        share, low, high = (1 - ns / found.now.ns for ns in (found.run.ns, found.high_ns, found.low_ns))
+        return max(share, 0.0), max(low, 0.0), max(high, 0.0)
+
 
 WORTH = 0.01
 """Of the length: what one more repair has to bring to be named with those before it."""

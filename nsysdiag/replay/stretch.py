@@ -31,9 +31,19 @@ class Stretch:
         return int(self.borders[-1])
 
 
-def stretch_of(parts: Intervals, steps: IntArray | None, starts: IntArray) -> Stretch | str:
+@dataclass(frozen=True, slots=True)
+class Repeating:
+    """The judged time (a set), and the borders of its steps in ns, None where it has none."""
+
+    parts: Intervals
+    steps: IntArray | None
+
+
+def stretch_of(
+    parts: Intervals, steps: IntArray | None, starts: IntArray, most: int = MOST_OPERATIONS
+) -> Stretch | str:
     """What is replayed of the judged time `parts` (a set) whose step borders are `steps`, None where it has none; or a
-    sentence why nothing can be. `starts` are the starts of all operations, ascending.
+    sentence why nothing can be. `starts` are the starts of all operations, ascending, of which `most` are replayed.
 
     Steps are taken from the middle: the first ones of a phase may still be settling."""
     if len(parts) == 0:
@@ -41,19 +51,19 @@ def stretch_of(parts: Intervals, steps: IntArray | None, starts: IntArray) -> St
     lo, hi = int(parts.start[0]), int(parts.end[-1])
     inside = np.empty(0, np.int64) if steps is None else steps[(steps >= lo) & (steps <= hi)]
     if len(inside) <= FEWEST_STEPS:
-        return _whole(lo, hi, starts)
+        return _whole(lo, hi, starts, most)
     before = np.searchsorted(starts, inside)
     per_step = max(int(before[-1] - before[0]) // (len(inside) - 1), 1)
-    count = min(len(inside) - 1, MOST_STEPS, MOST_OPERATIONS // per_step)
+    count = min(len(inside) - 1, MOST_STEPS, most // per_step)
     if count < FEWEST_STEPS:
-        return f"{FEWEST_STEPS} steps hold more than {MOST_OPERATIONS:,} operations, too many to replay"
+        return f"{FEWEST_STEPS} steps hold more than {most:,} operations, too many to replay"
     first = (len(inside) - 1 - count) // 2
     return Stretch(inside[first : first + count + 1], stepwise=True)
 
 
-def _whole(lo: int, hi: int, starts: IntArray) -> Stretch | str:
+def _whole(lo: int, hi: int, starts: IntArray, most: int) -> Stretch | str:
     count = int(np.searchsorted(starts, hi) - np.searchsorted(starts, lo))
-    if count > MOST_OPERATIONS:
+    if count > most:
         return f"the judged time holds {count:,} operations and no steps, too many to replay"
     if count == 0:
         return "no GPU work was recorded in the judged time"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.events.collectives import KINDS, MEETINGS
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.pipeline import trace as trace_steps
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.ranks.clocks import bring_together
@@ -19,25 +18,21 @@ from nsysdiag.ranks.matching import candidates, confirmed
 from nsysdiag.ranks.timeline import rank_timeline
 from nsysdiag.replay.meetings import Met
 from nsysdiag.replay.model import Model, model_of
-from nsysdiag.replay.stretch import Stretch, stretch_of
-from nsysdiag.report import Report
+from nsysdiag.replay.savings import Predictions
+from nsysdiag.replay.stretch import MOST_OPERATIONS, Repeating, stretch_of
 from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.trace import Trace
 from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
 
 COLD = "nothing repeats in this trace, so there is no steady time to predict"
 NO_WORK = "no GPU work was recorded"
+PART, FEWEST = 0.05, 6_000
+"""Of all operations of the trace: what is replayed inside an analysis, which takes some microseconds for each, a dozen
+findings take about as long as a seventh of the analysis then. Fewer than that cost nothing."""
+Builder = Callable[[int], Model | str]
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """A report, and the model of its judged time, or a sentence why there is none."""
-
-    report: Report
-    model: Model | str
-
-
-steps = Steps(trace_steps.steps)
+steps = Steps()
 
 
 @steps.step()
@@ -59,20 +54,20 @@ def met(trace: Trace, results: list[DeviceResult], devices: list[DeviceTimeline]
 
 
 @steps.step()
-def stretch(results: list[DeviceResult], activity: DeviceActivity) -> Stretch | str:
-    """The time that is replayed, or why there is none."""
+def repeating_time(results: list[DeviceResult]) -> Repeating | str:
+    """The judged time with the borders of its steps, or why nothing in it can be predicted."""
     if not results:
         return NO_WORK
     focus, found = results[0].focus, results[0].job_phases
     if found.basis == "cold" or focus.phase is None:
         return COLD
     loop = found.phases[focus.phase].loop
-    return stretch_of(focus.parts, None if loop is None else loop.starts, np.sort(activity.operations.start))
+    return Repeating(focus.parts, None if loop is None else loop.starts)
 
 
 @steps.step()
-def model(
-    stretch: Stretch | str,
+def builder(
+    repeating_time: Repeating | str,
     activity: DeviceActivity,
     evidence: HostEvidence,
     layered: LayeredEvidence,
@@ -82,15 +77,26 @@ def model(
     strings: Strings,
     met: Met,
     settings: Settings,
-) -> Model | str:
-    """The model of that time, or why there is none."""
-    if isinstance(stretch, str):
-        return stretch
-    floor = settings.thresholds.root_floor
-    return model_of(stretch, activity, evidence, layered, launching, host_trace, finder, strings, met, floor)
+) -> Builder:
+    """Builds the model of so many operations of that time at most, or says why there is none."""
+
+    def build(most: int) -> Model | str:
+        if isinstance(repeating_time, str):
+            return repeating_time
+        starts = np.sort(activity.operations.start)
+        stretch = stretch_of(repeating_time.parts, repeating_time.steps, starts, most)
+        if isinstance(stretch, str):
+            return stretch
+        floor = settings.thresholds.root_floor
+        return model_of(stretch, activity, evidence, layered, launching, host_trace, finder, strings, met, floor)
+
+    return build
 
 
 @steps.step()
-def replayed(report: Report, model: Model | str) -> Replayed:
-    """Both."""
-    return Replayed(report, model)
+def predictions(builder: Builder, activity: DeviceActivity, settings: Settings) -> Predictions | None:
+    """What the repair of findings would bring, by the replay of a stretch so short that it costs little beside the
+    analysis; None where there is none, or the model is too far off."""
+    most = min(max(round(PART * len(activity.operations)), FEWEST), MOST_OPERATIONS)
+    model = builder(most)
+    return None if isinstance(model, str) else Predictions.of(model)
