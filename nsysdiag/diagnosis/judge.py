@@ -23,6 +23,7 @@ from nsysdiag.diagnosis.sentences import (
     details_of,
     headline,
     phase_sentence,
+    rest_of_capture,
     unrecorded,
     verdict_sentence,
     waiting_part,
@@ -179,6 +180,7 @@ def diagnose(
         which=scope.which,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
         later=scope.later,
+        rest=rest_of_capture(scope, duration_ns) if processes is not None else "",
         waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND),
     )
     saving = next((each for each in merged if saved_share(each)), None)
