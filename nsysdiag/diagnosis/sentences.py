@@ -49,11 +49,12 @@ WITHOUT_WORK = "time without GPU work"
 @dataclass(frozen=True, slots=True)
 class Said:
     """What a headline needs beside the account: the basis, the judged phase, the length of what is judged, and by
-    bottleneck what stands behind it, as the end of a sentence; a sentence on unused GPUs; how long the capture is, None
-    where the trace does not say; which of several steady phases is judged; and which part of the kernels' share is
-    waiting of other GPUs for them, as a sentence, empty where that is little. `work_ns` is the time that the devices
-    work in it, a sum over them; `later` is the second of the program from which on a capture leaves its start out, None
-    where the trace does not show any. `rest` says what else was captured, as the end of a sentence."""
+    bottleneck what stands behind it, as the end of a sentence; sentences on `unused` GPUs and on MPI `ranks` that are
+    not in the trace; how long the capture is, None where the trace does not say; which of several steady phases is
+    judged; and which part of the kernels' share is waiting of other GPUs for them, as a sentence, empty where that is
+    little. `work_ns` is the time that the devices work in it, a sum over them; `later` is the second of the program
+    from which on a capture leaves its start out, None where the trace does not show any. `rest` says what else was
+    captured, as the end of a sentence."""
 
     basis: str
     phase: FoundPhase | None
@@ -66,6 +67,7 @@ class Said:
     later: int | None = None
     waiting: str = ""
     rest: str = ""
+    ranks: str = ""
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -90,7 +92,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
         sentences.append(f"{what} ({share_of_it}) can be fixed first.")
-    sentences += [said.unused] if said.unused else []
+    sentences += [each for each in (said.unused, said.ranks) if each]
     if said.basis == "cold":
         sentences.append(_another_capture(said))
     return " ".join(sentences)
