@@ -15,6 +15,7 @@ from nsysdiag.findings.attribution import Shares, inside_mpi
 from nsysdiag.findings.exposed import exposed_findings
 from nsysdiag.findings.hotspots import Spot, spots_of
 from nsysdiag.findings.other_gpus import waits_for_others
+from nsysdiag.findings.pageable import copies_as_one
 from nsysdiag.findings.rules import NOT_SAVED, severity
 from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.report import DeviceReport, Finding
@@ -31,9 +32,11 @@ def findings_of(
     in_mpi = inside_mpi(shares)
     own = shares.take(~in_mpi & (shares.other < 0))
     spots = spots_of(own, judged.ns, thresholds)[: thresholds.most]
-    found = [_of_spot(device, context, spot, story_of(device, context, own.take(spot.rows), spot)) for spot in spots]
-    found += waits_for_others(device, context, shares.take(shares.other >= 0), keys)
-    return [*found, *exposed_findings(device, context, int(shares.lost[in_mpi].sum()), work)]
+    stories = [story_of(device, context, own.take(spot.rows), spot) for spot in spots]
+    found = [_of_spot(device, context, *each) for each in zip(spots, stories, strict=True)]
+    exposed = exposed_findings(device, context, int(shares.lost[in_mpi].sum()), work)
+    found = copies_as_one(found, [story.kind for story in stories], exposed, context)
+    return [*found, *waits_for_others(device, context, shares.take(shares.other >= 0), keys)]
 
 
 def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: Story) -> Finding:
