@@ -43,6 +43,7 @@ SMALL_PART = 0.05
 TOLD = 0.1
 """Of the time that is not judged: what takes less is not named."""
 OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
+WAITS = "sync"
 WITHOUT_WORK = "time without GPU work"
 
 
@@ -189,8 +190,8 @@ def waiting_part(device: PhaseDevice, least: float) -> str:
 
 def details_of(findings: list[Finding]) -> dict[str, str]:
     """By bottleneck what stands behind it: that of the finding with most time, of those that say it. Waits for another
-    GPU say what that one did, not why."""
-    causes = [each for each in findings if each.cause != OTHER_GPU.id]
+    GPU say what that one did, not why; but those that stay waits are why."""
+    causes = [each for each in findings if each.cause != OTHER_GPU.id or each.bottleneck == WAITS]
     said = sorted((each.share, detail, each.bottleneck) for each in causes if (detail := detail_of(each)))
     return {bottleneck: detail for _, detail, bottleneck in said}
 
