@@ -19,6 +19,7 @@ from nsysdiag.findings.exposed import mostly_pageable
 from nsysdiag.findings.rules import EXPOSED_COPY
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.report import Finding
+from nsysdiag.units import format_ns
 
 PAGEABLE = "pageable"
 """The variant of blocking copies."""
@@ -39,26 +40,27 @@ def copies_as_one(
 
 
 def _as_one(copies: Finding, calls: Finding, context: FindingContext) -> Finding:
-    """The larger one with the time of both, which is apart: one is busy time, the other idle time. Asynchronous copies
-    free the thread for as long as it is in the calls now, and hide under compute."""
+    """The one on exposed copies with the time of both, which is apart: one is busy time, the other idle time; with the
+    advice of the larger. Asynchronous copies free the thread for as long as it is in the calls now, and hide under
+    compute."""
     judged, lost = context.judged, copies.lost_ns + calls.lost_ns
-    first, other = (copies, calls) if copies.lost_ns > calls.lost_ns else (calls, copies)
+    larger, inside = copies if copies.lost_ns > calls.lost_ns else calls, _in_calls(context)
     return replace(
-        first,
-        title=f"{first.title}, {'in blocking calls' if first is copies else 'and copies that run alone'}",
+        copies,
+        title=copies.title.replace(EXPOSED_COPY.title, f"{EXPOSED_COPY.title} and their blocking calls", 1),
         lost_ns=lost,
         lost_share=round(judged.share(lost), 6),
-        ceiling_ns=max(copies.ceiling_ns, min(copies.ceiling_ns + calls.ceiling_ns, _in_calls(context))),
+        ceiling_ns=max(copies.ceiling_ns, min(copies.ceiling_ns + calls.ceiling_ns, inside)),
         share=round(min(copies.share + calls.share, 1.0), 6),
         confidence=min(copies.confidence, calls.confidence),
         nvtx=calls.nvtx,
-        evidence=[*first.evidence, *other.evidence],
+        evidence=[*copies.evidence, *calls.evidence, f"bound: threads are in these calls for {format_ns(inside)}"],
+        advice=larger.advice,
         signature=calls.signature,
         call=calls.call,
         gaps=calls.gaps,
-        chain=[*copies.chain[:-1], *calls.chain[:-1], first.chain[-1]],
-        rows=[*first.rows, *other.rows][: context.thresholds.rows],
-        summary=copies.summary,
+        chain=[*copies.chain[:-1], *calls.chain[:-1], larger.chain[-1]],
+        rows=[*copies.rows, *calls.rows][: context.thresholds.rows],
     )
 
 
