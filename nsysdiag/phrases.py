@@ -39,6 +39,10 @@ class Phrases(Record, frozen=True):
 
     def finished(self) -> list[str]:
         """All sentences as the report has them. Raises ValueError where they are no such format strings."""
+        return list(map(typed.plain, self.with_names()))
+
+    def with_names(self) -> list[str]:
+        """All sentences with names that know what they are names of, see `typed`. Raises ValueError as `finished`."""
         return [_FIELD.sub(self._part, sentence) for sentence in self.sentences]
 
     def renamed(self, names: dict[str, list[str]]) -> Phrases:
@@ -52,9 +56,9 @@ class Phrases(Record, frozen=True):
                 raise ValueError("a brace stands alone")
             return found[0][0]
         names = self.names.get(kind, ())
-        if int(number) >= len(names):
+        if kind not in KIND_OF or int(number) >= len(names):
             raise ValueError(f"there is no {kind} {number}")
-        return names[int(number)][: None if shown is None else int(shown)]
+        return typed.name(KIND_OF[kind], names[int(number)], None if shown is None else int(shown))
 
 
 def _whole(found: re.Match[str]) -> str:
@@ -72,6 +76,22 @@ def finished(report: AnyReport, packed: Iterable[str] = ()) -> AnyReport:
         found.text(text)
     made = rewritten(report, found.visit)
     return replace(made, phrases=found.phrases())
+
+
+def unfinished(record: AnyReport, phrases: Phrases | None) -> AnyReport:
+    """A record of a report with its sentences as they were before the report was finished, as far as its `phrases`
+    tell."""
+    try:
+        known = dict(zip(phrases.finished(), phrases.with_names(), strict=True)) if phrases is not None else {}
+    except ValueError:
+        return record
+
+    def visit(text: Text, _record: Record, value: Any) -> Any:
+        if text is not Text.SENTENCE:
+            return value
+        return [known.get(each, each) for each in value] if isinstance(value, list) else known.get(value, value)
+
+    return rewritten(record, visit)
 
 
 class _Names:

@@ -18,7 +18,6 @@ from nsysdiag.ledger.assignment import Slices
 
 Counted = tuple[Intervals, IntArray, IntArray, IntArray]
 """Spans, their codes, the rows that they are parts of, and the device that was waited for."""
-_NOTHING: Counted = (Intervals.empty(), *(np.empty(0, dtype=np.int16),) * 3)
 
 
 def waited_for(
@@ -66,7 +65,8 @@ def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
 
     A device that waits for a third one leads on to that. As many devices as there are end every chain; what still waits
     then are devices that wait for each other. That stays a wait, as does time in which the other device did nothing
-    that is known: before its first and after its last operation.
+    that is known: before its first and after its last operation. One for a device that is not in `every` stays a wait
+    for that device.
     """
     mine = every[number]
     waiting = np.flatnonzero(mine.other >= 0)
@@ -75,8 +75,10 @@ def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
     own = np.flatnonzero(mine.other < 0)
     found: list[Counted] = [(mine.spans[own], mine.code[own], own, mine.other[own])]
     left, asked = Owned(mine.spans[waiting], waiting), mine.other[waiting]
-    for _ in range(len(every) - 1):
-        answers = [_asked(left, asked, device, every) for device in np.unique(asked).tolist()]
+    for _ in range(len(every)):
+        unknown = ~np.isin(asked, list(every))
+        found.append(_stays(mine, Owned(left.spans[unknown], left.owner[unknown]), asked[unknown]))
+        answers = [_asked(left, asked, device, every) for device in np.unique(asked[~unknown]).tolist()]
         found += [part for did, outside, _, _ in answers for part in (did, _stays(mine, outside))]
         left, asked = _together([(further, other) for _, _, further, other in answers])
     return _in_order(mine, [*found, _stays(mine, left)])
@@ -85,12 +87,10 @@ def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
 def _asked(
     left: Owned, asked: IntArray, device: int, every: dict[int, Bottlenecks]
 ) -> tuple[Counted, Owned, Owned, IntArray]:
-    """Of the time in which `device` was asked: what it did; what is outside its window, or all where it is not under
-    analysis; and that in which it waited, with for whom."""
-    its, theirs = every.get(device), asked == device
+    """Of the time in which `device` was asked: what it did; what is outside its window; and that in which it waited,
+    with for whom."""
+    its, theirs = every[device], asked == device
     mine = Owned(left.spans[theirs], left.owner[theirs])
-    if its is None:
-        return _NOTHING, mine, Owned.empty(), _NOTHING[3]
     claimed, outside, source = claim(mine, its.spans)
     waits = its.other[source] >= 0
     did = np.flatnonzero(~waits)
@@ -98,9 +98,10 @@ def _asked(
     return answer, outside, Owned(claimed.spans[waits], claimed.owner[waits]), its.other[source[waits]]
 
 
-def _stays(mine: Bottlenecks, pieces: Owned) -> Counted:
-    """Pieces that stay what they were, and for which no other device is named."""
-    return pieces.spans, mine.code[pieces.owner], pieces.owner, np.full(len(pieces), -1, dtype=np.int16)
+def _stays(mine: Bottlenecks, pieces: Owned, other: IntArray | None = None) -> Counted:
+    """Pieces that stay what they were; without `other`, the device that each waited for, none is named."""
+    named = np.full(len(pieces), -1, dtype=np.int16) if other is None else other
+    return pieces.spans, mine.code[pieces.owner], pieces.owner, named
 
 
 def _together(parts: list[tuple[Owned, IntArray]]) -> tuple[Owned, IntArray]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from msgspec import structs
+
 from nsysdiag.comparison.changes import (
     IMPROVED,
     MIXED,
@@ -54,6 +56,7 @@ from nsysdiag.comparison.units import ITERATIONS, Sides, in_units
 from nsysdiag.comparison.waterfall import cut, moves, renaming, waterfall
 from nsysdiag.comparison.work import goes_with, work_changes
 from nsysdiag.fields import SettingValue
+from nsysdiag.phrases import finished, unfinished
 from nsysdiag.report import CauseInfo, Report, Tool
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
 from nsysdiag.version import __version__
@@ -77,6 +80,7 @@ POOLED = CauseInfo(
 def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool = False) -> Comparison:
     """Compare one or several captures before with one or several after. Raises NotComparableError where they have no
     unit of work in common or are of different GPUs, InputError where a report is damaged."""
+    before, after = ([_with_names(report) for report in side] for side in (before, after))
     pairs, notes = paired(before, after, across_gpus=across_gpus)
     pooled, evidence_notes = uncompared(before, after)
     # Where reports know a cause by other words, those of the last one count.
@@ -93,7 +97,7 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
     devices = [_device(*each, pooled, titles) for each in zip(sides, gaps, found, steps, strict=True)]
     verdict, sentence = overall(devices)
     job = job_comparison([Compared(*each) for each in zip(pairs, sides, found, steps, devices, strict=True)], verdict)
-    return Comparison(
+    made = Comparison(
         schema_version=COMPARISON_SCHEMA_VERSION,
         kind=KIND,
         tool=Tool(name="nsysdiag", version=__version__),
@@ -116,6 +120,12 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
         headline=headline(job, titles),
         job=job,
     )
+    return finished(made)
+
+
+def _with_names(report: Report) -> Report:
+    """The report with names that know what they are names of in the sentences of its findings."""
+    return structs.replace(report, findings=[unfinished(each, report.phrases) for each in report.findings])
 
 
 def _steps(sides: Sequence[Sides], found: Sequence[Changes]) -> list[Step | None]:

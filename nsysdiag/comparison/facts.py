@@ -30,6 +30,7 @@ from nsysdiag.fields import (
     Varying,
     Version,
 )
+from nsysdiag.phrases import Phrases
 from nsysdiag.record import Record
 from nsysdiag.report import CauseInfo, Tool
 from nsysdiag.timeline.facts import TimelineLevel
@@ -324,7 +325,7 @@ class Comparison(Record, frozen=True):
     `verdict` is improved, regressed, same, mixed or unknown, over all devices: where nothing
     changed on any of them, one in twenty says otherwise. `notes` say what lowers the confidence in it. `not_compared`
     are the causes that some captures alone could tell, and those behind them; `across_gpus` says that GPUs of different
-    models were to be compared."""
+    models were to be compared. `phrases` are the names in sentences."""
 
     schema_version: OwnText
     kind: OwnText
@@ -341,3 +342,4 @@ class Comparison(Record, frozen=True):
     across_gpus: bool = False
     headline: Sentence = ""
     job: JobComparison | None = None
+    phrases: Phrases | None = None

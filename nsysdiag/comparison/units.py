@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.comparison.facts import Unit
 from nsysdiag.comparison.pairing import is_keyed
 from nsysdiag.comparison.side import Capture, by_iterations, by_phase, by_window, scaled
@@ -105,11 +106,13 @@ def _in_graphs(capture: Capture) -> bool:
 
 
 def _iteration_name(captures: Sequence[Capture]) -> str:
-    """What the iterations go by; a kernel by its short name."""
+    """What the iterations go by, which knows what it is the name of; a kernel by its short name."""
     device = captures[0].device
     assert device.iterations is not None
     name = device.iterations.name
-    return next((row.short_name for row in device.kernels if short_name(row.name) == name), name)
+    if device.iterations.source == "nvtx":
+        return typed.nvtx(name)
+    return typed.kernel(next((row.short_name for row in device.kernels if short_name(row.name) == name), name))
 
 
 def _fold(first: Capture, other: Capture) -> float | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.phases.facts import Basis, PhaseDevice, PhaseSteps, Waited
-from nsysdiag.phases.phases import FoundPhase, JobPhases
+from nsysdiag.phases.phases import CHOSEN, FoundPhase, JobPhases
 
 LEAST_WORK = 0.05
 """Of the busiest device's work: a device with less is merely touched, and no part of the job's account."""
@@ -30,30 +32,42 @@ class Focus:
 class Scope:
     """What is judged: on what basis, and the phase that it is, None where it is more than one. `place` is that of the
     phase in the report, `which` its name among several that repeat (`steady 2`, `repeats 1`). `later` is a whole second
-    behind all start-up causes at which the trace shows work for SEEN_LATER more, None where there is none."""
+    behind all start-up causes at which the trace shows work for SEEN_LATER more, None where there is none. `others`
+    is the time in ns of all other phases by name, and `phases_ns` that of all; None where that is of several traces.
+    `chosen` says that the user chose the time."""
 
     basis: Basis
     phase: FoundPhase | None = None
     place: int | None = None
     which: str = ""
     later: int | None = None
+    others: Mapping[str, int] = field(default_factory=dict)
+    phases_ns: int | None = None
+    chosen: bool = False
 
     @classmethod
     def of(cls, found: JobPhases, focus: Focus) -> Scope:
         """That of a job of which one phase, or all, are in focus."""
+        others: dict[str, int] = summed({str(each.name): each.end - each.start} for each in _others(found, focus))
+        length = found.phases[-1].end - found.phases[0].start if found.phases else 0
+        rest = partial(cls, others=others, phases_ns=length, chosen=found.reason == CHOSEN)
         if focus.phase is None:
-            return cls(found.basis, later=_later(found))
+            return rest(found.basis, later=_later(found))
         steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]
         several = focus.phase in steady and len(steady) > 1
         basis = found.basis_of(focus.phase)
         noun = "repeats" if basis == "phase" else "steady"
         which = f"{noun} {steady.index(focus.phase) + 1}" if several else ""
-        return cls(basis, found.phases[focus.phase], focus.phase, which)
+        return rest(basis, found.phases[focus.phase], focus.phase, which)
 
     @property
     def steps(self) -> PhaseSteps | None:
         """The steps of which savings are a part."""
         return self.phase.steps if self.phase is not None and self.basis in ("steady", "phase") else None
+
+
+def _others(found: JobPhases, focus: Focus) -> list[FoundPhase]:
+    return [phase for at, phase in enumerate(found.phases) if at not in focus.places]
 
 
 def _later(found: JobPhases) -> int | None:

@@ -15,6 +15,7 @@ from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, wo
 from nsysdiag.diagnosis.health import MPI
 from nsysdiag.diagnosis.judged_time import Judged
 from nsysdiag.diagnosis.missing import MOST, Missing
+from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere
 from nsysdiag.diagnosis.one_problem import waits_for_kernels
 from nsysdiag.diagnosis.savings import job_findings, saved_share
 from nsysdiag.diagnosis.sentences import (
@@ -23,12 +24,14 @@ from nsysdiag.diagnosis.sentences import (
     details_of,
     headline,
     phase_sentence,
+    rest_of_capture,
     unrecorded,
     verdict_sentence,
     waiting_part,
     waiting_sentence,
 )
 from nsysdiag.diagnosis.unused_gpus import unused_gpus
+from nsysdiag.events.mpi_ranks import MpiRanks
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import Phase, PhaseDevice
 from nsysdiag.phases.phases import JobPhases
@@ -129,10 +132,12 @@ def judge(
     limits: FindingThresholds,
     duration_ns: int | None = None,
     missing: Mapping[str, Missing] | None = None,
+    ranks: MpiRanks | None = None,
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
     `processes` did work on GPUs (None: only chosen GPUs are looked at); `host_loop` is what repeats on the host of a
-    trace without GPU activity, `missing` what was not recorded of each device, by its key."""
+    trace without GPU activity, `missing` what was not recorded of each device, by its key; `ranks` are those of the
+    trace, None where it is one of several."""
     judged = judged_parts(devices, focus)
     lost = {each.key: (missing or {}).get(each.key, Missing()) for each in judged}
     diagnosis, merged = diagnose(
@@ -145,6 +150,7 @@ def judge(
         limits=limits,
         duration_ns=duration_ns,
         missing=lost,
+        ranks=ranks,
     )
     if found.basis == "none":
         diagnosis = replace(diagnosis, headline=unrecorded(host_loop))
@@ -163,6 +169,7 @@ def diagnose(
     limits: FindingThresholds,
     duration_ns: int | None,
     missing: Mapping[str, Missing],
+    ranks: MpiRanks | None = None,
 ) -> tuple[Diagnosis, list[Finding]]:
     """What holds a job up, and its findings in their order, by what each device did in the judged time."""
     active = working(judged)
@@ -179,6 +186,8 @@ def diagnose(
         which=scope.which,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
         later=scope.later,
+        ranks=ranks_elsewhere(ranks, processes, mpi=MPI in frameworks) if ranks is not None else "",
+        rest=rest_of_capture(scope, duration_ns) if processes is not None else "",
         waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND),
     )
     saving = next((each for each in merged if saved_share(each)), None)

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.diagnosis.judged_time import EXPLAINED
-from nsysdiag.findings.rules import LATE_RANK, OTHER_GPU, severity
+from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
+from nsysdiag.findings.rules import LATE_RANK, OTHER_GPU, UNFUSED, severity
 from nsysdiag.report import Finding
 
 TAKE_TURNS = "GPUs wait for each other's kernels"
@@ -24,6 +25,21 @@ def each_problem_once(found: list[Finding], limits: FindingThresholds) -> list[F
     read_backs = _joined(found, _are_one_repair, sum, limits)
     turns = _joined(read_backs, _take_turns, max, limits)
     return _marked(_joined(turns, _is_late_by, max, limits), limits)
+
+
+def each_advice_once(found: list[Finding]) -> list[Finding]:
+    """The findings in the same order. What helps unfused kernels stands with these, where they are among the findings;
+    that on kernel time points there."""
+    unfused = next((each for each in found if each.cause == UNFUSED.id), None)
+    if unfused is None:
+        return found
+    see = f"Kernels that work element by element: see “{unfused.title}”."
+    return [
+        replace(each, advice=list(dict.fromkeys(see if text in unfused.advice else text for text in each.advice)))
+        if each.cause == KERNEL_TIME.id
+        else each
+        for each in found
+    ]
 
 
 def _are_one_repair(one: Finding, other: Finding) -> bool:

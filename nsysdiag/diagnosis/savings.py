@@ -8,7 +8,7 @@ from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, PROFILER, UNKNOWN, Saves
 from nsysdiag.diagnosis.judged_time import Judged, bound_of, note_of
-from nsysdiag.diagnosis.one_problem import each_problem_once, waits_for_kernels
+from nsysdiag.diagnosis.one_problem import each_advice_once, each_problem_once, waits_for_kernels
 from nsysdiag.findings.rules import severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
@@ -28,7 +28,7 @@ def job_findings(
     merged = [_merged(group, judged, steps, limits, waiting) for group in groups]
     known = {each.id: one.id for group, one in zip(groups, merged, strict=True) for each in group}
     pointed = [replace(each, part_of=known.get(each.part_of or "")) for each in merged]
-    return sorted(each_problem_once(pointed, limits), key=_rank)[: limits.most]
+    return each_advice_once(sorted(each_problem_once(pointed, limits), key=_rank)[: limits.most])
 
 
 def _waiting_for_kernels(found: list[Finding], judged: dict[str, Judged]) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.diagnosis.facts import KERNELS, NOUNS, Part
+from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.findings.rules import OTHER_GPU
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import PhaseDevice
@@ -39,15 +40,22 @@ LITTLE_WORK = 0.01
 SMALL_PART = 0.05
 """Of the capture: less is said first, with how little it is."""
 
+TOLD = 0.1
+"""Of the time that is not judged: what takes less is not named."""
+OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
+WAITS = "sync"
+WITHOUT_WORK = "time without GPU work"
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
     """What a headline needs beside the account: the basis, the judged phase, the length of what is judged, and by
-    bottleneck what stands behind it, as the end of a sentence; a sentence on unused GPUs; how long the capture is, None
-    where the trace does not say; which of several steady phases is judged; and which part of the kernels' share is
-    waiting of other GPUs for them, as a sentence, empty where that is little. `work_ns` is the time that the devices
-    work in it, a sum over them; `later` is the second of the program from which on a capture leaves its start out, None
-    where the trace does not show any."""
+    bottleneck what stands behind it, as the end of a sentence; sentences on `unused` GPUs and on MPI `ranks` that are
+    not in the trace; how long the capture is, None where the trace does not say; which of several steady phases is
+    judged; and which part of the kernels' share is waiting of other GPUs for them, as a sentence, empty where that is
+    little. `work_ns` is the time that the devices work in it, a sum over them; `later` is the second of the program
+    from which on a capture leaves its start out, None where the trace does not show any. `rest` says what else was
+    captured, as the end of a sentence."""
 
     basis: str
     phase: FoundPhase | None
@@ -59,6 +67,8 @@ class Said:
     work_ns: int = 0
     later: int | None = None
     waiting: str = ""
+    rest: str = ""
+    ranks: str = ""
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -72,7 +82,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         sentences.insert(0, f"The trace shows only the start of a program, no steady state: {work}.")
     if said.duration_ns and said.judged_ns < SMALL_PART * said.duration_ns:
         part, whole = format_share(said.judged_ns, said.duration_ns), format_ns(said.duration_ns)
-        sentences.insert(0, f"The {format_ns(said.judged_ns)} judged are {part} of the {whole} captured.")
+        sentences.insert(0, f"The {format_ns(said.judged_ns)} judged are {part} of the {whole} captured{said.rest}.")
     if said.waiting and bottleneck in KERNELS:
         sentences.append(said.waiting)
     if second is not None:
@@ -83,7 +93,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
         sentences.append(f"{what} ({share_of_it}) can be fixed first.")
-    sentences += [said.unused] if said.unused else []
+    sentences += [each for each in (said.unused, said.ranks) if each]
     if said.basis == "cold":
         sentences.append(_another_capture(said))
     return " ".join(sentences)
@@ -96,6 +106,21 @@ def _another_capture(said: Said) -> str:
     if said.work_ns < LITTLE_WORK * said.judged_ns:
         return "There is nothing to tune on the GPU here: capture a run with more steps."
     return "To see more, capture a run with more steps."
+
+
+def rest_of_capture(scope: Scope, duration_ns: int | None) -> str:
+    """What a capture of so many ns holds beside the judged time, as the end of a sentence; empty where it is not
+    known."""
+    if scope.chosen:
+        return ": the time that was chosen"
+    if duration_ns is None or scope.phases_ns is None:
+        return ""
+    outside = max(duration_ns - scope.phases_ns, 0)
+    if not scope.others:
+        return "; no GPU work was recorded in the rest" if outside else ""
+    parts = {OTHERS.get(name, name): ns for name, ns in scope.others.items()} | {WITHOUT_WORK: outside}
+    large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= TOLD * sum(parts.values())]
+    return f"; the rest is {listed([f'{name} ({format_ns(parts[name])})' for name in large])}"
 
 
 def unrecorded(loop: HostLoop | None) -> str:
@@ -165,8 +190,8 @@ def waiting_part(device: PhaseDevice, least: float) -> str:
 
 def details_of(findings: list[Finding]) -> dict[str, str]:
     """By bottleneck what stands behind it: that of the finding with most time, of those that say it. Waits for another
-    GPU say what that one did, not why."""
-    causes = [each for each in findings if each.cause != OTHER_GPU.id]
+    GPU say what that one did, not why; but those that stay waits are why."""
+    causes = [each for each in findings if each.cause != OTHER_GPU.id or each.bottleneck == WAITS]
     said = sorted((each.share, detail, each.bottleneck) for each in causes if (detail := detail_of(each)))
     return {bottleneck: detail for _, detail, bottleneck in said}
 

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 MOST_IDS = 300
 GPUS_JUDGED = "GPUs in the judged time"
 DIVIDES = "How the window divides into compute, exposed communication, exposed copies and idle"
+HEADLINE = " (headline and findings: most time outside kernels)"
 IN_TICKET = Limit(page=0, summary=0, brief=0)
 PHASES = (
     Column("Phase", TEXT, head=True),
@@ -106,9 +107,7 @@ def _phase_lines(report: Report, found: Diagnosis) -> list[Block]:
     several = len(phases) > 1
     if not several and phases[0].steps is None:
         return []
-    named = [
-        phase_label(each, name, *(["judged"] if each.judged else [])) for each, name in zip(phases, names, strict=True)
-    ]
+    named = [phase_label(each, name, judged=True) for each, name in zip(phases, names, strict=True)]
     more = f", and {len(named) - MOST_PHASES} more" if len(named) > MOST_PHASES else ""
     text = f"Phases: {', '.join(named[:MOST_PHASES])}{more}."
     return [Paragraph(text, limit=TERMINAL if several else NOT_PAGE)]
@@ -118,7 +117,7 @@ def _verdicts(phases: Sequence[Phase], names: Sequence[str], about: int) -> list
     """What takes most of each judged phase, and which of them the headline is about; the other phases in a line."""
     others = [phase_label(each, name) for each, name in zip(phases, names, strict=True) if not each.judged]
     lines = [
-        phase_verdict(phases[at], names[at]) + (" (headline and findings)" if at == about else "")
+        phase_verdict(phases[at], names[at]) + (HEADLINE if at == about else "")
         for at in shown_phases(phases)
         if phases[at].judged
     ]

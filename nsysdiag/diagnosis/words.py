@@ -38,10 +38,13 @@ def label(bottleneck: str) -> str:
     return LABELS.get(bottleneck, bottleneck.replace("_", " "))
 
 
-def phase_label(phase: Phase, name: str, *more: str) -> str:
-    """`steady (425 ms, 30 steps of 12.0 ms, judged)`, where `more` is that it is judged."""
+def phase_label(phase: Phase, name: str, *, judged: bool = False) -> str:
+    """`steady (425 ms, 30 steps of 12.0 ms, judged)`, where `judged` ones are to be told; of what repeats and is not
+    judged, why."""
     facts = [format_ns(phase.end_ns - phase.start_ns), *([phase.steps.words] if phase.steps else [])]
-    return f"{name} ({', '.join([*facts, *more])})"
+    facts += ["judged"] if judged and phase.judged else []
+    facts += ["too short to judge"] if phase.name == "steady" and not phase.judged else []
+    return f"{name} ({', '.join(facts)})"
 
 
 def phase_verdict(phase: Phase, name: str) -> str:

@@ -99,6 +99,12 @@ def _largest(context: FindingContext) -> TopCopy | None:
     return top[0] if top else None
 
 
+def mostly_pageable(context: FindingContext) -> bool:
+    """Are the copies that take most of the judged time from or to pageable memory?"""
+    largest = _largest(context)
+    return largest is not None and "pageable" in (largest.src, largest.dst)
+
+
 def _copied(kind: TopCopy) -> str:
     """`8 × memcpy DtoH to pageable memory, 246 MB at 4.53 GB/s`."""
     rate = f" at {format_transfer(kind.bytes_per_second)}/s" if kind.bytes_per_second else ""

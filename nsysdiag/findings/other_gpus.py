@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag.causes import CAUSES, EVENT_WAIT
 from nsysdiag.causes.advice import Advice
@@ -24,9 +27,17 @@ DID = {
 """What another GPU was busy with; where it was idle itself, it is only named."""
 
 
-def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shares, keys: list[str]) -> list[Finding]:
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """The keys of all GPUs of a trace, by number, and the numbers of those that are `analysed`."""
+
+    keys: list[str]
+    analysed: frozenset[int]
+
+
+def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shares, gpus: Gpus) -> list[Finding]:
     """What a device waits for others, a finding for each of them and each bottleneck that it made, where that is the
-    smallest share of the judged time or more. `shares` are these waits, `keys` those of all devices, by number."""
+    smallest share of the judged time or more. `shares` are these waits."""
     least = max(context.thresholds.smallest * context.judged.ns, 1)
     pair = joint(shares.other, shares.family, len(FAMILIES))
     found = []
@@ -34,8 +45,21 @@ def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shar
         number, family = divmod(each, len(FAMILIES))
         mine = shares.take(pair == each)
         if int(mine.lost.sum()) >= least:
-            found.append(_finding(device, context, mine, keys[number], FAMILIES[family]))
+            finding = _finding(device, context, mine, gpus.keys[number], FAMILIES[family])
+            found.append(finding if number in gpus.analysed else _left_out(finding, gpus.keys[number]))
     return found
+
+
+def _left_out(finding: Finding, other: str) -> Finding:
+    """Of a GPU that is not analysed it is not known what it did meanwhile, nor what would shorten that."""
+    return replace(
+        finding,
+        title=f"{finding.title}, which --device leaves out",
+        ceiling_ns=0,
+        advice=[f"Analyze {other} as well, without --device: what it did meanwhile tells what to do."],
+        chain=[*finding.chain[:-1], f"analyze {other} as well"],
+        summary=f"{finding.summary}, which --device leaves out",
+    )
 
 
 def _finding(device: DeviceReport, context: FindingContext, shares: Shares, other: str, family: Family) -> Finding:

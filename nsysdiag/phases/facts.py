@@ -42,7 +42,7 @@ class PhaseSteps(Record, frozen=True):
 
 class Waited(Record, frozen=True):
     """Idle time of a device that waited for the stream or an event of another one, `device`: `ns` that count to
-    `bottleneck`, which is what that device did meanwhile."""
+    `bottleneck`, which is what that device did meanwhile; `sync` where that device was not analysed."""
 
     device: OwnText
     bottleneck: CauseId

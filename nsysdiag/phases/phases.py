@@ -42,6 +42,7 @@ WEAK_STEADY = 0.5
 """Of the busy time: steady phases that hold less, none of them strong, are not what the job does."""
 CUT_SHARE = 0.01
 """Of a phase: with more of it in a step that is cut, its figures are not those of a step."""
+CHOSEN = "the time was chosen"
 
 Cut = tuple[int, int]
 """Time at the beginning and at the end of a phase, in ns, that is in steps without all of their work."""
@@ -95,7 +96,7 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
         return JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
     lo, hi = window
     if narrowed:
-        return _whole(lo, hi, [], active, "the time was chosen")
+        return _whole(lo, hi, [], active, CHOSEN)
     loops = loops_of(active, lo, hi)
     found = _parts(active, loops, lo, hi)
     return _judged(found, active, loops, first_call_ns)

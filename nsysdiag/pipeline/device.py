@@ -20,6 +20,7 @@ from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.findings import findings_of
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.kernels import KernelWork, kernel_findings
+from nsysdiag.findings.other_gpus import Gpus
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.findings.unfused import unfused_findings
@@ -153,7 +154,7 @@ def kernel_work(
 @steps.step()
 def findings(
     report: DeviceReport,
-    activity: DeviceActivity,
+    gpus: Gpus,
     root_context: GapContext,
     root_slices: RootSlices,
     layered: LayeredEvidence,
@@ -185,7 +186,7 @@ def findings(
         settings.findings,
         made_with,
     )
-    of_time = findings_of(report, context, shares, bottlenecks, [each.key for each in activity.devices])
+    of_time = findings_of(report, context, shares, bottlenecks, gpus)
     found = [
         *of_time,
         *kernel_findings(report, context, bottlenecks, kernel_work),

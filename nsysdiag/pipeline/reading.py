@@ -38,6 +38,7 @@ from nsysdiag.events.python_stacks import PythonStacks
 from nsysdiag.events.samples import chain_symbols
 from nsysdiag.events.samples import leaf_symbols as read_leaf_symbols
 from nsysdiag.events.sharing import sharing_notes
+from nsysdiag.findings.other_gpus import Gpus
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.iterations.host_ranges import host_loop as find_host_loop
 from nsysdiag.iterations.window import AnalysisWindow, window_of
@@ -124,6 +125,12 @@ def devices(activity: DeviceActivity, settings: Settings) -> list[DeviceTimeline
         known = ", ".join(f"{device.key} ({device.gpu.name})" for device in every) or "none"
         raise UsageError(f"the trace has no device '{wanted}'", hint=f"devices in this trace: {known}")
     return found
+
+
+@steps.step()
+def gpus(devices: list[DeviceTimeline], activity: DeviceActivity) -> Gpus:
+    """The keys of all devices, and which are analysed."""
+    return Gpus([each.key for each in activity.devices], frozenset(each.number for each in devices))
 
 
 @steps.step()

@@ -15,6 +15,7 @@ from nsysdiag.diagnosis.unused_gpus import working_processes
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.host import HostActivity
+from nsysdiag.events.mpi_ranks import mpi_ranks
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.host import report as host_steps
 from nsysdiag.host.facts import HostReport
@@ -128,6 +129,7 @@ def judgment(
         host_loop=host_loop,
         limits=settings.findings,
         missing={result.report.key: result.missing for result in results},
+        ranks=mpi_ranks(trace),
     )
 
 

@@ -310,6 +310,7 @@ _HOST = (
     TableSpec("MPI_START_WAIT_EVENTS", (*_MPI_CALL, *_identifiers("requestHandle"))),
     TableSpec("MPI_OTHER_EVENTS", _MPI_CALL),
     TableSpec("MPI_RANKS", _required("globalTid", "rank")),
+    TableSpec("MPI_COMMUNICATORS", (ColumnSpec("size", default=0, older=("localSize",)),)),
 )
 
 _CONTEXT_SWITCH = (

@@ -89,8 +89,18 @@ def test_devices_that_wait_for_each_other_wait() -> None:
 def test_a_device_that_is_not_analysed_explains_nothing() -> None:
     me = device(Piece(0, 10, "sync", SECOND), Piece(10, 20, "sync", FIRST))
     first = device(Piece(0, 20, "kernels"))
-    assert read(followed(ME, {ME: me, FIRST: first})) == [(0, 10, "sync", -1), (10, 20, "kernels", FIRST)]
-    assert read(followed(ME, {ME: me})) == [(0, 10, "sync", -1), (10, 20, "sync", -1)]
+    assert read(followed(ME, {ME: me, FIRST: first})) == [(0, 10, "sync", SECOND), (10, 20, "kernels", FIRST)]
+    assert read(followed(ME, {ME: me})) == [(0, 10, "sync", SECOND), (10, 20, "sync", FIRST)]
+
+
+def test_a_chain_leads_to_a_device_that_is_not_analysed() -> None:
+    me = device(Piece(0, 10, "sync", FIRST), Piece(10, 20, "kernels"))
+    first = device(Piece(0, 6, "sync", SECOND), Piece(6, 10, "copies"))
+    assert read(followed(ME, {ME: me, FIRST: first})) == [
+        (0, 6, "sync", SECOND),
+        (6, 10, "copies", FIRST),
+        (10, 20, "kernels", -1),
+    ]
 
 
 LENGTH, COUNT = 24, 4
@@ -112,10 +122,12 @@ def devices(draw: st.DrawFn) -> dict[int, Bottlenecks]:
 
 
 def answer(every: dict[int, list[tuple[int, int, str, int]]], number: int, at: int) -> tuple[str, int]:
-    """What one ns of a device counts to, step by step."""
+    """What one ns of a device counts to, step by step; one of the devices is not analysed."""
     asked, own = number, True
-    for _ in range(COUNT):
-        now = [row for row in every.get(asked, []) if row[0] <= at < row[1]]
+    for _ in range(COUNT + 1):
+        if asked not in every:
+            return "sync", asked
+        now = [row for row in every[asked] if row[0] <= at < row[1]]
         if not now:
             return "sync", -1
         if now[0][3] < 0:

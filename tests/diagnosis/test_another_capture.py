@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import nsysdiag
 from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.config.settings import Settings
 from nsysdiag.diagnosis.focus import Focus, Scope
-from nsysdiag.diagnosis.sentences import Said, headline
+from nsysdiag.diagnosis.sentences import Said, headline, rest_of_capture
 from nsysdiag.phases.facts import Basis
-from nsysdiag.phases.phases import JobPhases
+from nsysdiag.phases.phases import FoundPhase, JobPhases
+from tests.builder import TraceBuilder
 from tests.phases.jobs import MS, Job
 
 SECOND = 1_000 * MS
@@ -56,3 +61,61 @@ def test_the_last_start_up_cause_of_a_cold_start() -> None:
     found = job.phases(first_call_ns=0)
     assert found.basis == "cold"
     assert found.started == 100 * MS + 1_202 * MS
+
+
+class TestRestOfTheCapture:
+    """The judged phase is a small part of what was captured: what the rest holds."""
+
+    JOB = JobPhases(
+        100 * MS,
+        1_000 * MS,
+        [
+            FoundPhase("start-up", 0, 400 * MS),
+            FoundPhase("steady", 400 * MS, 500 * MS),
+            FoundPhase("pause", 500 * MS, 990 * MS),
+            FoundPhase("steady", 990 * MS, 1_000 * MS),
+        ],
+        "steady",
+        "",
+        [1],
+    )
+
+    def rest(self, focus: Focus, duration: int | None) -> str:
+        return rest_of_capture(Scope.of(self.JOB, focus), duration)
+
+    def test_what_is_long_is_named_the_longest_first(self) -> None:
+        focus = Focus(Intervals.empty(), [1], 1)
+        assert self.rest(focus, 1_000 * MS) == "; the rest is pauses (490 ms) and start-up (400 ms)"
+        whole = "; the rest is time without GPU work (1.00 s), pauses (490 ms) and start-up (400 ms)"
+        assert self.rest(focus, 2_000 * MS) == whole
+        assert self.rest(focus, 100 * SECOND) == "; the rest is time without GPU work (99.0 s)"
+
+    def test_nothing_but_the_judged_phases_has_gpu_work(self) -> None:
+        everything = Focus(Intervals.empty(), [0, 1, 2, 3], None)
+        assert self.rest(everything, 100 * SECOND) == "; no GPU work was recorded in the rest"
+
+    def test_it_is_unknown_without_the_length_of_the_capture(self) -> None:
+        assert self.rest(Focus(Intervals.empty(), [1], 1), None) == ""
+        assert rest_of_capture(Scope("steady"), 100 * SECOND) == ""  # of several traces
+
+    def test_a_chosen_time(self) -> None:
+        chosen = Job().steps(6, (1, MS)).phases(narrowed=True)
+        scope = Scope.of(chosen, Focus(Intervals.empty(), [0], 0))
+        assert rest_of_capture(scope, SECOND) == ": the time that was chosen"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (Settings(), "captured; no GPU work was recorded in the rest. Kernels"),
+        (Settings(start_ns=10 * MS), "captured: the time that was chosen. Kernels"),
+        (Settings(device="gpu0"), "captured. Kernels"),
+    ],
+)
+def test_a_headline_says_what_else_was_captured(settings: Settings, said: str, tmp_path: Path) -> None:
+    trace = TraceBuilder(duration=100 * SECOND)
+    for at in range(30):
+        trace.kernel(at * MS, (at + 1) * MS - 1_000)
+    report = nsysdiag.analyze(trace.write(tmp_path / "trace.sqlite"), settings)
+    assert report.diagnosis is not None
+    assert said in report.diagnosis.headline

@@ -83,6 +83,27 @@ def test_at_other_places_or_with_other_advice_they_are_two() -> None:
     assert len(of_job(*nowhere)) == 2
 
 
+FUSE, PROFILE = "Fuse kernels.", "Profile the kernel."
+
+
+def kernel_time(advice: list[str]) -> Finding:
+    return finding("gpu0", "kernels", "kernels", title="Kernel time", share=0.8, ceiling_ns=0, advice=advice)
+
+
+def test_advice_on_unfused_kernels_stands_there_alone() -> None:
+    unfused = finding("gpu0", "unfused", "kernels", title="Unfused", share=0.3, ceiling_ns=200, advice=[FUSE])
+    first, second = of_job(kernel_time([FUSE, PROFILE]), unfused)
+    assert (first.cause, first.advice) == ("unfused", [FUSE])
+    assert second.advice == ["Kernels that work element by element: see “Unfused”.", PROFILE]
+
+
+def test_without_such_a_finding_kernel_time_says_it() -> None:
+    (found,) = of_job(kernel_time([FUSE, PROFILE]))
+    assert found.advice == [FUSE, PROFILE]
+    other = finding("gpu0", "sync", "sync", title="Sync", share=0.1, ceiling_ns=100, advice=[FUSE])
+    assert [each.advice for each in of_job(kernel_time([FUSE, PROFILE]), other)] == [[FUSE], [FUSE, PROFILE]]
+
+
 def test_slow_iterations_are_a_part_of_what_they_have_more_of(shared: Shared) -> None:
     report = shared.report(shared.trace("collector_spikes"))
     (slow,) = (each for each in report.findings if each.cause == "slow_iterations")

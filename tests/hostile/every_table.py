@@ -108,6 +108,7 @@ def _process(rows: dict[str, list[Row]], gpu: int, pid: int) -> None:
     rows["ThreadNames"].append({**named, "nameId": _ID["python3"], "globalTid": thread})
     rows["ThreadNames"].append({**named, "nameId": _ID["pt_data_worker"], "globalTid": worker})
     rows["MPI_RANKS"].append({"globalTid": thread, "rank": gpu})
+    rows["MPI_COMMUNICATORS"].append({"size": len(PIDS)})
     chip = {"vmId": 1 << 48, "id": gpu, "pwGpuId": gpu, "cuDevice": gpu, "isDiscrete": 1, "smCount": 108}
     chip |= {
         "totalMemory": 80 << 30,

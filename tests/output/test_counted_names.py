@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from nsysdiag.comparison.compare import compare_reports
+from nsysdiag.comparison.facts import Comparison
+from nsysdiag.comparison.show.registry import RENDERERS as COMPARISONS
 from nsysdiag.document.counted_names import as_read, read_name
+from nsysdiag.formats.batch.entries import ANALYSED, entry_of
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.registry import FORMATS
+from nsysdiag.saved import from_json
 
 if TYPE_CHECKING:
     from tests.shared import Shared
@@ -29,6 +34,40 @@ if TYPE_CHECKING:
 )
 def test_counters_read_as_a_letter(saved: str, read: str) -> None:
     assert read_name(saved) == read
+
+
+def test_what_other_tools_show_reads_the_same(shared: Shared) -> None:
+    report = shared.report(shared.trace("starved_training"))
+    assert b"step #" not in FORMATS["perfetto"].render(report, RenderOptions())
+    entry = entry_of(report, "a.sqlite", "a", ANALYSED, "a.html", [], [])
+    titles = [each.title for each in entry.findings]
+    assert any("step N" in each for each in titles)
+    assert not any("step #" in each for each in titles)
+    assert [each.id for each in entry.findings] == [each.id for each in report.findings]
+
+
+@pytest.mark.parametrize("details", [False, True])
+@pytest.mark.parametrize("format_", ["txt", "md", "html"])
+def test_a_comparison_reads_the_same(format_: str, shared: Shared, *, details: bool) -> None:
+    """What the steps go by, the ranges of gaps and the titles of findings; what is saved stays as it was."""
+    sides = [shared.report(shared.trace(name)) for name in ("starved_training", "launch_bound")]
+    made = compare_reports(sides[:1], sides[1:])
+    assert any("step #" in each.title for device in made.devices for each in device.findings)
+    text = COMPARISONS[format_](made, RenderOptions(details=details)).decode()
+    assert "step #" not in text
+    assert ("step N" in text) == (details or format_ != "txt")
+    saved = COMPARISONS["json"](made, RenderOptions())
+    assert b"step #" in saved
+    assert COMPARISONS[format_](from_json(saved, Comparison), RenderOptions(details=details)).decode() == text
+
+
+def test_a_comparison_keeps_the_hash_sign_of_a_kernel(shared: Shared) -> None:
+    report = shared.report(shared.trace("starved_training"))
+    device = report.devices[0]
+    assert device.iterations is not None
+    by_kernel = replace(device, iterations=replace(device.iterations, source="anchor", name="fill_#_of"))
+    made = compare_reports(*([replace(report, devices=[by_kernel])] for _ in range(2)))
+    assert "fill_#_of" in COMPARISONS["txt"](made, RenderOptions(details=True)).decode()
 
 
 @pytest.mark.parametrize("details", [False, True])

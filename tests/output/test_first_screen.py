@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip, shown_phases
 from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI
 from nsysdiag.diagnosis.facts import Saves
-from nsysdiag.diagnosis.words import COLORS, LABELS, WORK
+from nsysdiag.diagnosis.words import COLORS, LABELS, WORK, phase_label
 from nsysdiag.document.blocks import Chart, Lines, written_out
 from nsysdiag.document.figures import Stack
 from nsysdiag.findings.show import TICKET_REST, anchors, where
@@ -193,6 +194,12 @@ class TestPhases:
         late = [*phases(*((f"part {at}", at, at + 1, False) for at in range(5))), *self.FOUND]
         assert shown_phases(late) == [0, 1, 6, 8]
 
+    def test_what_repeats_and_is_not_judged_says_why(self) -> None:
+        short = replace(self.FOUND[3], judged=False)
+        assert phase_label(short, "steady 2", judged=True) == "steady 2 (95.0 ms, too short to judge)"
+        assert phase_label(self.FOUND[1], "steady 1", judged=True) == "steady 1 (500 ms, judged)"
+        assert phase_label(self.FOUND[0], "start-up", judged=True) == "start-up (400 ms)"
+
     def test_times_below_do_not_touch(self) -> None:
         chart, _captions = phase_strip(self.FOUND)
         assert isinstance(chart, Chart)
@@ -214,8 +221,10 @@ class TestVerdictsOfPhases:
         (at,) = (place for place, line in enumerate(lines) if "Judged phases" in line)
         assert re.fullmatch(r"  steady 1 \([\d.]+ ms, \d+ steps of [\d.]+ ms\): kernels [\d.]+%", lines[at + 1])
         assert re.fullmatch(
-            r"  steady 2 \(.* steps of 1.81 ms\): waiting for the host 55.2% \(headline and findings\)", lines[at + 2]
+            r"  steady 2 \(.* steps of 1.81 ms\): waiting for the host 55.2% \(headline and findings: most",
+            lines[at + 2],
         )
+        assert lines[at + 3].strip() == "time outside kernels)"
         assert "step (steady 2)" in " ".join(lines)
 
     def test_one_judged_phase_stays_in_the_line_of_all(self, shared: Shared) -> None:

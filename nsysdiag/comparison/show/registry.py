@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.comparison.facts import Comparison, SideTrace
 from nsysdiag.comparison.show import job, page, sections, words
 from nsysdiag.document.blocks import Detail, Name, Part
+from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.markdown import markdown_blocks, markdown_of, markdown_page
 from nsysdiag.document.markup import text
 from nsysdiag.document.terminal import heading
@@ -75,9 +76,17 @@ def _files(label: str, traces: Sequence[SideTrace]) -> Iterator[Part]:
         yield f", {len(traces) - words.MOST_FILES:,} more"
 
 
-RENDERERS: dict[str, Callable[[Comparison, RenderOptions], bytes]] = {
-    "html": page.render,
+Render = Callable[[Comparison, RenderOptions], bytes]
+
+
+def _read(render: Render) -> Render:
+    """With ranges as people read them."""
+    return lambda comparison, options: render(as_read(comparison), options)
+
+
+RENDERERS: dict[str, Render] = {
+    "html": _read(page.render),
     "json": lambda comparison, _options: to_json(comparison),
-    "md": render_markdown,
-    "txt": render_text,
+    "md": _read(render_markdown),
+    "txt": _read(render_text),
 }

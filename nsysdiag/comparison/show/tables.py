@@ -126,7 +126,7 @@ def _gap_groups(caption: str, found: Sequence[SignatureChange], causes: Causes, 
         )
         for row in found
     ]
-    note = "In names # stands for a counter and … for what tells nothing apart."
+    note = "# in the name of an operation and N in that of a range stand for a counter, … for what tells nothing apart."
     return Table(caption, SIGNATURES, rows, note=note, noun="kinds", first=FIRST, limit=limit)
 
 

@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, KIND, BatchDevice, BatchEntry, BatchFinding, BatchSummary
+from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.view import by_time
 from nsysdiag.fields import SettingValue
 from nsysdiag.formats.batch.rows import FAIL, FAILED
@@ -59,6 +60,7 @@ def entry_of(
     unjudged: Sequence[UnjudgedBudget],
 ) -> BatchEntry:
     """The entry of an input that has a report; `page` is the path of the report within the folder of the batch."""
+    report = as_read(report)
     return BatchEntry(
         input=input,
         name=name,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import msgspec
 
+from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.names import visible
 from nsysdiag.document.view import Causes
 from nsysdiag.formats.format import Format, RenderOptions
@@ -35,6 +36,7 @@ NUMBERS = 10
 
 def render(report: Report, _options: RenderOptions) -> bytes:
     """The events of each device, one a line: names first, then each track in order of time."""
+    report = as_read(report)
     gaps = gap_events(report, MOST_GAPS, [_track(place, "gaps") for place in range(len(report.devices))])
     events = [event for place in range(len(report.devices)) for event in _device(report, place, gaps)]
     about = {

@@ -29,6 +29,7 @@ _WHOLE = (
     "TARGET_INFO_GPU_METRICS",
     "TARGET_INFO_SESSION_START_TIME",
     "MPI_RANKS",
+    "MPI_COMMUNICATORS",
 )
 """Small tables that describe devices and ranks."""
 _FROM_THE_BEGINNING = ("CUDA_GPU_MEMORY_USAGE_EVENTS",)

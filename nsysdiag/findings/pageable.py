@@ -1,0 +1,71 @@
+"""Copies of pageable memory: that they run alone, and that the GPU idles while their calls stage them, is one problem.
+
+```
+gpu     ...[= copy =]...[==kernel==)
+thread  [ cudaMemcpy   ][launch]
+        <-> <------> <->
+       idle  exposed  idle
+```
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from nsysdiag.arrays.intervals import Intervals, union
+from nsysdiag.causes import BLOCKING_COPY
+from nsysdiag.copies.rates import is_pageable
+from nsysdiag.findings.exposed import mostly_pageable
+from nsysdiag.findings.rules import EXPOSED_COPY
+from nsysdiag.findings.text import FindingContext
+from nsysdiag.report import Finding
+from nsysdiag.units import format_ns
+
+PAGEABLE = "pageable"
+"""The variant of blocking copies."""
+
+
+def copies_as_one(
+    idle: list[Finding], kinds: list[str], exposed: list[Finding], context: FindingContext
+) -> list[Finding]:
+    """The findings on `idle` time, whose variants `kinds` are, and on `exposed` work. Where copies are mostly pageable,
+    those on exposed copies and on calls that copy such memory are one; but not where several are about such calls, each
+    at a place of its own."""
+    calls = [each for each, kind in zip(idle, kinds, strict=True) if (each.cause, kind) == (BLOCKING_COPY, PAGEABLE)]
+    copies = [each for each in exposed if each.cause == EXPOSED_COPY.id]
+    if not copies or len(calls) != 1 or not mostly_pageable(context):
+        return [*idle, *exposed]
+    others = [each for each in (*idle, *exposed) if each not in (calls[0], copies[0])]
+    return [*others, _as_one(copies[0], calls[0], context)]
+
+
+def _as_one(copies: Finding, calls: Finding, context: FindingContext) -> Finding:
+    """The one on exposed copies with the time of both, which is apart: one is busy time, the other idle time; with the
+    advice of the larger. Asynchronous copies free the thread for as long as it is in the calls now, and hide under
+    compute."""
+    judged, lost = context.judged, copies.lost_ns + calls.lost_ns
+    larger, inside = copies if copies.lost_ns > calls.lost_ns else calls, _in_calls(context)
+    return replace(
+        copies,
+        title=copies.title.replace(EXPOSED_COPY.title, f"{EXPOSED_COPY.title} and their blocking calls", 1),
+        lost_ns=lost,
+        lost_share=round(judged.share(lost), 6),
+        ceiling_ns=max(copies.ceiling_ns, min(copies.ceiling_ns + calls.ceiling_ns, inside)),
+        share=round(min(copies.share + calls.share, 1.0), 6),
+        confidence=min(copies.confidence, calls.confidence),
+        nvtx=calls.nvtx,
+        evidence=[*copies.evidence, *calls.evidence, f"bound: threads are in these calls for {format_ns(inside)}"],
+        advice=larger.advice,
+        signature=calls.signature,
+        call=calls.call,
+        gaps=calls.gaps,
+        chain=[*copies.chain[:-1], *calls.chain[:-1], larger.chain[-1]],
+        rows=[*copies.rows, *calls.rows][: context.thresholds.rows],
+    )
+
+
+def _in_calls(context: FindingContext) -> int:
+    """How much of the judged time threads are in the calls that copy pageable memory, in ns."""
+    device, calls = context.gaps.device, context.sightings.evidence.host.api_calls.rows
+    launched = device.launch[is_pageable(device) & (device.launch >= 0)]
+    return context.judged.inside(union(Intervals(calls.start[launched], calls.end[launched])))
