@@ -49,7 +49,7 @@ LAYERS = [
     "ci",
     "document",
     files_of_subjects(PRESENTATION) + " trace.show ledger.show findings.show",
-    "formats comparison.show ranks.show",
+    "formats comparison.show ranks.show replay.show",
     "share batch",
     "cli entry __main__",
 ]
