@@ -86,6 +86,18 @@ def read_report(path: Path) -> Report:
         return _report(path, _read_bytes(path))
 
 
+def read_side(path: Path) -> Report | WhatIf:
+    """One side of a comparison: a report of one trace, or a prediction, saved as JSON. Raises InputError where it is
+    neither, or of another schema version."""
+    from nsysdiag.replay import facts as replay
+
+    with Attempt(f"read '{printable(path)}'", WHOLE):
+        data = _read_bytes(path)
+        if _kind(data) == replay.KIND:
+            return _decoded(path, data, (replay.WHATIF_SCHEMA_VERSION,), replay.WhatIf)
+        return _report(path, data)
+
+
 def _report(path: Path, data: bytes) -> Report:
     from nsysdiag.older import FORMER
     from nsysdiag.report import SCHEMA_VERSION, Report

@@ -17,7 +17,7 @@ from nsysdiag.batch.results import further_files
 from nsysdiag.cli.command import command_of
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
-from nsysdiag.errors import InputError, NotComparableError
+from nsysdiag.errors import InputError, NotComparableError, UsageError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.entries import entry_of, summary_of
 from nsysdiag.ranks.report import RanksReport
@@ -109,17 +109,18 @@ def uses(found: Report | RanksReport | Comparison | WhatIf, other: Report) -> No
     elif isinstance(found, WhatIf):
         steps = [lambda draw=draw: draw(found, options) for draw in OF_PREDICTIONS.values()]
         steps += [lambda: redacted(found), lambda: command_of(found)]
+        steps += [lambda: _compared(found, other), lambda: _compared(other, found)]
     else:
         steps = [lambda known=known: known.render(found, options) for known in FORMATS.values()]
         steps += [lambda: redacted(found), lambda: frames(found), lambda: all_gaps(found), lambda: _summed_up(found)]
         steps += [lambda: _compared(found, other), lambda: _compared(other, found)]
     for step in steps:
-        with suppress(InputError, NotComparableError):
+        with suppress(InputError, NotComparableError, UsageError):
             step()
 
 
-def _compared(before: Report, after: Report) -> None:
-    comparison = compare(before, after)
+def _compared(before: Report | WhatIf, after: Report | WhatIf) -> None:
+    comparison = compare(before, after, across_gpus=True)
     for draw in OF_COMPARISONS.values():
         draw(comparison, RenderOptions())
 

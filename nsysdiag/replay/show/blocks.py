@@ -25,7 +25,7 @@ from nsysdiag.document.kinds import BAR, CODE, FIGURE, KEY, NAME, SIDE, SIGNED, 
 from nsysdiag.document.view import PARTS, Causes, share_of
 from nsysdiag.replay.options import text_of
 from nsysdiag.replay.show import words
-from nsysdiag.units import format_share, format_signed_share
+from nsysdiag.units import format_share, format_signed_share, format_two_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -217,7 +217,7 @@ def _saving(saving: Saving, found: WhatIf, numbers: dict[str, str]) -> tuple[obj
         name,
         saving.predicted_ns,
         format_share(max(saves, 0), found.now_ns),
-        words.times(saving.low_ns, saving.high_ns, " and "),
+        format_two_ns(saving.low_ns, saving.high_ns, " and "),
         short,
         option,
     )

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document.words import counted
 from nsysdiag.replay.options import text_of
-from nsysdiag.units import format_ns, format_share
+from nsysdiag.units import format_ns, format_share, format_speedup, format_two_ns
 
 if TYPE_CHECKING:
     from nsysdiag.replay.facts import Saving, WhatIf
 
 TITLE = "What if"
-LEAST_CHANGE = 0.0005
-"""A factor that is closer to 1 reads as 1.00."""
 
 
 def headline(found: WhatIf) -> str:
@@ -24,9 +22,9 @@ def headline(found: WhatIf) -> str:
         return f"{now}; no prediction{options}: {found.refused}"
     if not found.transforms:
         return f"{now}; {_best(found)}"
-    between = f"between {times(found.low_ns, found.high_ns, ' and ')}"
-    change = f"({factor(found.now_ns, found.predicted_ns)}, {between})"
-    both = times(found.now_ns, found.predicted_ns, " → ")
+    between = f"between {format_two_ns(found.low_ns, found.high_ns, ' and ')}"
+    change = f"({format_speedup(found.now_ns, found.predicted_ns)}, {between})"
+    both = format_two_ns(found.now_ns, found.predicted_ns, " → ")
     return f"{length_name(found)} {both} predicted {change}: {text_of(found.transforms)}"
 
 
@@ -47,22 +45,6 @@ def single(found: WhatIf) -> list[Saving]:
 def length_name(found: WhatIf) -> str:
     """What is predicted."""
     return "Step time" if found.per == "step" else "Window"
-
-
-def times(low: int, high: int, between: str) -> str:
-    """Two times, with both units where they are not the same: `18.5 and 19.6 ms`."""
-    first, second = format_ns(low), format_ns(high)
-    number, _blank, unit = first.partition(" ")
-    return f"{number if second.endswith(f' {unit}') else first}{between}{second}"
-
-
-def factor(now: int, predicted: int) -> str:
-    """`1.85× faster`."""
-    if now <= 0 or predicted <= 0:
-        return "no factor: nothing is left"
-    if abs(predicted - now) < LEAST_CHANGE * now:
-        return "no change"
-    return f"{now / predicted:.2f}× faster" if predicted < now else f"{predicted / now:.2f}× slower"
 
 
 def replayed(found: WhatIf) -> str:
