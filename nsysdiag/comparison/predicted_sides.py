@@ -83,7 +83,7 @@ def of_prediction(found: WhatIf) -> OneSide:
     notes = list(found.caveats)
     if found.identity is not None:
         notes.append(
-            f"The model gives the recorded {found.per} back to {format_share(found.identity.length_error, 1)}."
+            f"The model gives the recorded {found.per} back to {format_share(abs(found.identity.length_error), 1)}."
         )
     devices = [_predicted(each, step) for each in found.devices]
     return OneSide([trace], step, found.steps, devices, found.causes, options, notes)

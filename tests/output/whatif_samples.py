@@ -106,14 +106,14 @@ def listing(file: str = "train.sqlite") -> WhatIf:
             **more,
         )
 
-    title = f"Synchronization in {typed.nvtx('acme step')}"
+    title = f"Synchronization in {typed.nvtx('acme step #')}"
     refused = "the call that waits is not in the trace"
     plain = replace(
         whatif((), file=file),
         predicted_ns=34_900 * US,
         low_ns=34_900 * US,
         high_ns=34_900 * US,
-        devices=[],
+        devices=[device(predicted_ns=34_900 * US, predicted=device().now)],
         waterfall=[],
         savings=[
             saving(18_900, first, title=title),

@@ -20,6 +20,7 @@ from nsysdiag.document.blocks import (
     Table,
     Tone,
 )
+from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import BAR, CODE, FIGURE, KEY, NAME, SIDE, SIGNED, STACK, TEXT, TIME, part
 from nsysdiag.document.view import PARTS, Causes, share_of
@@ -39,17 +40,17 @@ LEAST_LEGEND = 0.005
 NOW, PREDICTED = "Now", "Predicted"
 DEVICES = (
     Column("GPU", NAME, head=True, length=40),
-    Column("", TEXT),
+    Column("", FIGURE),
     Column("Length", TIME, strong=True),
     Column("Divided", STACK, limit=PAGE),
-    *(Column(label, SIDE) for label in ("Compute", "Comm. exposed", "Copies exposed", "Idle")),
+    *(Column(label, SIDE) for label in ("Compute", "Comm.", "Copies", "Idle")),
 )
 WATERFALL = (
     Column("Cause", KEY, head=True),
     Column(NOW, SIDE),
     Column(PREDICTED, SIDE),
     Column("Change", SIGNED, strong=True),
-    Column("Of a step", FIGURE),
+    Column("Of all", FIGURE),
     Column("Bar", BAR),
 )
 SAVINGS = (
@@ -58,13 +59,14 @@ SAVINGS = (
     Column(PREDICTED, TIME, strong=True),
     Column("Saves", FIGURE),
     Column("Between", FIGURE, spare=True),
-    Column("Option", CODE, limit=TERMINAL),
+    Column("Option", FIGURE, limit=TERMINAL),
     Column("Options", CODE, length=160, limit=TICKET),
 )
 
 
 def sections(found: WhatIf) -> list[Section]:
     """The whole document, the most important first."""
+    found = as_read(found)
     causes = Causes(found.causes)
     blocks = [
         Paragraph(words.headline(found), "verdict", PAGE),
@@ -136,13 +138,8 @@ def _waterfall(found: WhatIf, causes: Causes) -> list[Block]:
     rows = [_cause(row, whole, most, causes) for row in changed if row.from_ns or row.to_ns]
     of = "step" if found.per == "step" else "window"
     title = f"Idle time of a {of} by cause" + (", over all GPUs" if len(found.devices) > 1 else "")
-    columns = (
-        WATERFALL
-        if found.per == "step"
-        else tuple(Column("Of the window", FIGURE) if column.title == "Of a step" else column for column in WATERFALL)
-    )
     limit = Limit(summary=TOP_CAUSES, brief=TOP_CAUSES)
-    return [Table(title, columns, rows, noun="causes", order="that change most", sortable=False, limit=limit)]
+    return [Table(title, WATERFALL, rows, noun="causes", order="that change most", sortable=False, limit=limit)]
 
 
 def _cause(row: CauseChange, whole: int, most: int, causes: Causes) -> tuple[object, ...]:
@@ -159,19 +156,16 @@ def _cause(row: CauseChange, whole: int, most: int, causes: Causes) -> tuple[obj
 
 
 def _devices(found: WhatIf) -> list[Block]:
-    """Two rows for each device; of one without a prediction only what is."""
+    """Two rows for each device; of one without a prediction only what is. The terminal has none below a listing."""
     sides = (NOW, PREDICTED) if _predicts(found) else (NOW,)
     longest = max((max(each.now_ns, each.predicted_ns) for each in found.devices), default=0)
     rows = [_side(each, side, longest) for each in found.devices for side in sides]
-    limit = Limit(
-        page=MOST_DEVICES * len(sides),
-        ticket=MOST_DEVICES * len(sides),
-        summary=TOP_DEVICES * len(sides),
-        brief=TOP_DEVICES * len(sides),
-    )
+    most, top = MOST_DEVICES * len(sides), 0 if found.savings else TOP_DEVICES * len(sides)
+    limit = Limit(page=most, ticket=most, summary=top, brief=top)
     legend = [LegendEntry(label, id, "") for id, label in PARTS.values()]
     title = "Each GPU, " + ("per step" if found.per == "step" else "in the window")
-    return [Table(title, DEVICES, rows, noun="rows", sortable=False, legend=legend, limit=limit)]
+    note = "Communication and copies: what no compute hides."
+    return [Table(title, DEVICES, rows, note, "rows", sortable=False, legend=legend, limit=limit)]
 
 
 def _side(device: WhatIfDevice, side: str, longest: int) -> tuple[object, ...]:
@@ -180,7 +174,7 @@ def _side(device: WhatIfDevice, side: str, longest: int) -> tuple[object, ...]:
     segments = stack(((label, ns, None, id) for (id, label), ns in zip(PARTS.values(), times, strict=True)), longest)
     drawn = Stack(f"How the time of {device.key} divides, {side.lower()}", segments, longest)
     model = device.name if side == NOW else ""
-    return (Cell(device.key, tag=model), side, length, drawn, *times)
+    return (Cell(device.key, note=model), side, length, drawn, *times)
 
 
 def _savings(found: WhatIf) -> list[Block]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document.words import counted
 from nsysdiag.replay.options import text_of
-from nsysdiag.units import format_ns, format_share, format_speedup, format_two_ns
+from nsysdiag.units import capitalized, format_ns, format_share, format_speedup, format_two_ns
 
 if TYPE_CHECKING:
     from nsysdiag.replay.facts import Saving, WhatIf
@@ -19,7 +19,8 @@ def headline(found: WhatIf) -> str:
     now = f"{length_name(found)} {format_ns(found.now_ns)}"
     if found.refused is not None:
         options = f" for {text_of(found.transforms)}" if found.transforms else ""
-        return f"{now}; no prediction{options}: {found.refused}"
+        said = f"no prediction{options}: {found.refused}"
+        return f"{now}; {said}" if found.now_ns else capitalized(said)
     if not found.transforms:
         return f"{now}; {_best(found)}"
     between = f"between {format_two_ns(found.low_ns, found.high_ns, ' and ')}"
@@ -49,6 +50,8 @@ def length_name(found: WhatIf) -> str:
 
 def replayed(found: WhatIf) -> str:
     """What was replayed, what the changes save of it, and how well the model gives the trace back."""
+    if not found.steps and found.refused is not None:
+        return "Nothing was replayed."
     what = counted(found.steps, "step") if found.per == "step" else "the window"
     return f"{_saved(found)}Replayed {what}; {_identity(found)}"
 
