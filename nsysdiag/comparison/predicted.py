@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from nsysdiag.comparison.changes import IMPROVED, REGRESSED, change_between, change_of_part
 from nsysdiag.comparison.compare import WORK_TITLES, compare_reports, redactions
@@ -73,6 +74,7 @@ def _compared(
     across_gpus: bool,
 ) -> Comparison:
     pairs, notes = _paired(before, after, across_gpus=across_gpus)
+    before, after = (_of_devices(side, [pair[at] for pair in pairs]) for at, side in enumerate((before, after)))
     causes = {cause.id: cause for cause in (*before.causes, *after.causes)}
     titles = {id: cause.title for id, cause in causes.items()} | WORK_TITLES
     unit = Unit(kind=per, name_before="", name_after="", count_before=before.count, count_after=after.count, scale=1.0)
@@ -123,6 +125,13 @@ def _paired(before: OneSide, after: OneSide, *, across_gpus: bool) -> tuple[list
             hint="add --across-gpus to compare them all the same",
         )
     return pairs, notes + ([f"The GPUs are of different models: {', '.join(models)}."] if len(models) > 1 else [])
+
+
+def _of_devices(side: OneSide, devices: Sequence[DeviceLength]) -> OneSide:
+    """The side with the step of these devices alone, where it was measured."""
+    return (
+        side if side.options else replace(side, step=max((each.length for each in devices), key=lambda each: each.ns))
+    )
 
 
 def _doubts(before: OneSide, after: OneSide, predicted: Sequence[WhatIf]) -> list[str]:

@@ -107,29 +107,34 @@ def of_captures(reports: Sequence[Report], per: str) -> OneSide:
         if not row:
             raise NotComparableError(f"{report.trace.file} has no GPU work to compare")
     keys = [each.key for each in rows[0] if all(any(each.key == other.key for other in row) for row in rows)]
-    captures = {
-        key: [
-            _capture(report, next(each for each in row if each.key == key), per)
-            for report, row in zip(reports, rows, strict=True)
-        ]
-        for key in keys
-    }
+    captures: dict[str, list[Capture]] = {}
+    for key in keys:
+        devices = [next(each for each in row if each.key == key) for row in rows]
+        found = [_capture(report, device, per) for report, device in zip(reports, devices, strict=True)]
+        known = [each for each in found if each is not None]
+        if len(known) == len(found):
+            captures[key] = known
     if not captures:
-        raise NotComparableError("the captures of one side have no device in common")
-    devices = [_measured(each) for each in captures.values()]
+        files = " and ".join(dict.fromkeys(report.trace.file for report in reports))
+        raise NotComparableError(
+            f"no device has whole steps in {files}, and the prediction is of one",
+            hint="capture with NVTX ranges around the steps, or compare captures of both sides",
+        )
+    lengths = [_measured(each) for each in captures.values()]
     causes = {cause.id: cause for report in reports for cause in report.causes}
     return OneSide(
         traces=[side_trace(report) for report in reports],
-        step=max((each.length for each in devices), key=lambda length: length.ns),
-        count=max(sum(each.entries for each in row) for row in captures.values()),
-        devices=devices,
+        step=max((each.length for each in lengths), key=lambda length: length.ns),
+        count=max(sum(map(_count, row)) for row in captures.values()),
+        devices=lengths,
         causes=list(causes.values()),
         notes=_slow(captures),
     )
 
 
-def _capture(report: Report, device: DeviceReport, per: str) -> Capture:
-    """One device in steps, by its iterations or else by the steps of the judged phases; or its window."""
+def _capture(report: Report, device: DeviceReport, per: str) -> Capture | None:
+    """One device in steps, by its iterations or else by the steps of the judged phases; or its window. None where it
+    has no steps."""
     if per != STEP:
         return by_window(report, device, 1.0)
     found = by_iterations(report, device)
@@ -137,13 +142,12 @@ def _capture(report: Report, device: DeviceReport, per: str) -> Capture:
         return found
     steps = [phase.steps for phase in report.phases if phase.judged]
     count = sum(each.count for each in steps if each is not None)
-    in_phases = by_phase(report, device, float(count)) if count and None not in steps else None
-    if in_phases is None:
-        raise NotComparableError(
-            f"{report.trace.file} has no whole steps on {device.key}, and the prediction is of one",
-            hint="capture with NVTX ranges around the steps, or compare captures of both sides",
-        )
-    return in_phases
+    return by_phase(report, device, float(count)) if count and None not in steps else None
+
+
+def _count(capture: Capture) -> int:
+    """The steps behind a capture; those of phases are one entry."""
+    return capture.entries if capture.entries > 1 else max(round(capture.units), 1)
 
 
 def _measured(captures: Sequence[Capture]) -> DeviceLength:

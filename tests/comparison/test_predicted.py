@@ -209,8 +209,23 @@ class TestSides:
         made = compare_sides([predicted(before, after)], [bare])
         assert made.devices[0].length.after_ns == pytest.approx(step(after), rel=0.05)
         none = replace(bare, phases=[replace(each, steps=None) for each in bare.phases])
-        with pytest.raises(NotComparableError, match="has no whole steps on gpu0"):
+        with pytest.raises(NotComparableError, match=r"no device has whole steps in after\.sqlite"):
             compare_sides([predicted(before, after)], [none])
+
+    def test_a_device_without_steps_is_left_out(self, before: Report, after: Report) -> None:
+        found = predicted(before, after)
+        (gpu,) = after.devices
+        both = replace(after, devices=[gpu, replace(gpu, key="gpu1", iterations=None)])
+        made = compare_sides([found], [both])
+        assert [each.key for each in made.devices] == ["gpu0"]
+
+    def test_a_prediction_of_one_device_is_held_against_that_device(self, before: Report, after: Report) -> None:
+        (gpu,), (long,) = after.devices, before.devices
+        both = replace(after, devices=[gpu, replace(long, key="gpu1")])
+        made = compare_sides([predicted(before, after)], [both])
+        assert made.job is not None
+        assert made.job.step.after_ns == made.devices[0].length.after_ns == step(after)
+        assert made.notes[0] == "Devices of one side alone are left out: gpu1."
 
     def test_captures_alone_are_compared_as_ever(self, before: Report, after: Report) -> None:
         assert compare_sides([before], [after]).devices[0].kernels
