@@ -29,6 +29,9 @@ def analyze(
     format_name: options.FormatOption = None,
     device: options.DeviceOption = None,
     same_gpu: options.SameGpuOption = False,
+    no_replay: Annotated[
+        bool, typer.Option("--no-replay", help="Findings with bounds of what they save, no predictions: faster.")
+    ] = False,
     no_timeline: Annotated[
         bool, typer.Option("--no-timeline", help="Leave the timeline out: a smaller report.")
     ] = False,
@@ -115,6 +118,7 @@ def analyze(
         full_hash=full_hash,
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         timeline=not no_timeline,
+        replay=not no_replay,
         cost=with_price(file.cost, gpu_hour_cost),
     )
     # Without our own suffix, where the input is one of our outputs.

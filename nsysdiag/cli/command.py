@@ -24,7 +24,7 @@ REDACTED = "redacted"
 REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
 """How names were replaced, as options; the key itself is not known any more."""
 
-FLAGS = ("same_gpu", "full_hash")
+FLAGS = ("same_gpu", "full_hash", "replay")
 OF_WHATIF = ("device", "same_gpu", "start_ns", "end_ns", "nvtx", "iterations", "config", REDACTED)
 """The settings that `whatif` has options for."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from nsysdiag.fields import Count, HashedId, Index, Ns, OwnText, Sentence, Share
 from nsysdiag.record import Record
 from nsysdiag.units import format_ns, format_share
@@ -61,6 +63,14 @@ class Saves(Record, frozen=True):
     def words(self) -> str:
         """`up to 12.3% of a step (4.1 ms)`."""
         return f"{self.figure} {self.of}"
+
+
+class Predicted(NamedTuple):
+    """What a repair saves of a step or of the window, as shares: `share`, between `low` and `high`."""
+
+    share: float
+    low: float
+    high: float
 
 
 class Part(Record, frozen=True):

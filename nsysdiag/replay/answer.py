@@ -81,7 +81,7 @@ def answered(report: Report, model: Model, transforms: Sequence[Transform], iden
         devices=_devices(model, found, then),
         waterfall=_waterfall(now, then),
         savings=[] if transforms else savings_of(model, report.findings, identity),
-        floor_ns=floor_of(model).ns,
+        floor_ns=floor_of(model, report.findings).ns,
         caveats=list(CAVEATS),
     )
     return complete(made, report)
