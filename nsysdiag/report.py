@@ -777,6 +777,17 @@ class Finding(Record, frozen=True):
         )
 
 
+class Outlook(Record, frozen=True):
+    """A step (or the window, `per`) of the device that works most, now and as predicted without the problem of a
+    finding: ns by what it did (`compute`, `exposed_comm`, `exposed_copy`) and by the causes of its idle time."""
+
+    finding: HashedId
+    device: OwnText
+    per: OwnText
+    now: NsByCause
+    predicted: NsByCause
+
+
 class CauseInfo(Record, frozen=True):
     """A cause as the rules know it, so that a saved report can be drawn without them. `bottleneck` is what its time
     counts to; empty in reports of older versions."""
@@ -815,6 +826,7 @@ class Report(Record, frozen=True):
     not_recorded: list[NotRecorded] = []
     cost: TotalCost | None = None
     host: HostReport | None = None
+    outlooks: list[Outlook] = []
     diagnosis: Diagnosis | None = None
     phases: list[Phase] = []
     phrases: Phrases | None = None

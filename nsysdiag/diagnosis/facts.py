@@ -30,6 +30,8 @@ NOUNS = {
 KERNELS = ("kernels", "parallelism")
 """Compute, which is one candidate for the bottleneck whether it fills the GPU or not."""
 UNKNOWN, PROFILER = "unknown", "profiler"
+REPLAY = "replay"
+"""How a saving was found that is no mere bound."""
 NOTABLE_UNKNOWN = 0.05
 """Of the judged time: with less of it unexplained, or in host code without a name, what is known decides what to do
 first, and another capture would not change that."""

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, PROFILER, UNKNOWN, Predicted, Saves
+from nsysdiag.diagnosis.facts import KERNELS, PROFILER, REPLAY, UNKNOWN, Predicted, Saves
 from nsysdiag.diagnosis.judged_time import EXPLAINED, Judged, bound_of, note_of
 from nsysdiag.diagnosis.one_problem import each_advice_once, each_problem_once, waits_for_kernels
 from nsysdiag.findings.rules import severity
@@ -16,7 +16,6 @@ from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
 
 STEP, WINDOW = "step", "window"
-REPLAY = "replay"
 MORE_BY_REPLAY = "what waits behind it gets shorter, too"
 UNLIKE = 0.05
 """A device whose share differs from that of all devices by more is not like them."""

@@ -148,6 +148,7 @@ def report(
     ranks: RankComparison | None,
     judgment: Judgment,
     timelines: Timelines,
+    predictions: Predictions | None,
     host_report: HostReport | None,
 ) -> Report:
     """The report."""
@@ -178,5 +179,6 @@ def report(
         host=host_report,
         diagnosis=judgment.diagnosis,
         phases=judgment.phases,
+        outlooks=[] if predictions is None else predictions.outlooks(judgment.findings),
     )
     return finished(made, timelines.sentences)

@@ -7,24 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from nsysdiag.arrays.groups import summed
-from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, subtract, union
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.complete import complete
 from nsysdiag.replay.facts import (
     KIND,
     WHATIF_SCHEMA_VERSION,
     CauseChange,
-    FourParts,
     Identity,
     Transform,
     WhatIf,
     WhatIfDevice,
 )
-from nsysdiag.replay.idle import idle_by_cause
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.parts import four_parts, step_idle
 from nsysdiag.replay.predict import Prediction, Run, predict
 from nsysdiag.replay.savings import floor_of, savings_of
-from nsysdiag.replay.work import Class
 from nsysdiag.report import Report
 
 CAVEATS = (
@@ -92,12 +89,8 @@ Idle = dict[int, dict[str, int]]
 
 
 def idle_of(changes: Changes, run: Run) -> Idle:
-    """What the devices wait for in a step, a mean over those that count, or in the window."""
-    steps = len(run.steps)
-    return {
-        device: {cause: round(ns / steps) for cause, ns in idle_by_cause(changes, device, run.span).items()}
-        for device in np.unique(changes.model.work.device).tolist()
-    }
+    """What the devices wait for."""
+    return {device: step_idle(changes, run, device) for device in np.unique(changes.model.work.device).tolist()}
 
 
 def _waterfall(now: Idle, then: Idle) -> list[CauseChange]:
@@ -128,19 +121,3 @@ def _device(model: Model, found: Prediction, number: int, idle: dict[str, int]) 
         predicted=then,
         ledger=ledger,
     )
-
-
-def four_parts(model: Model, run: Run, device: int) -> FourParts:
-    """What a device does in a step, a mean over the steps that count, or in the window."""
-    work = model.work
-    mine = (work.device == device) & (run.end > run.start)
-    window = Intervals.of([run.span])
-    compute, communication, copies = (_time(run, mine & (work.kind == kind), window) for kind in Class)
-    exposed_comm = subtract(communication, compute)
-    exposed_copy = subtract(copies, union(compute, communication))
-    ns = [round(each.total() / len(run.steps)) for each in (compute, exposed_comm, exposed_copy)]
-    return FourParts(compute_ns=ns[0], exposed_comm_ns=ns[1], exposed_copy_ns=ns[2], idle_ns=max(run.ns - sum(ns), 0))
-
-
-def _time(run: Run, rows: BoolArray, window: Intervals) -> Intervals:
-    return intersect(union(Intervals(run.start[rows], run.end[rows])), window)

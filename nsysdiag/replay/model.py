@@ -23,6 +23,7 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct
 from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
+from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.replay.device_waits import device_waits, full_queues
 from nsysdiag.replay.edges import (
@@ -49,12 +50,13 @@ from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The short and the whole name of each operation, copies by their kind, as codes into `texts`; NVTX ranges; and a
-    device's key by its number."""
+    """The short and the whole name of each operation, copies by their kind, as codes into `texts`, and as reports show
+    them in `shown`; NVTX ranges; and a device's key by its number."""
 
     short: IntArray
     whole: IntArray
     texts: list[str]
+    shown: list[str]
     ranges: NvtxRanges
     keys: list[str]
 
@@ -69,7 +71,14 @@ class Names:
         short = np.where(copies, operations.copy_kind, short)
         # Exports without whole names have -1 there, which is no string.
         texts = [*others, *("" if each < 0 else strings.text(each) for each in ids.tolist())]
-        return cls(short, whole, texts, ranges, [each.key for each in activity.devices])
+        return cls(
+            short,
+            whole,
+            texts,
+            [normal_kernel(each) for each in texts],
+            ranges,
+            [each.key for each in activity.devices],
+        )
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,10 @@ SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One replay: when each operation starts and ends, and the `borders` of the steps that count, in ns: when the
-    work of each is done; or those of the window, from the first start to the last end."""
+    """One replay: the `times` of all moments, when each operation starts and ends, and the `borders` of the steps that
+    count, in ns: when the work of each is done; or those of the window, from the first start to the last end."""
 
+    times: IntArray
     start: IntArray
     end: IntArray
     borders: IntArray
@@ -73,7 +74,7 @@ def run_of(changes: Changes, *, proven: bool = False) -> Run:
 
 def _run(model: Model, times: IntArray, length: IntArray) -> Run:
     start, end = times[model.places.operation], times[model.places.end] + length
-    return Run(start, end, _borders(model, start, end))
+    return Run(times, start, end, _borders(model, start, end))
 
 
 def _borders(model: Model, start: IntArray, end: IntArray) -> IntArray:

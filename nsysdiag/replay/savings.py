@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from nsysdiag.diagnosis.facts import Predicted
+import numpy as np
+
+from nsysdiag.diagnosis.facts import REPLAY, Predicted
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Saving, Transform
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.parts import four_parts, step_idle
 from nsysdiag.replay.predict import MOST_ERROR, Prediction, Run, identity_of, prediction_of, run_of
 from nsysdiag.replay.repairs import repair
-from nsysdiag.report import Finding
+from nsysdiag.report import Finding, Outlook
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Predicts what repairing findings brings, by the replay of a model."""
+    """Predicts what repairing findings brings, by the replay of a model; each finding once."""
 
     model: Model
     identity: Identity
+    known: dict[str, Prediction | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: Model) -> Predictions | None:
@@ -29,10 +33,34 @@ class Predictions:
 
     def __call__(self, finding: Finding) -> Predicted | None:
         """What repairing a finding saves; None where the replay does not know what repairs it."""
-        found = predicted(self.model, [finding], self.identity)
+        if finding.id not in self.known:
+            self.known[finding.id] = predicted(self.model, [finding], self.identity)
+        found = self.known[finding.id]
         if found is None:
             return None
         return Predicted(*(max(1 - ns / found.now.ns, 0.0) for ns in (found.run.ns, found.high_ns, found.low_ns)))
+
+    def outlooks(self, findings: Sequence[Finding]) -> list[Outlook]:
+        """For each finding whose saving was predicted a step of the device that works most."""
+        work = self.model.work
+        device = int(np.bincount(work.device, work.length).argmax())
+        return [
+            Outlook(
+                finding=each.id,
+                device=self.model.names.keys[device],
+                per="step" if self.model.stretch.stepwise else "window",
+                now=_strip(Changes.none(self.model), found.now, device),
+                predicted=_strip(found.changes, found.run, device),
+            )
+            for each in findings
+            if each.saves and each.saves.method == REPLAY and (found := self.known.get(each.id))
+        ]
+
+
+def _strip(changes: Changes, run: Run, device: int) -> dict[str, int]:
+    parts = four_parts(changes.model, run, device)
+    busy = {"compute": parts.compute_ns, "exposed_comm": parts.exposed_comm_ns, "exposed_copy": parts.exposed_copy_ns}
+    return {name: ns for name, ns in {**busy, **step_idle(changes, run, device)}.items() if ns}
 
 
 WORTH = 0.01

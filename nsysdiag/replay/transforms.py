@@ -102,7 +102,8 @@ def _without_on_devices(changes: Changes, cause: str) -> bool:
 def _kernel(changes: Changes, transform: Transform) -> bool:
     """Kernels whose short or whole name matches take `factor` of their time."""
     model = changes.model
-    fits = np.array([fnmatchcase(text, transform.of) for text in model.names.texts], dtype=np.bool_)
+    names = zip(model.names.texts, model.names.shown, strict=True)
+    fits = np.array([any(fnmatchcase(text, transform.of) for text in each) for each in names], dtype=np.bool_)
     if not len(fits):
         return False
     mine = fits[model.names.short] | fits[model.names.whole]
@@ -204,7 +205,7 @@ def _near(model: Model, transform: Transform) -> str:
     """Names that could have been meant."""
     known = {
         "without": causes_of(model),
-        "kernel": sorted({model.names.texts[code] for code in np.unique(model.names.short).tolist()}),
+        "kernel": sorted({model.names.shown[code] for code in np.unique(model.names.whole).tolist()} - {""}),
     }.get(transform.option, sorted(set(model.names.ranges.names)))
     near = difflib.get_close_matches(transform.of, known, MOST_NEAR, 0.3) or known[:MOST_NEAR]
     return "near names: " + ", ".join(near) if near else "there are no names to choose from"

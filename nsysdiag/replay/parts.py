@@ -1,0 +1,33 @@
+"""What a device does in a step of a replay: its four parts, and its idle time by cause."""
+
+from __future__ import annotations
+
+from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, subtract, union
+from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.facts import FourParts
+from nsysdiag.replay.idle import idle_by_cause
+from nsysdiag.replay.model import Model
+from nsysdiag.replay.predict import Run
+from nsysdiag.replay.work import Class
+
+
+def step_idle(changes: Changes, run: Run, device: int) -> dict[str, int]:
+    """The idle time of a device by cause in ns, a mean over the steps that count, or in the window."""
+    steps = len(run.steps)
+    return {cause: round(ns / steps) for cause, ns in idle_by_cause(changes, run, device).items()}
+
+
+def four_parts(model: Model, run: Run, device: int) -> FourParts:
+    """What a device does in a step, a mean over the steps that count, or in the window."""
+    work = model.work
+    mine = (work.device == device) & (run.end > run.start)
+    window = Intervals.of([run.span])
+    compute, communication, copies = (_time(run, mine & (work.kind == kind), window) for kind in Class)
+    exposed_comm = subtract(communication, compute)
+    exposed_copy = subtract(copies, union(compute, communication))
+    ns = [round(each.total() / len(run.steps)) for each in (compute, exposed_comm, exposed_copy)]
+    return FourParts(compute_ns=ns[0], exposed_comm_ns=ns[1], exposed_copy_ns=ns[2], idle_ns=max(run.ns - sum(ns), 0))
+
+
+def _time(run: Run, rows: BoolArray, window: Intervals) -> Intervals:
+    return intersect(union(Intervals(run.start[rows], run.end[rows])), window)
