@@ -39,8 +39,8 @@ first, and another capture would not change that."""
 
 class Saves(Record, frozen=True):
     """How much shorter the judged step or window gets if a finding were repaired: `ns`, between `low_ns` and `high_ns`,
-    of the `of_ns` that it takes. `per` is `step` or `window`; `method` is `bound` where the figure is the most that
-    the repair can bring."""
+    of the `of_ns` that it takes. `per` is `step` or `window`; `method` is `replay` where that was predicted, `bound`
+    where the figure is the most that the repair can bring, and `reason` then why nothing was predicted."""
 
     ns: Ns
     low_ns: Ns
@@ -48,6 +48,7 @@ class Saves(Record, frozen=True):
     per: OwnText
     of_ns: Ns
     method: OwnText
+    reason: OwnText = ""
 
     @property
     def figure(self) -> str:

@@ -21,8 +21,13 @@ UNLIKE = 0.05
 """A device whose share differs from that of all devices by more is not like them."""
 
 
-Predict = Callable[[Finding], Predicted | None]
-"""What repairing a finding saves by replay; None where that cannot tell."""
+Predict = Callable[[Finding], Predicted | str]
+"""What repairing a finding saves by replay, or why that cannot tell."""
+
+
+def predict_of(told: Predict | str) -> Predict:
+    """What predicts savings, or says of each finding why nothing does."""
+    return (lambda _finding: told) if isinstance(told, str) else told
 
 
 def job_findings(
@@ -45,11 +50,13 @@ def job_findings(
     return each_advice_once(chosen)
 
 
-def _predicted(finding: Finding, found: Predicted | None, limits: FindingThresholds) -> Finding:
+def _predicted(finding: Finding, found: Predicted | str, limits: FindingThresholds) -> Finding:
     """The finding with what the replay says in place of its bound; one that promises nothing stays so."""
     saves = finding.saves
-    if found is None or saves is None:
+    if saves is None:
         return finding
+    if isinstance(found, str):
+        return replace(finding, saves=replace(saves, reason=found))
     ns, low, high = (round(share * saves.of_ns) for share in (found.share, found.low, min(found.high, 1.0)))
     steps = finding.ceiling_ns / max(saves.high_ns, 1)
     more = found.share - finding.share > EXPLAINED

@@ -26,6 +26,8 @@ from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
 
 COLD = "nothing repeats in this trace, so there is no steady time to predict"
 NO_WORK = "no GPU work was recorded"
+NOT_ASKED = "no replay was asked for"
+MEET_BY_MPI = "the ranks of this trace wait for each other in MPI calls, which the replay does not know"
 PART, FEWEST = 0.05, 6_000
 """Of all operations of the trace: what is replayed inside an analysis, which takes some microseconds for each, a dozen
 findings take about as long as a seventh of the analysis then. Fewer than that cost nothing."""
@@ -54,10 +56,12 @@ def met(trace: Trace, results: list[DeviceResult], devices: list[DeviceTimeline]
 
 
 @steps.step()
-def repeating_time(results: list[DeviceResult]) -> Repeating | str:
+def repeating_time(results: list[DeviceResult], met: Met) -> Repeating | str:
     """The judged time with the borders of its steps, or why nothing in it can be predicted."""
     if not results:
         return NO_WORK
+    if len(results) > 1 and not len(met) and all(len(each.meetings) for each in results):
+        return MEET_BY_MPI
     focus, found = results[0].focus, results[0].job_phases
     if found.basis == "cold" or focus.phase is None:
         return COLD
@@ -94,11 +98,11 @@ def builder(
 
 
 @steps.step()
-def predictions(builder: Builder, activity: DeviceActivity, settings: Settings) -> Predictions | None:
+def predictions(builder: Builder, activity: DeviceActivity, settings: Settings) -> Predictions | str:
     """What the repair of findings would bring, by the replay of a stretch so short that it costs little beside the
-    analysis; None where there is none, or the model is too far off."""
+    analysis; or why nothing is predicted."""
     if not settings.replay:
-        return None
+        return NOT_ASKED
     most = min(max(round(PART * len(activity.operations)), FEWEST), MOST_OPERATIONS)
     model = builder(most)
-    return None if isinstance(model, str) else Predictions.of(model)
+    return model if isinstance(model, str) else Predictions.of(model)

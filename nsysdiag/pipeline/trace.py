@@ -10,6 +10,7 @@ from nsysdiag.diagnosis.health import NOT_RECORDED, left_out_gpus, malformed_war
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge
 from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.missing import UnseenLaunches, unseen_everywhere
+from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.diagnosis.shortage import with_shortage
 from nsysdiag.diagnosis.unused_gpus import working_processes
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -59,7 +60,7 @@ def trace_result(
     row_warnings: list[str],
     frameworks: list[Framework],
     activity: DeviceActivity,
-    predictions: Predictions | None,
+    predictions: Predictions | str,
 ) -> TraceResult:
     """The devices, for a comparison of ranks."""
     return TraceResult(
@@ -116,7 +117,7 @@ def judgment(
     frameworks: list[Framework],
     host_report: HostReport | None,
     host_loop: HostLoop | None,
-    predictions: Predictions | None,
+    predictions: Predictions | str,
     settings: Settings,
 ) -> Judgment:
     """What holds the job up, and what to do about it."""
@@ -134,7 +135,7 @@ def judgment(
         host_loop=host_loop,
         limits=settings.findings,
         missing={result.report.key: result.missing for result in results},
-        predict=predictions,
+        predict=predict_of(predictions),
         ranks=mpi_ranks(trace),
     )
 
@@ -148,7 +149,7 @@ def report(
     ranks: RankComparison | None,
     judgment: Judgment,
     timelines: Timelines,
-    predictions: Predictions | None,
+    predictions: Predictions | str,
     host_report: HostReport | None,
 ) -> Report:
     """The report."""
@@ -179,6 +180,6 @@ def report(
         host=host_report,
         diagnosis=judgment.diagnosis,
         phases=judgment.phases,
-        outlooks=[] if predictions is None else predictions.outlooks(judgment.findings),
+        outlooks=[] if isinstance(predictions, str) else predictions.outlooks(judgment.findings),
     )
     return finished(made, timelines.sentences)

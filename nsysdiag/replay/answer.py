@@ -28,6 +28,8 @@ CAVEATS = (
     "Not predicted: contention for clocks, memory bandwidth and SMs; data dependencies that the trace does not show.",
 )
 
+IN_MPI = "Calls of MPI take as long as they did: whether other ranks would come sooner, this trace does not show."
+
 
 def refused(report: Report, transforms: Sequence[Transform], reason: str, identity: Identity | None = None) -> WhatIf:
     """No prediction, and why."""
@@ -79,7 +81,7 @@ def answered(report: Report, model: Model, transforms: Sequence[Transform], iden
         waterfall=_waterfall(now, then),
         savings=[] if transforms else savings_of(model, report.findings, identity),
         floor_ns=floor_of(model, report.findings).ns,
-        caveats=list(CAVEATS),
+        caveats=[*CAVEATS, *([IN_MPI] if len(model.host.host.mpi) else [])],
     )
     return complete(made, report)
 

@@ -15,10 +15,11 @@ from functools import cached_property
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
-from nsysdiag.causes import PLACE
+from nsysdiag.causes import CAUSES, PLACE
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.lock_wait import CAUSE as LOCK_WAIT
 from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct
@@ -42,7 +43,7 @@ from nsysdiag.replay.host_time import HostTime, host_time, on_axis
 from nsysdiag.replay.meetings import Met, meetings_of
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads, moments_of
 from nsysdiag.replay.stretch import Stretch
-from nsysdiag.replay.wakes import wakes
+from nsysdiag.replay.wakes import Wakes, wakes
 from nsysdiag.replay.work import Before, Pace, Work, awaited_events, barriers, observed_order, pace_of
 from nsysdiag.trace.strings import Strings
 from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
@@ -185,11 +186,24 @@ def model_of(
     graph = Graph.of(time, Edges.concatenate([as_asked, seen.take(seen.source < seen.target)]), LATENCY_HIGHEST_NS)
     names = Names.of(work, activity, host_trace.ranges, strings)
     host = _layers(moments, layered, launching, host_trace)
+    threads = replace(threads, woken_cause=_causes(threads.woken, host))
     spans = on_axis(host.host.axis, program.thread, program.start, program.end)
     pieces, words = host_time(spans, host, threads.launches)
-    return Model(
+    model = Model(
         stretch, work, threads, places, graph, known.residual, pace, program, pieces, words, host, cost, length, names
     )
+    row = model.program_into[places.woken]
+    program.cause[row[row >= 0]] = threads.woken_cause[row >= 0]
+    return model
+
+
+def _causes(woken: Wakes, host: LayeredEvidence) -> IntArray:
+    """The place in the registry of the cause that takes most of each wait for another thread."""
+    pieces, _ = host_time(on_axis(host.host.axis, woken.thread, woken.begin, woken.end), host, np.empty(0, np.int64))
+    key = joint(pieces.owner, pieces.cause, len(CAUSES))
+    ns = np.bincount(key, pieces.end - pieces.start, len(woken) * len(CAUSES))
+    cause: IntArray = ns.reshape(len(woken), len(CAUSES)).argmax(axis=1)
+    return cause
 
 
 def _threads(

@@ -21,28 +21,36 @@ DWARFED = 2
 """Copies that take more than so many times as long as all kernels cannot be hidden: then fewer bytes are the repair,
 and how many fewer is not known."""
 LATE_RANK = "late_rank"
+ALONE = "there is one rank only"
+NOT_HIDDEN = "there is nothing that could hide it"
+ON_THE_DEVICE = "what repairs it changes kernels or their order on the device"
+UNKNOWN_CAUSE = "its cause is not known"
+IN_SAMPLES = "which host code it is shows in CPU samples only"
+NOT_THERE = "there is nothing of it in the replayed time"
 Where = Callable[[Intervals], BoolArray]
 
 
-def repair(changes: Changes, finding: Finding) -> bool:
-    """Make the changes that repair a finding, and what was joined with it; False where the replay does not know what
-    these are, or where the finding is about nothing in it."""
+def repair(changes: Changes, finding: Finding) -> str:
+    """Make the changes that repair a finding, and what was joined with it; says why where the replay does not know what
+    these are, or where nothing of it is in the replayed time."""
     if finding.cause == LATE_RANK:  # what made it late is joined with it: that stays where others have it, too
-        return like_the_median(changes)
+        return "" if like_the_median(changes) else ALONE
     problems: list[Finding | Joined] = [finding, *finding.joined]
-    made = [_repair(changes, each) for each in problems]
-    return all(made)
+    return next(filter(None, [_repair(changes, each) for each in problems]), "")
 
 
-def _repair(changes: Changes, finding: Finding | Joined) -> bool:
+def _repair(changes: Changes, finding: Finding | Joined) -> str:
     if finding.cause in RULES:
-        return RULES[finding.cause](changes)
+        return "" if RULES[finding.cause](changes) else NOT_HIDDEN
     cause = CAUSES.get(finding.cause)
-    # What kernels wait for on the device is not taken away by any advice.
-    if cause is None or cause.unresolved or (cause.side == "device" and cause.id != INPUT_WAIT):
-        return False
+    if cause is None or (cause.side == "device" and cause.id != INPUT_WAIT):
+        return ON_THE_DEVICE
+    if cause.unresolved:
+        return UNKNOWN_CAUSE
     part = _part(changes.model, finding)
-    return part is not None and without_cause(changes, finding.cause, part)
+    if part is None:
+        return IN_SAMPLES
+    return "" if without_cause(changes, finding.cause, part) else NOT_THERE
 
 
 def _part(model: Model, finding: Finding | Joined) -> Part | None:

@@ -12,7 +12,7 @@ from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Saving, Transform
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.parts import four_parts, step_idle
-from nsysdiag.replay.predict import MOST_ERROR, Prediction, Run, identity_of, prediction_of, run_of
+from nsysdiag.replay.predict import MOST_ERROR, Prediction, Run, identity_of, prediction_of, run_of, too_far
 from nsysdiag.replay.repairs import repair
 from nsysdiag.report import Finding, Outlook
 
@@ -23,21 +23,21 @@ class Predictions:
 
     model: Model
     identity: Identity
-    known: dict[str, Prediction | None] = field(default_factory=dict)
+    known: dict[str, Prediction | str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Model) -> Predictions | None:
-        """None where the model is too far off what was recorded."""
+    def of(cls, model: Model) -> Predictions | str:
+        """Says why where the model is too far off what was recorded."""
         identity = identity_of(model)
-        return None if identity.length_error > MOST_ERROR else cls(model, identity)
+        return too_far(identity) if identity.length_error > MOST_ERROR else cls(model, identity)
 
-    def __call__(self, finding: Finding) -> Predicted | None:
-        """What repairing a finding saves; None where the replay does not know what repairs it."""
+    def __call__(self, finding: Finding) -> Predicted | str:
+        """What repairing a finding saves, or why the replay cannot tell."""
         if finding.id not in self.known:
             self.known[finding.id] = predicted(self.model, [finding], self.identity)
         found = self.known[finding.id]
-        if found is None:
-            return None
+        if isinstance(found, str):
+            return found
         return Predicted(*(max(1 - ns / found.now.ns, 0.0) for ns in (found.run.ns, found.high_ns, found.low_ns)))
 
     def outlooks(self, findings: Sequence[Finding]) -> list[Outlook]:
@@ -53,7 +53,7 @@ class Predictions:
                 predicted=_strip(found.changes, found.run, device),
             )
             for each in findings
-            if each.saves and each.saves.method == REPLAY and (found := self.known.get(each.id))
+            if each.saves and each.saves.method == REPLAY and isinstance(found := self.known.get(each.id), Prediction)
         ]
 
 
@@ -63,24 +63,25 @@ def _strip(changes: Changes, run: Run, device: int) -> dict[str, int]:
     return {name: ns for name, ns in {**busy, **step_idle(changes, run, device)}.items() if ns}
 
 
+NO_ERROR = Identity(exact=True, length_error=0.0)
 WORTH = 0.01
 """Of the length: what one more repair has to bring to be named with those before it."""
-NOT_REPLAYED = "what repairs it cannot be replayed: see its bound in the report"
 
 
 def savings_of(model: Model, findings: Sequence[Finding], identity: Identity) -> list[Saving]:
     """One for each finding, then one for the best two together, the best three, and so on while that pays."""
     every = [(each, predicted(model, [each], identity)) for each in findings]
-    known = sorted(((each, found) for each, found in every if found), key=lambda pair: pair[1].run.ns)
+    known = [(each, found) for each, found in every if isinstance(found, Prediction)]
+    known.sort(key=lambda pair: pair[1].run.ns)
     return [*(_saving(model, [each], found) for each, found in every), *_together(model, known, identity)]
 
 
-def predicted(model: Model, findings: Sequence[Finding], identity: Identity) -> Prediction | None:
-    """With all these repaired; None where the replay does not know what repairs one of them."""
+def predicted(model: Model, findings: Sequence[Finding], identity: Identity) -> Prediction | str:
+    """With all these repaired, or why the replay cannot tell."""
     changes = Changes.none(model)
     for finding in findings:
-        if not repair(changes, finding):
-            return None
+        if reason := repair(changes, finding):
+            return reason
     return prediction_of(changes, identity)
 
 
@@ -90,21 +91,22 @@ def _together(model: Model, known: Sequence[tuple[Finding, Prediction]], identit
     best = known[0][1].run.ns if known else 0
     for finding, alone in known[1:]:
         both = predicted(model, [*chosen, finding], identity)
-        if both is not None and best - both.run.ns >= WORTH * alone.now.ns:
+        if isinstance(both, Prediction) and best - both.run.ns >= WORTH * alone.now.ns:
             chosen, best = [*chosen, finding], both.run.ns
             found.append(_saving(model, chosen, both))
     return found
 
 
-def _saving(model: Model, findings: Sequence[Finding], found: Prediction | None) -> Saving:
-    now = run_of(Changes.none(model)).ns if found is None else 0
+def _saving(model: Model, findings: Sequence[Finding], found: Prediction | str) -> Saving:
+    refused = found if isinstance(found, str) else None
+    known = prediction_of(Changes.none(model), NO_ERROR) if isinstance(found, str) else found
     return Saving(
         finding=findings[0].id if len(findings) == 1 else None,
         transforms=[Transform(option="finding", of=each.id) for each in findings],
-        predicted_ns=now if found is None else found.run.ns,
-        low_ns=now if found is None else found.low_ns,
-        high_ns=now if found is None else found.high_ns,
-        refused=NOT_REPLAYED if found is None else None,
+        predicted_ns=known.run.ns,
+        low_ns=known.low_ns if refused is None else known.run.ns,
+        high_ns=known.high_ns if refused is None else known.run.ns,
+        refused=refused,
         findings=[each.id for each in findings],
     )
 
