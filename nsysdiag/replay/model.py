@@ -42,6 +42,7 @@ from nsysdiag.replay.graph import Edges, Graph, Kind
 from nsysdiag.replay.host_time import HostTime, host_time, on_axis
 from nsysdiag.replay.meetings import Met, meetings_of
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads, moments_of
+from nsysdiag.replay.mpi_meetings import MpiCalls, within
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import Wakes, wakes
 from nsysdiag.replay.work import Before, Pace, Work, awaited_events, barriers, observed_order, pace_of
@@ -155,12 +156,13 @@ def model_of(
     finder: Finder,
     strings: Strings,
     met: Met,
+    met_by_mpi: MpiCalls,
     floor: float,
 ) -> Model:
     """The model of a stretch; wake-ups less sure than `floor` are left out."""
     calls = activity.api_calls.rows
     work = Work.of(activity, stretch)
-    threads = _threads(work, activity, evidence, launching, host_trace, finder, floor, stretch)
+    threads = _threads(work, activity, evidence, launching, host_trace, finder, floor, stretch, met_by_mpi)
     meetings = meetings_of(work, met)
     moments, places = moments_of(work, threads, calls, meetings)
     length = meetings.lengths(work)
@@ -176,7 +178,7 @@ def model_of(
             releases(work, threads, places, moments, length),
             launched(work, threads, places, cost, pace),
             of_devices(work, places, events, barred, pace, length),
-            arrivals(places, meetings),
+            arrivals(places, meetings, threads.mpi, moments),
         ]
     )
     known = Graph.of(time, edges.take(edges.source < edges.target), LATENCY_HIGHEST_NS)
@@ -215,6 +217,7 @@ def _threads(
     finder: Finder,
     floor: float,
     stretch: Stretch,
+    met_by_mpi: MpiCalls,
 ) -> Threads:
     calls = activity.api_calls.rows
     launches = np.unique(work.launch[work.launch >= 0])
@@ -229,6 +232,7 @@ def _threads(
         full=full_queues(work, calls),
         woken=woken,
         woken_cause=np.full(len(woken), PLACE[LOCK_WAIT.id]),
+        mpi=within(met_by_mpi, lo, hi),
     )
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, SYNCHRONIZATION, blocking_copy, sync, variant_of
-from nsysdiag.causes.variant import AFTER_READ_BACK
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.variant import AFTER_READ_BACK, Variant
 from nsysdiag.gap_groups.keys import normal_range
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
@@ -47,33 +48,31 @@ def _repair(changes: Changes, finding: Finding | Joined) -> str:
         return ON_THE_DEVICE
     if cause.unresolved:
         return UNKNOWN_CAUSE
-    part = _part(changes.model, finding)
-    if part is None:
-        return IN_SAMPLES
-    return "" if without_cause(changes, finding.cause, part) else NOT_THERE
-
-
-def _part(model: Model, finding: Finding | Joined) -> Part | None:
-    """Which pieces of host time and which waits a finding is about; None where its variant shows in CPU samples only,
-    which the replay does not look at."""
-    variants = {each.id: each for each in CAUSES[finding.cause].variants}
-    variant = variants.get(finding.variant)
+    variant = next((each for each in cause.variants if each.id == finding.variant), None)
     if variant is not None and variant.hint not in (None, AFTER_READ_BACK):
-        return None
-    where, threads = _inside(model, finding.nvtx), model.threads
+        return IN_SAMPLES
+    # A place is that of a gap: a call that opened it may be in an outer range only.
+    inner_first = (finding.nvtx[:depth] for depth in range(len(finding.nvtx), -1, -1))
+    found = any(without_cause(changes, cause.id, _part(changes.model, cause, variant, path)) for path in inner_first)
+    return "" if found else NOT_THERE
+
+
+def _part(model: Model, cause: Cause, variant: Variant | None, path: list[str]) -> Part:
+    """Which pieces of host time and which waits a finding on a cause is about, at a place in the program."""
+    where, threads = _inside(model, path), model.threads
+    pieces = Intervals(model.pieces.start, model.pieces.end)
     part = Part(
-        pieces=where(Intervals(model.pieces.start, model.pieces.end)),
+        pieces=where(pieces),
         held=where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end)),
         full=where(model.on_axis(threads.full.thread, threads.full.begin, threads.full.end)),
         woken=where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end)),
     )
     # Time inside MPI calls counts to communication, whatever its cause.
-    part.pieces[coverage(union(model.host.host.mpi.spans), Intervals(model.pieces.start, model.pieces.end)) > 0] = False
-    if variant is None or finding.cause == INPUT_WAIT:
-        return part
-    place = list(variants).index(finding.variant)
-    part.pieces[_variants_of_pieces(model, finding.cause) != place] = False
-    part.held[_variants_of_waits(model, finding.cause) != place] = False
+    part.pieces[coverage(union(model.host.host.mpi.spans), pieces) > 0] = False
+    if variant is not None and cause.id != INPUT_WAIT:
+        place = cause.variants.index(variant)
+        part.pieces[_variants_of_pieces(model, cause.id) != place] = False
+        part.held[_variants_of_waits(model, cause.id) != place] = False
     return part
 
 
