@@ -21,10 +21,14 @@ from nsysdiag.report import Outlook, Report
 from nsysdiag.saved import from_json
 from nsysdiag.share.redaction import redacted
 from tests.output.page import Element, parse
+from tests.output.reader import Reader
 from tests.output.samples import MS, REPLAYED, SAMPLES, US, device, finding, outlook, report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
+
+    from tests.output.devtools import Chromium
 
 SAID = "The input pipeline is late · saves 31.0% to 36.0% of a step (replay)"
 TEXT = f"{SAID}: 5.00 → 3.25 ms."
@@ -183,6 +187,10 @@ class TestDamagedReports:
         assert sum(widths(now)) == pytest.approx(100)
         assert sum(widths(predicted)) == pytest.approx(75)
 
+    def test_two_findings_of_one_id_are_drawn_once(self) -> None:
+        held = several(2)
+        assert made(replace(held, findings=held.findings[:1] * 2)) == made(replace(held, findings=held.findings[:1]))
+
     def test_more_causes_than_can_be_told_apart_are_one(self) -> None:
         times = {f"cause_{at}": 1_000 + at for at in range(5_000)}
         now, predicted = drawn(self.saved({**times, "compute": MS}, {**times, "compute": MS}))
@@ -212,3 +220,19 @@ class TestRedacted:
         assert "--redact" in found.all("pre")[0].text
         for each in ("html", "txt", "md"):
             assert "acme_secret" not in written(hidden, each, details=True)
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_without_scripts_and_on_paper(chromium: Chromium, tmp_path: Path) -> None:
+    """The first finding is in view, another one opens when clicked, and paper has the first alone."""
+    seen = "Array.from(document.querySelectorAll('#what-if .stack')).filter((each) => each.checkVisibility()).length"
+    with Reader(chromium, width=390, scripts=False) as reader:
+        reader.file = tmp_path / "page.html"
+        reader.file.write_bytes(FORMATS["html"].render(several(2), RenderOptions()))
+        reader.open(reader.file.as_uri())
+        assert reader.value(seen) == 2
+        reader.value("document.querySelector('#what-if summary').click()")
+        assert reader.value(seen) == 4
+        reader.media("print")
+        assert reader.value(seen) == 2

@@ -52,12 +52,13 @@ def section(context: Context) -> Section | None:
 
 
 def _predicted(report: Report) -> list[tuple[Finding, Saves, Outlook]]:
-    """The findings whose saving was predicted, in the report's order; the report may be anybody's file."""
+    """The findings whose saving was predicted, in the report's order, each id once; it may be anybody's file."""
+    first = {each.id: each for each in reversed(report.findings)}
     outlooks = {each.finding: each for each in reversed(report.outlooks) if any(ns > 0 for ns in each.now.values())}
     return [
         (each, each.saves, outlooks[each.id])
         for each in report.findings
-        if each.id in outlooks and each.saves is not None and each.saves.method == REPLAY
+        if each is first[each.id] and each.id in outlooks and each.saves is not None and each.saves.method == REPLAY
     ]
 
 
