@@ -6,33 +6,20 @@ import shlex
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, setting_text
-from nsysdiag.fields import SettingValue
+from nsysdiag.document.command import options_of, whatif_command
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.replay.facts import WhatIf
-from nsysdiag.replay.options import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from nsysdiag.report import Report
 
 AFTERWARDS = ("config", "cost")
 """What a saved report can still be given: a price. The other options change the analysis."""
 
-REDACTED = "redacted"
-REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
-"""How names were replaced, as options; the key itself is not known any more."""
-
-FLAGS = ("same_gpu", "full_hash", "replay")
-OF_WHATIF = ("device", "same_gpu", "start_ns", "end_ns", "nvtx", "iterations", "config", REDACTED)
-"""The settings that `whatif` has options for."""
-
 
 def command_of(document: Report | RanksReport | Comparison | WhatIf) -> str:
     """`nsysdiag analyze`, `ranks`, `compare` or `whatif` with the files, by their names alone, and the options
     that differ from their defaults."""
-    settings = document.settings
     if isinstance(document, Comparison):
         (before, *more_before), (after, *more_after) = (
             [trace.given or trace.file for trace in side] for side in (document.before, document.after)
@@ -44,28 +31,7 @@ def command_of(document: Report | RanksReport | Comparison | WhatIf) -> str:
     elif isinstance(document, RanksReport):
         words = ["ranks", *(trace.file for trace in document.traces)]
     elif isinstance(document, WhatIf):
-        words = ["whatif", document.trace.file, *(word for each in document.transforms for word in words_of(each))]
-        settings = {name: value for name, value in settings.items() if name in OF_WHATIF}
+        return whatif_command(document.trace.file, document.transforms, document.settings)
     else:
         words = ["analyze", document.trace.file]
-    options = [word for name, value in settings.items() for word in _option(name, value)]
-    return shlex.join(["nsysdiag", *words, *options])
-
-
-def _option(name: str, value: SettingValue) -> Iterator[str]:
-    option = OPTION_OF_SETTING.get(name)
-    if name == REDACTED:
-        yield from REDACTIONS.get(str(value), ())
-    if option is None:
-        return
-    if name in FLAGS:
-        yield option
-    elif name == "cost":
-        # Prices by name come from a file, and then the general one beside them does too.
-        if isinstance(value, dict) and "gpu_hour_cost" in value and "gpus" not in value:
-            yield from (option, str(value["gpu_hour_cost"]))
-    elif name == "disabled" and isinstance(value, list):
-        for cause in value:
-            yield from (option, str(cause))
-    else:
-        yield from (option, setting_text(name, value) + ("ns" if name in TIMES else ""))
+    return shlex.join(["nsysdiag", *words, *options_of(document.settings)])

@@ -57,10 +57,14 @@ class Saves(Record, frozen=True):
         return f"up to {high}" if self.method == "bound" else f"{format_share(self.low_ns, self.of_ns)} to {high}"
 
     @property
+    def whole(self) -> str:
+        """What the figure is a share of."""
+        return "a step" if self.per == "step" else "the judged time"
+
+    @property
     def of(self) -> str:
         """What the figure is a share of, and how much time that is: `of a step (4.1 ms)`."""
-        whole = "a step" if self.per == "step" else "the judged time"
-        return f"of {whole} ({format_ns(self.high_ns)})"
+        return f"of {self.whole} ({format_ns(self.high_ns)})"
 
     @property
     def words(self) -> str:

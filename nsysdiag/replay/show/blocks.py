@@ -11,7 +11,6 @@ from nsysdiag.document.blocks import (
     TICKET,
     Block,
     Cell,
-    Chart,
     Column,
     Limit,
     Lines,
@@ -26,6 +25,7 @@ from nsysdiag.document.kinds import BAR, CODE, FIGURE, KEY, NAME, SIDE, SIGNED, 
 from nsysdiag.document.view import PARTS, Causes, share_of
 from nsysdiag.replay.options import text_of
 from nsysdiag.replay.show import words
+from nsysdiag.replay.show.strips import NOW, PREDICTED, Strip, strip, strips
 from nsysdiag.units import format_share, format_signed_share, format_two_ns
 
 if TYPE_CHECKING:
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 TOP_DEVICES, TOP_CAUSES, TOP_SAVINGS, TOP_LINES = 2, 4, 6, 1
 MOST_DEVICES, MOST_SAVINGS = 64, 100
-LEAST_LEGEND = 0.005
-"""Of the step: what takes less is too narrow to be seen."""
-NOW, PREDICTED = "Now", "Predicted"
 DEVICES = (
     Column("GPU", NAME, head=True, length=40),
     Column("", FIGURE),
@@ -95,37 +92,18 @@ def _strips(found: WhatIf, causes: Causes) -> list[Block]:
     """Today's step above the predicted one on one scale, by part and cause; of several devices all together."""
     if not _predicts(found) or not found.devices:
         return []
-    rows = [
-        (label, _shares([getattr(each, side) for each in found.devices], _idle(found, at=at), causes))
-        for label, side, at in ((NOW, "now", 0), (PREDICTED, "predicted", 1))
-    ]
-    longest = max(*(sum(ns for _entry, ns in shares) for _label, shares in rows), 1)
-    legend = {entry: None for _label, shares in rows for entry, ns in shares if ns > LEAST_LEGEND * longest}
     of = "A step" if found.per == "step" else "The window"
     gpus = " of all GPUs" if len(found.devices) > 1 else ""
-    made: list[Block] = []
-    for label, shares in rows:
-        said = f"{of}{gpus} {label.lower()}, by what the GPU does and why it is idle"
-        segments = stack(((key.label, ns, key.color or None, key.part) for key, ns in shares), longest)
-        last = label == PREDICTED
-        made += [
-            Paragraph(label, "quiet", PAGE),
-            Chart(Stack(said, segments, longest), said, legend=list(legend) if last else (), limit=PAGE),
-        ]
-    return made
+    now = _strip([each.now for each in found.devices], {row.cause: row.from_ns for row in found.waterfall}, causes)
+    then = _strip([each.predicted for each in found.devices], {row.cause: row.to_ns for row in found.waterfall}, causes)
+    return strips(of + gpus, now, then)
 
 
-def _idle(found: WhatIf, *, at: int) -> dict[str, int]:
-    """Idle time by cause, now (0) or as predicted (1)."""
-    return {row.cause: (row.from_ns, row.to_ns)[at] for row in found.waterfall}
-
-
-def _shares(sides: Sequence[FourParts], idle: dict[str, int], causes: Causes) -> list[tuple[LegendEntry, int]]:
+def _strip(sides: Sequence[FourParts], idle: dict[str, int], causes: Causes) -> Strip:
     """What runs, then the idle time by cause; idle time of no cause of the list is idle time."""
     work = {name: sum(getattr(each, f"{name}_ns") for each in sides) for name in PARTS}
     rest = work.pop("idle") - sum(idle.values())
-    shares = [(legend_entry(share_of(name, ns, causes)), ns) for name, ns in (*work.items(), *idle.items())]
-    return [*shares, (LegendEntry("Idle", "idle", ""), max(rest, 0))]
+    return strip({**work, **idle}, causes, rest)
 
 
 def _waterfall(found: WhatIf, causes: Causes) -> list[Block]:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from nsysdiag.replay.facts import Saving, WhatIf
 
 TITLE = "What if"
+CAVEAT = (
+    "Not predicted: contention for clocks, memory bandwidth and SMs; data dependencies that the trace does not show."
+)
 
 
 def headline(found: WhatIf) -> str:
