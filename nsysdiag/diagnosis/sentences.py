@@ -8,6 +8,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.diagnosis.facts import KERNELS, NOUNS, Part
 from nsysdiag.diagnosis.focus import Scope
+from nsysdiag.findings.first import kernels_first
 from nsysdiag.findings.rules import OTHER_GPU
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import PhaseDevice
@@ -92,7 +93,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
-        sentences.append(f"{what} ({share_of_it}) can be fixed first.")
+        beside = kernels_first(bottleneck, share, action)
+        sentences.append(f"{what} ({share_of_it}) can be fixed {'as well' if beside else 'first'}.")
     sentences += [each for each in (said.unused, said.ranks) if each]
     if said.basis == "cold":
         sentences.append(_another_capture(said))

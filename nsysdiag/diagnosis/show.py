@@ -16,7 +16,7 @@ from nsysdiag.diagnosis.chart import (
     shown_phases,
 )
 from nsysdiag.diagnosis.entries import account_table
-from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
+from nsysdiag.diagnosis.facts import KERNELS, NOTABLE_UNKNOWN
 from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, naming, phase_label, phase_verdict
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
@@ -41,6 +41,7 @@ from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, missing, window_parts
+from nsysdiag.findings.first import action_of, first_of
 from nsysdiag.findings.show import anchors
 from nsysdiag.trace.show import lacked_options, recapture
 from nsysdiag.units import format_count, format_ns, format_share
@@ -128,18 +129,28 @@ def _verdicts(phases: Sequence[Phase], names: Sequence[str], about: int) -> list
 
 
 def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
-    """What to fix first; the finding that says so is the first with this title and saving. Where nothing promises a
-    saving, the kernels to look at."""
+    """What to fix first. Where kernels lead and no repair promises a notable saving, these are what to look at first,
+    and what saves most stands beside them."""
     if not found.action:
         return []
-    for finding, anchor in zip(findings, anchors(findings), strict=True):
-        if finding.saves == found.saves and found.action.startswith(finding.title):
-            advice, saves = finding.advice[0] if finding.advice else "", finding.saves
-            if saves is None:
-                return [Callout(LOOK_FIRST, finding.title, text=advice, href=f"#{anchor}")]
-            label = IF_STARTS_MATTER if found.basis == "cold" else FIX_FIRST
-            return [Callout(label, finding.title, saves.figure, saves.of, advice, f"#{anchor}")]
-    return [Callout(FIX_FIRST, found.action)]
+    first, saving = first_of(found, findings), action_of(found, findings)
+    if first is None:
+        return [Callout(FIX_FIRST, found.action)]
+    href = f"#{next(anchor for each, anchor in zip(findings, anchors(findings), strict=True) if each is first)}"
+    if first.saves is None:
+        also = f"Also: {saving.title} saves {saving.saves.words}." if saving is not None and saving.saves else ""
+        return [
+            Callout(LOOK_FIRST, first.title, text=_how(first), href=href),
+            *([Paragraph(also)] if also else []),
+        ]
+    label = IF_STARTS_MATTER if found.basis == "cold" else FIX_FIRST
+    return [Callout(label, first.title, first.saves.figure, first.saves.of, _how(first), href)]
+
+
+def _how(finding: Finding) -> str:
+    """What to do about it; about kernels also the command that shows what limits them, which comes last."""
+    advice = finding.advice if finding.bottleneck in KERNELS and finding.saves is None else finding.advice[:1]
+    return " ".join(dict.fromkeys([*advice[:1], *advice[-1:]]))
 
 
 def _judged(report: Report, found: Diagnosis) -> dict[str, list[PhaseDevice]]:

@@ -29,6 +29,7 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.kinds import FIGURE, SHARE, TEXT
 from nsysdiag.document.markdown import markdown_blocks
 from nsysdiag.document.view import by_rank, device_label, namesake
+from nsysdiag.findings.first import BRIEF, brief_of
 from nsysdiag.trace.show import source
 from nsysdiag.units import capitalized, format_ns, format_share
 
@@ -39,14 +40,12 @@ if TYPE_CHECKING:
 
 TOP = 6
 """So many findings the terminal shows."""
-BRIEF = 3
-"""And so many where it shows a screen alone."""
 TICKET_REST, TICKET_EVIDENCE = 4, 4
 """Lines of a ticket: of further findings, and sentences of evidence of each in full."""
 TICKET_LEVEL = 2
 IN_BRIEF = (
     Column("Severity", TEXT),
-    Column("Saves up to", FIGURE),
+    Column("Saves", FIGURE),
     Column("Share", SHARE),
     Column("Finding", TEXT, length=400),
 )
@@ -82,11 +81,12 @@ def where(finding: Finding, all_of: int, noun: str = "GPUs") -> str:
 
 def brief(report: Report) -> Section | None:
     """The findings that matter most, a row each; None where there are none."""
-    top, rest = report.findings[:BRIEF], report.findings[BRIEF:]
+    top = brief_of(report.diagnosis, report.findings)
     if not top:
         return None
-    title = f"Findings ({len(top)} of {len(report.findings)}; all: --details, or the page)" if rest else "Findings"
-    title += ": savings are upper bounds and overlap" if len(top) > 1 else ""
+    more = len(report.findings) > len(top)
+    title = f"Findings ({len(top)} of {len(report.findings)}; all: --details, or the page)" if more else "Findings"
+    title += ": savings overlap" if sum(each.saves is not None for each in top) > 1 else ""
     return Section("findings", title, [rows_of(top, len(report.devices))])
 
 
@@ -95,7 +95,7 @@ def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Tab
     rows = [
         (
             f"{words.SEVERITY_ICONS.get(each.severity, '○')} {each.severity}",
-            f"{each.saves.figure.removeprefix('up to ')} ({format_ns(each.saves.high_ns)})" if each.saves else None,
+            f"{each.saves.figure} ({format_ns(each.saves.shown_ns)})" if each.saves else None,
             each.share,
             ", ".join(filter(None, (each.title, where(each, all_of, noun)))) + (f"; {each.note}" if each.note else ""),
         )

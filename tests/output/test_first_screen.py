@@ -16,9 +16,12 @@ from msgspec.structs import replace
 from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip, shown_phases
 from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI
 from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.diagnosis.words import COLORS, LABELS, WORK, phase_label
 from nsysdiag.document.blocks import Chart, Lines, written_out
 from nsysdiag.document.figures import Stack
+from nsysdiag.findings.first import OTHER_GPU, TOLD_TWICE, brief_of
+from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.findings.show import TICKET_REST, anchors, where
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phases.facts import Phase
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 REAL = sorted(FOLDER.glob("*.sqlite"))
 ONE_GPU, MANY_GPUS, TICKET = 25, 40, 60
+SAVES = Saves(ns=600_000, low_ns=0, high_ns=600_000, per="step", of_ns=5 * MS, method="bound")
 
 
 def of_devices(count: int, findings: int = 12) -> Report:
@@ -111,9 +115,91 @@ class TestSaves:
         saves = Saves(ns=3 * MS, low_ns=0, high_ns=3 * MS, per="step", of_ns=10 * MS, method="bound")
         assert saves.words == "up to 30.0% of a step (3.00 ms)"
 
-    def test_both_bounds(self) -> None:
-        saves = Saves(ns=2 * MS, low_ns=MS, high_ns=3 * MS, per="window", of_ns=10 * MS, method="replay")
-        assert saves.words == "10.0% to 30.0% of the judged time (3.00 ms)"
+    @pytest.mark.parametrize(
+        ("low", "high", "said"),
+        [
+            (31.2, 36.0, "31 to 36%"),
+            (0.04, 4.5, "<0.1 to 4.5%"),
+            (4.46, 11.0, "4.5 to 11%"),
+            (9.97, 99.6, "10 to 99.6%"),
+            (31.2, 31.3, "31%"),
+            (0, 4.5, "up to 4.5%"),
+        ],
+    )
+    def test_of_a_prediction(self, low: float, high: float, said: str) -> None:
+        saves = self.predicted(low, high)
+        assert saves.figure == said
+        assert saves.words.endswith(" of the judged time (2.00 ms)" if low else " (450 µs)")
+
+    def test_in_the_findings(self) -> None:
+        found = [finding("f-1", saves=self.predicted(31, 36)), finding("f-2", saves=self.predicted(0, 4.5))]
+        shown = text_of(report([device()], found))
+        assert "savings overlap" in shown
+        assert "bound" not in shown
+        assert re.search(r" +Saves +Share +Finding\n.* 31 to 36% \(2.00 ms\) .*\n.* up to 4.5% \(450 µs\) ", shown)
+
+    def predicted(self, low: float, high: float) -> Saves:
+        """Of 10 ms so many per cent, 2 ms in between."""
+        low_ns, high_ns = round(low * MS / 10), round(high * MS / 10)
+        return Saves(ns=2 * MS, low_ns=low_ns, high_ns=high_ns, per="window", of_ns=10 * MS, method="replay")
+
+
+class TestKernelsFirst:
+    """Kernels take almost all of the time, and nothing else saves a tenth of it: they are what to look at first."""
+
+    KERNEL = finding(
+        "f-kernels",
+        title="Kernel time: stencil",
+        cause="kernels",
+        bottleneck="kernels",
+        share=0.87,
+        saves=None,
+        advice=["Allow TF32.", "Nsight Compute shows what limits the kernel: ncu --set full PROGRAM"],
+    )
+    """It promises nothing, so it stands behind all that do."""
+
+    def made(self, saved: float, share: float = 0.87) -> Report:
+        small = [
+            finding(f"f-{at}", title=f"Wait {at}", saves=replace(SAVES, ns=ns, high_ns=ns))
+            for at, ns in enumerate(round(saved * 5 * MS / (at + 1)) for at in range(4))
+        ]
+        made = report([device()], [*small, self.KERNEL])
+        assert made.diagnosis is not None
+        found = replace(made.diagnosis, bottleneck="kernels", share=share, saves=small[0].saves, action="Wait 0: saves")
+        return replace(made, diagnosis=found)
+
+    @pytest.mark.parametrize("name", ["txt", "md", "html"])
+    def test_what_to_look_at_comes_first(self, name: str) -> None:
+        shown = FORMATS[name].render(self.made(0.045), RenderOptions()).decode()
+        assert "Look at first" in shown
+        assert "Fix first" not in shown
+        assert "Allow TF32. Nsight Compute shows what limits the kernel: ncu" in " ".join(shown.split())
+        assert "Also: Wait 0 saves up to 4.5% of a step (225 µs)." in shown
+
+    @pytest.mark.parametrize(("saved", "share"), [(0.12, 0.87), (0.045, 0.7)])
+    def test_a_notable_saving_is_fixed_first(self, saved: float, share: float) -> None:
+        shown = text_of(self.made(saved, share))
+        assert "Fix first: Wait 0" in shown
+        assert "Look at first" not in shown
+
+    def test_its_row_is_among_the_few(self) -> None:
+        titles = [each.title for each in brief_of(self.made(0.045).diagnosis, self.made(0.045).findings)]
+        assert titles == ["Kernel time: stencil", "Wait 0", "Wait 1"]
+        made = self.made(0.3)
+        assert [each.title for each in brief_of(made.diagnosis, made.findings)] == [
+            "Wait 0",
+            "Wait 1",
+            self.KERNEL.title,
+        ]
+
+    def test_the_headline_agrees(self) -> None:
+        small, large = (finding(saves=replace(SAVES, high_ns=ns)) for ns in (MS // 10, MS))
+        told = Said("window", None, MS, {})
+        assert "Synchronization (18.0%) can be fixed as well." in headline(told, "kernels", 0.87, None, small)
+        assert "Synchronization (18.0%) can be fixed first." in headline(told, "kernels", 0.87, None, large)
+
+    def test_causes_are_those_of_the_rules(self) -> None:
+        assert {*TOLD_TWICE, OTHER_GPU} <= FINDING_RULES.keys()
 
 
 @pytest.mark.parametrize(
