@@ -718,6 +718,14 @@ class EvidenceRow(Record, frozen=True):
     process: Number | None = None
 
 
+class Joined(Record, frozen=True):
+    """What another finding was about that is one problem with a finding, and was joined with it."""
+
+    cause: CauseId
+    variant: OwnText
+    nvtx: list[RangeName]
+
+
 class Finding(Record, frozen=True):
     """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1.
 
@@ -727,7 +735,7 @@ class Finding(Record, frozen=True):
     no nanosecond counts for two findings, so together they are at most what the devices lost. `ceiling_ns` is what a
     fix may bring at best; ceilings of different findings overlap and are never added up. `part_of` is the id of the
     finding that is about the same problem and promises the saving of both; `note` says that, or why a finding saves
-    more than its share.
+    more than its share; `joined` is what else it is about.
 
     Where: `devices`, of which `device` lost most; `nvtx` (the place in the program), `gaps` gaps, most of them of
     `signature`, in or around `call` (an API or OS function, or what stands for it). `chain` leads from root to
@@ -758,6 +766,7 @@ class Finding(Record, frozen=True):
     part_of: HashedId | None = None
     note: Sentence = ""
     variant: OwnText = ""
+    joined: list[Joined] = []
 
     @property
     def unnamed(self) -> bool:

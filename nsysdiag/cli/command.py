@@ -9,6 +9,8 @@ from nsysdiag.comparison.facts import Comparison
 from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, setting_text
 from nsysdiag.fields import SettingValue
 from nsysdiag.ranks.report import RanksReport
+from nsysdiag.replay.facts import WhatIf
+from nsysdiag.replay.options import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,12 +24,15 @@ REDACTED = "redacted"
 REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
 """How names were replaced, as options; the key itself is not known any more."""
 
-FLAGS = ("same_gpu", "full_hash")
+FLAGS = ("same_gpu", "full_hash", "replay")
+OF_WHATIF = ("device", "same_gpu", "start_ns", "end_ns", "nvtx", "iterations", "config", REDACTED)
+"""The settings that `whatif` has options for."""
 
 
-def command_of(document: Report | RanksReport | Comparison) -> str:
-    """`nsysdiag analyze`, `ranks` or `compare` with the files, by their names alone, and the options that differ from
-    their defaults."""
+def command_of(document: Report | RanksReport | Comparison | WhatIf) -> str:
+    """`nsysdiag analyze`, `ranks`, `compare` or `whatif` with the files, by their names alone, and the options
+    that differ from their defaults."""
+    settings = document.settings
     if isinstance(document, Comparison):
         (before, *more_before), (after, *more_after) = (
             [trace.given or trace.file for trace in side] for side in (document.before, document.after)
@@ -38,9 +43,12 @@ def command_of(document: Report | RanksReport | Comparison) -> str:
         words += ["--across-gpus"] if document.across_gpus else []
     elif isinstance(document, RanksReport):
         words = ["ranks", *(trace.file for trace in document.traces)]
+    elif isinstance(document, WhatIf):
+        words = ["whatif", document.trace.file, *(word for each in document.transforms for word in words_of(each))]
+        settings = {name: value for name, value in settings.items() if name in OF_WHATIF}
     else:
         words = ["analyze", document.trace.file]
-    options = [word for name, value in document.settings.items() for word in _option(name, value)]
+    options = [word for name, value in settings.items() for word in _option(name, value)]
     return shlex.join(["nsysdiag", *words, *options])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from nsysdiag.fields import Count, HashedId, Index, Ns, OwnText, Sentence, Share
 from nsysdiag.record import Record
 from nsysdiag.units import format_ns, format_share
@@ -88,6 +90,14 @@ def _whole_percent(ns: int, of_ns: int) -> str:
     """Predictions of a tenth and more have no decimals."""
     share = ns / of_ns if of_ns else 0.0
     return f"{100 * share:.0f}%" if NO_DECIMALS[0] <= share < NO_DECIMALS[1] else format_share(ns, of_ns)
+
+
+class Predicted(NamedTuple):
+    """What a repair saves of a step or of the window, as shares: `share`, between `low` and `high`."""
+
+    share: float
+    low: float
+    high: float
 
 
 class Part(Record, frozen=True):

@@ -97,6 +97,8 @@ def builder(
 def predictions(builder: Builder, activity: DeviceActivity, settings: Settings) -> Predictions | None:
     """What the repair of findings would bring, by the replay of a stretch so short that it costs little beside the
     analysis; None where there is none, or the model is too far off."""
+    if not settings.replay:
+        return None
     most = min(max(round(PART * len(activity.operations)), FEWEST), MOST_OPERATIONS)
     model = builder(most)
     return None if isinstance(model, str) else Predictions.of(model)

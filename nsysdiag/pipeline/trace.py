@@ -33,6 +33,7 @@ from nsysdiag.programs.facts import Framework
 from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.ranks.timeline import meet_by_mpi, rank_timeline
+from nsysdiag.replay.savings import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
 from nsysdiag.timeline.host_lanes import Timelines, with_threads
 from nsysdiag.trace.trace import Trace
@@ -58,9 +59,12 @@ def trace_result(
     row_warnings: list[str],
     frameworks: list[Framework],
     activity: DeviceActivity,
+    predictions: Predictions | None,
 ) -> TraceResult:
     """The devices, for a comparison of ranks."""
-    return TraceResult(results, row_warnings, ids_of(frameworks), gpus_present(trace), activity.duration_ns)
+    return TraceResult(
+        results, row_warnings, ids_of(frameworks), gpus_present(trace), activity.duration_ns, predictions
+    )
 
 
 @steps.step(spills=True, progress=("looking at threads and CPUs", 0.9))
@@ -112,6 +116,7 @@ def judgment(
     frameworks: list[Framework],
     host_report: HostReport | None,
     host_loop: HostLoop | None,
+    predictions: Predictions | None,
     settings: Settings,
 ) -> Judgment:
     """What holds the job up, and what to do about it."""
@@ -129,6 +134,7 @@ def judgment(
         host_loop=host_loop,
         limits=settings.findings,
         missing={result.report.key: result.missing for result in results},
+        predict=predictions,
         ranks=mpi_ranks(trace),
     )
 

@@ -79,6 +79,7 @@ def diagnose_ranks(
         limits=limits,
         duration_ns=max(durations, default=None),
         missing={rank.name: rank.result.missing for rank in ranks},
+        predict=traces[0].predictions if len(traces) == 1 else None,
     )
     return RankJob(
         diagnosis,

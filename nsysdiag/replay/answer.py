@@ -9,6 +9,7 @@ import numpy as np
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, subtract, union
 from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.complete import complete
 from nsysdiag.replay.facts import (
     KIND,
     WHATIF_SCHEMA_VERSION,
@@ -35,7 +36,7 @@ def refused(report: Report, transforms: Sequence[Transform], reason: str, identi
     """No prediction, and why."""
     steps = next((each.steps for each in report.phases if each.judged and each.steps), None)
     now = steps.median_ns if steps else max((each.window_ns for each in report.devices), default=0)
-    return WhatIf(
+    made = WhatIf(
         schema_version=WHATIF_SCHEMA_VERSION,
         kind=KIND,
         tool=report.tool,
@@ -53,6 +54,7 @@ def refused(report: Report, transforms: Sequence[Transform], reason: str, identi
         waterfall=[],
         savings=[],
     )
+    return complete(made, report)
 
 
 def answered(report: Report, model: Model, transforms: Sequence[Transform], identity: Identity) -> WhatIf:
@@ -62,7 +64,7 @@ def answered(report: Report, model: Model, transforms: Sequence[Transform], iden
     stretch = model.stretch
     now = idle_of(Changes.none(model), found.now)
     then = now if not transforms else idle_of(found.changes, found.run)
-    return WhatIf(
+    made = WhatIf(
         schema_version=WHATIF_SCHEMA_VERSION,
         kind=KIND,
         tool=report.tool,
@@ -79,9 +81,10 @@ def answered(report: Report, model: Model, transforms: Sequence[Transform], iden
         devices=_devices(model, found, then),
         waterfall=_waterfall(now, then),
         savings=[] if transforms else savings_of(model, report.findings, identity),
-        floor_ns=floor_of(model).ns,
+        floor_ns=floor_of(model, report.findings).ns,
         caveats=list(CAVEATS),
     )
+    return complete(made, report)
 
 
 Idle = dict[int, dict[str, int]]

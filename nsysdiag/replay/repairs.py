@@ -15,18 +15,28 @@ from nsysdiag.replay.model import Model
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.transforms import Part, overlap, without_cause
 from nsysdiag.replay.work import Class
-from nsysdiag.report import Finding
+from nsysdiag.report import Finding, Joined
 
-DWARFED = 3
-"""Copies that take so many times as long as all kernels cannot be hidden: then fewer bytes are the repair, and how many
-fewer is not known."""
+DWARFED = 2
+"""Copies that take more than so many times as long as all kernels cannot be hidden: then fewer bytes are the repair,
+and how many fewer is not known."""
+LATE_RANK = "late_rank"
 Where = Callable[[Intervals], BoolArray]
 
 
 def repair(changes: Changes, finding: Finding) -> bool:
-    """Make the changes that repair a finding; False where the replay does not know what these are."""
+    """Make the changes that repair a finding, and what was joined with it; False where the replay does not know what
+    these are, or where the finding is about nothing in it."""
+    if finding.cause == LATE_RANK:  # what made it late is joined with it: that stays where others have it, too
+        return like_the_median(changes)
+    problems: list[Finding | Joined] = [finding, *finding.joined]
+    made = [_repair(changes, each) for each in problems]
+    return all(made)
+
+
+def _repair(changes: Changes, finding: Finding | Joined) -> bool:
     if finding.cause in RULES:
-        return RULES[finding.cause](changes, finding)
+        return RULES[finding.cause](changes)
     cause = CAUSES.get(finding.cause)
     # What kernels wait for on the device is not taken away by any advice.
     if cause is None or cause.unresolved or (cause.side == "device" and cause.id != INPUT_WAIT):
@@ -35,7 +45,7 @@ def repair(changes: Changes, finding: Finding) -> bool:
     return part is not None and without_cause(changes, finding.cause, part)
 
 
-def _part(model: Model, finding: Finding) -> Part | None:
+def _part(model: Model, finding: Finding | Joined) -> Part | None:
     """Which pieces of host time and which waits a finding is about; None where its variant shows in CPU samples only,
     which the replay does not look at."""
     variants = {each.id: each for each in CAUSES[finding.cause].variants}
@@ -111,17 +121,17 @@ def _after_read_backs(model: Model) -> BoolArray:
     return near & model.host.facts.read_back[calls.row[row]]
 
 
-def _exposed_copy(changes: Changes, finding: Finding) -> bool:
+def _exposed_copy(changes: Changes) -> bool:
     work = changes.model.work
     copies, kernels = (int(work.length[work.kind == kind].sum()) for kind in (Class.COPY, Class.COMPUTE))
-    return copies < DWARFED * kernels and overlap(changes, Class.COPY)
+    return copies <= DWARFED * kernels and overlap(changes, Class.COPY)
 
 
-def _exposed_communication(changes: Changes, finding: Finding) -> bool:
+def _exposed_communication(changes: Changes) -> bool:
     return overlap(changes, Class.COMMUNICATION)
 
 
-def _exposed_mpi(changes: Changes, finding: Finding) -> bool:
+def _exposed_mpi(changes: Changes) -> bool:
     """Of the time in MPI calls stays what kernels cannot hide."""
     model = changes.model
     pieces = Intervals(model.pieces.start, model.pieces.end)
@@ -133,14 +143,9 @@ def _exposed_mpi(changes: Changes, finding: Finding) -> bool:
     return bool(inside.any())
 
 
-def _late_rank(changes: Changes, finding: Finding) -> bool:
-    return like_the_median(changes)
-
-
-RULES: dict[str, Callable[[Changes, Finding], bool]] = {
+RULES: dict[str, Callable[[Changes], bool]] = {
     "exposed_copy": _exposed_copy,
     "exposed_comm": _exposed_communication,
     "exposed_mpi": _exposed_mpi,
-    "late_rank": _late_rank,
 }
 """Of findings that are about no cause of idle time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nsysdiag.diagnosis.facts import Predicted
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Saving, Transform
 from nsysdiag.replay.model import Model
@@ -26,14 +27,12 @@ class Predictions:
         identity = identity_of(model)
         return None if identity.length_error > MOST_ERROR else cls(model, identity)
 
-    def __call__(self, findings: Sequence[Finding]) -> tuple[float, float, float] | None:
-        """The part of a step, or of the window, that repairing all of these saves, and the bounds of that; None where
-        the replay does not know what repairs them."""
-        found = predicted(self.model, findings, self.identity)
+    def __call__(self, finding: Finding) -> Predicted | None:
+        """What repairing a finding saves; None where the replay does not know what repairs it."""
+        found = predicted(self.model, [finding], self.identity)
         if found is None:
             return None
-        share, low, high = (1 - ns / found.now.ns for ns in (found.run.ns, found.high_ns, found.low_ns))
-        return max(share, 0.0), max(low, 0.0), max(high, 0.0)
+        return Predicted(*(max(1 - ns / found.now.ns, 0.0) for ns in (found.run.ns, found.high_ns, found.low_ns)))
 
 
 WORTH = 0.01
@@ -82,9 +81,11 @@ def _saving(model: Model, findings: Sequence[Finding], found: Prediction | None)
     )
 
 
-def floor_of(model: Model) -> Run:
-    """Without the host: operations, their order, and the meetings of ranks."""
+def floor_of(model: Model, findings: Sequence[Finding]) -> Run:
+    """With all findings repaired and without the host: operations, their order, and the meetings of ranks."""
     changes = Changes.none(model)
+    for finding in findings:
+        repair(changes, finding)
     for gone in (changes.time, changes.lag, changes.cost):
         gone[:] = 0
     for waits in (changes.held, changes.full, changes.woken):

@@ -27,6 +27,7 @@ from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.graph import Kind
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.options import text_of
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.work import Class
 
@@ -42,16 +43,8 @@ def apply(changes: Changes, transform: Transform) -> None:
     """Make the changes of one transform. Raises UsageError where it matches nothing in the replayed time."""
     if not TRANSFORMS[transform.option](changes, transform):
         raise UsageError(
-            f"{words_of(transform)} matches nothing in the replayed time", hint=_near(changes.model, transform)
+            f"{text_of([transform])} matches nothing in the replayed time", hint=_near(changes.model, transform)
         )
-
-
-def words_of(transform: Transform) -> str:
-    """A transform in the words of the command line: `--kernel 'gemm*0.5'`."""
-    option = f"--{transform.option}"
-    if transform.option in ("kernel", "host"):
-        return f"{option} '{transform.of}*{transform.factor:g}'"
-    return f"{option} {transform.of}".strip()
 
 
 @dataclass(frozen=True, slots=True)

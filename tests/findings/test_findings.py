@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import EvidenceRow, Report
 
 THREAD = global_tid(MAIN)
-EVERYTHING = Settings(start_ns=0)
+EVERYTHING = Settings(start_ns=0, replay=False)
 """What somebody chose is judged as a whole, however few kernels it holds."""
 
 
@@ -106,10 +106,10 @@ class TestOneDevice:
         assert ("io_wait" in {each.cause for each in findings}) == found
 
     def test_another_threshold(self, tmp_path: Path) -> None:
-        settings = Settings(findings=FindingThresholds(smallest=0.1))
+        settings = Settings(findings=FindingThresholds(smallest=0.1), replay=False)
         report = report_of(late().osrt("read", 150_000, 170_000), tmp_path, settings)
         assert [each.cause for each in report.findings] == ["uncovered", "kernels"]
-        assert report.settings == {"findings": {"smallest": 0.1}}
+        assert report.settings == {"findings": {"smallest": 0.1}, "replay": False}
 
     def test_no_data_loading_without_evidence(self, tmp_path: Path) -> None:
         """A lock, a read, and ranges that are called after data: three causes, none of them data loading."""
@@ -482,7 +482,7 @@ def test_rows_of_two_processes_are_told_apart(tmp_path: Path) -> None:
     for gpu, pid in enumerate((4242, 5000)):
         trace.cuda_device(gpu, 0, pid).memcpy(1_000, 61_000, launch=(1, 2), thread=(pid, pid))
     for device, pid in (("gpu0", 4242), ("gpu1", 5000)):
-        findings = report_of(trace, tmp_path, Settings(device=device)).findings
+        findings = report_of(trace, tmp_path, Settings(device=device, replay=False)).findings
         (row,) = [row for each in findings if each.cause == "exposed_copy" for row in each.rows]
         assert row.process == global_pid(pid)
         assert selected(tmp_path / "trace.sqlite", row) == 1
