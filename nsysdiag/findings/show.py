@@ -43,12 +43,9 @@ TOP = 6
 TICKET_REST, TICKET_EVIDENCE = 4, 4
 """Lines of a ticket: of further findings, and sentences of evidence of each in full."""
 TICKET_LEVEL = 2
-IN_BRIEF = (
-    Column("Severity", TEXT),
-    Column("Saves", FIGURE),
-    Column("Share", SHARE),
-    Column("Finding", TEXT, length=400),
-)
+IN_BRIEF = (Column("Severity", TEXT), Column("Saves", FIGURE), Column("Finding", TEXT, length=400))
+OF_THE_TIME = Column("Share", SHARE)
+"""Of a single device: of several a saving is that of a step, and the share that of all their time."""
 TONES: dict[str, Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
 
 
@@ -91,17 +88,28 @@ def brief(report: Report) -> Section | None:
 
 
 def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Table:
-    """Findings, a row each."""
-    rows = [
+    """Findings, a row each. Of several devices only those without a saving say their share: no row compares shares of
+    different times."""
+    alone = all_of < 2
+    columns = (*IN_BRIEF[:2], *([OF_THE_TIME] if alone else []), *IN_BRIEF[2:])
+    rows: list[tuple[object, ...]] = [
         (
             f"{words.SEVERITY_ICONS.get(each.severity, '○')} {each.severity}",
             f"{each.saves.figure} ({format_ns(each.saves.shown_ns)})" if each.saves else None,
-            each.share,
-            ", ".join(filter(None, (each.title, where(each, all_of, noun)))) + (f"; {each.note}" if each.note else ""),
+            *([each.share] if alone else []),
+            _in_a_row(each, where(each, all_of, noun), share=not alone and each.saves is None),
         )
         for each in findings
     ]
-    return Table("", IN_BRIEF, rows, limit=NOT_PAGE)
+    return Table("", columns, rows, limit=NOT_PAGE)
+
+
+def _in_a_row(finding: Finding, on: str, *, share: bool) -> str:
+    """What a finding is about; why it saves more than its share stands with the whole finding."""
+    more = finding.saves is not None and finding.saves.most > finding.share
+    takes = f"{format_share(finding.share, 1)} of the time" if share else ""
+    about = ", ".join(filter(None, (finding.title, on, takes)))
+    return f"{about}; {finding.note}" if finding.note and not more else about
 
 
 def ticket(report: Report) -> Section | None:

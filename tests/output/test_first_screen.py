@@ -144,6 +144,35 @@ class TestSaves:
         return Saves(ns=2 * MS, low_ns=low_ns, high_ns=high_ns, per="window", of_ns=10 * MS, method="replay")
 
 
+class TestRows:
+    """Of several GPUs a saving and a share are of different times: no row has both."""
+
+    LATE = finding(devices=["gpu0"], share=0.06, note="saving of gpu0, share of all GPUs")
+    WITHOUT = finding("f-2", title="Kernel time", devices=["gpu0", "gpu1"], share=0.76, saves=None)
+
+    def test_of_several(self) -> None:
+        shown = text_of(report([device(0), device(1)], [self.LATE, self.WITHOUT]))
+        assert re.search(r" Saves +Finding\n", shown)
+        assert re.search(r" up to 12.0% \(600 µs\) +The step ends in a stream synchronisation, on gpu0\n", shown)
+        assert re.search(r" – +Kernel time, on both GPUs, 76.0% of the time\n", shown)
+
+    def test_of_a_single_one(self) -> None:
+        shown = text_of(report([device()], [self.LATE, self.WITHOUT]))
+        assert re.search(r" up to 12.0% \(600 µs\) +6.0%  The step ends in a stream synchronisation\n", shown)
+        assert re.search(r" – +76.0%  Kernel time\n", shown)
+
+    def test_why_it_saves_more_than_its_share_stands_with_the_whole_finding(self) -> None:
+        made = report([device(0), device(1)], [self.LATE])
+        for name, details in (("txt", True), ("md", False), ("html", False)):
+            assert self.LATE.note in " ".join(
+                FORMATS[name].render(made, RenderOptions(details=details)).decode().split()
+            )
+
+    def test_why_it_saves_less_stands_in_the_row(self) -> None:
+        part = finding(share=0.3, saves=None, note="part of: Waits")
+        assert "synchronisation; part of: Waits" in text_of(report([device()], [part]))
+
+
 class TestKernelsFirst:
     """Kernels take almost all of the time, and nothing else saves a tenth of it: they are what to look at first."""
 
