@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
+from nsysdiag.diagnosis.facts import NOUNS
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     NOT_PAGE,
@@ -29,13 +30,14 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.kinds import FIGURE, SHARE, TEXT
 from nsysdiag.document.markdown import markdown_blocks
 from nsysdiag.document.view import by_rank, device_label, namesake
-from nsysdiag.findings.first import BRIEF, brief_of
+from nsysdiag.findings.first import BRIEF, brief_of, of_bottleneck
 from nsysdiag.trace.show import source
-from nsysdiag.units import capitalized, format_ns, format_share
+from nsysdiag.units import capitalized, format_ns, format_share, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nsysdiag.diagnosis.facts import Diagnosis
     from nsysdiag.report import Finding, Report
 
 TOP = 6
@@ -46,6 +48,10 @@ TICKET_LEVEL = 2
 IN_BRIEF = (Column("Severity", TEXT), Column("Saves", FIGURE), Column("Finding", TEXT, length=400))
 OF_THE_TIME = Column("Share", SHARE)
 """Of a single device: of several a saving is that of a step, and the share that of all their time."""
+NOTABLE_LEFT, LEAST_NAMED, MOST_NAMED = 0.05, 0.01, 2
+"""Of the judged time: so much of the bottleneck in none of the few rows is said, with the findings of that much."""
+SEE_NCU = "see ncu"
+_NCU = re.compile(r"\bncu --")
 TONES: dict[str, Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
 
 
@@ -84,7 +90,29 @@ def brief(report: Report) -> Section | None:
     more = len(report.findings) > len(top)
     title = f"Findings ({len(top)} of {len(report.findings)}; all: --details, or the page)" if more else "Findings"
     title += ": savings overlap" if sum(each.saves is not None for each in top) > 1 else ""
-    return Section("findings", title, [rows_of(top, len(report.devices))])
+    left = left_out(report.diagnosis, report.findings)
+    rest: list[Block] = [Paragraph(left)] if left else []
+    return Section("findings", title, [rows_of(top, len(report.devices)), *rest])
+
+
+def left_out(found: Diagnosis | None, findings: Sequence[Finding]) -> str:
+    """What of the bottleneck is in none of the few rows, as a sentence; empty where that is little."""
+    if found is None:
+        return ""
+    rows = [id(each) for each in brief_of(found, findings)]
+    all_of = of_bottleneck(found, findings)
+    left = found.share - sum(each.share for each in all_of if id(each) in rows)
+    if left < NOTABLE_LEFT:
+        return ""
+    others = [each for each in sorted(all_of, key=lambda each: -each.share) if id(each) not in rows]
+    named = [
+        f"“{each.title}” ({format_share(each.share, 1)})" for each in others[:MOST_NAMED] if each.share >= LEAST_NAMED
+    ]
+    noun = NOUNS.get(found.bottleneck, found.bottleneck)
+    said = f"Of {noun} ({format_share(found.share, 1)}), {format_share(left, 1)} is in none of these rows"
+    if not any(id(each) in rows for each in all_of):
+        said = f"None of these rows is about {noun} ({format_share(found.share, 1)})"
+    return f"{said}: see {listed(named)}." if named else f"{said}."
 
 
 def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Table:
@@ -95,13 +123,20 @@ def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Tab
     rows: list[tuple[object, ...]] = [
         (
             f"{words.SEVERITY_ICONS.get(each.severity, '○')} {each.severity}",
-            f"{each.saves.figure} ({format_ns(each.saves.shown_ns)})" if each.saves else None,
+            _saved(each),
             *([each.share] if alone else []),
             _in_a_row(each, where(each, all_of, noun), share=not alone and each.saves is None),
         )
         for each in findings
     ]
     return Table("", columns, rows, limit=NOT_PAGE)
+
+
+def _saved(finding: Finding) -> str | None:
+    """What it saves; where only a profile of the kernel tells that, so much."""
+    if finding.saves is not None:
+        return f"{finding.saves.figure} ({format_ns(finding.saves.shown_ns)})"
+    return SEE_NCU if any(_NCU.search(each) for each in finding.advice) else None
 
 
 def _in_a_row(finding: Finding, on: str, *, share: bool) -> str:

@@ -22,7 +22,7 @@ from nsysdiag.document.blocks import Chart, Lines, written_out
 from nsysdiag.document.figures import Stack
 from nsysdiag.findings.first import OTHER_GPU, TOLD_TWICE, brief_of
 from nsysdiag.findings.rules import FINDING_RULES
-from nsysdiag.findings.show import TICKET_REST, anchors, where
+from nsysdiag.findings.show import TICKET_REST, anchors, left_out, where
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phases.facts import Phase
 from nsysdiag.report import Report
@@ -173,6 +173,38 @@ class TestRows:
         assert "synchronisation; part of: Waits" in text_of(report([device()], [part]))
 
 
+class TestWhatTheRowsLeaveOut:
+    """The rows and the line below them add up to the share in the headline."""
+
+    SHARES = (0.2, 0.1, 0.05, 0.08, 0.04, 0.03)
+
+    def said(self, share: float, shares: tuple[float, ...] = SHARES, **changes: object) -> str:
+        found = [finding(f"f-{at}", title=f"Wait {at}", share=each, **changes) for at, each in enumerate(shares)]
+        diagnosis = report([device()], found).diagnosis
+        assert diagnosis is not None
+        return left_out(replace(diagnosis, bottleneck="sync", share=share), found)
+
+    def test_it_names_the_largest_findings_left(self) -> None:
+        said = "Of synchronization (50.0%), 15.0% is in none of these rows: see “Wait 3” (8.0%) and “Wait 4” (4.0%)."
+        assert self.said(0.5) == said
+
+    def test_without_a_finding_it_says_how_much(self) -> None:
+        assert self.said(0.5, (0.2, 0.1)) == "Of synchronization (50.0%), 20.0% is in none of these rows."
+
+    def test_little_is_not_worth_a_line(self) -> None:
+        assert self.said(0.39) == ""
+
+    def test_what_counts_to_other_findings_adds_nothing(self) -> None:
+        said = "None of these rows is about synchronization (30.0%)."
+        assert self.said(0.3, (0.3,), cause="slow_iterations") == said
+
+    def test_on_the_screen(self) -> None:
+        made = report([device()], [finding(share=0.18)])
+        assert made.diagnosis is not None
+        shown = text_of(replace(made, diagnosis=replace(made.diagnosis, bottleneck="sync", share=0.3)))
+        assert "Of synchronization (30.0%), 12.0% is in none of these rows." in shown
+
+
 class TestKernelsFirst:
     """Kernels take almost all of the time, and nothing else saves a tenth of it: they are what to look at first."""
 
@@ -210,6 +242,9 @@ class TestKernelsFirst:
         shown = text_of(self.made(saved, share))
         assert "Fix first: Wait 0" in shown
         assert "Look at first" not in shown
+
+    def test_what_it_saves_ncu_tells(self) -> None:
+        assert re.search(r"high +see ncu +87.0%  Kernel time: stencil\n", text_of(self.made(0.045)))
 
     def test_its_row_is_among_the_few(self) -> None:
         titles = [each.title for each in brief_of(self.made(0.045).diagnosis, self.made(0.045).findings)]
