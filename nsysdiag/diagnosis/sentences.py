@@ -160,8 +160,8 @@ def _time(said: Said) -> str:
     phase = said.phase
     if phase is not None and phase.steps is not None and said.basis in ("steady", "phase"):
         few = f"{format_count(phase.steps.count)} of them, {TOO_FEW}" if said.basis == "phase" else ""
-        which = ": ".join(filter(None, (said.which, few)))
-        return f"each {format_ns(phase.steps.median_ns)} step" + (f" ({which})" if which else "")
+        median = f"median {format_ns(phase.steps.median_ns)}"
+        return f"each step ({', '.join(filter(None, (said.which, median, few)))})"
     length = format_ns(said.judged_ns)
     if said.basis == "steady":
         return f"{said.which or 'the steady phase'} ({length})"

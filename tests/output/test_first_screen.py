@@ -369,13 +369,13 @@ class TestVerdictsOfPhases:
     def test_each_judged_phase_has_a_line(self, shared: Shared) -> None:
         lines = self.shown(shared, "reference_then_loop").splitlines()
         (at,) = (place for place, line in enumerate(lines) if "Judged phases" in line)
-        assert re.fullmatch(r"  steady 1 \([\d.]+ ms, \d+ steps of [\d.]+ ms\): kernels [\d.]+%", lines[at + 1])
+        assert re.fullmatch(r"  steady 1 \([\d.]+ ms, \d+ steps, median [\d.]+ ms\): kernels [\d.]+%", lines[at + 1])
         assert re.fullmatch(
-            r"  steady 2 \(.* steps of 1.81 ms\): waiting for the host 55.2% \(headline and findings: most",
+            r"  steady 2 \(.* steps, median 1.81 ms\): waiting for the host 55.2% \(headline and findings:",
             lines[at + 2],
         )
-        assert lines[at + 3].strip() == "time outside kernels)"
-        assert "step (steady 2)" in " ".join(lines)
+        assert lines[at + 3].strip() == "most time outside kernels)"
+        assert "of each step (steady 2, median 1.81 ms)" in " ".join(lines)
 
     def test_one_judged_phase_stays_in_the_line_of_all(self, shared: Shared) -> None:
         shown = self.shown(shared, "reads_each_step")
