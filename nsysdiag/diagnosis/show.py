@@ -16,7 +16,7 @@ from nsysdiag.diagnosis.chart import (
     shown_phases,
 )
 from nsysdiag.diagnosis.entries import account_table
-from nsysdiag.diagnosis.facts import KERNELS, NOTABLE_UNKNOWN
+from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, naming, phase_label, phase_verdict
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
@@ -41,7 +41,7 @@ from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, missing, window_parts
-from nsysdiag.findings.first import action_of, first_of
+from nsysdiag.findings.first import action_of, first_of, what_to_do
 from nsysdiag.findings.show import anchors
 from nsysdiag.trace.show import lacked_options, recapture
 from nsysdiag.units import format_count, format_ns, format_share
@@ -140,17 +140,11 @@ def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
     if first.saves is None:
         also = f"Also: {saving.title} saves {saving.saves.words}." if saving is not None and saving.saves else ""
         return [
-            Callout(LOOK_FIRST, first.title, text=_how(first), href=href),
+            Callout(LOOK_FIRST, first.title, text=what_to_do(first), href=href),
             *([Paragraph(also)] if also else []),
         ]
     label = IF_STARTS_MATTER if found.basis == "cold" else FIX_FIRST
-    return [Callout(label, first.title, first.saves.figure, first.saves.of, _how(first), href)]
-
-
-def _how(finding: Finding) -> str:
-    """What to do about it; about kernels also the command that shows what limits them, which comes last."""
-    advice = finding.advice if finding.bottleneck in KERNELS and finding.saves is None else finding.advice[:1]
-    return " ".join(dict.fromkeys([*advice[:1], *advice[-1:]]))
+    return [Callout(label, first.title, first.saves.figure, first.saves.of, what_to_do(first), href)]
 
 
 def _judged(report: Report, found: Diagnosis) -> dict[str, list[PhaseDevice]]:

@@ -39,8 +39,8 @@ def label(bottleneck: str) -> str:
 
 
 def phase_label(phase: Phase, name: str, *, judged: bool = False) -> str:
-    """`steady (425 ms, 30 steps, median 12.0 ms, judged)`, where `judged` ones are to be told; of what repeats and is not
-    judged, why."""
+    """`steady (425 ms, 30 steps, median 12.0 ms, judged)`, where `judged` ones are to be told; of what repeats and is
+    not judged, why."""
     facts = [format_ns(phase.end_ns - phase.start_ns), *([phase.steps.words] if phase.steps else [])]
     facts += ["judged"] if judged and phase.judged else []
     facts += ["too short to judge"] if phase.name == "steady" and not phase.judged else []

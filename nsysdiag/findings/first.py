@@ -13,7 +13,7 @@ KERNELS_LEAD, NOTABLE = 0.8, 0.1
 """Where kernels take so much of the time, and no repair saves so much of it, the kernels are what to look at first."""
 TOLD_TWICE = frozenset(("slow_iterations", "empty_iterations", "unfused"))
 """Causes of findings whose time counts to other findings."""
-OTHER_GPU = "other_gpu"
+OTHER_GPU, LATE_RANK = "other_gpu", "late_rank"
 
 
 def kernels_first(bottleneck: str, share: float, saving: Finding | None) -> bool:
@@ -47,6 +47,16 @@ def of_bottleneck(found: Diagnosis, findings: Sequence[Finding]) -> list[Finding
     """The findings whose time the bottleneck is made of; kernels are one, whether they fill the GPU or not."""
     names = KERNELS if found.bottleneck in KERNELS else (found.bottleneck,)
     return [each for each in findings if each.bottleneck in names and each.cause not in TOLD_TWICE]
+
+
+def what_to_do(finding: Finding) -> str:
+    """Its first advice; about kernels also the last, which is the command that shows what limits them, and about a late
+    GPU also the second, as the first is to compare it with others."""
+    first, last = finding.advice[:1], finding.advice[-1:]
+    if finding.cause == LATE_RANK:
+        return " ".join(finding.advice[:2])
+    looks = finding.bottleneck in KERNELS and finding.saves is None
+    return " ".join(dict.fromkeys([*first, *(last if looks else [])]))
 
 
 def brief_of(found: Diagnosis | None, findings: Sequence[Finding]) -> list[Finding]:

@@ -20,7 +20,7 @@ from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.diagnosis.words import COLORS, LABELS, WORK, phase_label
 from nsysdiag.document.blocks import Chart, Lines, written_out
 from nsysdiag.document.figures import Stack
-from nsysdiag.findings.first import OTHER_GPU, TOLD_TWICE, brief_of
+from nsysdiag.findings.first import LATE_RANK, OTHER_GPU, TOLD_TWICE, brief_of
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.findings.show import TICKET_REST, anchors, left_out, where
 from nsysdiag.formats import FORMATS, RenderOptions
@@ -263,7 +263,7 @@ class TestKernelsFirst:
         assert "Synchronization (18.0%) can be fixed first." in headline(told, "kernels", 0.87, None, large)
 
     def test_causes_are_those_of_the_rules(self) -> None:
-        assert {*TOLD_TWICE, OTHER_GPU} <= FINDING_RULES.keys()
+        assert {*TOLD_TWICE, OTHER_GPU, LATE_RANK} <= FINDING_RULES.keys()
 
 
 @pytest.mark.parametrize(
