@@ -395,6 +395,15 @@ class TestBusyTime:
         assert said in copy.advice[0]
         assert fix in copy.chain[-1]
 
+    @pytest.mark.parametrize(("host", "pins"), [("pageable", True), ("pinned", False)])
+    def test_pinning_comes_before_copying_less(self, host: str, pins: bool, tmp_path: Path) -> None:
+        trace = TraceBuilder().memcpy(1_000, 91_000, host=host, launch=(1, 2)).kernel(91_000, 101_000, launch=(3, 4))
+        copy = by_cause(report_of(trace, tmp_path))["exposed_copy"]
+        (first, *_) = copy.advice
+        assert ("pin it" in first, "pin the host memory; " in copy.chain[-1]) == (pins, pins)
+        assert "Copy less" in first
+        assert first.find("pin it") < first.index("Copy less")
+
     def test_sets_that_dwarf_compute_are_not_to_be_copied_less(self, tmp_path: Path) -> None:
         trace = TraceBuilder().memset(1_000, 91_000, launch=(1, 2)).kernel(91_000, 101_000, launch=(3, 4))
         copy = by_cause(report_of(trace, tmp_path))["exposed_copy"]
