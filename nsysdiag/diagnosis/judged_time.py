@@ -85,9 +85,9 @@ def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
     """With a note where it saves less than its share because there are no more kernels to hide it behind."""
     if finding.cause not in HIDDEN or finding.saves is None or finding.note:
         return finding
-    saved = finding.saves.most
+    saved = finding.saves.ns / finding.saves.of_ns
     kernels = [judged[key].compute_ns / judged[key].account_ns for key in finding.devices if key in judged]
-    is_limit = finding.share - saved > ABOUT and any(abs(saved - share) < ABOUT for share in kernels)
+    is_limit = finding.share - finding.saves.most > ABOUT and any(abs(saved - share) < ABOUT for share in kernels)
     return replace(finding, note=BY_KERNELS) if is_limit else finding
 
 

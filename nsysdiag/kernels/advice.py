@@ -67,8 +67,8 @@ ATTENTION = Advice(
 )
 FUSION = Advice(
     plain=(
-        "Fuse elementwise kernels that pass over the same data: memory bandwidth limits them, and each reads and writes "
-        "all of it.",
+        "Fuse elementwise kernels that pass over the same data: memory bandwidth limits them, and each reads and "
+        "writes all of it.",
     ),
     pytorch=Words(
         ("Fuse elementwise kernels with torch.compile or fused operators: memory bandwidth limits them.",),
