@@ -291,6 +291,21 @@ class TestKinds:
         assert host.title == title
         assert ("gc.freeze()" in host.advice[0]) == (symbols[0] == "gc_collect_main")
 
+    @pytest.mark.parametrize(
+        ("symbol", "range_", "unnamed"), [("main", None, True), ("parse", None, False), ("main", "load", False)]
+    )
+    def test_samples_that_name_only_main_ask_for_ranges(
+        self, symbol: str, range_: str | None, unnamed: bool, tmp_path: Path
+    ) -> None:
+        trace = late(20_000_000).sched(111_000, True)
+        for number in range(5):
+            trace.sample(1_000_000 + number * 1_000_000, symbols=(symbol,))
+        if range_:
+            trace.nvtx(range_, 0, 20_000_000)
+        host = by_cause(report_of(trace, tmp_path))["host_compute"]
+        assert host.advice[0].startswith("Add NVTX ranges") == unnamed
+        assert host.advice[-1].startswith("Profile the host code")
+
     def test_pageable_memory(self, tmp_path: Path) -> None:
         trace = late().memcpy(113_000, 120_000, host="pageable", launch=(112_000, 260_000), api="cudaMemcpyAsync")
         copy = by_cause(report_of(trace, tmp_path))["exposed_copy"]
