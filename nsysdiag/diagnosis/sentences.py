@@ -96,7 +96,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         beside = kernels_first(bottleneck, share, action)
         sentences.append(f"{what} ({share_of_it}) can be fixed {'as well' if beside else 'first'}.")
     sentences += [each for each in (said.unused, said.ranks) if each]
-    if said.basis == "cold":
+    if said.basis == "cold" and (bottleneck != "unknown" or said.later is not None):
         sentences.append(_another_capture(said))
     return " ".join(sentences)
 

@@ -197,7 +197,10 @@ def closing(context: Context) -> list[Block]:
 
 
 def _worth_a_capture(report: Report, found: Diagnosis) -> str:
-    """Why another capture would tell what to do first; empty where it would not."""
+    """Why another capture would tell what to do first; empty where it would not, and in a start, of which the headline
+    says what to capture instead, unless most of it is unknown."""
+    if found.basis == "cold" and found.bottleneck != "unknown":
+        return ""
     if found.unknown_share >= NOTABLE_UNKNOWN or found.bottleneck == "unknown":
         lacking = lacked_options(report)
         unknown = f"{format_share(found.unknown_share, 1)} of the time is unexplained"
