@@ -34,6 +34,8 @@ TAKES = {
     "unknown": "Unexplained idle time takes",
 }
 TOO_FEW = "too few to call it steady"
+MORE_STEPS = "If the program can run more steps, capture these."
+"""Whether it ended, or went on behind the capture, a trace does not tell."""
 DURATION_S = 10
 """Of a capture: time for many steps, and no large trace."""
 LITTLE_WORK = 0.01
@@ -80,7 +82,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     sentences = [f"{first}: {detail}." if detail else f"{first}."]
     if said.basis == "cold":
         work = f"{format_ns(said.work_ns)} of GPU work"
-        sentences.insert(0, f"The trace shows only the start of a program, no steady state: {work}.")
+        sentences.insert(0, f"The trace shows a start and no steady state: {work}.")
     if said.duration_ns and said.judged_ns < SMALL_PART * said.duration_ns:
         part, whole = format_share(said.judged_ns, said.duration_ns), format_ns(said.duration_ns)
         sentences.insert(0, f"The {format_ns(said.judged_ns)} judged are {part} of the {whole} captured{said.rest}.")
@@ -106,8 +108,8 @@ def _another_capture(said: Said) -> str:
     if said.later is not None:
         return f"To see more, capture a later part: nsys profile --delay={said.later} --duration={DURATION_S}."
     if said.work_ns < LITTLE_WORK * said.judged_ns:
-        return "There is nothing to tune on the GPU here: capture a run with more steps."
-    return "To see more, capture a run with more steps."
+        return f"There is nothing to tune on the GPU here. {MORE_STEPS}"
+    return MORE_STEPS
 
 
 def rest_of_capture(scope: Scope, duration_ns: int | None) -> str:
