@@ -15,7 +15,7 @@ from nsysdiag.diagnosis.chart import (
     phase_strip,
     shown_phases,
 )
-from nsysdiag.diagnosis.entries import account_table
+from nsysdiag.diagnosis.entries import account_table, joined
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, naming, phase_label, phase_verdict
 from nsysdiag.document import words
@@ -172,7 +172,7 @@ def _phase_rows(report: Report, found: Diagnosis) -> list[tuple[object, ...]]:
 
 
 def each_gpu(context: Context) -> list[Block]:
-    """One row a device; of a single one only the page has it."""
+    """One row a device, in text one for all that show the same; of a single device only the page has it."""
     report, found = context.report, context.report.diagnosis
     if found is None or not report.phases:
         return []
@@ -180,8 +180,9 @@ def each_gpu(context: Context) -> list[Block]:
     if len(judged) == 1:
         return account_table(judged, GPUS_JUDGED, PAGE)
     return [
-        *account_table(judged, GPUS_JUDGED, replace(EVERYWHERE, ticket=0)),
-        *account_table(judged, "", IN_TICKET),
+        *account_table(judged, GPUS_JUDGED, PAGE),
+        *joined(account_table(judged, GPUS_JUDGED, TERMINAL)),
+        *joined(account_table(judged, "", IN_TICKET)),
     ]
 
 

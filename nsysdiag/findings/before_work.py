@@ -24,7 +24,8 @@ LABELS = {
 
 REPAIRS = {
     "host": (
-        "Profile this host code. Run it on more threads, prepare the data on the GPU, or do it once and save the result.",
+        "Profile this host code. Run it on more threads, prepare the data on the GPU, or do it once and save the "
+        "result.",
     ),
     "input": ("Read in larger pieces, on several threads, or from a format that needs no parsing.",),
     "memory": ("Allocate and pin less, and in fewer calls: one large allocation instead of many.",),

@@ -14,12 +14,13 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip, shown_phases
-from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI
+from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI, NAMED, joined
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.diagnosis.words import COLORS, LABELS, WORK, phase_label
-from nsysdiag.document.blocks import Chart, Lines, written_out
+from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
 from nsysdiag.document.figures import Stack
+from nsysdiag.document.kinds import SHARE
 from nsysdiag.findings.first import LATE_RANK, OTHER_GPU, TOLD_TWICE, brief_of
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.findings.show import TICKET_REST, anchors, left_out, where
@@ -393,8 +394,31 @@ class TestGpus:
     def test_waiting_for_a_late_one_is_apart(self, shared: Shared) -> None:
         shown = self.shown(shared, "late_rank_reads_files", "txt")
         assert re.search(r"Comm. kernels +For late peers", shown)
-        assert re.search(r"gpu0 +38\.8% +61\.1% +58\.2% .*Waiting for input +58", shown)
+        assert re.search(r"gpu0[\d, –]* +38\.8% +61\.1% +58\.2% .*Waiting for input +58", shown)
         assert FOR_PEERS in shown
+
+    def test_equal_ones_are_one_row_of_text(self) -> None:
+        made = of_devices(8)
+        assert "  gpu0–7 " in text_of(made)
+        assert "gpu0–7" in markdown_of(made)
+        page = FORMATS["html"].render(made, RenderOptions()).decode()
+        assert "gpu0–7" not in page
+
+    def test_one_that_differs_has_a_row_of_its_own(self) -> None:
+        made = of_devices(8)
+        found = [
+            replace(each, account={"sync": each.compute_ns + each.idle_ns}) if each.key == "gpu5" else each
+            for each in made.phases[1].devices
+        ]
+        shown = text_of(replace(made, phases=[made.phases[0], replace(made.phases[1], devices=found)]))
+        assert re.search(r"\n  gpu0–4, 6, 7 .*\n  gpu5 .*Synchronization", shown)
+
+    def test_other_names_are_not_joined(self) -> None:
+        rows = [("gpu0", 0.5), ("gpu1", 0.5), ("gpu0-pid7", 0.5), ("gpu0-pid8", 0.5), ("gpu3", 0.5), ("gpu2", 0.25)]
+        table = Table("", (NAMED, Column("Idle", SHARE)), rows)
+        (found,) = joined([table])
+        assert isinstance(found, Table)
+        assert [row[0] for row in found.rows] == ["gpu0, 1, 3", "gpu0-pid7", "gpu0-pid8", "gpu2"]
 
     @pytest.mark.parametrize("name", ["slow_exchange_of_equal_ranks", "second_stage_waits_for_the_first"])
     def test_without_a_late_gpu_no_column_for_one(self, shared: Shared, name: str) -> None:
