@@ -29,13 +29,12 @@ NOUNS = {
 """Bottlenecks inside a sentence."""
 KERNELS = ("kernels", "parallelism")
 """Compute, which is one candidate for the bottleneck whether it fills the GPU or not."""
+NO_DECIMALS = (0.0995, 0.995)
+"""Predicted shares from, and below: they are shown in whole per cent, and never as all."""
 UNKNOWN, PROFILER = "unknown", "profiler"
 NOTABLE_UNKNOWN = 0.05
 """Of the judged time: with less of it unexplained, or in host code without a name, what is known decides what to do
 first, and another capture would not change that."""
-
-
-NO_DECIMALS = (0.0995, 0.995)
 
 
 class Saves(Record, frozen=True):
