@@ -770,11 +770,13 @@ class Finding(Record, frozen=True):
 
     @property
     def unnamed(self) -> bool:
-        """Whether it is about host code that neither CPU samples nor ranges of the program name. All of a program is in
-        main, and an address is no name."""
-        return (
-            self.cause == HOST_CODE and not self.nvtx and _NO_NAME.fullmatch(typed.plain(self.call or "")) is not None
-        )
+        """Whether it is about host code that neither CPU samples nor ranges of the program name."""
+        return self.cause == HOST_CODE and not self.nvtx and names_nothing(self.call)
+
+
+def names_nothing(call: str | None) -> bool:
+    """All of a program is in main, and an address is no name."""
+    return _NO_NAME.fullmatch(typed.plain(call or "")) is not None
 
 
 class Outlook(Record, frozen=True):

@@ -13,7 +13,7 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, PROFILER, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.health import MPI
-from nsysdiag.diagnosis.judged_time import Judged
+from nsysdiag.diagnosis.judged_time import Judged, limited
 from nsysdiag.diagnosis.missing import MOST, Missing
 from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere
 from nsysdiag.diagnosis.one_problem import waits_for_kernels
@@ -177,7 +177,7 @@ def diagnose(
     """What holds a job up, and its findings in their order, by what each device did in the judged time."""
     active = working(judged)
     times = {each.key: Judged.of(each) for each in active}
-    merged = job_findings(findings, times, scope.steps, limits, predict)
+    merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, limits, predict)]
     most = leading(job_account(judged))
     said = Said(
         basis=scope.basis,

@@ -33,7 +33,7 @@ def each_advice_once(found: list[Finding]) -> list[Finding]:
     unfused = next((each for each in found if each.cause == UNFUSED.id), None)
     if unfused is None:
         return found
-    see = f"Kernels that work element by element: see “{unfused.title}”."
+    see = f"Elementwise kernels: see “{unfused.title}”."
     return [
         replace(each, advice=list(dict.fromkeys(see if text in unfused.advice else text for text in each.advice)))
         if each.cause == KERNEL_TIME.id

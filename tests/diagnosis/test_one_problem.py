@@ -94,7 +94,7 @@ def test_advice_on_unfused_kernels_stands_there_alone() -> None:
     unfused = finding("gpu0", "unfused", "kernels", title="Unfused", share=0.3, ceiling_ns=200, advice=[FUSE])
     first, second = of_job(kernel_time([FUSE, PROFILE]), unfused)
     assert (first.cause, first.advice) == ("unfused", [FUSE])
-    assert second.advice == ["Kernels that work element by element: see “Unfused”.", PROFILE]
+    assert second.advice == ["Elementwise kernels: see “Unfused”.", PROFILE]
 
 
 def test_without_such_a_finding_kernel_time_says_it() -> None:

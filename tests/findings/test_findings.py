@@ -291,6 +291,21 @@ class TestKinds:
         assert host.title == title
         assert ("gc.freeze()" in host.advice[0]) == (symbols[0] == "gc_collect_main")
 
+    @pytest.mark.parametrize(
+        ("symbol", "range_", "unnamed"), [("main", None, True), ("parse", None, False), ("main", "load", False)]
+    )
+    def test_samples_that_name_only_main_ask_for_ranges(
+        self, symbol: str, range_: str | None, unnamed: bool, tmp_path: Path
+    ) -> None:
+        trace = late(20_000_000).sched(111_000, True)
+        for number in range(5):
+            trace.sample(1_000_000 + number * 1_000_000, symbols=(symbol,))
+        if range_:
+            trace.nvtx(range_, 0, 20_000_000)
+        host = by_cause(report_of(trace, tmp_path))["host_compute"]
+        assert host.advice[0].startswith("Add NVTX ranges") == unnamed
+        assert host.advice[-1].startswith("Profile the host code")
+
     def test_pageable_memory(self, tmp_path: Path) -> None:
         trace = late().memcpy(113_000, 120_000, host="pageable", launch=(112_000, 260_000), api="cudaMemcpyAsync")
         copy = by_cause(report_of(trace, tmp_path))["exposed_copy"]
@@ -394,6 +409,15 @@ class TestBusyTime:
         copy = by_cause(report_of(trace.thread_name(thread), tmp_path))["exposed_copy"]
         assert said in copy.advice[0]
         assert fix in copy.chain[-1]
+
+    @pytest.mark.parametrize(("host", "pins"), [("pageable", True), ("pinned", False)])
+    def test_pinning_comes_before_copying_less(self, host: str, pins: bool, tmp_path: Path) -> None:
+        trace = TraceBuilder().memcpy(1_000, 91_000, host=host, launch=(1, 2)).kernel(91_000, 101_000, launch=(3, 4))
+        copy = by_cause(report_of(trace, tmp_path))["exposed_copy"]
+        (first, *_) = copy.advice
+        assert ("pin it" in first, "pin the host memory; " in copy.chain[-1]) == (pins, pins)
+        assert "Copy less" in first
+        assert first.find("pin it") < first.index("Copy less")
 
     def test_sets_that_dwarf_compute_are_not_to_be_copied_less(self, tmp_path: Path) -> None:
         trace = TraceBuilder().memset(1_000, 91_000, launch=(1, 2)).kernel(91_000, 101_000, launch=(3, 4))
