@@ -69,6 +69,7 @@ def repeating_time(results: list[DeviceResult]) -> Repeating | str:
 def builder(
     repeating_time: Repeating | str,
     activity: DeviceActivity,
+    devices: list[DeviceTimeline],
     evidence: HostEvidence,
     layered: LayeredEvidence,
     launching: WaitingThreads,
@@ -83,12 +84,15 @@ def builder(
     def build(most: int) -> Model | str:
         if isinstance(repeating_time, str):
             return repeating_time
-        starts = np.sort(activity.operations.start)
+        numbers = [each.number for each in devices]
+        starts = np.sort(activity.operations.start[np.isin(activity.device, numbers)])
         stretch = stretch_of(repeating_time.parts, repeating_time.steps, starts, most)
         if isinstance(stretch, str):
             return stretch
         floor = settings.thresholds.root_floor
-        return model_of(stretch, activity, evidence, layered, launching, host_trace, finder, strings, met, floor)
+        return model_of(
+            stretch, activity, numbers, evidence, layered, launching, host_trace, finder, strings, met, floor
+        )
 
     return build
 
