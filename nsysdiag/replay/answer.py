@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -89,12 +90,19 @@ Idle = dict[int, dict[str, int]]
 
 
 def idle_of(changes: Changes, run: Run) -> Idle:
-    """What the devices wait for in a step, a mean over those that count, or in the window."""
-    steps = len(run.steps)
+    """What the devices wait for in a step, a mean over those that count, or in the window: all of the idle time of its
+    four parts."""
     return {
-        device: {cause: round(ns / steps) for cause, ns in idle_by_cause(changes, device, run.span).items()}
+        device: _adding_up(idle_by_cause(changes, device, run.span), four_parts(changes.model, run, device).idle_ns)
         for device in np.unique(changes.model.work.device).tolist()
     }
+
+
+def _adding_up(parts: dict[str, int], total: int) -> dict[str, int]:
+    """Parts in proportion, as whole numbers that add up to `total`."""
+    whole = max(sum(parts.values()), 1)
+    until = [0, *(ns * total // whole for ns in accumulate(parts.values()))]
+    return dict(zip(parts, (end - start for start, end in pairwise(until)), strict=True))
 
 
 def _waterfall(now: Idle, then: Idle) -> list[CauseChange]:
@@ -111,19 +119,13 @@ def _devices(model: Model, found: Prediction, idle: Idle) -> list[WhatIfDevice]:
 
 
 def _device(model: Model, found: Prediction, number: int, idle: dict[str, int]) -> WhatIfDevice:
-    """The parts are rounded one by one; what is left of the length is idle, and what is left of that is the largest
-    cause's."""
-    then = four_parts(model, found.run, number)
-    ledger = dict(idle)
-    if ledger:
-        ledger[max(ledger, key=lambda cause: ledger[cause])] += then.idle_ns - sum(ledger.values())
     return WhatIfDevice(
         key=model.names.keys[number],
         now_ns=found.now.ns,
         predicted_ns=found.run.ns,
         now=four_parts(model, found.now, number),
-        predicted=then,
-        ledger=ledger,
+        predicted=four_parts(model, found.run, number),
+        ledger=idle,
     )
 
 
@@ -135,8 +137,11 @@ def four_parts(model: Model, run: Run, device: int) -> FourParts:
     compute, communication, copies = (_time(run, mine & (work.kind == kind), window) for kind in Class)
     exposed_comm = subtract(communication, compute)
     exposed_copy = subtract(copies, union(compute, communication))
-    ns = [round(each.total() / len(run.steps)) for each in (compute, exposed_comm, exposed_copy)]
-    return FourParts(compute_ns=ns[0], exposed_comm_ns=ns[1], exposed_copy_ns=ns[2], idle_ns=max(run.ns - sum(ns), 0))
+    busy = accumulate(each.total() for each in (compute, exposed_comm, exposed_copy))
+    # The borders between the parts are rounded, not the parts: they add up.
+    borders = [0, *(round(ns / len(run.steps)) for ns in busy), run.ns]
+    ns = [end - start for start, end in pairwise(borders)]
+    return FourParts(compute_ns=ns[0], exposed_comm_ns=ns[1], exposed_copy_ns=ns[2], idle_ns=ns[3])
 
 
 def _time(run: Run, rows: BoolArray, window: Intervals) -> Intervals:

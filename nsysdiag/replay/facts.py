@@ -77,7 +77,8 @@ class Saving(Record, frozen=True):
 class WhatIf(Record, frozen=True):
     """A prediction. Lengths are those of one step of the judged time, or of the window (`per`); `steps` is how many
     were replayed. low_ns <= predicted_ns <= high_ns. Without `transforms` predicted_ns is now_ns and `savings` lists
-    what each finding would bring; `floor_ns` is what stays when all are repaired. `refused` says why nothing is
+    what each finding would bring; `floor_ns` is what stays without any host time, of operations as long and in the
+    order that they are now: a repair that changes these may bring more. `refused` says why nothing is
     predicted; lengths are those of now then. `caveats` says what the prediction leaves out."""
 
     schema_version: OwnText

@@ -32,7 +32,8 @@ class Predictions:
         found = predicted(self.model, findings, self.identity)
         if found is None:
             return None
-        share, low, high = (1 - ns / found.now.ns for ns in (found.run.ns, found.high_ns, found.low_ns))
+        now = found.now.ns
+        share, low, high = ((now - ns) / max(now, 1) for ns in (found.run.ns, found.high_ns, found.low_ns))
         return max(share, 0.0), max(low, 0.0), max(high, 0.0)
 
 
@@ -43,9 +44,10 @@ NOT_REPLAYED = "what repairs it cannot be replayed: see its bound in the report"
 
 def savings_of(model: Model, findings: Sequence[Finding], identity: Identity) -> list[Saving]:
     """One for each finding, then one for the best two together, the best three, and so on while that pays."""
+    now = run_of(Changes.none(model)).ns
     every = [(each, predicted(model, [each], identity)) for each in findings]
     known = sorted(((each, found) for each, found in every if found), key=lambda pair: pair[1].run.ns)
-    return [*(_saving(model, [each], found) for each, found in every), *_together(model, known, identity)]
+    return [*(_saving(now, [each], found) for each, found in every), *_together(model, known, identity)]
 
 
 def predicted(model: Model, findings: Sequence[Finding], identity: Identity) -> Prediction | None:
@@ -65,12 +67,11 @@ def _together(model: Model, known: Sequence[tuple[Finding, Prediction]], identit
         both = predicted(model, [*chosen, finding], identity)
         if both is not None and best - both.run.ns >= WORTH * alone.now.ns:
             chosen, best = [*chosen, finding], both.run.ns
-            found.append(_saving(model, chosen, both))
+            found.append(_saving(alone.now.ns, chosen, both))
     return found
 
 
-def _saving(model: Model, findings: Sequence[Finding], found: Prediction | None) -> Saving:
-    now = run_of(Changes.none(model)).ns if found is None else 0
+def _saving(now: int, findings: Sequence[Finding], found: Prediction | None) -> Saving:
     return Saving(
         finding=findings[0].id if len(findings) == 1 else None,
         transforms=[Transform(option="finding", of=each.id) for each in findings],
@@ -85,7 +86,7 @@ def _saving(model: Model, findings: Sequence[Finding], found: Prediction | None)
 def floor_of(model: Model) -> Run:
     """Without the host: operations, their order, and the meetings of ranks."""
     changes = Changes.none(model)
-    for gone in (changes.time, changes.lag, changes.cost):
+    for gone in (changes.time, changes.unseen, changes.lag, changes.cost):
         gone[:] = 0
     for waits in (changes.held, changes.full, changes.woken):
         waits[:] = False
