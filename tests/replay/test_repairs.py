@@ -12,7 +12,7 @@ from nsysdiag.causes import CAUSES, PLACE
 from nsysdiag.pipeline.whatif import Replayed
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.repairs import RULES, repair
+from nsysdiag.replay.repairs import repair
 from nsysdiag.report import Finding
 from tests.diagnosis.programs.registry import US, Marks, solver
 from tests.replay.making import VARIED, modelled, replay_of_pair, replay_of_program
@@ -160,16 +160,9 @@ def test_the_rest_of_mpi_is_what_kernels_cannot_hide() -> None:
 
 
 @pytest.mark.parametrize("name", VARIED)
-def test_findings_of_programs_are_repaired_or_left_alone(name: str) -> None:
+def test_findings_about_the_host_are_repaired(name: str) -> None:
     found = replay_of_pair(name)
     for finding in found.report.findings:
-        changes = Changes.none(modelled(found))
-        if not repair(changes, finding) and finding.cause not in RULES:
-            assert (
-                finding.cause == "kernels" or CAUSES[finding.cause].side == "device" or not any_time(changes, finding)
-            )
-
-
-def any_time(changes: Changes, finding: Finding) -> bool:
-    """Whether the replay has host time of the cause of a finding."""
-    return bool((changes.model.pieces.cause == PLACE[finding.cause]).any())
+        cause = CAUSES.get(finding.cause)
+        if cause is not None and cause.side == "host" and not cause.unresolved:
+            assert repair(Changes.none(modelled(found)), finding)

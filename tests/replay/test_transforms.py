@@ -174,6 +174,7 @@ def test_a_graph_takes_one_launch_for_each_outermost_range(pattern: str, launche
     steps = len(np.unique(model.work.launch)) // 4
     calls = np.unique(model.call_of_piece[(changes.time > 0) & (model.call_of_piece >= 0)])
     assert abs(len(calls) - launches * steps) <= 2
+    assert abs(np.count_nonzero(changes.cost) - launches * steps) <= 2
 
 
 @pytest.mark.parametrize("name", VARIED)
