@@ -95,6 +95,25 @@ def stream_order(work: Work) -> Before:
     return _pairs(previous_on_stream(work.stream))
 
 
+def overlapped_order(work: Work) -> Before:
+    """Each operation and the last to end of those before it in its stream, where the one right before it is another.
+
+    ```
+    stream   [=== A ======)
+               [= B =)      [= C =)      C is behind A too
+    ```
+    """
+    order, by_end = np.argsort(work.stream, kind="stable"), np.argsort(work.end, kind="stable")
+    place = np.empty(len(work), dtype=np.int64)
+    place[by_end] = np.arange(len(work))
+    latest = np.maximum.accumulate(joint(distinct(work.stream)[1][order], place[order], max(len(work), 1)))
+    last = np.full(len(work), NONE)
+    last[order] = by_end[latest % max(len(work), 1)]
+    before = previous_on_stream(work.stream)
+    longest = np.where(before >= 0, np.append(last, NONE)[before], NONE)
+    return _ended(work, _pairs(np.where(longest == before, NONE, longest)))
+
+
 def class_order(work: Work) -> Before:
     """Each operation and the one of its own class before it in its stream, where another stands between them: what is
     left of a stream's order once the classes overlap."""

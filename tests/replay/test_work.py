@@ -20,6 +20,7 @@ from nsysdiag.replay.work import (
     barriers,
     class_order,
     observed_order,
+    overlapped_order,
     pace_of,
     stream_order,
 )
@@ -37,6 +38,21 @@ def test_the_order_in_a_stream(work: Work) -> None:
         before = [at for at in range(after) if work.stream[at] == work.stream[after]]
         slowly |= {(before[-1], after)} if before else set()
     assert pairs(stream_order(work)) == slowly
+
+
+@given(works())
+def test_the_order_behind_operations_that_overlap(work: Work) -> None:
+    """Of several that end at once either may be the one."""
+    pairs_found = overlapped_order(work)
+    found = dict(zip(pairs_found.after.tolist(), pairs_found.before.tolist(), strict=True))
+    for after in range(len(work)):
+        before = [at for at in range(after) if work.stream[at] == work.stream[after]]
+        end = max((int(work.end[at]) for at in before), default=-1)
+        if after in found:
+            assert found[after] in before[:-1]
+            assert work.end[found[after]] == end <= work.start[after]
+        else:
+            assert not before or end > work.start[after] or end == work.end[before[-1]]
 
 
 @given(works())
