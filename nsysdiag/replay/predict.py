@@ -32,7 +32,7 @@ SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 @dataclass(frozen=True, slots=True)
 class Run:
     """One replay: when each operation starts and ends, and the `borders` of the steps that count, in ns: when the
-    work of each is done; or those of the window, from the first start to the last end."""
+    work of each is done; or those of the window, from its begin to the last end."""
 
     start: IntArray
     end: IntArray
@@ -80,7 +80,8 @@ def _borders(model: Model, start: IntArray, end: IntArray) -> IntArray:
     """When the work of each step and of all before it is done, on the device that takes longest."""
     work, stretch = model.work, model.stretch
     inside = work.start < stretch.end
-    whole = np.array([start[inside].min(), end[inside].max()])
+    # From a time that no change moves: else a window is longer once its first operation is earlier.
+    whole = np.array([stretch.begin, end[inside].max()])
     if not stretch.stepwise:
         return whole
     busy = np.bincount(work.device, work.length)

@@ -25,9 +25,22 @@ from tests.replay.making import replay_of
 from tests.replay.test_answer import assert_it_adds_up
 from tests.replay.test_host_time import assert_tiled
 from tests.shared import Shared
+from tests.simulator import CUDA_ONLY, EVERYTHING, Capture
 from tests.simulator.scenarios import SCENARIOS
+from tests.simulator.scenarios.arbitrary import arbitrary
 
 TRACES = sorted(Path(os.environ.get("NSYSDIAG_TRACES", "nowhere")).glob("*.sqlite"))
+CAPTURES = (
+    EVERYTHING,
+    EVERYTHING.but(api=False),
+    EVERYTHING.but(schema="3.13.2", sync_rows=False),
+    CUDA_ONLY,
+    EVERYTHING.but(graphs="graph"),
+    EVERYTHING.but(osrt=False),
+    EVERYTHING.but(nvtx=False, event_rows=False),
+)
+SEEDS = (2, 109, 193, *range(200, 217))
+"""In the first three the repair of copies moves the first operation of the window."""
 LEAST = 0.85
 """Of the traces with a steady phase: so many have a prediction."""
 
@@ -104,6 +117,11 @@ def test_of_scenarios(name: str, shared: Shared) -> None:
 @pytest.mark.parametrize("name", quick(list(PROGRAMS), 10))
 def test_of_programs(name: str, shared: Shared) -> None:
     assert broken(_program(name, shared)) == []
+
+
+@pytest.mark.parametrize(("seed", "capture"), quick([(seed, CAPTURES[seed % len(CAPTURES)]) for seed in SEEDS], 5))
+def test_of_arbitrary_programs(seed: int, capture: Capture, tmp_path: Path) -> None:
+    assert broken(arbitrary(seed).write(tmp_path / "trace.sqlite", capture, shuffle_seed=seed)) == []
 
 
 @pytest.mark.real
