@@ -96,6 +96,7 @@ def repeating_time(results: list[DeviceResult], met: Met, met_by_mpi: MpiCalls) 
 def builder(
     repeating_time: Repeating | str,
     activity: DeviceActivity,
+    devices: list[DeviceTimeline],
     evidence: HostEvidence,
     layered: LayeredEvidence,
     launching: WaitingThreads,
@@ -111,13 +112,25 @@ def builder(
     def build(most: int) -> Model | str:
         if isinstance(repeating_time, str):
             return repeating_time
-        starts = np.sort(activity.operations.start)
+        numbers = [each.number for each in devices]
+        starts = np.sort(activity.operations.start[np.isin(activity.device, numbers)])
         stretch = stretch_of(repeating_time.parts, repeating_time.steps, starts, most)
         if isinstance(stretch, str):
             return stretch
         floor = settings.thresholds.root_floor
         return model_of(
-            stretch, activity, evidence, layered, launching, host_trace, finder, strings, met, met_by_mpi, floor
+            stretch,
+            activity,
+            numbers,
+            evidence,
+            layered,
+            launching,
+            host_trace,
+            finder,
+            strings,
+            met,
+            met_by_mpi,
+            floor,
         )
 
     return build

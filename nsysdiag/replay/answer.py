@@ -91,7 +91,8 @@ Idle = dict[int, dict[str, int]]
 
 
 def idle_of(changes: Changes, run: Run) -> Idle:
-    """What the devices wait for."""
+    """What the devices wait for in a step, a mean over those that count, or in the window: all of the idle time of its
+    four parts."""
     return {device: step_idle(changes, run, device) for device in np.unique(changes.model.work.device).tolist()}
 
 
@@ -109,17 +110,11 @@ def _devices(model: Model, found: Prediction, idle: Idle) -> list[WhatIfDevice]:
 
 
 def _device(model: Model, found: Prediction, number: int, idle: dict[str, int]) -> WhatIfDevice:
-    """The parts are rounded one by one; what is left of the length is idle, and what is left of that is the largest
-    cause's."""
-    then = four_parts(model, found.run, number)
-    ledger = dict(idle)
-    if ledger:
-        ledger[max(ledger, key=lambda cause: ledger[cause])] += then.idle_ns - sum(ledger.values())
     return WhatIfDevice(
         key=model.names.keys[number],
         now_ns=found.now.ns,
         predicted_ns=found.run.ns,
         now=four_parts(model, found.now, number),
-        predicted=then,
-        ledger=ledger,
+        predicted=four_parts(model, found.run, number),
+        ledger=idle,
     )

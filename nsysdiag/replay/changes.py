@@ -19,14 +19,17 @@ OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.BEFORE_COPY, Kind.EVENT, Kind.BAR
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """A model with changes, which are made in place. `time` is the part of each piece of host time that stays, `lag`
-    that of the cost of each wait, by the rows of `program`; `length` is how long each operation takes, in ns, `cost`
-    its launch. `held`, `full` and `woken` mark the waits that there are still, `before_copy` those that wait at
-    least for what was before their copy, `dropped` the edges that are gone, and
-    `eager` the operations that start as soon as they may."""
+    """A model with changes, which are made in place.
+
+    `time` is the part of each piece of host time that stays; `unseen` that of host time in no piece, and `lag` that of
+    the cost of each wait, by the rows of `program`. `length` is how long each operation takes, in ns, `cost` how long
+    its launch takes. `held`, `full` and `woken` mark the waits that there are still, `before_copy` those that wait at
+    least for what was before their copy, `dropped` the edges that are gone, and `eager` the operations that start as
+    soon as they may."""
 
     model: Model
     time: FloatArray
+    unseen: FloatArray
     lag: FloatArray
     length: IntArray
     cost: IntArray
@@ -44,6 +47,7 @@ class Changes:
         return cls(
             model=model,
             time=np.ones(len(model.pieces)),
+            unseen=np.ones(len(model.program)),
             lag=np.ones(len(model.program)),
             length=model.length.copy(),
             cost=model.cost.copy(),
@@ -60,12 +64,16 @@ class Changes:
         trace does not prove to be needless: order that was only observed, and waits for threads that may have been
         others."""
         model, edges = self.model, self.model.graph.edges
-        gone = self._gone() | (self._doubtful() if proven else edges.kind == Kind.OBSERVED)
+        observed = (edges.kind == Kind.OBSERVED) & (not proven)
+        gone = self._gone() | observed
+        if proven:
+            gone |= self._doubtful()
         residual = (model.graph.residual if proven else model.alone).copy()
         residual[model.places.operation[self.eager]] = 0
         left = np.bincount(edges.target[~gone], minlength=len(model.graph.time))
-        # A moment that would lose all of its edges keeps them.
-        return np.where(gone & (left[edges.target] > 0), NEVER_NS, self._lengths(proven=proven)), residual
+        # A moment that would lose all of its edges keeps those that its residual goes with.
+        gone &= (left[edges.target] > 0) | observed
+        return np.where(gone, NEVER_NS, self._lengths(proven=proven)), residual
 
     def _lengths(self, *, proven: bool) -> IntArray:
         model, edges = self.model, self.model.graph.edges
@@ -130,7 +138,7 @@ class Changes:
         model = self.model
         pieces, program = model.pieces, model.program
         kept = (pieces.end - pieces.start) * self.time
-        ns = np.bincount(pieces.owner, kept, len(program)).astype(np.float64) + program.lag * self.lag
+        ns = np.bincount(pieces.owner, kept, len(program)) + model.unseen * self.unseen + program.lag * self.lag
         if proven:
             unsure = np.flatnonzero(self._unsure & self.woken)
             row = model.program_into[model.places.woken[unsure]]

@@ -45,9 +45,9 @@ def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, l
     groups = _Groups.of(work, activity)
     stream = activity.synchronized_stream[asked.call] if len(asked) else asked.call
     device = activity.synchronized[asked.call] if len(asked) else asked.call
+    stream, device = (np.where(asked.call >= 0, each, -1) for each in (stream, device))
     if len(activity.devices) == 1:
         device = np.zeros(len(asked), dtype=np.int64)
-    stream = np.where(asked.call >= 0, stream, -1)
     own = _own_stream(work, asked)
     group = groups.of_wait(process_of(asked.thread), np.where(own >= 0, own, stream), device)
     found = targets(groups.issued, HostWaits(group, asked.begin, asked.end))

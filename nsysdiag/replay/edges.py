@@ -14,7 +14,7 @@ from nsysdiag.replay.graph import ORIGIN, Edges, Kind
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads
 from nsysdiag.replay.mpi_meetings import MpiCalls
-from nsysdiag.replay.work import LATENCY_NS, Before, Class, Pace, Work, class_order, stream_order
+from nsysdiag.replay.work import LATENCY_NS, Before, Class, Pace, Work, class_order, overlapped_order, stream_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +144,13 @@ def arrivals(places: Places, meetings: Meetings, mpi: MpiCalls, moments: Moments
 def of_devices(work: Work, places: Places, events: Before, barriers: Before, pace: Pace, length: IntArray) -> Edges:
     """Operations and what they wait for on their device; `length` counts from the moments `places.end`."""
     order = stream_order(work)
-    gap = pace.gap[work.device[order.after], work.kind[order.after]]
     # Nodes of a graph may overlap in what is recorded as one stream: only their starts are in order.
     apart = work.end[order.before] <= work.start[order.after]
+    ended = Before.concatenate([order.take(apart), overlapped_order(work)])
+    gap = pace.gap[work.device[ended.after], work.kind[ended.after]]
     return Edges.concatenate(
         [
-            after_end(length, places, order.take(apart), Kind.STREAM, gap[apart]),
+            after_end(length, places, ended, Kind.STREAM, gap),
             _after_start(work, places, order.take(~apart)),
             after_end(length, places, class_order(work), Kind.CLASS),
             after_end(

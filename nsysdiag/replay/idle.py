@@ -77,9 +77,11 @@ def _late_threads(changes: Changes, times: IntArray, closing: IntArray, decided:
     call = model.call_of_operation[closing]
     known = (decided == Kind.LAUNCH) & (call >= 0)
     row = model.work.launch[closing]
-    thread = np.where(known, model.host.host.api_calls.rows.thread[np.maximum(row, 0)], 0)
+    thread = np.where(known, np.append(model.host.host.api_calls.rows.thread, 0)[row], 0)
     launched = times[np.append(model.places.launch, 0)[call]] + changes.costs()[closing]
-    return thread, np.where(known, launched, 0)
+    # A call that waits for its copy holds its thread until that has begun, and longer.
+    held = known & np.isin(row, model.threads.held.call[changes.held])
+    return thread, np.where(held, times[model.places.operation[closing]], np.where(known, launched, 0))
 
 
 def _timelines(changes: Changes, times: IntArray) -> tuple[Intervals, IntArray]:
@@ -98,6 +100,7 @@ def _timelines(changes: Changes, times: IntArray) -> tuple[Intervals, IntArray]:
     base = np.maximum.accumulate(np.where(first, done - kept, 0)) if len(owner) else done
     offset = done - kept - base
     worked = begin + np.bincount(owner, kept, len(program)).astype(np.int64)
+    worked += np.round(model.unseen * changes.unseen).astype(np.int64)
     start = np.concatenate((begin[owner] + offset, worked))
     end = np.concatenate((begin[owner] + offset + kept, np.maximum(until, worked)))
     cause = np.concatenate((pieces.cause[order], np.where(program.cause >= 0, program.cause, PLACE[FALLBACK])))

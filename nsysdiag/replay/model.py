@@ -9,6 +9,7 @@ device     S==A==) S====B=====)         S==C==)  S: an operation starts
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -115,6 +116,12 @@ class Model:
         return axis.place(np.maximum(rank, 0), Intervals(np.where(known, start, 0), np.where(known, end, 0)))
 
     @cached_property
+    def unseen(self) -> IntArray:
+        """The host time of each row of `program` that no piece holds, in ns: what is outside the time of `host`."""
+        seen = np.bincount(self.pieces.owner, self.pieces.end - self.pieces.start, len(self.program))
+        return self.program.end - self.program.start - seen.astype(np.int64)
+
+    @cached_property
     def launch_spans(self) -> Intervals:
         """The calls that launched operations, on the axis of `host`."""
         calls, rows = self.host.host.api_calls.rows, self.threads.launches
@@ -149,6 +156,7 @@ class Model:
 def model_of(
     stretch: Stretch,
     activity: DeviceActivity,
+    devices: Sequence[int],
     evidence: HostEvidence,
     layered: LayeredEvidence,
     launching: WaitingThreads,
@@ -159,9 +167,10 @@ def model_of(
     met_by_mpi: MpiCalls,
     floor: float,
 ) -> Model:
-    """The model of a stretch; wake-ups less sure than `floor` are left out."""
+    """The model of a stretch, of what `devices` (numbers, ascending) do in it; wake-ups less sure than `floor` are left
+    out."""
     calls = activity.api_calls.rows
-    work = Work.of(activity, stretch)
+    work = Work.of(activity, devices, stretch)
     threads = _threads(work, activity, evidence, launching, host_trace, finder, floor, stretch, met_by_mpi)
     meetings = meetings_of(work, met)
     moments, places = moments_of(work, threads, calls, meetings)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
+
 from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, subtract, union
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import FourParts
@@ -12,9 +14,12 @@ from nsysdiag.replay.work import Class
 
 
 def step_idle(changes: Changes, run: Run, device: int) -> dict[str, int]:
-    """The idle time of a device by cause in ns, a mean over the steps that count, or in the window."""
-    steps = len(run.steps)
-    return {cause: round(ns / steps) for cause, ns in idle_by_cause(changes, run, device).items()}
+    """The idle time of a device by cause in ns, a mean over the steps that count, or in the window: it adds up to the
+    idle part of the four."""
+    parts, total = idle_by_cause(changes, run, device), four_parts(changes.model, run, device).idle_ns
+    whole = max(sum(parts.values()), 1)
+    until = [0, *(ns * total // whole for ns in accumulate(parts.values()))]
+    return dict(zip(parts, (end - start for start, end in pairwise(until)), strict=True))
 
 
 def four_parts(model: Model, run: Run, device: int) -> FourParts:
@@ -25,8 +30,11 @@ def four_parts(model: Model, run: Run, device: int) -> FourParts:
     compute, communication, copies = (_time(run, mine & (work.kind == kind), window) for kind in Class)
     exposed_comm = subtract(communication, compute)
     exposed_copy = subtract(copies, union(compute, communication))
-    ns = [round(each.total() / len(run.steps)) for each in (compute, exposed_comm, exposed_copy)]
-    return FourParts(compute_ns=ns[0], exposed_comm_ns=ns[1], exposed_copy_ns=ns[2], idle_ns=max(run.ns - sum(ns), 0))
+    busy = accumulate(each.total() for each in (compute, exposed_comm, exposed_copy))
+    # The borders between the parts are rounded, not the parts: they add up.
+    borders = [0, *(round(ns / len(run.steps)) for ns in busy), run.ns]
+    ns = [end - start for start, end in pairwise(borders)]
+    return FourParts(compute_ns=ns[0], exposed_comm_ns=ns[1], exposed_copy_ns=ns[2], idle_ns=ns[3])
 
 
 def _time(run: Run, rows: BoolArray, window: Intervals) -> Intervals:

@@ -32,7 +32,7 @@ SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 @dataclass(frozen=True, slots=True)
 class Run:
     """One replay: the `times` of all moments, when each operation starts and ends, and the `borders` of the steps that
-    count, in ns: when the work of each is done; or those of the window, from the first start to the last end."""
+    count, in ns: when the work of each is done; or those of the window, from its begin to the last end."""
 
     times: IntArray
     start: IntArray
@@ -81,7 +81,8 @@ def _borders(model: Model, start: IntArray, end: IntArray) -> IntArray:
     """When the work of each step and of all before it is done, on the device that takes longest."""
     work, stretch = model.work, model.stretch
     inside = work.start < stretch.end
-    whole = np.array([start[inside].min(), end[inside].max()])
+    # From a time that no change moves: else a window is longer once its first operation is earlier.
+    whole = np.array([stretch.begin, end[inside].max()])
     if not stretch.stepwise:
         return whole
     busy = np.bincount(work.device, work.length)
@@ -104,7 +105,8 @@ def identity_of(model: Model) -> Identity:
     """How well the model gives back what was recorded."""
     graph = model.graph
     now = _run(model, graph.time, model.length)
-    exact = bool(np.array_equal(run_of(Changes.none(model)).start, now.start))
+    same = run_of(Changes.none(model))
+    exact = np.array_equal(same.start, now.start) and np.array_equal(same.end, now.end)
     residual = model.alone.copy()
     residual[model.places.operation] = 0
     ns = np.where(graph.edges.kind == Kind.OBSERVED, NEVER_NS, graph.asked)

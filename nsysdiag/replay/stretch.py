@@ -58,6 +58,8 @@ def stretch_of(
     if count < FEWEST_STEPS:
         return f"{FEWEST_STEPS} steps hold more than {most:,} operations, too many to replay"
     first = (len(inside) - 1 - count) // 2
+    if before[first] == before[first + count]:
+        return "no GPU work was recorded in the steps of the judged time"
     return Stretch(inside[first : first + count + 1], stepwise=True)
 
 

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
+from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import (
     BLOCKING_COPY,
     CAUSES,
@@ -32,7 +33,6 @@ from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.work import Class
 
 MOST_NEAR = 5
-NOT_REPLAYED = "this cause is not a part of the replay"
 OF_KIND = {EVENT_WAIT: Kind.EVENT, STREAM_BARRIER.id: Kind.BARRIER}
 EAGER = (DEVICE_STALL.id, FALLBACK, OTHER_PROCESS)
 """Causes for which an operation starts later than anything known holds it back."""
@@ -40,7 +40,10 @@ OVERLAPPED = {"copies": Class.COPY, "communication": Class.COMMUNICATION}
 
 
 def apply(changes: Changes, transform: Transform) -> None:
-    """Make the changes of one transform. Raises UsageError where it matches nothing in the replayed time."""
+    """Make the changes of one transform. Raises UsageError where it matches nothing in the replayed time, with near
+    names; ValueError where there is no such option."""
+    if transform.option not in TRANSFORMS:
+        raise ValueError(f"there is no transform '{transform.option}'")
     if not TRANSFORMS[transform.option](changes, transform):
         raise UsageError(
             f"{text_of([transform])} matches nothing in the replayed time", hint=_near(changes.model, transform)
@@ -59,6 +62,8 @@ class Part:
 
 def _without(changes: Changes, transform: Transform) -> bool:
     """The host time of a cause becomes 0, and its waits are none; on devices nothing waits for it."""
+    if transform.of not in CAUSES:
+        return False
     found = without_cause(changes, transform.of)
     return _without_on_devices(changes, transform.of) or found
 
@@ -135,7 +140,7 @@ def _async_copies(changes: Changes, transform: Transform) -> bool:
 
 
 def _overlap(changes: Changes, transform: Transform) -> bool:
-    return overlap(changes, OVERLAPPED[transform.of])
+    return transform.of in OVERLAPPED and overlap(changes, OVERLAPPED[transform.of])
 
 
 def overlap(changes: Changes, kind: Class) -> bool:
@@ -162,6 +167,7 @@ def _graphs(changes: Changes, transform: Transform) -> bool:
     fits = np.array([fnmatchcase(name, transform.of) for name in ranges.names], dtype=np.bool_)
     rows = ranges.rows.take(fits[ranges.rows.name]) if len(fits) else ranges.rows
     spans = model.on_axis(rows.thread, rows.start, rows.end)
+    spans = spans[outermost(spans)]
     spans = spans[np.argsort(spans.start, kind="stable")]
     calls = model.launch_spans
     of_range = np.searchsorted(spans.start, calls.start, side="right") - 1
@@ -196,16 +202,27 @@ def causes_of(model: Model) -> list[str]:
     pieces, ids = model.pieces, list(CAUSES)
     ns = np.bincount(pieces.cause, pieces.end - pieces.start, len(ids))
     threads = model.threads
-    for waits, cause in ((threads.held, threads.held.cause), (threads.woken, threads.woken_cause)):
+    woken_cause = np.where(threads.woken.loader > 0, PLACE[INPUT_WAIT], threads.woken_cause)
+    for waits, cause in (
+        (threads.held, threads.held.cause),
+        (threads.full, threads.full.cause),
+        (threads.woken, woken_cause),
+    ):
         ns += np.bincount(cause, waits.end - waits.begin, len(ids))
     return [ids[at] for at in np.argsort(-ns, kind="stable").tolist() if ns[at]]
 
 
-def _near(model: Model, transform: Transform) -> str:
-    """Names that could have been meant."""
-    known = {
-        "without": causes_of(model),
-        "kernel": sorted({model.names.shown[code] for code in np.unique(model.names.whole).tolist()} - {""}),
-    }.get(transform.option, sorted(set(model.names.ranges.names)))
+def _near(model: Model, transform: Transform) -> str | None:
+    """Names that could have been meant; None for an option without a name."""
+    named: dict[str, Callable[[], list[str]]] = {
+        "without": lambda: causes_of(model),
+        "kernel": lambda: sorted({model.names.shown[code] for code in np.unique(model.names.whole).tolist()} - {""}),
+        "overlap": lambda: list(OVERLAPPED),
+        "host": lambda: sorted(set(model.names.ranges.names)),
+        "graphs": lambda: sorted(set(model.names.ranges.names)),
+    }
+    if transform.option not in named:
+        return None
+    known = named[transform.option]()
     near = difflib.get_close_matches(transform.of, known, MOST_NEAR, 0.3) or known[:MOST_NEAR]
     return "near names: " + ", ".join(near) if near else "there are no names to choose from"

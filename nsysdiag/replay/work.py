@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -48,11 +49,12 @@ class Work(Rows):
     kind: IntArray
 
     @classmethod
-    def of(cls, activity: DeviceActivity, stretch: Stretch) -> Work:
-        """What starts in the replayed time, and on each device the next operation, which marks its end."""
+    def of(cls, activity: DeviceActivity, devices: Sequence[int], stretch: Stretch) -> Work:
+        """What starts in the replayed time on `devices` (numbers, ascending), and on each of them the next operation,
+        which marks its end."""
         operations, calls = activity.operations, activity.api_calls.rows
-        parts = [_inside(operations.start[activity.device == each], stretch) for each in range(len(activity.devices))]
-        first = np.searchsorted(activity.device, np.arange(len(activity.devices)))
+        parts = [_inside(operations.start[activity.device == each], stretch) for each in devices]
+        first = np.searchsorted(activity.device, np.array(devices, dtype=np.int64))
         row = np.concatenate([np.empty(0, np.int64), *(at + part for at, part in zip(first, parts, strict=True))])
         start, launch = operations.start[row], activity.launch[row].astype(np.int64)
         stream = np.concatenate([np.empty(0, np.int64), *(each.stream_code for each in activity.devices)])
@@ -91,6 +93,25 @@ class Before(Rows):
 def stream_order(work: Work) -> Before:
     """Each operation and the one before it in its stream."""
     return _pairs(previous_on_stream(work.stream))
+
+
+def overlapped_order(work: Work) -> Before:
+    """Each operation and the last to end of those before it in its stream, where the one right before it is another.
+
+    ```
+    stream   [=== A ======)
+               [= B =)      [= C =)      C is behind A too
+    ```
+    """
+    order, by_end = np.argsort(work.stream, kind="stable"), np.argsort(work.end, kind="stable")
+    place = np.empty(len(work), dtype=np.int64)
+    place[by_end] = np.arange(len(work))
+    latest = np.maximum.accumulate(joint(distinct(work.stream)[1][order], place[order], max(len(work), 1)))
+    last = np.full(len(work), NONE)
+    last[order] = by_end[latest % max(len(work), 1)]
+    before = previous_on_stream(work.stream)
+    longest = np.where(before >= 0, np.append(last, NONE)[before], NONE)
+    return _ended(work, _pairs(np.where(longest == before, NONE, longest)))
 
 
 def class_order(work: Work) -> Before:

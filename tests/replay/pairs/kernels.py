@@ -208,6 +208,7 @@ PAIRS: tuple[Pair, ...] = (
         faster("kernel", "inner", 0.5),
         (0.33, 0.40),
         capture=EVERYTHING.but(event_rows=False, sync_rows=False),
+        tolerated=0.4,  # nothing proves that streams wait for each other: the bounds hold both answers
     ),
     pair(
         "kernel halved of the first GPU in a row",

@@ -26,7 +26,8 @@ class Pair:
     `saves` of a step, from and to.
 
     `finding`: in place of transforms, the largest finding of this bottleneck is repaired. A prediction may be off by
-    `tolerated` of a step; where it is `refusable` it may be refused. `quick` ones are always predicted in tests."""
+    `tolerated` of a step; where it is `refusable` it may be refused, or match nothing. `quick` ones are always
+    predicted in tests."""
 
     name: str
     before: Build

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nsysdiag import Settings, analyze
+from nsysdiag.errors import UsageError
 from nsysdiag.pipeline.whatif import whatif
 from nsysdiag.replay.facts import Transform
 from tests.replay.pairs.pair import Pair, simulated, truth
@@ -40,10 +41,16 @@ class Outcome:
 
 
 def predicted(pair: Pair, folder: Path) -> Outcome:
-    """The outcome of a pair, whose trace is written to a folder."""
+    """The outcome of a pair, whose trace is written to a folder. Raises UsageError where its transforms match nothing
+    and it is not refusable."""
     simulation, _ = simulated(pair.before, pair.gpus, pair.capture)
     trace = simulation.write(folder / "trace.sqlite")
-    found = whatif(trace, transforms(pair, trace), SETTINGS)
+    try:
+        found = whatif(trace, transforms(pair, trace), SETTINGS)
+    except UsageError as error:
+        if not pair.refusable:
+            raise
+        return Outcome(pair.name, truth(pair).saved, 0.0, 0.0, 0.0, refused=error.message)
     saved = [1 - ns / found.now_ns for ns in (found.predicted_ns, found.high_ns, found.low_ns)]
     return Outcome(pair.name, truth(pair).saved, *saved, refused=found.refused or "")
 

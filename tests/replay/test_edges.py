@@ -1,0 +1,125 @@
+"""Moments and edges: every edge goes forward, and what a thread does and waits for adds up to its time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysdiag.replay.edges import begun_before, launch_cost, of_devices, program_order
+from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.meetings import Meetings
+from nsysdiag.replay.moments import DEVICE, NEVER, Moments, What, moments_of
+from nsysdiag.replay.work import Before, Class, Pace, Work, pace_of
+from tests.replay.making import VARIED, calls_of, model_of_pair, threads_of, work_of, works
+
+THREAD = 7
+
+
+def alone(work: Work) -> Meetings:
+    """No rank meets another."""
+    return Meetings(np.empty(0, np.int64), np.full(len(work), -1))
+
+
+def pace(work: Work) -> Pace:
+    return pace_of(Work.empty(), Work.empty().issued, Before.empty(), 2)
+
+
+@given(works())
+def test_moments_are_in_order(work: Work) -> None:
+    moments, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
+    assert (np.diff(moments.time) >= 0).all()
+    assert moments.time[places.operation - 1].tolist() == work.start.tolist()
+    assert moments.time[places.launch - 1].tolist() == work.issued[work.launch >= 0].tolist()
+    assert sorted([*places.operation, *places.launch]) == list(range(1, len(moments) + 1))
+
+
+@given(works())
+def test_edges_of_devices_go_forward(work: Work) -> None:
+    """Whatever overlaps, takes no time, or starts at once."""
+    _, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
+    edges = of_devices(work, places, Before.empty(), Before.empty(), pace(work), work.length)
+    assert (edges.source < edges.target).all()
+    into = np.isin(places.operation, edges.target[edges.kind == Kind.STREAM])
+    assert into.tolist() == [bool((work.stream[:at] == work.stream[at]).any()) for at in range(len(work))]
+
+
+@given(works(), st.integers(-10, 20))
+def test_what_was_launched_before_starts_when_it_did(work: Work, begin: int) -> None:
+    moments, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
+    time = np.append(min([begin, *moments.time.tolist()]), moments.time)
+    edges = begun_before(work, places, begin, time)
+    assert (time[edges.source] + edges.ns == time[edges.target]).all()
+    assert len(edges) <= len(np.unique(work.stream))
+
+
+@given(works())
+def test_a_launch_costs_no_more_than_the_time_to_the_start(work: Work) -> None:
+    cost = launch_cost(work, threads_of(work), calls_of(work))
+    assert ((cost >= 0) & (cost <= np.maximum(work.start - work.issued, 0))).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9), st.integers(-5, 9), st.booleans()), max_size=12))
+def test_host_time_and_lag_are_no_longer_than_the_time_between(rows: list[tuple[int, int, int, bool]]) -> None:
+    """Waits of one thread that nest, overlap and take no time; some were released before they began."""
+    parts = [Moments.points(np.array([0]), What.LAUNCH, np.array([THREAD]))]
+    for begin, length, left, waits in rows:
+        end = np.array([begin + length])
+        released = np.minimum(np.array([begin + length - left]), end)
+        if waits:
+            parts.append(Moments.returns(np.array([begin]), end, np.array([THREAD]), released, np.array([3])))
+        else:
+            parts.append(Moments.points(end, What.LAUNCH, np.array([THREAD])))
+    every = Moments.concatenate(parts)
+    moments = every.take(np.lexsort((every.thread, every.what, every.time)))
+    program, edges = program_order(moments)
+    between = np.diff(moments.time)
+    assert ((program.end >= program.start) & (program.lag >= 0)).all()
+    assert (edges.ns == program.end - program.start + program.lag).all()
+    assert (edges.ns <= between).all()
+    assert (edges.ns[program.cause < 0] == between[program.cause < 0]).all()
+
+
+def test_the_lag_of_a_wait() -> None:
+    """The wait from 10 to 50 is released at 30; host time from 0 to 10, and a lag of 20."""
+    launch = Moments.points(np.array([0, 60]), What.LAUNCH, np.array([THREAD, THREAD]))
+    wait = Moments.returns(np.array([10]), np.array([50]), np.array([THREAD]), np.array([30]), np.array([3]))
+    other = Moments.points(np.array([20]), What.OPERATION, np.array([DEVICE]))
+    every = Moments.concatenate([launch, wait, other])
+    program, edges = program_order(every.take(np.argsort(every.time)))
+    assert program.lag.tolist() == [20, 0]
+    assert edges.ns.tolist() == [10 + 20, 10]
+    assert list(zip(edges.source.tolist(), edges.target.tolist(), strict=True)) == [(1, 3), (3, 4)]
+
+
+def test_a_point_was_never_released() -> None:
+    assert Moments.points(np.array([5]), What.WAKE, np.array([THREAD])).released.tolist() == [NEVER]
+
+
+def test_nodes_of_a_graph_that_overlap_are_in_order_of_their_starts() -> None:
+    work = work_of([(0, 0, 9, 0, Class.COMPUTE, 0), (0, 4, 9, 0, Class.COMPUTE, 4)])
+    _, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
+    edges = of_devices(work, places, Before.empty(), Before.empty(), pace(work), work.length)
+    assert (edges.ns.tolist(), edges.row.tolist()) == ([4], [-1])
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_all_edges_of_a_model_go_forward(name: str) -> None:
+    edges = model_of_pair(name).graph.edges
+    assert (edges.source < edges.target).all()
+    assert (edges.ns >= 0).all()
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_a_wait_for_a_copy_waits_for_the_kernel_before_it(name: str) -> None:
+    """Against a search in plain Python."""
+    model = model_of_pair(name)
+    work, held, edges = model.work, model.threads.held, model.graph.edges
+    slowly = set()
+    for row, target in enumerate(held.target.tolist()):
+        before = [at for at in range(target) if work.stream[at] == work.stream[target] and work.kind[at] != Class.COPY]
+        if work.kind[target] == Class.COPY and before:
+            slowly.add((before[-1], int(model.places.held[row])))
+    mine = edges.kind == Kind.BEFORE_COPY
+    assert set(zip(edges.row[mine].tolist(), edges.target[mine].tolist(), strict=True)) == slowly

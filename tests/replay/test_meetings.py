@@ -1,0 +1,59 @@
+"""Collectives of several ranks, against a search in plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysdiag.replay.meetings import Met, meetings_of
+from nsysdiag.replay.work import Class, Work
+from tests.replay.making import Row, work_of
+
+
+def met(*rows: tuple[int, int, int]) -> Met:
+    return Met(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
+
+
+def communication(device: int, start: int, length: int) -> Row:
+    return device, start, length, 0, int(Class.COMMUNICATION), 1
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(0, 9)), unique_by=lambda row: row[:2]),
+    st.data(),
+)
+def test_a_meeting_is_when_the_last_rank_comes(ranks: list[tuple[int, int, int]], data: st.DataObject) -> None:
+    """Each kernel is of one meeting at most; some parts of meetings are not among the operations."""
+    work = work_of([communication(*row) for row in ranks])
+    number = data.draw(st.lists(st.integers(0, 3), min_size=len(ranks), max_size=len(ranks)))
+    rows = [(of, device, start) for of, (device, start, _) in zip(number, ranks, strict=True)]
+    missing = [(each, 9, 0) for each in data.draw(st.sets(st.integers(0, 3)))]
+    found = meetings_of(work, met(*rows, *missing))
+    assert (found.of >= 0).tolist() == [_is_met(at, work, rows, missing) for at in range(len(work))]
+    for place in range(len(found.time)):
+        members = found.of == place
+        assert found.time[place] == work.start[members].max() <= work.end[members].min()
+    assert (found.lengths(work) >= 0).all()
+
+
+def _is_met(at: int, work: Work, rows: list[tuple[int, int, int]], missing: list[tuple[int, int, int]]) -> bool:
+    of = {(device, start): meeting for meeting, device, start in rows}
+    mine = of[int(work.device[at]), int(work.start[at])]
+    members = [each for each in range(len(work)) if of[int(work.device[each]), int(work.start[each])] == mine]
+    together = max(work.start[each] for each in members) <= min(work.end[each] for each in members)
+    return bool(together) and mine not in {meeting for meeting, *_ in missing}
+
+
+def test_who_leaves_before_the_other_comes_has_not_met_it() -> None:
+    work = work_of([communication(0, 0, 5), communication(1, 9, 5)])
+    found = meetings_of(work, met((1, 0, 0), (1, 1, 9)))
+    assert found.of.tolist() == [-1, -1]
+    assert found.lengths(work).tolist() == [5, 5]
+
+
+def test_nothing_meets_without_operations() -> None:
+    assert len(meetings_of(Work.empty(), met((1, 0, 0))).of) == 0
+    assert len(meetings_of(work_of([communication(0, 0, 5)]), Met.empty()).time) == 0
+    kernels = work_of([(0, 0, 5, 0, int(Class.COMPUTE), 1)])
+    assert meetings_of(kernels, met((1, 0, 0))).of.tolist() == [-1]

@@ -1,0 +1,168 @@
+"""Which waits and host time a finding is about: those of its cause, in its range and of its variant, and no others."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from nsysdiag.causes import CAUSES, PLACE
+from nsysdiag.pipeline.whatif import Replayed
+from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.model import Model
+from nsysdiag.replay.repairs import repair
+from nsysdiag.report import Finding
+from tests.diagnosis.programs.registry import US, Marks, solver
+from tests.replay.making import VARIED, modelled, replay_of_pair, replay_of_program
+from tests.replay.pairs.pair import loop, ranged
+from tests.simulator import Simulation
+from tests.simulator.actions import Thread
+from tests.simulator.host import Body
+
+
+@cache
+def two_places() -> Replayed:
+    """Each step waits for the device in one range and for its stream in another, and reads back before a wait.
+
+    T   <solve [l][sync]> <check [l][stream sync][sleep]> <norm [l][read-back][sync][sleep]>
+    """
+
+    def build(simulation: Simulation, marks: Marks) -> None:
+        stream = solver(simulation).stream()
+
+        def solve(t: Thread) -> Body:
+            yield from t.launch("relax", 60 * US, stream)
+            yield from t.synchronize()
+
+        def check(t: Thread) -> Body:
+            yield from t.launch("residual", 40 * US, stream)
+            yield from t.synchronize(stream)
+            yield from t.free(4 * US)
+            yield from t.sleep(90 * US)
+
+        def norm(t: Thread) -> Body:
+            yield from t.launch("dot", 30 * US, stream)
+            yield from t.blocking_copy("DtoH", 8, 3 * US, stream, host="pinned")
+            yield from t.synchronize()
+            yield from t.sleep(70 * US)
+
+        def step(t: Thread, number: int) -> Body:
+            yield from ranged(t, "solve", solve(t))
+            yield from ranged(t, "check", check(t))
+            yield from ranged(t, "norm", norm(t))
+
+        loop(simulation, marks, step, steps=12, process=stream.context.process)
+
+    return replay_of_program(build)
+
+
+def of_cause(cause: str, path: tuple[str, ...] = (), variant: str = "") -> Finding:
+    """A finding about a cause, in a range and of a variant."""
+    return replace(two_places().report.findings[0], cause=cause, nvtx=list(path), variant=variant)
+
+
+def repaired(finding: Finding) -> Changes:
+    """The changes that repair it."""
+    changes = Changes.none(modelled(two_places()))
+    assert repair(changes, finding)
+    return changes
+
+
+def calls_gone(changes: Changes) -> list[str]:
+    """The names of the calls that no longer wait, each once."""
+    model, gone = changes.model, changes.model.threads.held.call[~changes.held]
+    calls = model.host.host.api_calls
+    return sorted({calls.names[each] for each in calls.rows.name[gone].tolist()})
+
+
+def ranges_of(model: Model, times: np.ndarray) -> set[str]:
+    """The innermost ranges at some times."""
+    rows, names = model.names.ranges.rows, model.names.ranges.names
+    inside = [np.flatnonzero((rows.start <= time) & (rows.end > time)) for time in times.tolist()]
+    return {names[rows.name[each[np.argmin((rows.end - rows.start)[each])]]] for each in inside if len(each)}
+
+
+@pytest.mark.parametrize(
+    ("path", "calls"),
+    [
+        ((), ["cudaDeviceSynchronize", "cudaStreamSynchronize"]),
+        (("step #", "solve"), ["cudaDeviceSynchronize"]),
+        (("step #", "check"), ["cudaStreamSynchronize"]),
+        (("step #",), ["cudaDeviceSynchronize", "cudaStreamSynchronize"]),
+    ],
+)
+def test_the_waits_in_the_range_of_a_finding(path: tuple[str, ...], calls: list[str]) -> None:
+    changes = repaired(of_cause("sync", path))
+    held = changes.model.threads.held
+    assert calls_gone(changes) == calls
+    inner = ranges_of(changes.model, held.begin[~changes.held])
+    assert inner == ({path[-1]} if path[1:] else {"solve", "check", "norm"})
+
+
+@pytest.mark.parametrize(
+    ("variant", "places"),
+    [("stream", {"check"}), ("device", {"solve"}), ("read_back", {"norm"})],
+)
+def test_the_waits_of_the_variant_of_a_finding(variant: str, places: set[str]) -> None:
+    changes = repaired(of_cause("sync", variant=variant))
+    assert ranges_of(changes.model, changes.model.threads.held.begin[~changes.held]) == places
+
+
+@pytest.mark.parametrize(("path", "places"), [((), {"check", "norm"}), (("step #", "norm"), {"norm"})])
+def test_the_host_time_in_the_range_of_a_finding(path: tuple[str, ...], places: set[str]) -> None:
+    changes = repaired(of_cause("sleep", path))
+    gone = changes.time == 0
+    pieces = changes.model.pieces
+    assert (pieces.cause[gone] == PLACE["sleep"]).all()
+    assert ranges_of(changes.model, changes.model.host.host.axis.time(pieces.start[gone])) == places
+
+
+@pytest.mark.parametrize("variant", ["garbage_collector", "interpreter"])
+def test_variants_that_only_samples_tell_are_not_replayed(variant: str) -> None:
+    assert not repair(Changes.none(modelled(two_places())), of_cause("host_compute", variant=variant))
+
+
+@pytest.mark.parametrize("cause", [each.id for each in CAUSES.values() if each.unresolved or each.side == "device"])
+def test_what_no_advice_takes_away_is_not_replayed(cause: str) -> None:
+    assert not repair(Changes.none(modelled(two_places())), of_cause(cause))
+
+
+@pytest.mark.parametrize("cause", ["kernels", "exposed_mpi", "late_rank", "exposed_comm", "no such cause"])
+def test_what_is_not_there_is_not_repaired(cause: str) -> None:
+    changes = Changes.none(modelled(two_places()))
+    assert not repair(changes, of_cause(cause))
+    assert_unchanged(changes)
+
+
+def test_copies_that_dwarf_the_kernels_are_not_hidden() -> None:
+    found = replay_of_pair("blocking copies that dwarf the kernels")
+    changes = Changes.none(modelled(found))
+    assert not repair(changes, replace(found.report.findings[0], cause="exposed_copy"))
+    assert_unchanged(changes)
+
+
+def assert_unchanged(changes: Changes) -> None:
+    """What cannot be repaired is left as it was."""
+    before = Changes.none(changes.model)
+    for name in ("time", "lag", "length", "cost", "held", "full", "woken", "dropped", "eager"):
+        assert np.array_equal(getattr(changes, name), getattr(before, name)), name
+
+
+def test_the_rest_of_mpi_is_what_kernels_cannot_hide() -> None:
+    found = replay_of_pair("wait in MPI")
+    (finding,) = [each for each in found.report.findings if each.cause == "exposed_mpi"]
+    changes = Changes.none(modelled(found))
+    assert repair(changes, finding)
+    assert ((changes.time >= 0) & (changes.time <= 1)).all()
+    assert (changes.time < 1).any()
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_findings_about_the_host_are_repaired(name: str) -> None:
+    found = replay_of_pair(name)
+    for finding in found.report.findings:
+        cause = CAUSES.get(finding.cause)
+        if cause is not None and cause.side == "host" and not cause.unresolved:
+            assert repair(Changes.none(modelled(found)), finding)

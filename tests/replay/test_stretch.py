@@ -1,0 +1,73 @@
+"""Which part of the judged time is replayed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.replay.stretch import FEWEST_STEPS, MOST_STEPS, Stretch, stretch_of
+
+PARTS = Intervals.of([(0, 10_000)])
+
+
+def evenly(steps: int, each: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    """Borders of steps, 50 ns apart, and the starts of `each` operations in every one."""
+    borders = 50 * np.arange(steps + 1)
+    return borders, np.sort(np.concatenate([borders[:-1] + at for at in range(each)]))
+
+
+@given(st.integers(0, 150), st.integers(1, 20), st.integers(1, 2_000))
+def test_whole_steps_from_the_middle(steps: int, each: int, most: int) -> None:
+    borders, starts = evenly(steps, each)
+    found = stretch_of(PARTS, borders, starts, most)
+    if isinstance(found, str):
+        assert len(starts) == 0 or len(starts) > most
+        return
+    count = len(found.borders) - 1
+    inside = np.count_nonzero((starts >= found.begin) & (starts < found.end))
+    assert 0 < inside <= most
+    if not found.stepwise:
+        assert steps < FEWEST_STEPS
+        return
+    assert FEWEST_STEPS <= count <= MOST_STEPS
+    before, behind = np.count_nonzero(borders < found.begin), np.count_nonzero(borders > found.end)
+    assert behind - before in (0, 1)
+    assert set(found.borders) <= set(borders)
+
+
+def test_three_steps_that_are_too_large() -> None:
+    borders, starts = evenly(10)
+    assert stretch_of(PARTS, borders, starts, 29) == "3 steps hold more than 29 operations, too many to replay"
+
+
+def test_a_window_that_is_too_large() -> None:
+    found = stretch_of(PARTS, None, np.arange(50), 49)
+    assert found == "the judged time holds 50 operations and no steps, too many to replay"
+
+
+def test_steps_outside_the_judged_time_do_not_count() -> None:
+    borders, starts = evenly(20)
+    found = stretch_of(Intervals.of([(100, 300)]), borders, starts)
+    assert isinstance(found, Stretch)
+    assert (found.begin, found.end) == (100, 300)
+
+
+@pytest.mark.parametrize(
+    ("parts", "steps"),
+    [(Intervals.empty(), None), (PARTS, None), (PARTS, np.arange(5)), (PARTS, np.arange(2))],
+    ids=["no time", "no operations", "empty steps", "few steps"],
+)
+def test_nothing_to_replay(parts: Intervals, steps: np.ndarray | None) -> None:
+    found = stretch_of(parts, steps, np.array([20_000]))
+    assert isinstance(found, str)
+    assert found.startswith("no GPU work was recorded")
+
+
+def test_steps_of_which_the_middle_ones_are_empty() -> None:
+    """Operations in the first and the last steps only."""
+    borders = 10 * np.arange(301)
+    starts = np.concatenate((np.arange(50), 2_950 + np.arange(50)))
+    assert isinstance(stretch_of(PARTS, borders, starts), str)
