@@ -16,7 +16,11 @@ from nsysdiag.replay.work import Class
 def step_idle(changes: Changes, run: Run, device: int) -> dict[str, int]:
     """The idle time of a device by cause in ns, a mean over the steps that count, or in the window: it adds up to the
     idle part of the four."""
-    parts, total = idle_by_cause(changes, run, device), four_parts(changes.model, run, device).idle_ns
+    return adding_up(idle_by_cause(changes, run, device), four_parts(changes.model, run, device).idle_ns)
+
+
+def adding_up(parts: dict[str, int], total: int) -> dict[str, int]:
+    """Parts in proportion, as whole numbers that add up to `total`."""
     whole = max(sum(parts.values()), 1)
     until = [0, *(ns * total // whole for ns in accumulate(parts.values()))]
     return dict(zip(parts, (end - start for start, end in pairwise(until)), strict=True))

@@ -51,24 +51,24 @@ def test_savings_have_bounds(name: str) -> None:
 def test_shares_that_findings_save(name: str) -> None:
     found = replay_of_pair(name)
     predictions = Predictions.of(modelled(found))
-    assert predictions is not None
+    assert isinstance(predictions, Predictions)
     for each in found.report.findings:
-        shares = predictions([each])
-        assert shares is None or 0 <= shares[1] <= shares[0] <= shares[2] <= 1
+        told = predictions(each)
+        assert isinstance(told, str) or 0 <= told.low <= told.share <= told.high <= 1
 
 
 def test_no_predictions_of_a_model_that_is_too_far_off(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of_pair("sleep")
-    assert Predictions.of(model) is not None
+    assert isinstance(Predictions.of(model), Predictions)
     monkeypatch.setattr("nsysdiag.replay.savings.identity_of", lambda _: Identity(exact=True, length_error=0.021))
-    assert Predictions.of(model) is None
+    assert "off the recorded length" in str(Predictions.of(model))
 
 
 @pytest.mark.parametrize("name", VARIED)
 def test_the_floor_is_what_the_devices_take(name: str) -> None:
     """No longer than now, and no shorter than the kernels of any stream in a step."""
     model = model_of_pair(name)
-    floor, now = floor_of(model), run_of(Changes.none(model))
+    floor, now = floor_of(model, []), run_of(Changes.none(model))
     assert floor.ns <= now.ns
     assert (floor.start <= now.start).all()
     assert_as_long_as_kernels(model.work.stream, model.work.kind, floor)
