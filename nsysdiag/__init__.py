@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from nsysdiag.formats.frames import all_gaps, frames
     from nsysdiag.pipeline import analyze
     from nsysdiag.pipeline.before_after import compare
+    from nsysdiag.pipeline.whatif import whatif
     from nsysdiag.ranks.pipeline import analyze_ranks
     from nsysdiag.ranks.report import RanksReport
+    from nsysdiag.replay.facts import Transform, WhatIf
     from nsysdiag.report import Finding, Report
     from nsysdiag.trace.trace import open_trace
 
@@ -32,7 +34,9 @@ __all__ = [
     "RanksReport",
     "Report",
     "Settings",
+    "Transform",
     "UsageError",
+    "WhatIf",
     "__version__",
     "all_gaps",
     "analyze",
@@ -43,6 +47,7 @@ __all__ = [
     "ledger_chart",
     "open_trace",
     "queue_depth_chart",
+    "whatif",
 ]
 
 _HOMES = {
@@ -55,7 +60,9 @@ _HOMES = {
     "RanksReport": "nsysdiag.ranks.report",
     "Report": "nsysdiag.report",
     "Settings": "nsysdiag.config.settings",
+    "Transform": "nsysdiag.replay.facts",
     "UsageError": "nsysdiag.errors",
+    "WhatIf": "nsysdiag.replay.facts",
     "all_gaps": "nsysdiag.formats.frames",
     "analyze": "nsysdiag.pipeline",
     "analyze_ranks": "nsysdiag.ranks.pipeline",
@@ -65,6 +72,7 @@ _HOMES = {
     "ledger_chart": "nsysdiag.formats.charts",
     "open_trace": "nsysdiag.trace.trace",
     "queue_depth_chart": "nsysdiag.formats.charts",
+    "whatif": "nsysdiag.pipeline.whatif",
 }
 
 

@@ -52,6 +52,7 @@ class Text(StrEnum):
     SETTINGS = "settings by name"
     PACKED = "the packed names of a timeline"
     PHRASES = "the names in sentences, by their kind"
+    TRANSFORM = "what a change of a prediction is about, by its option"
 
 
 class Unit(StrEnum):

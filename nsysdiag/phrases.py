@@ -45,6 +45,12 @@ class Phrases(Record, frozen=True):
         """All sentences with names that know what they are names of, see `typed`. Raises ValueError as `finished`."""
         return [_FIELD.sub(self._part, sentence) for sentence in self.sentences]
 
+    def typed(self) -> dict[str, str]:
+        """The finished sentences, each with the one whose names know what they are names of. Raises ValueError and
+        KeyError where they are no such format strings."""
+        made = (_FIELD.sub(self._typed, sentence) for sentence in self.sentences)
+        return dict(zip(self.finished(), made, strict=True))
+
     def renamed(self, names: dict[str, list[str]]) -> Phrases:
         """The same with other names, which are shown whole: of a pseudonym no part may be missing."""
         return Phrases(names=names, sentences=[_FIELD.sub(_whole, sentence) for sentence in self.sentences])
@@ -59,6 +65,12 @@ class Phrases(Record, frozen=True):
         if kind not in KIND_OF or int(number) >= len(names):
             raise ValueError(f"there is no {kind} {number}")
         return typed.name(KIND_OF[kind], names[int(number)], None if shown is None else int(shown))
+
+    def _typed(self, found: re.Match[str]) -> str:
+        kind, number, shown = found.groups()
+        if kind is None:
+            return self._part(found)
+        return typed.name(KIND_OF[kind], self.names[kind][int(number)], None if shown is None else int(shown))
 
 
 def _whole(found: re.Match[str]) -> str:

@@ -718,6 +718,14 @@ class EvidenceRow(Record, frozen=True):
     process: Number | None = None
 
 
+class Joined(Record, frozen=True):
+    """What another finding was about that is one problem with a finding, and was joined with it."""
+
+    cause: CauseId
+    variant: OwnText
+    nvtx: list[RangeName]
+
+
 class Finding(Record, frozen=True):
     """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1.
 
@@ -727,7 +735,7 @@ class Finding(Record, frozen=True):
     no nanosecond counts for two findings, so together they are at most what the devices lost. `ceiling_ns` is what a
     fix may bring at best; ceilings of different findings overlap and are never added up. `part_of` is the id of the
     finding that is about the same problem and promises the saving of both; `note` says that, or why a finding saves
-    more than its share.
+    more than its share; `joined` is what else it is about.
 
     Where: `devices`, of which `device` lost most; `nvtx` (the place in the program), `gaps` gaps, most of them of
     `signature`, in or around `call` (an API or OS function, or what stands for it). `chain` leads from root to
@@ -758,14 +766,28 @@ class Finding(Record, frozen=True):
     part_of: HashedId | None = None
     note: Sentence = ""
     variant: OwnText = ""
+    joined: list[Joined] = []
 
     @property
     def unnamed(self) -> bool:
-        """Whether it is about host code that neither CPU samples nor ranges of the program name. All of a program is in
-        main, and an address is no name."""
-        return (
-            self.cause == HOST_CODE and not self.nvtx and _NO_NAME.fullmatch(typed.plain(self.call or "")) is not None
-        )
+        """Whether it is about host code that neither CPU samples nor ranges of the program name."""
+        return self.cause == HOST_CODE and not self.nvtx and names_nothing(self.call)
+
+
+def names_nothing(call: str | None) -> bool:
+    """All of a program is in main, and an address is no name."""
+    return _NO_NAME.fullmatch(typed.plain(call or "")) is not None
+
+
+class Outlook(Record, frozen=True):
+    """A step (or the window, `per`) of the device that works most, now and as predicted without the problem of a
+    finding: ns by what it did (`compute`, `exposed_comm`, `exposed_copy`) and by the causes of its idle time."""
+
+    finding: HashedId
+    device: OwnText
+    per: OwnText
+    now: NsByCause
+    predicted: NsByCause
 
 
 class CauseInfo(Record, frozen=True):
@@ -806,6 +828,7 @@ class Report(Record, frozen=True):
     not_recorded: list[NotRecorded] = []
     cost: TotalCost | None = None
     host: HostReport | None = None
+    outlooks: list[Outlook] = []
     diagnosis: Diagnosis | None = None
     phases: list[Phase] = []
     phrases: Phrases | None = None

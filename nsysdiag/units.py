@@ -78,6 +78,22 @@ def format_signed_share(change: int | float, before: int | float) -> str:
     return share if share.startswith("<") or not change else f"{'+' if change > 0 else '-'}{share}"
 
 
+def format_two_ns(first: int, second: int, between: str) -> str:
+    """Two durations, with both units where they are not the same: `18.5 to 19.6 ms`."""
+    one, two = format_ns(first), format_ns(second)
+    number, _blank, unit = one.partition(" ")
+    return f"{number if two.endswith(f' {unit}') else one}{between}{two}"
+
+
+def format_speedup(before: int, after: int) -> str:
+    """How much less or more time something takes: `1.85× faster`; a factor that would read as 1.00 is none."""
+    if before <= 0 or after <= 0:
+        return "no factor: nothing is left"
+    if abs(after - before) < 0.005 * before:
+        return "no change"
+    return f"{before / after:.2f}× faster" if after < before else f"{after / before:.2f}× slower"
+
+
 def format_bytes(size: float) -> str:
     """A size in powers of 1024: `1.50 MiB`."""
     for unit, scale in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):

@@ -25,7 +25,7 @@ LAYERS = [
     "arrays config.settings saved causes.ids",
     files_of_subjects("facts"),
     "phrases older",
-    "report ranks.report comparison.facts ci.facts replay.facts",
+    "report findings.first ranks.report comparison.facts ci.facts replay.facts replay.options",
     "trace config cost",
     "events",
     "kernels.names kernels.operation_names",
@@ -49,7 +49,7 @@ LAYERS = [
     "ci",
     "document",
     files_of_subjects(PRESENTATION) + " trace.show ledger.show findings.show",
-    "formats comparison.show ranks.show",
+    "formats comparison.show ranks.show replay.show",
     "share batch",
     "cli entry __main__",
 ]

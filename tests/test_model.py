@@ -22,10 +22,12 @@ from nsysdiag.fields import Unit
 from nsysdiag.pipeline import analyze
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record, json_schema, to_json
+from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
 from tests.output.compare_samples import COMPARISONS
 from tests.output.rank_samples import ranks_report
+from tests.output.whatif_samples import WHATIFS
 from tests.shared import Shared
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -128,6 +130,7 @@ DOCUMENTS: dict[str, type[Record]] = {
     "ranks": RanksReport,
     "comparison": Comparison,
     "batch": BatchSummary,
+    "whatif": WhatIf,
 }
 
 
@@ -168,6 +171,29 @@ def test_ranks_survive_saving() -> None:
     data = to_json(ranks_report())
     assert from_json(data, RanksReport) == ranks_report()
     assert to_json(from_json(data, RanksReport)) == data
+
+
+@pytest.mark.parametrize("name", WHATIFS)
+def test_predictions_survive_saving_and_fit_their_schema(name: str) -> None:
+    made = WHATIFS[name]()
+    data = to_json(made)
+    assert from_json(data, WhatIf) == made
+    assert to_json(from_json(data, WhatIf)) == data
+    jsonschema.validate(json.loads(data), json.loads(json_schema(WhatIf)))
+
+
+def test_the_keys_of_a_prediction_that_scripts_rely_on() -> None:
+    saved = json.loads(to_json(WHATIFS["one"]()))
+    assert (saved["kind"], saved["schema_version"], saved["per"]) == ("whatif", "2", "step")
+    times = {"now_ns", "predicted_ns", "low_ns", "high_ns"}
+    assert saved.keys() >= {*times, "steps", "identity", "refused", "transforms", "devices", "waterfall", "savings"}
+    assert saved["identity"].keys() == {"exact", "length_error"}
+    (device,) = saved["devices"]
+    assert device.keys() >= {"key", "now_ns", "predicted_ns", "now", "predicted", "ledger"}
+    assert sum(device["now"].values()) == device["now_ns"]
+    assert saved["waterfall"][0].keys() == {"cause", "from_ns", "to_ns"}
+    (listed, *_) = json.loads(to_json(WHATIFS["listing"]()))["savings"]
+    assert listed.keys() >= {"finding", "transforms", "predicted_ns", "low_ns", "high_ns", "title"}
 
 
 def test_what_is_no_report_is_refused() -> None:

@@ -13,6 +13,7 @@ from nsysdiag.fields import Count, Leaf, Ns, Unit, fields_of, leaves
 from nsysdiag.limits import MOST_BUCKETS
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record
+from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
 
@@ -60,7 +61,7 @@ def found(leaf: Leaf) -> tuple[int, int]:
 
 def test_every_integer_has_its_range() -> None:
     seen: set[type] = set()
-    documents = (Report, Comparison, RanksReport, BatchSummary, HistoryLine)
+    documents = (Report, Comparison, RanksReport, WhatIf, BatchSummary, HistoryLine)
     fields = [each for document in documents for each in integers(document, seen)]
     assert len(fields) > 400
     wrong = {

@@ -17,6 +17,7 @@ from nsysdiag.ci.ranges import NAMES, fits_ranges, require_range, value_between
 from nsysdiag.ci.words import sentence
 from nsysdiag.config.settings import BudgetEntry, most_findings
 from nsysdiag.errors import UsageError
+from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
 
 FAIL, WARN = "fail", "warn"
@@ -45,7 +46,7 @@ class Budget:
         words = (self.level, self.expression.text, self.device, self.nvtx, self.trace)
         return "b-" + hashlib.sha256("\x1f".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:10]
 
-    def is_about(self, report: Report, trace: str) -> bool:
+    def is_about(self, report: Report | WhatIf, trace: str) -> bool:
         """Does its pattern fit the path, its last part, or the file that a saved report was made of?"""
         return not self.trace or self.fits(trace) or fnmatchcase(report.trace.file, self.trace)
 

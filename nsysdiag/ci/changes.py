@@ -15,6 +15,7 @@ from nsysdiag.ci.words import change_sentence
 from nsysdiag.comparison.changes import IMPROVED, REGRESSED, UNKNOWN
 from nsysdiag.comparison.facts import Change, Comparison, DeviceComparison, PartChange
 from nsysdiag.comparison.units import PHASES
+from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 
 _NO_CHANCE = (
@@ -25,7 +26,7 @@ _NONE = Change(before_ns=0, after_ns=0, change_ns=0, low_ns=None, high_ns=None, 
 
 
 def check_comparison(
-    comparison: Comparison, reports: Mapping[str, Report], budgets: Sequence[Budget]
+    comparison: Comparison, reports: Mapping[str, Report | WhatIf], budgets: Sequence[Budget]
 ) -> list[BudgetResult]:
     """What becomes of each budget: changes by the comparison, the others by the `reports` after, which are named by
     their paths. Raises UsageError for one on something that they cannot tell."""
@@ -39,14 +40,20 @@ def check_comparison(
     return found
 
 
-def _after(reports: Mapping[str, Report], budget: Budget) -> BudgetResult:
+def _after(reports: Mapping[str, Report | WhatIf], budget: Budget) -> BudgetResult:
     """By the capture that comes closest to the limit, or breaks it most."""
-    found = [(path, result) for path, report in reports.items() for result in check(report, [budget], path)]
+    found = [(path, result) for path, report in reports.items() for result in _checked(report, budget, path)]
     path, worst = max(found, key=lambda each: budget.expression.distance(each[1].value))
     return worst if len(found) == 1 else replace(worst, sentence=f"{path}: {worst.sentence}")
 
 
-def _change(comparison: Comparison, budget: Budget, reports: Mapping[str, Report]) -> BudgetResult:
+def _checked(report: Report | WhatIf, budget: Budget, path: str) -> list[BudgetResult]:
+    if isinstance(report, WhatIf):
+        raise UnjudgedError(budget, path, "a prediction holds changes alone: write it as one, as 'length:+5%'")
+    return check(report, [budget], path)
+
+
+def _change(comparison: Comparison, budget: Budget, reports: Mapping[str, Report | WhatIf]) -> BudgetResult:
     expression = budget.expression
     try:
         for report in reports.values():

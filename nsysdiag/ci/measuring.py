@@ -10,6 +10,7 @@ from nsysdiag.ci.names import GPU_METRICS, Measure
 from nsysdiag.comparison.side import IDLE, LENGTH, by_iterations
 from nsysdiag.config.settings import disabled_causes
 from nsysdiag.fields import ZERO_IF_NONE, Needs, WhyNone, fields_of, markers_of
+from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.trace.capabilities import KINDS
 
@@ -92,7 +93,7 @@ def _counter(report: Report, device: DeviceReport, measure: Measure) -> float:
     return value
 
 
-def require_evidence(report: Report, measure: Measure) -> None:
+def require_evidence(report: Report | WhatIf, measure: Measure) -> None:
     """Raise UnmeasurableError where what it rests on was not captured, or its cause was disabled: a 0 would mean
     nothing."""
     cause = measure.cause

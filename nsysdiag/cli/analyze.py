@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings
@@ -30,32 +29,17 @@ def analyze(
     format_name: options.FormatOption = None,
     device: options.DeviceOption = None,
     same_gpu: options.SameGpuOption = False,
+    no_replay: Annotated[
+        bool, typer.Option("--no-replay", help="Findings with bounds of what they save, no predictions: faster.")
+    ] = False,
     no_timeline: Annotated[
         bool, typer.Option("--no-timeline", help="Leave the timeline out: a smaller report.")
     ] = False,
     full_hash: Annotated[bool, typer.Option("--full-hash", help="Add the file's SHA-256.")] = False,
-    start: Annotated[
-        str | None,
-        typer.Option("--from", metavar="T", help="Start of the window: 1.5s, 20ms or 300us; a bare number is ns."),
-    ] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="T", help="End of the window.")] = None,
-    nvtx: Annotated[
-        str | None,
-        typer.Option(
-            "--nvtx",
-            metavar="NAME",
-            help="Only the NVTX ranges of this name; * and ? match any text and one character.",
-        ),
-    ] = None,
-    iterations: Annotated[
-        str | None,
-        typer.Option(
-            "--iterations",
-            metavar="A:B",
-            help="Only the iterations from A up to but not including B, counted from 0; 3: and :10 are open, 7 is one, "
-            "-5: the last five.",
-        ),
-    ] = None,
+    start: options.FromOption = None,
+    end: options.ToOption = None,
+    nvtx: options.NvtxOption = None,
+    iterations: options.IterationsOption = None,
     gaps: Annotated[
         int | None,
         typer.Option("--gaps", metavar="N", min=0, help="How many gaps to list in full, 200 unless said; 0 is all."),
@@ -114,7 +98,7 @@ def analyze(
     from nsysdiag.units import parse_bytes
 
     options.check_redaction(redact_key, redact=redact)
-    start_ns, end_ns = _window(start, end, nvtx, iterations)
+    start_ns, end_ns = options.narrowed_window(start, end, nvtx, iterations)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     refuse_changes(budgets)
@@ -134,6 +118,7 @@ def analyze(
         full_hash=full_hash,
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         timeline=not no_timeline,
+        replay=not no_replay,
         cost=with_price(file.cost, gpu_hour_cost),
     )
     # Without our own suffix, where the input is one of our outputs.
@@ -164,21 +149,3 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     refuse_analysis_settings(path, report, file, settings)
     report = priced_again(report, settings)
     return report if settings.timeline else replace(report, timeline=UNSET)
-
-
-def _window(
-    start: str | None, end: str | None, nvtx: str | None, iterations: str | None
-) -> tuple[int | None, int | None]:
-    """The times of --from and --to in ns. Raises UsageError where they leave nothing, or the window is narrowed in
-    several ways."""
-    from nsysdiag.units import parse_time
-
-    ways = {"--nvtx": nvtx, "--iterations": iterations, "--from/--to": start if start is not None else end}
-    given = [option for option, value in ways.items() if value is not None]
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} exclude each other", hint="narrow the window in one way")
-    start_ns = None if start is None else parse_time(start)
-    end_ns = None if end is None else parse_time(end)
-    if start_ns is not None and end_ns is not None and end_ns <= start_ns:
-        raise UsageError(f"the window from {start} to {end} is empty", hint="--to must be the later one")
-    return start_ns, end_ns

@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from nsysdiag.cli import analyze, batch, bundle, compare, demo, info, ranks, render, rules
+from nsysdiag.cli import analyze, batch, bundle, compare, demo, info, ranks, render, rules, whatif
 from nsysdiag.cli.errors import run
 from nsysdiag.messages import note_messages_of_python
 from nsysdiag.shortage import require_start
@@ -25,6 +25,7 @@ app.command(epilog=analyze.EPILOG)(analyze.analyze)
 app.command(epilog=compare.EPILOG)(compare.compare)
 app.command(epilog=batch.EPILOG)(batch.batch)
 app.command(epilog=ranks.EPILOG)(ranks.ranks)
+app.command(epilog=whatif.EPILOG)(whatif.whatif)
 app.command(epilog=bundle.EPILOG)(bundle.bundle)
 app.command(epilog=info.EPILOG)(info.info)
 app.command(epilog=rules.EPILOG)(rules.rules)

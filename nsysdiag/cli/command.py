@@ -6,28 +6,20 @@ import shlex
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, setting_text
-from nsysdiag.fields import SettingValue
+from nsysdiag.document.command import options_of, whatif_command
 from nsysdiag.ranks.report import RanksReport
+from nsysdiag.replay.facts import WhatIf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from nsysdiag.report import Report
 
 AFTERWARDS = ("config", "cost")
 """What a saved report can still be given: a price. The other options change the analysis."""
 
-REDACTED = "redacted"
-REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
-"""How names were replaced, as options; the key itself is not known any more."""
 
-FLAGS = ("same_gpu", "full_hash")
-
-
-def command_of(document: Report | RanksReport | Comparison) -> str:
-    """`nsysdiag analyze`, `ranks` or `compare` with the files, by their names alone, and the options that differ from
-    their defaults."""
+def command_of(document: Report | RanksReport | Comparison | WhatIf) -> str:
+    """`nsysdiag analyze`, `ranks`, `compare` or `whatif` with the files, by their names alone, and the options
+    that differ from their defaults."""
     if isinstance(document, Comparison):
         (before, *more_before), (after, *more_after) = (
             [trace.given or trace.file for trace in side] for side in (document.before, document.after)
@@ -38,26 +30,8 @@ def command_of(document: Report | RanksReport | Comparison) -> str:
         words += ["--across-gpus"] if document.across_gpus else []
     elif isinstance(document, RanksReport):
         words = ["ranks", *(trace.file for trace in document.traces)]
+    elif isinstance(document, WhatIf):
+        return whatif_command(document.trace.file, document.transforms, document.settings)
     else:
         words = ["analyze", document.trace.file]
-    options = [word for name, value in document.settings.items() for word in _option(name, value)]
-    return shlex.join(["nsysdiag", *words, *options])
-
-
-def _option(name: str, value: SettingValue) -> Iterator[str]:
-    option = OPTION_OF_SETTING.get(name)
-    if name == REDACTED:
-        yield from REDACTIONS.get(str(value), ())
-    if option is None:
-        return
-    if name in FLAGS:
-        yield option
-    elif name == "cost":
-        # Prices by name come from a file, and then the general one beside them does too.
-        if isinstance(value, dict) and "gpu_hour_cost" in value and "gpus" not in value:
-            yield from (option, str(value["gpu_hour_cost"]))
-    elif name == "disabled" and isinstance(value, list):
-        for cause in value:
-            yield from (option, str(cause))
-    else:
-        yield from (option, setting_text(name, value) + ("ns" if name in TIMES else ""))
+    return shlex.join(["nsysdiag", *words, *options_of(document.settings)])

@@ -11,6 +11,7 @@ from nsysdiag.errors import UsageError
 if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison, SideTrace
     from nsysdiag.config.settings import Settings
+    from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
     from nsysdiag.share.redaction import Names
 
@@ -20,12 +21,14 @@ Examples:
   nsysdiag compare before.json after.sqlite -o - --format md
   nsysdiag compare main.json branch.sqlite --fail-on 'length:+5%' --fail-on 'ledger.sync > 1ms/iter'
   nsysdiag compare --before run1.sqlite --before run2.sqlite --after run3.sqlite --after run4.sqlite
+  nsysdiag compare predicted.json after.sqlite
   nsysdiag compare a100.json h100.json --across-gpus -o compare.html -o compare.json"""
 
 
 def compare(
     before: Annotated[
-        str | None, typer.Argument(metavar="BEFORE", help="An exported .sqlite file, or a report saved as JSON.")
+        str | None,
+        typer.Argument(metavar="BEFORE", help="An exported .sqlite file, or a report or prediction saved as JSON."),
     ] = None,
     after: Annotated[str | None, typer.Argument(metavar="AFTER", help="The same program after the change.")] = None,
     *,
@@ -68,8 +71,8 @@ def compare(
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.output import Kind, plan, write_all
     from nsysdiag.cli.settings import budgets_of_options, concluding, require_one_way, settings_of_file
-    from nsysdiag.comparison.compare import compare_reports
     from nsysdiag.comparison.pairing import require_names
+    from nsysdiag.comparison.predicted import compare_sides
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.share.redaction import Names, is_redacted, redacted_by
 
@@ -91,7 +94,7 @@ def compare(
     # The same pseudonyms for both sides: what has one name before and after still has.
     names = Names(redact_key) if redact else None
     shown = [redacted_by(report, names) for report in reports] if names else reports
-    made = compare_reports(shown[: len(left)], shown[len(left) :], across_gpus=across_gpus)
+    made = compare_sides(shown[: len(left)], shown[len(left) :], across_gpus=across_gpus)
     if redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
         made = replace(made, before=_given(made.before, left, names), after=_given(made.after, right, names))
         made = made if saved else _with_file(made, file, settings, names)
@@ -116,13 +119,13 @@ def _sides(
     return left, right
 
 
-def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report":
-    from nsysdiag.cli.load import analyze_trace, is_saved_report, read_report
+def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report | WhatIf":
+    from nsysdiag.cli.load import analyze_trace, is_saved_report, read_side
     from nsysdiag.cli.settings import refuse_analysis_settings
 
     if not is_saved_report(path):
         return analyze_trace(path, settings, quiet=quiet)
-    report = read_report(path)
+    report = read_side(path)
     refuse_analysis_settings(path, report, file, settings)
     return report
 

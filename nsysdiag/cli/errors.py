@@ -31,6 +31,7 @@ HINTS = {
     "batch": "fewer --jobs or a --memory-limit leave each input more memory",
     "compare": f"save a report of each trace, as with '{_PART} -o report.json', and compare those",
     "ranks": f"name fewer traces, or look at a part of each: {_PART}",
+    "whatif": "replay a part of the trace, with --from and --to or --iterations",
     "bundle": f"look at a part of the trace: {_PART}",
     "render": "ask for fewer outputs at once, or " + MORE_MEMORY,
 }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings
     from nsysdiag.ranks.report import RanksReport
     from nsysdiag.record import Record
+    from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
 
 SNIFFED_BYTES = 64
@@ -59,12 +60,13 @@ def load_report(path: Path, settings: Settings, *, named: bool) -> Report:
     return priced_again(report, settings)
 
 
-def read_document(path: Path) -> Report | RanksReport | Comparison:
-    """What was saved as JSON: a report of one trace or of ranks, or a comparison. Raises InputError where it is none of
-    them, or of another schema version."""
+def read_document(path: Path) -> Report | RanksReport | Comparison | WhatIf:
+    """What was saved as JSON: a report of one trace or of ranks, a comparison, or a prediction. Raises
+    InputError where it is none of them, or of another schema version."""
     from nsysdiag.comparison import facts as comparison
     from nsysdiag.older import FORMER
     from nsysdiag.ranks import report as ranks
+    from nsysdiag.replay import facts as replay
 
     with Attempt(f"read '{printable(path)}'", WHOLE):
         data = _read_bytes(path)
@@ -73,6 +75,8 @@ def read_document(path: Path) -> Report | RanksReport | Comparison:
             return _decoded(path, data, (FORMER, ranks.RANKS_SCHEMA_VERSION), ranks.RanksReport)
         if kind == comparison.KIND:
             return _decoded(path, data, (FORMER, comparison.COMPARISON_SCHEMA_VERSION), comparison.Comparison)
+        if kind == replay.KIND:
+            return _decoded(path, data, (replay.WHATIF_SCHEMA_VERSION,), replay.WhatIf)
         return _report(path, data)
 
 
@@ -82,12 +86,25 @@ def read_report(path: Path) -> Report:
         return _report(path, _read_bytes(path))
 
 
+def read_side(path: Path) -> Report | WhatIf:
+    """One side of a comparison: a report of one trace, or a prediction, saved as JSON. Raises InputError where it is
+    neither, or of another schema version."""
+    from nsysdiag.replay import facts as replay
+
+    with Attempt(f"read '{printable(path)}'", WHOLE):
+        data = _read_bytes(path)
+        if _kind(data) == replay.KIND:
+            return _decoded(path, data, (replay.WHATIF_SCHEMA_VERSION,), replay.WhatIf)
+        return _report(path, data)
+
+
 def _report(path: Path, data: bytes) -> Report:
     from nsysdiag.older import FORMER
     from nsysdiag.report import SCHEMA_VERSION, Report
 
     if kind := _kind(data):
-        raise InputError(f"{path} is a report of {kind}, not of one trace", hint="use 'nsysdiag render' to show it")
+        what = "a prediction, not a report" if kind == "whatif" else f"a report of {kind}, not"
+        raise InputError(f"{path} is {what} of one trace", hint="use 'nsysdiag render' to show it")
     return _decoded(path, data, (FORMER, SCHEMA_VERSION), Report)
 
 

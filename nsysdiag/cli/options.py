@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsysdiag.ranks.report import RanksReport
+    from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
 
-Document = TypeVar("Document", bound="Report | RanksReport")
+Document = TypeVar("Document", bound="Report | RanksReport | WhatIf")
 
 DeviceOption = Annotated[
     str | None, typer.Option("--device", metavar="D", help="One GPU: its index, key or part of its name.")
@@ -53,6 +54,27 @@ def _format(names: str) -> Any:
 FormatOption = Annotated[str | None, _format("html, json, md, txt, csv, prom or perfetto")]
 RanksFormatOption = Annotated[str | None, _format("html, json, md, txt or csv")]
 ComparisonFormatOption = Annotated[str | None, _format("html, json, md or txt")]
+PredictionFormatOption = Annotated[str | None, _format("html, json, md or txt")]
+FromOption = Annotated[
+    str | None,
+    typer.Option("--from", metavar="T", help="Start of the window: 1.5s, 20ms or 300us; a bare number is ns."),
+]
+ToOption = Annotated[str | None, typer.Option("--to", metavar="T", help="End of the window.")]
+NvtxOption = Annotated[
+    str | None,
+    typer.Option(
+        "--nvtx", metavar="NAME", help="Only the NVTX ranges of this name; * and ? match any text and one character."
+    ),
+]
+IterationsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--iterations",
+        metavar="A:B",
+        help="Only the iterations from A up to but not including B, counted from 0; 3: and :10 are open, 7 is one, "
+        "-5: the last five.",
+    ),
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that nsysdiag did not write.")]
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the HTML report in the browser when done.")]
 DetailsOption = Annotated[
@@ -128,6 +150,24 @@ def redacted_for(document: Document, key: str | None, *, redact: bool) -> Docume
     if is_redacted(document):
         raise UsageError("the report is redacted already", hint="leave --redact out, or use the trace itself")
     return redacted(document, key)
+
+
+def narrowed_window(
+    start: str | None, end: str | None, nvtx: str | None, iterations: str | None
+) -> tuple[int | None, int | None]:
+    """The times of --from and --to in ns. Raises UsageError where they leave nothing, or the window is narrowed in
+    several ways."""
+    from nsysdiag.units import parse_time
+
+    ways = {"--nvtx": nvtx, "--iterations": iterations, "--from/--to": start if start is not None else end}
+    given = [option for option, value in ways.items() if value is not None]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other", hint="narrow the window in one way")
+    start_ns = None if start is None else parse_time(start)
+    end_ns = None if end is None else parse_time(end)
+    if start_ns is not None and end_ns is not None and end_ns <= start_ns:
+        raise UsageError(f"the window from {start} to {end} is empty", hint="--to must be the later one")
+    return start_ns, end_ns
 
 
 _SPAN = re.compile(r"\s*([+-]?\d{1,18})?\s*(?:(:)\s*([+-]?\d{1,18})?\s*)?", re.ASCII)

@@ -17,6 +17,7 @@ from nsysdiag.comparison.facts import Comparison
 from nsysdiag.errors import OutputError, UsageError
 from nsysdiag.printable import printable
 from nsysdiag.ranks.report import RanksReport
+from nsysdiag.replay.facts import WhatIf
 from nsysdiag.shortage import Attempt
 from nsysdiag.workflow_commands import TEXT
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from nsysdiag.ci.budgets import Judgement
     from nsysdiag.report import Report
 
-    Document = Report | RanksReport | Comparison
+    Document = Report | RanksReport | Comparison | WhatIf
     Files = list[tuple[Path | None, bytes]]
 
 STDOUT = "-"
@@ -229,6 +230,10 @@ def _rendered(
         from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
 
         return OF_COMPARISONS[format_name](document, options)
+    if isinstance(document, WhatIf):
+        from nsysdiag.replay.show.registry import RENDERERS as OF_PREDICTIONS
+
+        return OF_PREDICTIONS[format_name](document, options)
 
     from nsysdiag.formats.registry import FORMATS
 
@@ -240,7 +245,7 @@ def _tables_beside(document: Document, path: Path) -> list[tuple[Path, bytes]]:
     from nsysdiag.formats import csv_
     from nsysdiag.ranks.show import csv_ as ranks_csv
 
-    assert not isinstance(document, Comparison)  # has no CSV
+    assert not isinstance(document, Comparison | WhatIf)  # have no CSV
     if isinstance(document, RanksReport):
         main, tables = ranks_csv.MAIN_TABLE, ranks_csv.tables(document)
     else:

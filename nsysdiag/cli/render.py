@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nsysdiag.cli.output import Kind
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.ranks.report import RanksReport
+    from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
 
 EPILOG = """\b
@@ -23,7 +24,8 @@ Examples:
 
 def render(
     report: Annotated[
-        str, typer.Argument(metavar="REPORT.json", help="Saved by analyze, ranks or compare, with -o REPORT.json.")
+        str,
+        typer.Argument(metavar="REPORT.json", help="Saved by analyze, ranks, compare or whatif, with -o REPORT.json."),
     ],
     *,
     output: options.OutputOption = None,
@@ -59,14 +61,18 @@ def render(
     write_all(document, destinations, force=force, quiet=quiet, summary=False, open_html=open_html, details=details)
 
 
-def _kind(document: "Report | RanksReport | Comparison") -> "Kind | None":
+def _kind(document: "Report | RanksReport | Comparison | WhatIf") -> "Kind | None":
     from nsysdiag.cli.output import Kind
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.comparison.show.registry import RENDERERS as COMPARISONS
     from nsysdiag.ranks.report import RanksReport
     from nsysdiag.ranks.show.csv_ import TABLES
     from nsysdiag.ranks.show.registry import RENDERERS
+    from nsysdiag.replay.facts import WhatIf
+    from nsysdiag.replay.show.registry import RENDERERS as PREDICTIONS
 
     if isinstance(document, RanksReport):
         return Kind("a comparison of ranks", [*RENDERERS], TABLES)
+    if isinstance(document, WhatIf):
+        return Kind("a prediction", [*PREDICTIONS], tables=())
     return Kind("a comparison", [*COMPARISONS], tables=()) if isinstance(document, Comparison) else None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.ci.budgets import Budget, Judgement
     from nsysdiag.config.settings import CostSettings, Settings
+    from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
 
 
@@ -128,7 +129,7 @@ def with_price(cost: CostSettings, price: float | None) -> CostSettings:
     return replace(cost, gpu_hour_cost=price, gpus={})
 
 
-def refuse_analysis_settings(path: Path, report: Report, file: Settings, given: Settings) -> None:
+def refuse_analysis_settings(path: Path, report: Report | WhatIf, file: Settings, given: Settings) -> None:
     """Raise UsageError where options, or settings of the file, ask a saved report for another analysis than its own."""
     from nsysdiag.cli.command import AFTERWARDS
     from nsysdiag.config.settings import OPTION_OF_SETTING

@@ -143,6 +143,16 @@ def change_of_step(before: int, after: int, bounds: tuple[float, float] | None, 
     return _made(before, after, bounds, _least(before, after, before, noise, whole=True))
 
 
+def change_between(before: int, after: int, bounds: tuple[int, int] | None) -> Change:
+    """A change between bounds that hold whatever its size."""
+    return _made(before, after, bounds, 0)
+
+
+def change_of_part(before: int, after: int, length: int) -> Change:
+    """The change of a part of a length, of which nothing more is known."""
+    return _made(before, after, None, _least(before, after, length, 0.0))
+
+
 def _made(before: int, after: int, bounds: tuple[float, float] | None, least: int) -> Change:
     low, high = (None, None) if bounds is None else (int(np.floor(bounds[0])), int(np.ceil(bounds[1])))
     return Change(

@@ -57,6 +57,7 @@ from nsysdiag.comparison.waterfall import cut, moves, renaming, waterfall
 from nsysdiag.comparison.work import goes_with, work_changes
 from nsysdiag.fields import SettingValue
 from nsysdiag.phrases import finished, unfinished
+from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import CauseInfo, Report, Tool
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
 from nsysdiag.version import __version__
@@ -101,8 +102,8 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
         schema_version=COMPARISON_SCHEMA_VERSION,
         kind=KIND,
         tool=Tool(name="nsysdiag", version=__version__),
-        before=[_trace(report) for report in before],
-        after=[_trace(report) for report in after],
+        before=[side_trace(report) for report in before],
+        after=[side_trace(report) for report in after],
         verdict=verdict,
         sentence=sentence,
         devices=devices,
@@ -115,7 +116,7 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
             *capture_notes(before, after),
         ],
         causes=causes,
-        settings=_redacted(before, after),
+        settings=redactions(before, after),
         across_gpus=across_gpus,
         headline=headline(job, titles),
         job=job,
@@ -209,7 +210,8 @@ def _notes(
     return notes + cut_notes([*sides.before, *sides.after])
 
 
-def _trace(report: Report) -> SideTrace:
+def side_trace(report: Report) -> SideTrace:
+    """A capture as the comparison holds it."""
     return SideTrace(
         file=report.trace.file,
         size_bytes=report.trace.size_bytes,
@@ -220,7 +222,7 @@ def _trace(report: Report) -> SideTrace:
     )
 
 
-def _redacted(before: Sequence[Report], after: Sequence[Report]) -> dict[str, SettingValue]:
+def redactions(before: Sequence[Report | WhatIf], after: Sequence[Report | WhatIf]) -> dict[str, SettingValue]:
     """How the names of the reports were replaced, where they were."""
     found = {str(report.settings.get("redacted", "")) for report in (*before, *after)} - {""}
     return {"redacted": ", ".join(sorted(found))} if found else {}

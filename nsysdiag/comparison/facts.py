@@ -188,9 +188,10 @@ class FindingChange(Record, frozen=True):
 
 class Unit(Record, frozen=True):
     """What is compared: `iterations`, or, for as many runs of the kernels that both sides share, the judged steady
-    phases (`phases`) or the whole windows (`kernels`). `scale` is how many iterations (windows) after do the work of
-    one before. The counts are of the units behind each side, names what the iterations go by. `part_of_step`: no
-    whole steps are compared, but layers or slices of longer runs."""
+    phases (`phases`) or the whole windows (`kernels`); with a prediction a `step` or the `window`. `scale` is how many
+    iterations (windows) after do the work of one before. The counts are of the units behind each
+    side, names what the iterations go by. `part_of_step`: no whole steps are compared, but layers or slices of longer
+    runs."""
 
     kind: OwnText
     name_before: IterationName
@@ -309,7 +310,8 @@ class DeviceComparison(Record, frozen=True):
 
 class SideTrace(Record, frozen=True):
     """One of the captures of a side; `given` is the name of the file that it was read from where that is another one
-    than `file`, the trace: a report of it."""
+    than `file`, the trace: a report of it. `prediction` has the changes with which it was predicted, as options; empty
+    for a capture."""
 
     file: FileName
     size_bytes: Bytes
@@ -318,6 +320,7 @@ class SideTrace(Record, frozen=True):
     window: list[Sentence]
     warnings: list[NsysWarning]
     given: FileName = ""
+    prediction: OwnText = ""
 
 
 class Comparison(Record, frozen=True):

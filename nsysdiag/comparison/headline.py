@@ -11,7 +11,7 @@ from nsysdiag.comparison.steps import MEAN
 from nsysdiag.comparison.units import ITERATIONS, PHASES
 from nsysdiag.comparison.work import BYTES, KERNELS
 from nsysdiag.diagnosis.facts import NOUNS
-from nsysdiag.units import format_bytes, format_ns, format_share, format_signed_ns
+from nsysdiag.units import format_bytes, format_ns, format_share, format_signed_ns, format_two_ns
 
 OTHER_MEAN = 0.02
 """Ratios of means and medians that are further apart are two statements."""
@@ -56,9 +56,7 @@ def _name(job: JobComparison) -> str:
 
 def _times(job: JobComparison) -> str:
     """`Step time 34.9 → 18.9 ms`, with both units where they are not the same."""
-    before, after = format_ns(job.step.before_ns), format_ns(job.step.after_ns)
-    number, _blank, unit = before.partition(" ")
-    return f"{_name(job)} {number if after.endswith(f' {unit}') else before} → {after}"
+    return f"{_name(job)} {format_two_ns(job.step.before_ns, job.step.after_ns, ' → ')}"
 
 
 def _device(job: JobComparison) -> str:

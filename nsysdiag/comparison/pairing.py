@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nsysdiag.errors import NotComparableError
+from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
 
 UNNAMED = ("", "GPU")
@@ -21,7 +22,7 @@ class Pair:
     after: list[tuple[Report, DeviceReport]]
 
 
-def require_names(reports: Sequence[Report]) -> None:
+def require_names(reports: Sequence[Report | WhatIf]) -> None:
     """Raise NotComparableError where the same name may be another thing, or the same thing has another name: numbers
     that stand for names go by the order in one report."""
     kinds = {report.settings.get("redacted", "") for report in reports}

@@ -68,9 +68,9 @@ def speedup(change: Change) -> Speedup | None:
     if change.before_ns <= 0 or change.after_ns <= 0:
         return None
     low = high = None
-    if change.low_ns is not None and change.high_ns is not None and change.before_ns + change.low_ns > 0:
-        low = _rounded(change.before_ns / (change.before_ns + change.high_ns))
-        high = _rounded(change.before_ns / (change.before_ns + change.low_ns))
+    ends = [change.before_ns + each for each in (change.low_ns, change.high_ns) if each is not None]
+    if len(ends) == 2 and min(ends) > 0:
+        high, low = (_rounded(change.before_ns / end) for end in ends)
     return Speedup(factor=_rounded(change.before_ns / change.after_ns), low=low, high=high)
 
 

@@ -22,6 +22,8 @@ MOST_FOLD = 16
 GRAPH = "graph "
 PARTS_OF_STEPS = "Parts of steps are compared, no whole ones: what differs may lie in which parts the traces show."
 ITERATIONS, KERNELS, PHASES = "iterations", "kernels", "phases"
+STEP, WINDOW = "step", "window"
+"""What a prediction is of."""
 On = tuple[Report, DeviceReport]
 
 

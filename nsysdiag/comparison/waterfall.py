@@ -13,6 +13,7 @@ from nsysdiag.comparison.side import IDLE, WORK
 from nsysdiag.units import format_ns, format_share, listed
 
 MOSTLY, PARTLY = 0.5, 0.1
+NOT_SHOWN = "The data do not show whether that is more than chance."
 Flow = npt.NDArray[np.float64]
 
 
@@ -69,8 +70,11 @@ def _known(ids: list[str], seen: Mapping[tuple[str, str], float], source: Flow, 
     return flow
 
 
-def renaming(rows: Sequence[PartChange], found: Sequence[Move], titles: Mapping[str, str]) -> Renaming:
-    """Whether the time that causes lost, beyond chance, went or has other names now."""
+def renaming(
+    rows: Sequence[PartChange], found: Sequence[Move], titles: Mapping[str, str], unknown: str = NOT_SHOWN
+) -> Renaming:
+    """Whether the time that causes lost, beyond chance, went or has other names now; `unknown` is said where nothing is
+    known of chance."""
     changes = {row.id: row.change for row in rows}
     lost = [row.id for row in rows if row.id not in WORK and _counts(row.change, IMPROVED)]
     won = {row.id for row in rows if _counts(row.change, REGRESSED)}
@@ -85,7 +89,7 @@ def renaming(rows: Sequence[PartChange], found: Sequence[Move], titles: Mapping[
         sentence = (
             "No cause of idle time lost more than what is taken for nothing; what is chance is not known."
             if verdict == "none"
-            else f"{sentence} The data do not show whether that is more than chance."
+            else f"{sentence} {unknown}"
         )
     return Renaming(
         lost_ns=lost_ns,

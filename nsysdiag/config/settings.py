@@ -125,7 +125,7 @@ class BudgetEntry(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns, `memory_limit` in bytes. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx`
     and `iterations` (from the first, up to but not including the second) narrow the window. `config` names the file
-    that some of the others come from."""
+    that some of the others come from. Without `replay` findings have bounds of what they save, no predictions."""
 
     device: str | None = None
     same_gpu: bool = False
@@ -142,6 +142,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     full_hash: bool = False
     memory_limit: int | None = None
     timeline: bool = True
+    replay: bool = True
     reader: str = "adbc"
     utilization: UtilizationThresholds = UtilizationThresholds()
     cost: CostSettings = CostSettings()
@@ -195,6 +196,7 @@ OPTION_OF_SETTING = {
     "full_hash": "--full-hash",
     "memory_limit": "--memory-limit",
     "config": "--config",
+    "replay": "--no-replay",
     "cost": "--gpu-hour-cost",
 }
 """The options that a report remembers; `timeline` is not one, since it can be left out of a saved report too."""

@@ -3,6 +3,7 @@ differently."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,10 @@ SPLIT = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
 NAMED = Column("GPU", NAME, head=True, length=24)
 LATE = Column("For late peers", SHARE)
 BY_BOTTLENECK = Column("By bottleneck", STACK, limit=PAGE)
+GPU, JOINED_LENGTH = "gpu", 40
+_GPU = re.compile(r"gpu\d+")
+WRITTEN_OUT = 2
+"""So many numbers in a row are not shortened."""
 SEEN = 0.001
 """Of a GPU's time: less is not worth a sentence."""
 FOR_PEERS = "For late peers: communication that waits for late GPUs; it counts to what made these late."
@@ -50,6 +55,36 @@ def account_table(judged: Judged, title: str, limit: Limit, named: Column = NAME
     notes += [INSIDE_MPI] if _reaches(judged, _in_mpi) else []
     said = [Paragraph(" ".join(notes), "quiet", limit)] if notes else []
     return [replace(table, noun=noun) if noun else table, *said]
+
+
+def joined(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks of `account_table` with one row for all GPUs that show the same figures, in the place of the first:
+    `gpu0–4, 6, 7`. For text: the page keeps a row, and a bar, for each."""
+    return [_joined(each) if isinstance(each, Table) else each for each in blocks]
+
+
+def _joined(table: Table) -> Table:
+    shown = [at for at, column in enumerate(table.columns) if at and column is not BY_BOTTLENECK]
+    same: dict[tuple[str, ...], list[Sequence[object]]] = {}
+    for row in table.rows:
+        apart = "" if _GPU.fullmatch(str(row[0])) else str(row[0])
+        same.setdefault((apart, *(table.columns[at].kind.text(row[at]) for at in shown)), []).append(row)
+    rows = [(_numbered([str(row[0]) for row in group]), *group[0][1:]) for group in same.values()]
+    return replace(table, columns=[replace(table.columns[0], length=JOINED_LENGTH), *table.columns[1:]], rows=rows)
+
+
+def _numbered(keys: Sequence[str]) -> str:
+    """`gpu0–4, 6, 7` for several GPUs; a single key as it is."""
+    if len(keys) == 1:
+        return keys[0]
+    runs: list[list[int]] = []
+    for number in sorted(int(each.removeprefix(GPU)) for each in keys):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    said = [f"{run[0]}–{run[-1]}" if len(run) > WRITTEN_OUT else ", ".join(map(str, run)) for run in runs]
+    return GPU + ", ".join(said)
 
 
 def _rows(judged: Judged, *, waits: bool) -> list[tuple[object, ...]]:

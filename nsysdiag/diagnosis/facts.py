@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from nsysdiag.fields import Count, HashedId, Index, Ns, OwnText, Sentence, Share
 from nsysdiag.record import Record
 from nsysdiag.units import format_ns, format_share
@@ -27,7 +29,11 @@ NOUNS = {
 """Bottlenecks inside a sentence."""
 KERNELS = ("kernels", "parallelism")
 """Compute, which is one candidate for the bottleneck whether it fills the GPU or not."""
+NO_DECIMALS = (0.0995, 0.995)
+"""Predicted shares from, and below: they are shown in whole per cent, and never as all."""
 UNKNOWN, PROFILER = "unknown", "profiler"
+REPLAY = "replay"
+"""How a saving was found."""
 NOTABLE_UNKNOWN = 0.05
 """Of the judged time: with less of it unexplained, or in host code without a name, what is known decides what to do
 first, and another capture would not change that."""
@@ -35,8 +41,8 @@ first, and another capture would not change that."""
 
 class Saves(Record, frozen=True):
     """How much shorter the judged step or window gets if a finding were repaired: `ns`, between `low_ns` and `high_ns`,
-    of the `of_ns` that it takes. `per` is `step` or `window`; `method` is `bound` where the figure is the most that
-    the repair can bring."""
+    of the `of_ns` that it takes. `per` is `step` or `window`; `method` is `replay` where that was predicted, `bound`
+    where the figure is the most that the repair can bring, and `reason` then why nothing was predicted."""
 
     ns: Ns
     low_ns: Ns
@@ -44,23 +50,60 @@ class Saves(Record, frozen=True):
     per: OwnText
     of_ns: Ns
     method: OwnText
+    reason: OwnText = ""
+
+    @property
+    def has_bounds(self) -> bool:
+        """Is it known how much it saves at least?"""
+        return self.method == REPLAY and self.low_ns > 0
+
+    @property
+    def shown_ns(self) -> int:
+        """The time beside the figure: what was predicted, or what it may be at most."""
+        return self.ns if self.has_bounds else self.high_ns
+
+    @property
+    def most(self) -> float:
+        """The largest share of the step or window that it may save."""
+        return self.high_ns / self.of_ns if self.of_ns else 0.0
 
     @property
     def figure(self) -> str:
-        """`up to 12.3%`, or both bounds where they are known."""
+        """`up to 12.3%`, or both bounds where a replay tells them: `31 to 36%`, `36%` where they are the same."""
         high = format_share(self.high_ns, self.of_ns)
-        return f"up to {high}" if self.method == "bound" else f"{format_share(self.low_ns, self.of_ns)} to {high}"
+        if not self.has_bounds:
+            return f"up to {high}"
+        low, high = _whole_percent(self.low_ns, self.of_ns), _whole_percent(self.high_ns, self.of_ns)
+        return high if low == high else f"{low.removesuffix('%')} to {high}"
+
+    @property
+    def whole(self) -> str:
+        """What the figure is a share of."""
+        return "a step" if self.per == "step" else "the judged time"
 
     @property
     def of(self) -> str:
         """What the figure is a share of, and how much time that is: `of a step (4.1 ms)`."""
-        whole = "a step" if self.per == "step" else "the judged time"
-        return f"of {whole} ({format_ns(self.high_ns)})"
+        return f"of {self.whole} ({format_ns(self.shown_ns)})"
 
     @property
     def words(self) -> str:
         """`up to 12.3% of a step (4.1 ms)`."""
         return f"{self.figure} {self.of}"
+
+
+def _whole_percent(ns: int, of_ns: int) -> str:
+    """Predictions of a tenth and more have no decimals."""
+    share = ns / of_ns if of_ns else 0.0
+    return f"{100 * share:.0f}%" if NO_DECIMALS[0] <= share < NO_DECIMALS[1] else format_share(ns, of_ns)
+
+
+class Predicted(NamedTuple):
+    """What a repair saves of a step or of the window, as shares: `share`, between `low` and `high`."""
+
+    share: float
+    low: float
+    high: float
 
 
 class Part(Record, frozen=True):

@@ -13,11 +13,11 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, PROFILER, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.health import MPI
-from nsysdiag.diagnosis.judged_time import Judged
+from nsysdiag.diagnosis.judged_time import Judged, limited
 from nsysdiag.diagnosis.missing import MOST, Missing
 from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere
 from nsysdiag.diagnosis.one_problem import waits_for_kernels
-from nsysdiag.diagnosis.savings import job_findings, saved_share
+from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share
 from nsysdiag.diagnosis.sentences import (
     Said,
     action_sentence,
@@ -133,11 +133,12 @@ def judge(
     duration_ns: int | None = None,
     missing: Mapping[str, Missing] | None = None,
     ranks: MpiRanks | None = None,
+    predict: Predict | None = None,
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
     `processes` did work on GPUs (None: only chosen GPUs are looked at); `host_loop` is what repeats on the host of a
     trace without GPU activity, `missing` what was not recorded of each device, by its key; `ranks` are those of the
-    trace, None where it is one of several."""
+    trace, None where it is one of several; `predict` tells what the repair of a finding saves, by replay."""
     judged = judged_parts(devices, focus)
     lost = {each.key: (missing or {}).get(each.key, Missing()) for each in judged}
     diagnosis, merged = diagnose(
@@ -151,6 +152,7 @@ def judge(
         duration_ns=duration_ns,
         missing=lost,
         ranks=ranks,
+        predict=predict,
     )
     if found.basis == "none":
         diagnosis = replace(diagnosis, headline=unrecorded(host_loop))
@@ -170,11 +172,12 @@ def diagnose(
     duration_ns: int | None,
     missing: Mapping[str, Missing],
     ranks: MpiRanks | None = None,
+    predict: Predict | None = None,
 ) -> tuple[Diagnosis, list[Finding]]:
     """What holds a job up, and its findings in their order, by what each device did in the judged time."""
     active = working(judged)
     times = {each.key: Judged.of(each) for each in active}
-    merged = job_findings(findings, times, scope.steps, limits)
+    merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, limits, predict)]
     most = leading(job_account(judged))
     said = Said(
         basis=scope.basis,

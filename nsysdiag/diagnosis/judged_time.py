@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.diagnosis.focus import window_ns
-from nsysdiag.findings.rules import EMPTY_ITERATIONS, LATE_RANK, SLOW_ITERATIONS
+from nsysdiag.findings.rules import (
+    EMPTY_ITERATIONS,
+    EXPOSED_COMM,
+    EXPOSED_COPY,
+    EXPOSED_MPI,
+    LATE_RANK,
+    SLOW_ITERATIONS,
+)
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.report import Finding
 from nsysdiag.units import format_share
 
 OTHER_WORK = (LATE_RANK.id, SLOW_ITERATIONS.id, EMPTY_ITERATIONS.id)
 """Causes whose repair may change how much each GPU computes."""
+HIDDEN = (EXPOSED_COPY.id, EXPOSED_COMM.id, EXPOSED_MPI.id)
+"""Causes whose repair is to run kernels at the same time."""
+BY_KERNELS = "limited by the kernels there are to hide it behind"
+ABOUT = 0.01
+"""Shares closer than that are the same here: a prediction is not exact."""
 EXPLAINED = 0.0025
 """A difference of shares that a reader sees."""
 
@@ -64,6 +79,16 @@ def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bou
     if saved and own - saved > EXPLAINED and bound.busiest and saved > bound.share - EXPLAINED:
         parts.append(f"{typed.rank(bound.busiest)} computes for {format_share(1 - bound.share, 1)} of the time anyway")
     return "; ".join(parts)
+
+
+def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
+    """With a note where it saves less than its share because there are no more kernels to hide it behind."""
+    if finding.cause not in HIDDEN or finding.saves is None or finding.note:
+        return finding
+    saved = finding.saves.ns / finding.saves.of_ns
+    kernels = [judged[key].compute_ns / judged[key].account_ns for key in finding.devices if key in judged]
+    is_limit = finding.share - finding.saves.most > ABOUT and any(abs(saved - share) < ABOUT for share in kernels)
+    return replace(finding, note=BY_KERNELS) if is_limit else finding
 
 
 def _elsewhere(finding: Finding) -> str:

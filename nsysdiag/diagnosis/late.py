@@ -10,7 +10,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import PROFILER
+from nsysdiag.diagnosis.facts import KERNELS, PROFILER
 from nsysdiag.diagnosis.sentences import detail_of
 from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, EXPOSED_MPI, LATE_RANK, severity
 from nsysdiag.phases.facts import PhaseDevice
@@ -22,6 +22,14 @@ COMMUNICATION = "communication"
 OF_WORK = {"compute": "kernels", "exposed_comm": COMMUNICATION, "exposed_copy": "copies"}
 """The bottlenecks of what a late device may have had more of, beside causes."""
 MOST_WAITED = 3
+OF_KERNELS = "kernels"
+DIFFERENCES = {
+    OF_KERNELS: "its share of the work, its clocks, temperature and power limit",
+    "copies": "the bytes that it copies, the PCIe generation and width of its link, its NUMA node",
+    "input": "its share of the data, where these are read from, the CPU cores of its workers",
+}
+"""By bottleneck in what a late GPU may differ from its peers."""
+ELSE_DIFFERENT = "its share of the data, the CPU cores and NUMA node of its process, other load on these cores"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +153,7 @@ def _waiting(
             *(f"late because of {_name(each)}: {format_share(part, 1)}" for each, part in _most(mine.reasons)),
             *(root.evidence[:MOST_WAITED] if root else []),
         ],
-        advice=root.advice if root else list((LATE_RANK.advice if first else BALANCE).plain),
+        advice=_advice(name, family, root) if first else list(BALANCE.plain),
         chain=[
             *(root.chain[:1] if root else []),
             f"{name} {'comes' if first else 'come'} late",
@@ -160,6 +168,12 @@ def _waiting(
         summary=_summary(name, root) if first else "",
         part_of=root.id if root is not None and root.cause in mine.reasons else None,
     )
+
+
+def _advice(name: str, family: str, root: Finding | None) -> list[str]:
+    """What is different about it, as others do the same in time; then what helps what made it late."""
+    what = DIFFERENCES.get(OF_KERNELS if family in KERNELS else family, ELSE_DIFFERENT)
+    return [f"Compare {name} with its peers: {what}.", *(root.advice if root else LATE_RANK.advice.plain)]
 
 
 def _summary(name: str, root: Finding | None) -> str:

@@ -12,7 +12,7 @@ from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.diagnosis.judged_time import EXPLAINED
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
 from nsysdiag.findings.rules import LATE_RANK, OTHER_GPU, UNFUSED, severity
-from nsysdiag.report import Finding
+from nsysdiag.report import Finding, Joined
 
 TAKE_TURNS = "GPUs wait for each other's kernels"
 Together = Callable[[Iterable[int]], int]
@@ -33,7 +33,7 @@ def each_advice_once(found: list[Finding]) -> list[Finding]:
     unfused = next((each for each in found if each.cause == UNFUSED.id), None)
     if unfused is None:
         return found
-    see = f"Kernels that work element by element: see “{unfused.title}”."
+    see = f"Elementwise kernels: see “{unfused.title}”."
     return [
         replace(each, advice=list(dict.fromkeys(see if text in unfused.advice else text for text in each.advice)))
         if each.cause == KERNEL_TIME.id
@@ -101,6 +101,7 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
         note=first.note if saved - share > EXPLAINED else "",
         part_of=None if first.part_of == other.id else first.part_of,
         summary=TAKE_TURNS if waits_for_kernels(first) else first.summary,
+        joined=[*first.joined, Joined(cause=other.cause, variant=other.variant, nvtx=other.nvtx), *other.joined],
     )
 
 

@@ -2,33 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, PROFILER, UNKNOWN, Saves
-from nsysdiag.diagnosis.judged_time import Judged, bound_of, note_of
+from nsysdiag.diagnosis.facts import KERNELS, PROFILER, REPLAY, UNKNOWN, Predicted, Saves
+from nsysdiag.diagnosis.judged_time import EXPLAINED, Judged, bound_of, note_of
 from nsysdiag.diagnosis.one_problem import each_advice_once, each_problem_once, waits_for_kernels
 from nsysdiag.findings.rules import severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
 
 STEP, WINDOW = "step", "window"
+MORE_BY_REPLAY = "what waits behind it gets shorter, too"
 UNLIKE = 0.05
 """A device whose share differs from that of all devices by more is not like them."""
 
 
+Predict = Callable[[Finding], Predicted | str]
+"""What repairing a finding saves by replay, or why that cannot tell."""
+
+
+def predict_of(told: Predict | str) -> Predict:
+    """What predicts savings, or says of each finding why nothing does."""
+    return (lambda _finding: told) if isinstance(told, str) else told
+
+
 def job_findings(
-    found: list[Finding], judged: dict[str, Judged], steps: PhaseSteps | None, limits: FindingThresholds
+    found: list[Finding],
+    judged: dict[str, Judged],
+    steps: PhaseSteps | None,
+    limits: FindingThresholds,
+    predict: Predict | None = None,
 ) -> list[Finding]:
     """The dozen that matter most. `judged` are the devices that work, by key; savings are of one of the `steps`, or of
-    the judged time where that has none."""
+    the judged time where that has none: by replay where it can `predict` them, else bounds."""
     working = [each for each in found if each.device in judged and judged[each.device].account_ns]
     groups, waiting = _same(working), _waiting_for_kernels(working, judged)
     merged = [_merged(group, judged, steps, limits, waiting) for group in groups]
     known = {each.id: one.id for group, one in zip(groups, merged, strict=True) for each in group}
     pointed = [replace(each, part_of=known.get(each.part_of or "")) for each in merged]
-    return each_advice_once(sorted(each_problem_once(pointed, limits), key=_rank)[: limits.most])
+    chosen = sorted(each_problem_once(pointed, limits), key=_rank)[: limits.most]
+    if predict is not None:
+        chosen = sorted((_predicted(each, predict(each), limits) for each in chosen), key=_rank)
+    return each_advice_once(chosen)
+
+
+def _predicted(finding: Finding, found: Predicted | str, limits: FindingThresholds) -> Finding:
+    """The finding with what the replay says in place of its bound; one that promises nothing stays so."""
+    saves = finding.saves
+    if saves is None:
+        return finding
+    if isinstance(found, str):
+        return replace(finding, saves=replace(saves, reason=found))
+    ns, low, high = (round(share * saves.of_ns) for share in (found.share, found.low, min(found.high, 1.0)))
+    steps = finding.ceiling_ns / max(saves.high_ns, 1)
+    more = found.share - finding.share > EXPLAINED
+    return replace(
+        finding,
+        saves=replace(saves, ns=ns, low_ns=low, high_ns=high, method=REPLAY),
+        ceiling_ns=round(high * steps),
+        severity=severity(found.share, limits),
+        note=MORE_BY_REPLAY if more else "",
+    )
 
 
 def _waiting_for_kernels(found: list[Finding], judged: dict[str, Judged]) -> float:
@@ -61,12 +99,12 @@ def saved_share(finding: Finding) -> float:
     return finding.saves.ns / finding.saves.of_ns if finding.saves else 0.0
 
 
-def _rank(finding: Finding) -> tuple[float, float, str]:
+def _rank(finding: Finding) -> tuple[float, bool, float, str]:
     """What is unknown stands where it would if all of it could be saved: it may be the first thing to find out. What is
     the profiler's own comes last."""
     first = finding.share if finding.bottleneck == UNKNOWN else saved_share(finding)
     behind = 0.0 if finding.bottleneck == PROFILER else finding.share
-    return (-first, -behind, finding.id)
+    return (-first, finding.saves is None, -behind, finding.id)
 
 
 def _merged(

@@ -8,6 +8,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.diagnosis.facts import KERNELS, NOUNS, Part
 from nsysdiag.diagnosis.focus import Scope
+from nsysdiag.findings.first import kernels_first
 from nsysdiag.findings.rules import OTHER_GPU
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import PhaseDevice
@@ -33,6 +34,8 @@ TAKES = {
     "unknown": "Unexplained idle time takes",
 }
 TOO_FEW = "too few to call it steady"
+MORE_STEPS = "If the program can run more steps, capture these."
+"""Whether it ended, or went on behind the capture, a trace does not tell."""
 DURATION_S = 10
 """Of a capture: time for many steps, and no large trace."""
 LITTLE_WORK = 0.01
@@ -79,7 +82,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     sentences = [f"{first}: {detail}." if detail else f"{first}."]
     if said.basis == "cold":
         work = f"{format_ns(said.work_ns)} of GPU work"
-        sentences.insert(0, f"The trace shows only the start of a program, no steady state: {work}.")
+        sentences.insert(0, f"The trace shows a start and no steady state: {work}.")
     if said.duration_ns and said.judged_ns < SMALL_PART * said.duration_ns:
         part, whole = format_share(said.judged_ns, said.duration_ns), format_ns(said.duration_ns)
         sentences.insert(0, f"The {format_ns(said.judged_ns)} judged are {part} of the {whole} captured{said.rest}.")
@@ -92,9 +95,10 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
-        sentences.append(f"{what} ({share_of_it}) can be fixed first.")
+        beside = kernels_first(bottleneck, share, action)
+        sentences.append(f"{what} ({share_of_it}) can be fixed {'as well' if beside else 'first'}.")
     sentences += [each for each in (said.unused, said.ranks) if each]
-    if said.basis == "cold":
+    if said.basis == "cold" and (bottleneck != "unknown" or said.later is not None):
         sentences.append(_another_capture(said))
     return " ".join(sentences)
 
@@ -104,8 +108,8 @@ def _another_capture(said: Said) -> str:
     if said.later is not None:
         return f"To see more, capture a later part: nsys profile --delay={said.later} --duration={DURATION_S}."
     if said.work_ns < LITTLE_WORK * said.judged_ns:
-        return "There is nothing to tune on the GPU here: capture a run with more steps."
-    return "To see more, capture a run with more steps."
+        return f"There is nothing to tune on the GPU here. {MORE_STEPS}"
+    return MORE_STEPS
 
 
 def rest_of_capture(scope: Scope, duration_ns: int | None) -> str:
@@ -158,8 +162,8 @@ def _time(said: Said) -> str:
     phase = said.phase
     if phase is not None and phase.steps is not None and said.basis in ("steady", "phase"):
         few = f"{format_count(phase.steps.count)} of them, {TOO_FEW}" if said.basis == "phase" else ""
-        which = ": ".join(filter(None, (said.which, few)))
-        return f"each {format_ns(phase.steps.median_ns)} step" + (f" ({which})" if which else "")
+        median = f"median {format_ns(phase.steps.median_ns)}"
+        return f"each step ({', '.join(filter(None, (said.which, median, few)))})"
     length = format_ns(said.judged_ns)
     if said.basis == "steady":
         return f"{said.which or 'the steady phase'} ({length})"

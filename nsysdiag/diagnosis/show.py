@@ -15,7 +15,7 @@ from nsysdiag.diagnosis.chart import (
     phase_strip,
     shown_phases,
 )
-from nsysdiag.diagnosis.entries import account_table
+from nsysdiag.diagnosis.entries import account_table, joined
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, naming, phase_label, phase_verdict
 from nsysdiag.document import words
@@ -41,6 +41,7 @@ from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, missing, window_parts
+from nsysdiag.findings.first import action_of, first_of, what_to_do
 from nsysdiag.findings.show import anchors
 from nsysdiag.trace.show import lacked_options, recapture
 from nsysdiag.units import format_count, format_ns, format_share
@@ -128,18 +129,22 @@ def _verdicts(phases: Sequence[Phase], names: Sequence[str], about: int) -> list
 
 
 def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
-    """What to fix first; the finding that says so is the first with this title and saving. Where nothing promises a
-    saving, the kernels to look at."""
+    """What to fix first. Where kernels lead and no repair promises a notable saving, these are what to look at first,
+    and what saves most stands beside them."""
     if not found.action:
         return []
-    for finding, anchor in zip(findings, anchors(findings), strict=True):
-        if finding.saves == found.saves and found.action.startswith(finding.title):
-            advice, saves = finding.advice[0] if finding.advice else "", finding.saves
-            if saves is None:
-                return [Callout(LOOK_FIRST, finding.title, text=advice, href=f"#{anchor}")]
-            label = IF_STARTS_MATTER if found.basis == "cold" else FIX_FIRST
-            return [Callout(label, finding.title, saves.figure, saves.of, advice, f"#{anchor}")]
-    return [Callout(FIX_FIRST, found.action)]
+    first, saving = first_of(found, findings), action_of(found, findings)
+    if first is None:
+        return [Callout(FIX_FIRST, found.action)]
+    href = f"#{next(anchor for each, anchor in zip(findings, anchors(findings), strict=True) if each is first)}"
+    if first.saves is None:
+        also = f"Also: {saving.title} saves {saving.saves.words}." if saving is not None and saving.saves else ""
+        return [
+            Callout(LOOK_FIRST, first.title, text=what_to_do(first), href=href),
+            *([Paragraph(also)] if also else []),
+        ]
+    label = IF_STARTS_MATTER if found.basis == "cold" else FIX_FIRST
+    return [Callout(label, first.title, first.saves.figure, first.saves.of, what_to_do(first), href)]
 
 
 def _judged(report: Report, found: Diagnosis) -> dict[str, list[PhaseDevice]]:
@@ -167,7 +172,7 @@ def _phase_rows(report: Report, found: Diagnosis) -> list[tuple[object, ...]]:
 
 
 def each_gpu(context: Context) -> list[Block]:
-    """One row a device; of a single one only the page has it."""
+    """One row a device, in text one for all that show the same; of a single device only the page has it."""
     report, found = context.report, context.report.diagnosis
     if found is None or not report.phases:
         return []
@@ -175,8 +180,9 @@ def each_gpu(context: Context) -> list[Block]:
     if len(judged) == 1:
         return account_table(judged, GPUS_JUDGED, PAGE)
     return [
-        *account_table(judged, GPUS_JUDGED, replace(EVERYWHERE, ticket=0)),
-        *account_table(judged, "", IN_TICKET),
+        *account_table(judged, GPUS_JUDGED, PAGE),
+        *joined(account_table(judged, GPUS_JUDGED, TERMINAL)),
+        *joined(account_table(judged, "", IN_TICKET)),
     ]
 
 
@@ -192,7 +198,10 @@ def closing(context: Context) -> list[Block]:
 
 
 def _worth_a_capture(report: Report, found: Diagnosis) -> str:
-    """Why another capture would tell what to do first; empty where it would not."""
+    """Why another capture would tell what to do first; empty where it would not, and in a start, of which the headline
+    says what to capture instead, unless most of it is unknown."""
+    if found.basis == "cold" and found.bottleneck != "unknown":
+        return ""
     if found.unknown_share >= NOTABLE_UNKNOWN or found.bottleneck == "unknown":
         lacking = lacked_options(report)
         unknown = f"{format_share(found.unknown_share, 1)} of the time is unexplained"

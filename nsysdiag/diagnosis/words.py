@@ -39,8 +39,8 @@ def label(bottleneck: str) -> str:
 
 
 def phase_label(phase: Phase, name: str, *, judged: bool = False) -> str:
-    """`steady (425 ms, 30 steps of 12.0 ms, judged)`, where `judged` ones are to be told; of what repeats and is not
-    judged, why."""
+    """`steady (425 ms, 30 steps, median 12.0 ms, judged)`, where `judged` ones are to be told; of what repeats and is
+    not judged, why."""
     facts = [format_ns(phase.end_ns - phase.start_ns), *([phase.steps.words] if phase.steps else [])]
     facts += ["judged"] if judged and phase.judged else []
     facts += ["too short to judge"] if phase.name == "steady" and not phase.judged else []
@@ -48,7 +48,7 @@ def phase_label(phase: Phase, name: str, *, judged: bool = False) -> str:
 
 
 def phase_verdict(phase: Phase, name: str) -> str:
-    """`steady 1 (3.50 s, 1,000 steps of 3.50 ms): kernels 98.6%`."""
+    """`steady 1 (3.50 s, 1,000 steps, median 3.50 ms): kernels 98.6%`."""
     noun = NOUNS.get(phase.bottleneck) or label(phase.bottleneck)
     return f"{phase_label(phase, name)}: {noun} {format_share(phase.share, 1)}"
 

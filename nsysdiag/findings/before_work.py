@@ -9,7 +9,7 @@ from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.rules import BEFORE_WORK, NOT_SAVED, severity
 from nsysdiag.findings.start_rows import start_rows
 from nsysdiag.report import Finding
-from nsysdiag.stacks.samples import LeafSymbols, leaf_text
+from nsysdiag.stacks.samples import LeafSymbols, leaf_shares
 from nsysdiag.units import format_ns
 
 HOST = "host"
@@ -21,6 +21,20 @@ LABELS = {
     "startup": "CUDA is initialized, code is loaded",
     "unknown": "nothing in the trace explains it",
 }
+
+REPAIRS = {
+    "host": (
+        "Profile this host code. Run it on more threads, prepare the data on the GPU, or do it once and save the "
+        "result.",
+    ),
+    "input": ("Read in larger pieces, on several threads, or from a format that needs no parsing.",),
+    "memory": ("Allocate and pin less, and in fewer calls: one large allocation instead of many.",),
+    "startup": (
+        "Load less code: CUDA_MODULE_LOADING=LAZY, binaries for the architecture of this GPU. Keep the driver "
+        "initialized (nvidia-smi -pm 1), and use one process for more work.",
+    ),
+}
+"""By bottleneck what shortens that part of a start."""
 
 
 def before_findings(
@@ -47,16 +61,16 @@ def before_findings(
             nvtx=[],
             evidence=[
                 f"{format_ns(ns)} from the first CUDA call to the first work of the device",
-                *([f"CPU samples in {sampled}"] if sampled and family == HOST else []),
+                *([f"CPU samples: {sampled}"] if sampled and family == HOST else []),
             ],
-            advice=list(BEFORE_WORK.advice.plain),
+            advice=[*REPAIRS.get(family, ()), *BEFORE_WORK.advice.plain],
             rows=start_rows(start, family, thresholds.rows),
             chain=[f"{LABELS.get(family, family)} for {format_ns(ns)}", BEFORE_WORK.fix],
             devices=[device],
             bottleneck=family,
             share=round(judged.share(ns), 6),
             summary=f"{LABELS.get(family, family)} before the first work of the GPU {format_ns(ns)}"
-            + (f" (CPU samples in {sampled})" if sampled and family == HOST else ""),
+            + (f" (CPU samples: {sampled})" if sampled and family == HOST else ""),
         )
         for family, ns in before.items()
         if ns >= least
@@ -66,4 +80,4 @@ def before_findings(
 def _sampled(start: Start, symbols: LeafSymbols) -> str:
     """What CPU samples of its host code were in; empty where there are none."""
     spans = start.spans.get(HOST, Intervals.empty())
-    return leaf_text(start.host.samples, spans.start, spans.end, symbols)
+    return leaf_shares(start.host.samples, spans.start, spans.end, symbols)

@@ -36,6 +36,10 @@ PINNING = Advice(
         source="pinned_memory",
     ),
     cupy=Words(("Most of it is pageable memory: allocate it with cupyx.empty_pinned.",), source="cupy_memory"),
+    openacc=Words(
+        ("Most of it is pageable memory: pin it (nvc -gpu=pinned, or -gpu=mem:separate:pinnedalloc).",),
+        source="openacc",
+    ),
 )
 SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a stream of its own"}
 """The short forms that end a causal chain."""
@@ -176,13 +180,15 @@ def _advice(device: DeviceReport, rule: FindingRule, frameworks: tuple[str, ...]
 
 
 def _fewer(device: DeviceReport, frameworks: tuple[str, ...]) -> tuple[list[str], str]:
-    """What to do where copies dwarf compute, and its short form: first fewer bytes, then a better rate."""
+    """What to do where copies dwarf compute, and its short form: first a better rate, which is the smaller change, then
+    fewer bytes."""
     words = FEWER_BYTES.words(frameworks)
     special = _special(device.copies.rows[0]) if device.copies.rows else None
     if special is SETS:
         return [*SETS.sentences(frameworks)], SHORT[SETS]
     faster = special.sentences(frameworks) if special is not None else ()
-    return [" ".join([*FEWER_BYTES.sentences(frameworks), *faster])], (words.fix if words else "") or "copy fewer bytes"
+    fix = ("pin the host memory; " if faster else "") + ((words.fix if words else "") or "copy fewer bytes")
+    return [" ".join([*faster, *FEWER_BYTES.sentences(frameworks)])], fix
 
 
 def _special(row: CopyRow) -> Advice | None:

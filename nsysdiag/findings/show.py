@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
+from nsysdiag.diagnosis.facts import NOUNS
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     NOT_PAGE,
@@ -29,27 +30,28 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.kinds import FIGURE, SHARE, TEXT
 from nsysdiag.document.markdown import markdown_blocks
 from nsysdiag.document.view import by_rank, device_label, namesake
+from nsysdiag.findings.first import BRIEF, brief_of, of_bottleneck
 from nsysdiag.trace.show import source
-from nsysdiag.units import capitalized, format_ns, format_share
+from nsysdiag.units import capitalized, format_ns, format_share, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nsysdiag.diagnosis.facts import Diagnosis
     from nsysdiag.report import Finding, Report
 
 TOP = 6
 """So many findings the terminal shows."""
-BRIEF = 3
-"""And so many where it shows a screen alone."""
 TICKET_REST, TICKET_EVIDENCE = 4, 4
 """Lines of a ticket: of further findings, and sentences of evidence of each in full."""
 TICKET_LEVEL = 2
-IN_BRIEF = (
-    Column("Severity", TEXT),
-    Column("Saves up to", FIGURE),
-    Column("Share", SHARE),
-    Column("Finding", TEXT, length=400),
-)
+IN_BRIEF = (Column("Severity", TEXT), Column("Saves", FIGURE), Column("Finding", TEXT, length=400))
+OF_THE_TIME = Column("Share", SHARE)
+"""Of a single device: of several a saving is that of a step, and the share that of all their time."""
+NOTABLE_LEFT, LEAST_NAMED, MOST_NAMED = 0.05, 0.01, 2
+"""Of the judged time: so much of the bottleneck in none of the few rows is said, with the findings of that much."""
+SEE_NCU = "see ncu"
+_NCU = re.compile(r"\bncu --")
 TONES: dict[str, Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
 
 
@@ -82,26 +84,67 @@ def where(finding: Finding, all_of: int, noun: str = "GPUs") -> str:
 
 def brief(report: Report) -> Section | None:
     """The findings that matter most, a row each; None where there are none."""
-    top, rest = report.findings[:BRIEF], report.findings[BRIEF:]
+    top = brief_of(report.diagnosis, report.findings)
     if not top:
         return None
-    title = f"Findings ({len(top)} of {len(report.findings)}; all: --details, or the page)" if rest else "Findings"
-    title += ": savings are upper bounds and overlap" if len(top) > 1 else ""
-    return Section("findings", title, [rows_of(top, len(report.devices))])
+    more = len(report.findings) > len(top)
+    title = f"Findings ({len(top)} of {len(report.findings)}; all: --details, or the page)" if more else "Findings"
+    title += ": savings overlap" if sum(each.saves is not None for each in top) > 1 else ""
+    left = left_out(report.diagnosis, report.findings)
+    rest: list[Block] = [Paragraph(left)] if left else []
+    return Section("findings", title, [rows_of(top, len(report.devices)), *rest])
+
+
+def left_out(found: Diagnosis | None, findings: Sequence[Finding]) -> str:
+    """What of the bottleneck is in none of the few rows, as a sentence; empty where that is little."""
+    if found is None:
+        return ""
+    rows = [id(each) for each in brief_of(found, findings)]
+    all_of = of_bottleneck(found, findings)
+    left = found.share - sum(each.share for each in all_of if id(each) in rows)
+    if left < NOTABLE_LEFT:
+        return ""
+    others = [each for each in sorted(all_of, key=lambda each: -each.share) if id(each) not in rows]
+    named = [
+        f"“{each.title}” ({format_share(each.share, 1)})" for each in others[:MOST_NAMED] if each.share >= LEAST_NAMED
+    ]
+    noun = NOUNS.get(found.bottleneck, found.bottleneck)
+    said = f"Of {noun} ({format_share(found.share, 1)}), {format_share(left, 1)} is in none of these rows"
+    if not any(id(each) in rows for each in all_of):
+        said = f"None of these rows is about {noun} ({format_share(found.share, 1)})"
+    return f"{said}: see {listed(named)}." if named else f"{said}."
 
 
 def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Table:
-    """Findings, a row each."""
-    rows = [
+    """Findings, a row each. Of several devices only those without a saving say their share: no row compares shares of
+    different times."""
+    alone = all_of < 2
+    columns = (*IN_BRIEF[:2], *([OF_THE_TIME] if alone else []), *IN_BRIEF[2:])
+    rows: list[tuple[object, ...]] = [
         (
             f"{words.SEVERITY_ICONS.get(each.severity, '○')} {each.severity}",
-            f"{each.saves.figure.removeprefix('up to ')} ({format_ns(each.saves.high_ns)})" if each.saves else None,
-            each.share,
-            ", ".join(filter(None, (each.title, where(each, all_of, noun)))) + (f"; {each.note}" if each.note else ""),
+            _saved(each),
+            *([each.share] if alone else []),
+            _in_a_row(each, where(each, all_of, noun), share=not alone and each.saves is None),
         )
         for each in findings
     ]
-    return Table("", IN_BRIEF, rows, limit=NOT_PAGE)
+    return Table("", columns, rows, limit=NOT_PAGE)
+
+
+def _saved(finding: Finding) -> str | None:
+    """What it saves; where only a profile of the kernel tells that, so much."""
+    if finding.saves is not None:
+        return f"{finding.saves.figure} ({format_ns(finding.saves.shown_ns)})"
+    return SEE_NCU if any(_NCU.search(each) for each in finding.advice) else None
+
+
+def _in_a_row(finding: Finding, on: str, *, share: bool) -> str:
+    """What a finding is about; why it saves more than its share stands with the whole finding."""
+    more = finding.saves is not None and finding.saves.most > finding.share
+    takes = f"{format_share(finding.share, 1)} of the time" if share else ""
+    about = ", ".join(filter(None, (finding.title, on, takes)))
+    return f"{about}; {finding.note}" if finding.note and not more else about
 
 
 def ticket(report: Report) -> Section | None:

@@ -10,7 +10,7 @@ from nsysdiag import typed
 from nsysdiag.account.credit import Waits
 from nsysdiag.arrays.groups import Totals, group_totals
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.causes import CAUSES, families_of_cause
+from nsysdiag.causes import CAUSES, HOST_CODE, families_of_cause
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant
 from nsysdiag.config.settings import FindingThresholds
@@ -23,7 +23,7 @@ from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.kernels.names import normal_kernel
-from nsysdiag.report import DeviceReport, EvidenceRow, Root
+from nsysdiag.report import DeviceReport, EvidenceRow, Root, names_nothing
 from nsysdiag.units import format_count, format_moment, format_ns
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
@@ -101,16 +101,17 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice, fix = [KEEP_BUILT], "keep what was compiled"
     calls = [call for call in facts.calls if _is_function(call)]
     functions = [*calls, *(typed.symbol(name) for name in facts.symbols if _FUNCTION.fullmatch(name))]
+    call = next(iter(functions), None)
     return Story(
         title=_title(facts),
         kind=facts.kind.id,
         path=facts.path,
         signature=context.keys.signature(facts.gaps.typical(context.keys)),
-        call=next(iter(functions), None),
+        call=call,
         gaps=len(facts.gaps.gap),
         confidence=_confidence(device, context, facts),
         evidence=_evidence(context, facts),
-        advice=advice,
+        advice=[*_naming(facts, call), *advice][:MOST_ADVICE],
         chain=_chain(context, facts, fix),
         rows=_rows(context, facts),
     )
@@ -254,6 +255,14 @@ def advice_of(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[l
         return list(advice.plain[:MOST_ADVICE]), kind.fix
     own = bool(kind.advice) or not kind.title
     return list(words.sentences[:MOST_ADVICE]), words.fix if words.fix and own else kind.fix
+
+
+def _naming(facts: _Facts, call: str | None) -> list[str]:
+    """What would name host code of which CPU samples tell no more than main: a profile has been taken already."""
+    known = facts.path or facts.kind.advice or not names_nothing(call)
+    if facts.spot.cause != HOST_CODE or not (facts.symbols and call) or known:
+        return []
+    return [f"Add NVTX ranges around the parts of this host code: CPU samples name it only as {call}."]
 
 
 def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[str]:

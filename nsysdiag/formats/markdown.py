@@ -12,6 +12,7 @@ from nsysdiag.document.markup import MARKER, code, text
 from nsysdiag.findings import show as findings
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.replay.show import outlooks
 from nsysdiag.trace.show import source
 from nsysdiag.workflow_commands import TEXT
 
@@ -30,6 +31,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
     else:
         found = diagnosis.summary(context)
         blocks += markdown_of(Section("diagnosis", "", found.blocks if found else ()), 2)
+        blocks += markdown_of(outlooks.section(context), 2)
         blocks += markdown_of(findings.ticket(report), 2)
     created = f" · {options.created}" if options.created else ""
     origin = [*source(report), *named(" · ", options.command), created]

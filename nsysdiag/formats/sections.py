@@ -27,6 +27,7 @@ from nsysdiag.kernels import show as kernels
 from nsysdiag.launches import show as launches
 from nsysdiag.memory import show as memory
 from nsysdiag.ranks.show import blocks as ranks
+from nsysdiag.replay.show import outlooks
 from nsysdiag.trace import show as trace
 from nsysdiag.utilization import show as utilization
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 OPENING: tuple[Callable[[Context], Section | None], ...] = (
     diagnosis.summary,
+    outlooks.section,
     cost.section,
     findings.section,
     timeline.section,

@@ -67,25 +67,23 @@ ATTENTION = Advice(
 )
 FUSION = Advice(
     plain=(
-        "Kernels that work element by element are held by memory bandwidth: fuse those that pass over the same data.",
+        "Fuse elementwise kernels that pass over the same data: memory bandwidth limits them, and each reads and "
+        "writes all of it.",
     ),
     pytorch=Words(
-        ("Fuse kernels that work element by element, which memory bandwidth holds: torch.compile, fused operators.",),
+        ("Fuse elementwise kernels with torch.compile or fused operators: memory bandwidth limits them.",),
         source="tuning_guide",
     ),
     jax=Words(
-        ("Fuse kernels that work element by element, which memory bandwidth holds: one jax.jit around them.",),
+        ("Fuse elementwise kernels with one jax.jit around them: memory bandwidth limits them.",),
         source="jax_gpu",
     ),
     tensorflow=Words(
-        (
-            "Fuse kernels that work element by element, which memory bandwidth holds: tf.function(jit_compile=True) "
-            "around them.",
-        ),
+        ("Fuse elementwise kernels with tf.function(jit_compile=True) around them: memory bandwidth limits them.",),
         source="tf_gpu",
     ),
     cupy=Words(
-        ("Fuse kernels that work element by element, which memory bandwidth holds: cupy.fuse, ElementwiseKernel.",),
+        ("Fuse elementwise kernels with cupy.fuse or an ElementwiseKernel: memory bandwidth limits them.",),
         source="cupy_speed",
     ),
 )

@@ -36,8 +36,8 @@ class PhaseSteps(Record, frozen=True):
 
     @property
     def words(self) -> str:
-        """`30 steps of 12.0 ms`."""
-        return f"{format_count(self.count)} step{'' if self.count == 1 else 's'} of {format_ns(self.median_ns)}"
+        """`30 steps, median 12.0 ms`."""
+        return f"{format_count(self.count)} step{'' if self.count == 1 else 's'}, median {format_ns(self.median_ns)}"
 
 
 class Waited(Record, frozen=True):

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.collectives import KINDS, MEETINGS
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.host import HostActivity
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.ranks.clocks import bring_together
 from nsysdiag.ranks.matching import candidates, confirmed
-from nsysdiag.ranks.timeline import rank_timeline
+from nsysdiag.ranks.timeline import Group, meet_by_mpi, rank_timeline
 from nsysdiag.replay.meetings import Met
 from nsysdiag.replay.model import Model, model_of
+from nsysdiag.replay.mpi_meetings import MpiCalls, mpi_calls
 from nsysdiag.replay.savings import Predictions
 from nsysdiag.replay.stretch import MOST_OPERATIONS, Repeating, stretch_of
 from nsysdiag.trace.strings import Strings
@@ -26,6 +29,8 @@ from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
 
 COLD = "nothing repeats in this trace, so there is no steady time to predict"
 NO_WORK = "no GPU work was recorded"
+NOT_ASKED = "no replay was asked for"
+MEET_BY_MPI = "the ranks of this trace wait for each other in MPI calls of which it is not clear who meets whom"
 PART, FEWEST = 0.05, 6_000
 """Of all operations of the trace: what is replayed inside an analysis, which takes some microseconds for each, a dozen
 findings take about as long as a seventh of the analysis then. Fewer than that cost nothing."""
@@ -38,26 +43,48 @@ steps = Steps()
 @steps.step()
 def met(trace: Trace, results: list[DeviceResult], devices: list[DeviceTimeline]) -> Met:
     """The communication kernels of the devices that are parts of one collective."""
-    ranks = [rank_timeline(each.report.key, trace.file, 0, None, each, by_mpi=False) for each in results]
-    if len(ranks) < 2:
-        return Met.empty()
-    proposed, _ = candidates(ranks)
-    groups, _ = confirmed(ranks, proposed, bring_together(ranks, proposed))
-    parts, count = [Met.empty()], 0
-    for group in groups:
-        if KINDS[group.kind] in MEETINGS:
-            number = count + np.arange(len(group))
-            for row, member in enumerate(group.members):
-                parts.append(Met(number, np.full(len(group), devices[member].number), group.start[row]))
-            count += len(group)
+    parts = [Met.empty()]
+    for number, group in _groups(trace, results, by_mpi=False):
+        for row, member in enumerate(group.members):
+            parts.append(Met(number, np.full(len(group), devices[member].number), group.start[row]))
     return Met.concatenate(parts)
 
 
 @steps.step()
-def repeating_time(results: list[DeviceResult]) -> Repeating | str:
+def met_by_mpi(trace: Trace, results: list[DeviceResult], host: HostActivity) -> MpiCalls:
+    """The calls of MPI in which ranks of this trace meet, where they do not meet in communication kernels."""
+    parts = [MpiCalls.empty()]
+    if meet_by_mpi(results):
+        for number, group in _groups(trace, results, by_mpi=True):
+            for row, member in enumerate(group.members):
+                calls = results[member].meetings
+                at = np.searchsorted(calls.start, group.start[row])
+                thread = host.axis.threads[calls.stream[at]]
+                parts.append(MpiCalls(thread, group.start[row], group.end[row], number, group.start[row]))
+    every = MpiCalls.concatenate(parts)
+    return mpi_calls(every.thread, every.begin, every.end, every.meeting)
+
+
+def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Iterator[tuple[IntArray, Group]]:
+    """The collectives that no rank leaves before all have come, a group of like ones each, with their numbers."""
+    ranks = [rank_timeline(each.report.key, trace.file, 0, None, each, by_mpi=by_mpi) for each in results]
+    if len(ranks) < 2:
+        return
+    proposed, _ = candidates(ranks)
+    count = 0
+    for group in confirmed(ranks, proposed, bring_together(ranks, proposed))[0]:
+        if KINDS[group.kind] in MEETINGS:
+            yield count + np.arange(len(group)), group
+            count += len(group)
+
+
+@steps.step()
+def repeating_time(results: list[DeviceResult], met: Met, met_by_mpi: MpiCalls) -> Repeating | str:
     """The judged time with the borders of its steps, or why nothing in it can be predicted."""
     if not results:
         return NO_WORK
+    if len(results) > 1 and not len(met) and not len(met_by_mpi) and all(len(each.meetings) for each in results):
+        return MEET_BY_MPI
     focus, found = results[0].focus, results[0].job_phases
     if found.basis == "cold" or focus.phase is None:
         return COLD
@@ -77,6 +104,7 @@ def builder(
     finder: Finder,
     strings: Strings,
     met: Met,
+    met_by_mpi: MpiCalls,
     settings: Settings,
 ) -> Builder:
     """Builds the model of so many operations of that time at most, or says why there is none."""
@@ -91,16 +119,29 @@ def builder(
             return stretch
         floor = settings.thresholds.root_floor
         return model_of(
-            stretch, activity, numbers, evidence, layered, launching, host_trace, finder, strings, met, floor
+            stretch,
+            activity,
+            numbers,
+            evidence,
+            layered,
+            launching,
+            host_trace,
+            finder,
+            strings,
+            met,
+            met_by_mpi,
+            floor,
         )
 
     return build
 
 
 @steps.step()
-def predictions(builder: Builder, activity: DeviceActivity, settings: Settings) -> Predictions | None:
+def predictions(builder: Builder, activity: DeviceActivity, settings: Settings) -> Predictions | str:
     """What the repair of findings would bring, by the replay of a stretch so short that it costs little beside the
-    analysis; None where there is none, or the model is too far off."""
+    analysis; or why nothing is predicted."""
+    if not settings.replay:
+        return NOT_ASKED
     most = min(max(round(PART * len(activity.operations)), FEWEST), MOST_OPERATIONS)
     model = builder(most)
-    return None if isinstance(model, str) else Predictions.of(model)
+    return model if isinstance(model, str) else Predictions.of(model)

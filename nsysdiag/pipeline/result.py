@@ -11,6 +11,7 @@ from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases
+from nsysdiag.replay.savings import Predictions
 from nsysdiag.report import DeviceReport, Finding
 from nsysdiag.timeline.timeline import DeviceLanes
 
@@ -39,10 +40,11 @@ class DeviceResult:
 class TraceResult:
     """What the analysis of one trace leaves for a comparison of ranks: its devices, warnings about its rows, the
     frameworks of its programs (ids of programs.facts), how many GPUs the machine has, and how long the capture is; both
-    None where the trace does not say."""
+    None where the trace does not say; and what predicts the savings of findings, or why nothing does."""
 
     devices: list[DeviceResult]
     warnings: list[str]
     frameworks: list[str]
     gpus_present: int | None
     duration_ns: int | None
+    predictions: Predictions | str

@@ -10,6 +10,7 @@ from nsysdiag.diagnosis.health import NOT_RECORDED, left_out_gpus, malformed_war
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge
 from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.missing import UnseenLaunches, unseen_everywhere
+from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.diagnosis.shortage import with_shortage
 from nsysdiag.diagnosis.unused_gpus import working_processes
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -33,6 +34,7 @@ from nsysdiag.programs.facts import Framework
 from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.ranks.timeline import meet_by_mpi, rank_timeline
+from nsysdiag.replay.savings import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
 from nsysdiag.timeline.host_lanes import Timelines, with_threads
 from nsysdiag.trace.trace import Trace
@@ -58,9 +60,12 @@ def trace_result(
     row_warnings: list[str],
     frameworks: list[Framework],
     activity: DeviceActivity,
+    predictions: Predictions | str,
 ) -> TraceResult:
     """The devices, for a comparison of ranks."""
-    return TraceResult(results, row_warnings, ids_of(frameworks), gpus_present(trace), activity.duration_ns)
+    return TraceResult(
+        results, row_warnings, ids_of(frameworks), gpus_present(trace), activity.duration_ns, predictions
+    )
 
 
 @steps.step(spills=True, progress=("looking at threads and CPUs", 0.9))
@@ -112,6 +117,7 @@ def judgment(
     frameworks: list[Framework],
     host_report: HostReport | None,
     host_loop: HostLoop | None,
+    predictions: Predictions | str,
     settings: Settings,
 ) -> Judgment:
     """What holds the job up, and what to do about it."""
@@ -129,6 +135,7 @@ def judgment(
         host_loop=host_loop,
         limits=settings.findings,
         missing={result.report.key: result.missing for result in results},
+        predict=predict_of(predictions),
         ranks=mpi_ranks(trace),
     )
 
@@ -142,6 +149,7 @@ def report(
     ranks: RankComparison | None,
     judgment: Judgment,
     timelines: Timelines,
+    predictions: Predictions | str,
     host_report: HostReport | None,
 ) -> Report:
     """The report."""
@@ -172,5 +180,6 @@ def report(
         host=host_report,
         diagnosis=judgment.diagnosis,
         phases=judgment.phases,
+        outlooks=[] if isinstance(predictions, str) else predictions.outlooks(judgment.findings),
     )
     return finished(made, timelines.sentences)

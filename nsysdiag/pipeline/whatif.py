@@ -14,7 +14,7 @@ from nsysdiag.printable import printable
 from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.predict import MOST_ERROR, identity_of
+from nsysdiag.replay.predict import MOST_ERROR, identity_of, too_far
 from nsysdiag.replay.stretch import MOST_OPERATIONS
 from nsysdiag.report import Report
 from nsysdiag.shortage import Attempt
@@ -58,10 +58,5 @@ def whatif(
         return refused(found.report, transforms, found.model)
     identity = identity_of(found.model)
     if identity.length_error > MOST_ERROR:
-        return refused(found.report, transforms, _too_far(identity.length_error), identity)
+        return refused(found.report, transforms, too_far(identity), identity)
     return answered(found.report, found.model, transforms, identity)
-
-
-def _too_far(error: float) -> str:
-    most = f"{100 * MOST_ERROR:.0f}%"
-    return f"the model is {100 * error:.1f}% off the recorded length with nothing changed; more than {most} is too much"

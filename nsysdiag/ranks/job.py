@@ -13,6 +13,7 @@ from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.diagnosis.focus import Scope, judged_parts
 from nsysdiag.diagnosis.judge import diagnose
 from nsysdiag.diagnosis.late import Lateness, followed, lateness, with_late
+from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.ranks.report import RankAccount, RankFinding
@@ -55,6 +56,9 @@ class _Rank:
         return judged_parts([followed(phases, late)], self.result.focus)
 
 
+SEVERAL = "the ranks are in traces of their own, which are not replayed together"
+
+
 def diagnose_ranks(
     traces: list[TraceResult], names: list[list[str]], compared: RankComparison, limits: FindingThresholds
 ) -> RankJob:
@@ -79,6 +83,7 @@ def diagnose_ranks(
         limits=limits,
         duration_ns=max(durations, default=None),
         missing={rank.name: rank.result.missing for rank in ranks},
+        predict=predict_of(traces[0].predictions if len(traces) == 1 else SEVERAL),
     )
     return RankJob(
         diagnosis,

@@ -13,6 +13,7 @@ from nsysdiag.events.streams import previous_on_stream
 from nsysdiag.replay.graph import ORIGIN, Edges, Kind
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads
+from nsysdiag.replay.mpi_meetings import MpiCalls
 from nsysdiag.replay.work import LATENCY_NS, Before, Class, Pace, Work, class_order, overlapped_order, stream_order
 
 
@@ -127,11 +128,17 @@ def begun_before(work: Work, places: Places, begin: int, time: IntArray) -> Edge
     return Edges.of(np.full(len(first), ORIGIN), place, time[place] - time[ORIGIN], Kind.START)
 
 
-def arrivals(places: Places, meetings: Meetings) -> Edges:
-    """Collectives and the operations of all ranks that take part."""
+def arrivals(places: Places, meetings: Meetings, mpi: MpiCalls, moments: Moments) -> Edges:
+    """Collectives and the operations of all ranks that take part; meetings in MPI, who comes to them and who leaves."""
     rows = np.flatnonzero(meetings.of >= 0)
-    come = places.meeting[meetings.of[rows]]
-    return Edges.of(places.operation[rows], come, np.zeros(len(rows), np.int64), Kind.MEETING)
+    come, met = places.meeting[meetings.of[rows]], places.mpi_meeting[mpi.meeting]
+    return Edges.concatenate(
+        [
+            Edges.of(places.operation[rows], come, np.zeros(len(rows), np.int64), Kind.MEETING),
+            Edges.of(places.mpi_arrival, met, np.zeros(len(mpi), np.int64), Kind.MEETING),
+            Edges.of(met, places.mpi_return, lag_of(moments, places.mpi_return), Kind.MEETING),
+        ]
+    )
 
 
 def of_devices(work: Work, places: Places, events: Before, barriers: Before, pace: Pace, length: IntArray) -> Edges:

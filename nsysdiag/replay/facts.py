@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from nsysdiag.fields import CauseId, Count, HashedId, Ns, NsByCause, OwnText, RangeName, Ratio, Sentence, Share
+from nsysdiag.fields import (
+    CauseId,
+    Count,
+    GpuName,
+    HashedId,
+    Ns,
+    NsByCause,
+    OwnText,
+    Ratio,
+    Sentence,
+    Share,
+    Text,
+    ValueBySetting,
+)
+from nsysdiag.phrases import Phrases
 from nsysdiag.record import Record
-from nsysdiag.report import Tool, TraceInfo
+from nsysdiag.report import CauseInfo, Tool, TraceInfo
 
 WHATIF_SCHEMA_VERSION = "2"
 KIND = "whatif"
@@ -19,7 +33,7 @@ class Transform(Record, frozen=True):
     `factor` the length of what matches, as a part of what it is now."""
 
     option: OwnText
-    of: RangeName = ""
+    of: Annotated[str, Text.TRANSFORM] = ""
     factor: Ratio = 0.0
 
 
@@ -51,6 +65,7 @@ class WhatIfDevice(Record, frozen=True):
     now: FourParts
     predicted: FourParts
     ledger: NsByCause
+    name: GpuName = ""
 
 
 class CauseChange(Record, frozen=True):
@@ -63,7 +78,7 @@ class CauseChange(Record, frozen=True):
 
 class Saving(Record, frozen=True):
     """What one finding, or several together, would bring: the length that is predicted without them. `finding` is None
-    where several are repaired, whose ids are in `findings`."""
+    where several are repaired, whose ids are in `findings`; `title` is that of the one finding."""
 
     finding: HashedId | None
     transforms: list[Transform]
@@ -72,14 +87,15 @@ class Saving(Record, frozen=True):
     high_ns: Ns
     refused: Sentence | None = None
     findings: list[HashedId] = []
+    title: Sentence = ""
 
 
 class WhatIf(Record, frozen=True):
     """A prediction. Lengths are those of one step of the judged time, or of the window (`per`); `steps` is how many
     were replayed. low_ns <= predicted_ns <= high_ns. Without `transforms` predicted_ns is now_ns and `savings` lists
-    what each finding would bring; `floor_ns` is what stays without any host time, of operations as long and in the
-    order that they are now: a repair that changes these may bring more. `refused` says why nothing is
-    predicted; lengths are those of now then. `caveats` says what the prediction leaves out."""
+    what each finding would bring; `floor_ns` is what stays when all are repaired. `refused` says why nothing is
+    predicted; lengths are those of now then. `caveats` says what the prediction leaves out. `causes` and `settings`
+    are those of the analysis, `phrases` the names in sentences, as in a report."""
 
     schema_version: OwnText
     kind: OwnText
@@ -99,3 +115,6 @@ class WhatIf(Record, frozen=True):
     savings: list[Saving]
     floor_ns: Ns | None = None
     caveats: list[Sentence] = []
+    causes: list[CauseInfo] = []
+    settings: ValueBySetting = {}
+    phrases: Phrases | None = None

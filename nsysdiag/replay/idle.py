@@ -17,7 +17,8 @@ from nsysdiag.causes.device_stall import CAUSE as DEVICE_STALL
 from nsysdiag.causes.dispatch import CAUSE as DISPATCH
 from nsysdiag.causes.stream_barrier import CAUSE as STREAM_BARRIER
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.graph import Kind, replay
+from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.predict import Run
 
 OF_KIND = {
     Kind.LAUNCH: LAUNCH_LATENCY,
@@ -30,14 +31,12 @@ OF_KIND = {
 """What is behind idle time in which no thread is late, by the edge that decides when the next operation starts."""
 
 
-def idle_by_cause(changes: Changes, device: int, span: tuple[int, int]) -> dict[str, int]:
-    """The idle time of a device within `span` (ns of the replay) by cause; it sums to all of that."""
-    model = changes.model
-    ns, residual = changes.edges(proven=False)
-    times = replay(model.graph, ns, residual)
-    start, end = times[model.places.operation], times[model.places.end] + changes.length
-    mine = np.flatnonzero((model.work.device == device) & (end > start))
-    gaps = complement(union(Intervals(start[mine], end[mine])), *span)
+def idle_by_cause(changes: Changes, run: Run, device: int) -> dict[str, int]:
+    """The idle time of a device in the replay `run` of some changes by cause; it sums to all of that."""
+    model, times, start, end = changes.model, run.times, run.start, run.end
+    ns, _ = changes.edges(proven=False)
+    mine = np.flatnonzero(model.work.device == device)
+    gaps = complement(union(Intervals(start[mine], end[mine])), *run.span)
     if len(gaps) == 0:
         return {}
     first = mine[np.argsort(start[mine], kind="stable")]

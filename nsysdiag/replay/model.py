@@ -16,14 +16,16 @@ from functools import cached_property
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
-from nsysdiag.causes import PLACE
+from nsysdiag.causes import CAUSES, PLACE
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.lock_wait import CAUSE as LOCK_WAIT
 from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct
 from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
+from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.replay.device_waits import device_waits, full_queues
 from nsysdiag.replay.edges import (
@@ -41,8 +43,9 @@ from nsysdiag.replay.graph import Edges, Graph, Kind
 from nsysdiag.replay.host_time import HostTime, host_time, on_axis
 from nsysdiag.replay.meetings import Met, meetings_of
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads, moments_of
+from nsysdiag.replay.mpi_meetings import MpiCalls, within
 from nsysdiag.replay.stretch import Stretch
-from nsysdiag.replay.wakes import wakes
+from nsysdiag.replay.wakes import Wakes, wakes
 from nsysdiag.replay.work import Before, Pace, Work, awaited_events, barriers, observed_order, pace_of
 from nsysdiag.trace.strings import Strings
 from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
@@ -50,12 +53,13 @@ from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The short and the whole name of each operation, copies by their kind, as codes into `texts`; NVTX ranges; and a
-    device's key by its number."""
+    """The short and the whole name of each operation, copies by their kind, as codes into `texts`, and as reports show
+    them in `shown`; NVTX ranges; and a device's key by its number."""
 
     short: IntArray
     whole: IntArray
     texts: list[str]
+    shown: list[str]
     ranges: NvtxRanges
     keys: list[str]
 
@@ -70,7 +74,14 @@ class Names:
         short = np.where(copies, operations.copy_kind, short)
         # Exports without whole names have -1 there, which is no string.
         texts = [*others, *("" if each < 0 else strings.text(each) for each in ids.tolist())]
-        return cls(short, whole, texts, ranges, [each.key for each in activity.devices])
+        return cls(
+            short,
+            whole,
+            texts,
+            [normal_kernel(each) for each in texts],
+            ranges,
+            [each.key for each in activity.devices],
+        )
 
 
 @dataclass(frozen=True)
@@ -153,13 +164,14 @@ def model_of(
     finder: Finder,
     strings: Strings,
     met: Met,
+    met_by_mpi: MpiCalls,
     floor: float,
 ) -> Model:
     """The model of a stretch, of what `devices` (numbers, ascending) do in it; wake-ups less sure than `floor` are left
     out."""
     calls = activity.api_calls.rows
     work = Work.of(activity, devices, stretch)
-    threads = _threads(work, activity, evidence, launching, host_trace, finder, floor, stretch)
+    threads = _threads(work, activity, evidence, launching, host_trace, finder, floor, stretch, met_by_mpi)
     meetings = meetings_of(work, met)
     moments, places = moments_of(work, threads, calls, meetings)
     length = meetings.lengths(work)
@@ -175,7 +187,7 @@ def model_of(
             releases(work, threads, places, moments, length),
             launched(work, threads, places, cost, pace),
             of_devices(work, places, events, barred, pace, length),
-            arrivals(places, meetings),
+            arrivals(places, meetings, threads.mpi, moments),
         ]
     )
     known = Graph.of(time, edges.take(edges.source < edges.target), LATENCY_HIGHEST_NS)
@@ -185,11 +197,24 @@ def model_of(
     graph = Graph.of(time, Edges.concatenate([as_asked, seen.take(seen.source < seen.target)]), LATENCY_HIGHEST_NS)
     names = Names.of(work, activity, host_trace.ranges, strings)
     host = _layers(moments, layered, launching, host_trace)
+    threads = replace(threads, woken_cause=_causes(threads.woken, host))
     spans = on_axis(host.host.axis, program.thread, program.start, program.end)
     pieces, words = host_time(spans, host, threads.launches)
-    return Model(
+    model = Model(
         stretch, work, threads, places, graph, known.residual, pace, program, pieces, words, host, cost, length, names
     )
+    row = model.program_into[places.woken]
+    program.cause[row[row >= 0]] = threads.woken_cause[row >= 0]
+    return model
+
+
+def _causes(woken: Wakes, host: LayeredEvidence) -> IntArray:
+    """The place in the registry of the cause that takes most of each wait for another thread."""
+    pieces, _ = host_time(on_axis(host.host.axis, woken.thread, woken.begin, woken.end), host, np.empty(0, np.int64))
+    key = joint(pieces.owner, pieces.cause, len(CAUSES))
+    ns = np.bincount(key, pieces.end - pieces.start, len(woken) * len(CAUSES))
+    cause: IntArray = ns.reshape(len(woken), len(CAUSES)).argmax(axis=1)
+    return cause
 
 
 def _threads(
@@ -201,6 +226,7 @@ def _threads(
     finder: Finder,
     floor: float,
     stretch: Stretch,
+    met_by_mpi: MpiCalls,
 ) -> Threads:
     calls = activity.api_calls.rows
     launches = np.unique(work.launch[work.launch >= 0])
@@ -215,6 +241,7 @@ def _threads(
         full=full_queues(work, calls),
         woken=woken,
         woken_cause=np.full(len(woken), PLACE[LOCK_WAIT.id]),
+        mpi=within(met_by_mpi, lo, hi),
     )
 
 

@@ -8,10 +8,12 @@ from enum import IntEnum
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.causes import HOST_CODE, PLACE
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.rows import Rows
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.meetings import Meetings
+from nsysdiag.replay.mpi_meetings import MpiCalls
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Work
 
@@ -25,9 +27,10 @@ class What(IntEnum):
 
     WAKE = 0  # a thread wakes another
     OPERATION = 1  # an operation starts
-    MEETING = 2  # the last rank has come to a collective
-    RETURN = 3  # a wait of a thread ends
-    LAUNCH = 4  # a call that launches begins
+    RETURN = 2  # a wait of a thread ends
+    LAUNCH = 3  # a call that launches begins
+    ARRIVAL = 4  # a thread comes to a meeting
+    MEETING = 5  # the last rank has come to a collective
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +61,15 @@ class Moments(Rows):
 @dataclass(frozen=True, slots=True)
 class Threads:
     """What the threads of a stretch did that the replay moves: the rows of the calls that launched its operations,
-    ascending, waits for devices and for full queues, and waits for other threads with the place of their cause."""
+    ascending, waits for devices and for full queues, waits for other threads with the place of their cause, and calls
+    of MPI in which ranks meet."""
 
     launches: IntArray
     held: DeviceWaits
     full: DeviceWaits
     woken: Wakes
     woken_cause: IntArray
+    mpi: MpiCalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +85,15 @@ class Places:
     wake: IntArray
     meeting: IntArray
     end: IntArray
+    mpi_arrival: IntArray
+    mpi_meeting: IntArray
+    mpi_return: IntArray
 
 
 def moments_of(work: Work, threads: Threads, calls: CallRows, meetings: Meetings) -> tuple[Moments, Places]:
     """All moments in order, and where each row's is."""
-    held, full, woken = threads.held, threads.full, threads.woken
+    held, full, woken, mpi = threads.held, threads.full, threads.woken, threads.mpi
+    _, first = np.unique(mpi.meeting, return_index=True)
     parts = [
         Moments.points(work.start, What.OPERATION, np.full(len(work), DEVICE)),
         Moments.points(calls.start[threads.launches], What.LAUNCH, calls.thread[threads.launches].astype(np.int64)),
@@ -93,13 +102,16 @@ def moments_of(work: Work, threads: Threads, calls: CallRows, meetings: Meetings
         Moments.returns(woken.begin, woken.end, woken.thread, woken.at, threads.woken_cause),
         Moments.points(woken.at, What.WAKE, woken.waker),
         Moments.points(meetings.time, What.MEETING, np.full(len(meetings.time), DEVICE)),
+        Moments.points(mpi.begin, What.ARRIVAL, mpi.thread),
+        Moments.points(mpi.came[first], What.MEETING, np.full(len(first), DEVICE)),
+        Moments.returns(mpi.begin, mpi.end, mpi.thread, mpi.came, np.full(len(mpi), PLACE[HOST_CODE])),
     ]
     every = Moments.concatenate(parts)
     order = np.lexsort((every.thread, every.what, every.time))
     place = np.empty(len(every), dtype=np.int64)
     place[order] = np.arange(1, len(every) + 1)
-    operation, launch, held_at, full_at, woken_at, wake, meeting = np.split(
+    operation, launch, held_at, full_at, woken_at, wake, meeting, *met = np.split(
         place, np.cumsum([len(part) for part in parts])[:-1]
     )
     end = np.where(meetings.of >= 0, np.append(meeting, 0)[meetings.of], operation)
-    return every.take(order), Places(operation, launch, held_at, full_at, woken_at, wake, meeting, end)
+    return every.take(order), Places(operation, launch, held_at, full_at, woken_at, wake, meeting, end, *met)

@@ -31,9 +31,10 @@ SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One replay: when each operation starts and ends, and the `borders` of the steps that count, in ns: when the
-    work of each is done; or those of the window, from its begin to the last end."""
+    """One replay: the `times` of all moments, when each operation starts and ends, and the `borders` of the steps that
+    count, in ns: when the work of each is done; or those of the window, from its begin to the last end."""
 
+    times: IntArray
     start: IntArray
     end: IntArray
     borders: IntArray
@@ -73,7 +74,7 @@ def run_of(changes: Changes, *, proven: bool = False) -> Run:
 
 def _run(model: Model, times: IntArray, length: IntArray) -> Run:
     start, end = times[model.places.operation], times[model.places.end] + length
-    return Run(start, end, _borders(model, start, end))
+    return Run(times, start, end, _borders(model, start, end))
 
 
 def _borders(model: Model, start: IntArray, end: IntArray) -> IntArray:
@@ -113,6 +114,12 @@ def identity_of(model: Model) -> Identity:
     return Identity(exact=exact, length_error=round(abs(eager.ns - now.ns) / max(now.ns, 1), 6))
 
 
+def too_far(identity: Identity) -> str:
+    """Why a model predicts nothing."""
+    error, most = f"{100 * identity.length_error:.1f}%", f"{100 * MOST_ERROR:.0f}%"
+    return f"the model is {error} off the recorded length with nothing changed; more than {most} is too much"
+
+
 def predict(
     model: Model, transforms: Sequence[Transform], identity: Identity, findings: Mapping[str, Finding] | None = None
 ) -> Prediction:
@@ -131,8 +138,10 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
     if finding not in findings:
         near = difflib.get_close_matches(finding, findings, MOST_NEAR, 0) or list(findings)
         raise UsageError(f"there is no finding '{finding}'", hint="findings: " + ", ".join(near))
-    if not repair(changes, findings[finding]):
-        raise UsageError(f"what repairs finding '{finding}' cannot be replayed", hint="its report has a bound instead")
+    if reason := repair(changes, findings[finding]):
+        raise UsageError(
+            f"what repairs finding '{finding}' cannot be replayed: {reason}", hint="its report has a bound instead"
+        )
 
 
 def prediction_of(changes: Changes, identity: Identity) -> Prediction:

@@ -8,54 +8,71 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, SYNCHRONIZATION, blocking_copy, sync, variant_of
-from nsysdiag.causes.variant import AFTER_READ_BACK
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.variant import AFTER_READ_BACK, Variant
 from nsysdiag.gap_groups.keys import normal_range
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.transforms import Part, overlap, without_cause
 from nsysdiag.replay.work import Class
-from nsysdiag.report import Finding
+from nsysdiag.report import Finding, Joined
 
-DWARFED = 3
-"""Copies that take so many times as long as all kernels cannot be hidden: then fewer bytes are the repair, and how many
-fewer is not known."""
+DWARFED = 2
+"""Copies that take more than so many times as long as all kernels cannot be hidden: then fewer bytes are the repair,
+and how many fewer is not known."""
+LATE_RANK = "late_rank"
+ALONE = "there is one rank only"
+NOT_HIDDEN = "there is nothing that could hide it"
+ON_THE_DEVICE = "what repairs it changes kernels or their order on the device"
+UNKNOWN_CAUSE = "its cause is not known"
+IN_SAMPLES = "which host code it is shows in CPU samples only"
+NOT_THERE = "there is nothing of it in the replayed time"
 Where = Callable[[Intervals], BoolArray]
 
 
-def repair(changes: Changes, finding: Finding) -> bool:
-    """Make the changes that repair a finding; False where the replay does not know what these are."""
+def repair(changes: Changes, finding: Finding) -> str:
+    """Make the changes that repair a finding, and what was joined with it; says why where the replay does not know what
+    these are, or where nothing of it is in the replayed time."""
+    if finding.cause == LATE_RANK:  # what made it late is joined with it: that stays where others have it, too
+        return "" if like_the_median(changes) else ALONE
+    problems: list[Finding | Joined] = [finding, *finding.joined]
+    return next(filter(None, [_repair(changes, each) for each in problems]), "")
+
+
+def _repair(changes: Changes, finding: Finding | Joined) -> str:
     if finding.cause in RULES:
-        return RULES[finding.cause](changes, finding)
+        return "" if RULES[finding.cause](changes) else NOT_HIDDEN
     cause = CAUSES.get(finding.cause)
-    # What kernels wait for on the device is not taken away by any advice.
-    if cause is None or cause.unresolved or (cause.side == "device" and cause.id != INPUT_WAIT):
-        return False
-    part = _part(changes.model, finding)
-    return part is not None and without_cause(changes, finding.cause, part)
-
-
-def _part(model: Model, finding: Finding) -> Part | None:
-    """Which pieces of host time and which waits a finding is about; None where its variant shows in CPU samples only,
-    which the replay does not look at."""
-    variants = {each.id: each for each in CAUSES[finding.cause].variants}
-    variant = variants.get(finding.variant)
+    if cause is None or (cause.side == "device" and cause.id != INPUT_WAIT):
+        return ON_THE_DEVICE
+    if cause.unresolved:
+        return UNKNOWN_CAUSE
+    variant = next((each for each in cause.variants if each.id == finding.variant), None)
     if variant is not None and variant.hint not in (None, AFTER_READ_BACK):
-        return None
-    where, threads = _inside(model, finding.nvtx), model.threads
+        return IN_SAMPLES
+    # A place is that of a gap: a call that opened it may be in an outer range only.
+    inner_first = (finding.nvtx[:depth] for depth in range(len(finding.nvtx), -1, -1))
+    found = any(without_cause(changes, cause.id, _part(changes.model, cause, variant, path)) for path in inner_first)
+    return "" if found else NOT_THERE
+
+
+def _part(model: Model, cause: Cause, variant: Variant | None, path: list[str]) -> Part:
+    """Which pieces of host time and which waits a finding on a cause is about, at a place in the program."""
+    where, threads = _inside(model, path), model.threads
+    pieces = Intervals(model.pieces.start, model.pieces.end)
     part = Part(
-        pieces=where(Intervals(model.pieces.start, model.pieces.end)),
+        pieces=where(pieces),
         held=where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end)),
         full=where(model.on_axis(threads.full.thread, threads.full.begin, threads.full.end)),
         woken=where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end)),
     )
     # Time inside MPI calls counts to communication, whatever its cause.
-    part.pieces[coverage(union(model.host.host.mpi.spans), Intervals(model.pieces.start, model.pieces.end)) > 0] = False
-    if variant is None or finding.cause == INPUT_WAIT:
-        return part
-    place = list(variants).index(finding.variant)
-    part.pieces[_variants_of_pieces(model, finding.cause) != place] = False
-    part.held[_variants_of_waits(model, finding.cause) != place] = False
+    part.pieces[coverage(union(model.host.host.mpi.spans), pieces) > 0] = False
+    if variant is not None and cause.id != INPUT_WAIT:
+        place = cause.variants.index(variant)
+        part.pieces[_variants_of_pieces(model, cause.id) != place] = False
+        part.held[_variants_of_waits(model, cause.id) != place] = False
     return part
 
 
@@ -111,17 +128,17 @@ def _after_read_backs(model: Model) -> BoolArray:
     return near & model.host.facts.read_back[calls.row[row]]
 
 
-def _exposed_copy(changes: Changes, finding: Finding) -> bool:
+def _exposed_copy(changes: Changes) -> bool:
     work = changes.model.work
     copies, kernels = (int(work.length[work.kind == kind].sum()) for kind in (Class.COPY, Class.COMPUTE))
-    return copies < DWARFED * kernels and overlap(changes, Class.COPY)
+    return copies <= DWARFED * kernels and overlap(changes, Class.COPY)
 
 
-def _exposed_communication(changes: Changes, finding: Finding) -> bool:
+def _exposed_communication(changes: Changes) -> bool:
     return overlap(changes, Class.COMMUNICATION)
 
 
-def _exposed_mpi(changes: Changes, finding: Finding) -> bool:
+def _exposed_mpi(changes: Changes) -> bool:
     """Of the time in MPI calls stays what kernels cannot hide."""
     model = changes.model
     pieces = Intervals(model.pieces.start, model.pieces.end)
@@ -133,14 +150,9 @@ def _exposed_mpi(changes: Changes, finding: Finding) -> bool:
     return bool(inside.any())
 
 
-def _late_rank(changes: Changes, finding: Finding) -> bool:
-    return like_the_median(changes)
-
-
-RULES: dict[str, Callable[[Changes, Finding], bool]] = {
+RULES: dict[str, Callable[[Changes], bool]] = {
     "exposed_copy": _exposed_copy,
     "exposed_comm": _exposed_communication,
     "exposed_mpi": _exposed_mpi,
-    "late_rank": _late_rank,
 }
 """Of findings that are about no cause of idle time."""

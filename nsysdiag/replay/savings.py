@@ -3,59 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from nsysdiag.diagnosis.facts import REPLAY, Predicted
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Saving, Transform
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.predict import MOST_ERROR, Prediction, Run, identity_of, prediction_of, run_of
+from nsysdiag.replay.parts import four_parts, step_idle
+from nsysdiag.replay.predict import MOST_ERROR, Prediction, Run, identity_of, prediction_of, run_of, too_far
 from nsysdiag.replay.repairs import repair
-from nsysdiag.report import Finding
+from nsysdiag.report import Finding, Outlook
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """Predicts what repairing findings brings, by the replay of a model."""
+    """Predicts what repairing findings brings, by the replay of a model; each finding once."""
 
     model: Model
     identity: Identity
+    known: dict[str, Prediction | str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: Model) -> Predictions | None:
-        """None where the model is too far off what was recorded."""
+    def of(cls, model: Model) -> Predictions | str:
+        """Says why where the model is too far off what was recorded."""
         identity = identity_of(model)
-        return None if identity.length_error > MOST_ERROR else cls(model, identity)
+        return too_far(identity) if identity.length_error > MOST_ERROR else cls(model, identity)
 
-    def __call__(self, findings: Sequence[Finding]) -> tuple[float, float, float] | None:
-        """The part of a step, or of the window, that repairing all of these saves, and the bounds of that; None where
-        the replay does not know what repairs them."""
-        found = predicted(self.model, findings, self.identity)
-        if found is None:
-            return None
+    def __call__(self, finding: Finding) -> Predicted | str:
+        """What repairing a finding saves, or why the replay cannot tell."""
+        if finding.id not in self.known:
+            self.known[finding.id] = predicted(self.model, [finding], self.identity)
+        found = self.known[finding.id]
+        if isinstance(found, str):
+            return found
         now = found.now.ns
-        share, low, high = ((now - ns) / max(now, 1) for ns in (found.run.ns, found.high_ns, found.low_ns))
-        return max(share, 0.0), max(low, 0.0), max(high, 0.0)
+        return Predicted(*(max((now - ns) / max(now, 1), 0.0) for ns in (found.run.ns, found.high_ns, found.low_ns)))
+
+    def outlooks(self, findings: Sequence[Finding]) -> list[Outlook]:
+        """For each finding whose saving was predicted a step of the device that works most."""
+        work = self.model.work
+        device = int(np.bincount(work.device, work.length).argmax())
+        return [
+            Outlook(
+                finding=each.id,
+                device=self.model.names.keys[device],
+                per="step" if self.model.stretch.stepwise else "window",
+                now=_strip(Changes.none(self.model), found.now, device),
+                predicted=_strip(found.changes, found.run, device),
+            )
+            for each in findings
+            if each.saves and each.saves.method == REPLAY and isinstance(found := self.known.get(each.id), Prediction)
+        ]
 
 
+def _strip(changes: Changes, run: Run, device: int) -> dict[str, int]:
+    parts = four_parts(changes.model, run, device)
+    busy = {"compute": parts.compute_ns, "exposed_comm": parts.exposed_comm_ns, "exposed_copy": parts.exposed_copy_ns}
+    return {name: ns for name, ns in {**busy, **step_idle(changes, run, device)}.items() if ns}
+
+
+NO_ERROR = Identity(exact=True, length_error=0.0)
 WORTH = 0.01
 """Of the length: what one more repair has to bring to be named with those before it."""
-NOT_REPLAYED = "what repairs it cannot be replayed: see its bound in the report"
 
 
 def savings_of(model: Model, findings: Sequence[Finding], identity: Identity) -> list[Saving]:
     """One for each finding, then one for the best two together, the best three, and so on while that pays."""
-    now = run_of(Changes.none(model)).ns
     every = [(each, predicted(model, [each], identity)) for each in findings]
-    known = sorted(((each, found) for each, found in every if found), key=lambda pair: pair[1].run.ns)
-    return [*(_saving(now, [each], found) for each, found in every), *_together(model, known, identity)]
+    known = [(each, found) for each, found in every if isinstance(found, Prediction)]
+    known.sort(key=lambda pair: pair[1].run.ns)
+    return [*(_saving(model, [each], found) for each, found in every), *_together(model, known, identity)]
 
 
-def predicted(model: Model, findings: Sequence[Finding], identity: Identity) -> Prediction | None:
-    """With all these repaired; None where the replay does not know what repairs one of them."""
+def predicted(model: Model, findings: Sequence[Finding], identity: Identity) -> Prediction | str:
+    """With all these repaired, or why the replay cannot tell."""
     changes = Changes.none(model)
     for finding in findings:
-        if not repair(changes, finding):
-            return None
+        if reason := repair(changes, finding):
+            return reason
     return prediction_of(changes, identity)
 
 
@@ -65,27 +92,31 @@ def _together(model: Model, known: Sequence[tuple[Finding, Prediction]], identit
     best = known[0][1].run.ns if known else 0
     for finding, alone in known[1:]:
         both = predicted(model, [*chosen, finding], identity)
-        if both is not None and best - both.run.ns >= WORTH * alone.now.ns:
+        if isinstance(both, Prediction) and best - both.run.ns >= WORTH * alone.now.ns:
             chosen, best = [*chosen, finding], both.run.ns
-            found.append(_saving(alone.now.ns, chosen, both))
+            found.append(_saving(model, chosen, both))
     return found
 
 
-def _saving(now: int, findings: Sequence[Finding], found: Prediction | None) -> Saving:
+def _saving(model: Model, findings: Sequence[Finding], found: Prediction | str) -> Saving:
+    refused = found if isinstance(found, str) else None
+    known = prediction_of(Changes.none(model), NO_ERROR) if isinstance(found, str) else found
     return Saving(
         finding=findings[0].id if len(findings) == 1 else None,
         transforms=[Transform(option="finding", of=each.id) for each in findings],
-        predicted_ns=now if found is None else found.run.ns,
-        low_ns=now if found is None else found.low_ns,
-        high_ns=now if found is None else found.high_ns,
-        refused=NOT_REPLAYED if found is None else None,
+        predicted_ns=known.run.ns,
+        low_ns=known.low_ns if refused is None else known.run.ns,
+        high_ns=known.high_ns if refused is None else known.run.ns,
+        refused=refused,
         findings=[each.id for each in findings],
     )
 
 
-def floor_of(model: Model) -> Run:
-    """Without the host: operations, their order, and the meetings of ranks."""
+def floor_of(model: Model, findings: Sequence[Finding]) -> Run:
+    """With all findings repaired and without the host: operations, their order, and the meetings of ranks."""
     changes = Changes.none(model)
+    for finding in findings:
+        repair(changes, finding)
     for gone in (changes.time, changes.unseen, changes.lag, changes.cost):
         gone[:] = 0
     for waits in (changes.held, changes.full, changes.woken):

@@ -28,6 +28,7 @@ from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.graph import Kind
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.options import text_of
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.work import Class
 
@@ -45,16 +46,8 @@ def apply(changes: Changes, transform: Transform) -> None:
         raise ValueError(f"there is no transform '{transform.option}'")
     if not TRANSFORMS[transform.option](changes, transform):
         raise UsageError(
-            f"{words_of(transform)} matches nothing in the replayed time", hint=_near(changes.model, transform)
+            f"{text_of([transform])} matches nothing in the replayed time", hint=_near(changes.model, transform)
         )
-
-
-def words_of(transform: Transform) -> str:
-    """A transform in the words of the command line: `--kernel 'gemm*0.5'`."""
-    option = f"--{transform.option}"
-    if transform.option in ("kernel", "host"):
-        return f"{option} '{transform.of}*{transform.factor:g}'"
-    return f"{option} {transform.of}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +107,8 @@ def _without_on_devices(changes: Changes, cause: str) -> bool:
 def _kernel(changes: Changes, transform: Transform) -> bool:
     """Kernels whose short or whole name matches take `factor` of their time."""
     model = changes.model
-    fits = np.array([fnmatchcase(text, transform.of) for text in model.names.texts], dtype=np.bool_)
+    names = zip(model.names.texts, model.names.shown, strict=True)
+    fits = np.array([any(fnmatchcase(text, transform.of) for text in each) for each in names], dtype=np.bool_)
     if not len(fits):
         return False
     mine = fits[model.names.short] | fits[model.names.whole]
@@ -222,7 +216,7 @@ def _near(model: Model, transform: Transform) -> str | None:
     """Names that could have been meant; None for an option without a name."""
     named: dict[str, Callable[[], list[str]]] = {
         "without": lambda: causes_of(model),
-        "kernel": lambda: sorted({model.names.texts[code] for code in np.unique(model.names.short).tolist()}),
+        "kernel": lambda: sorted({model.names.shown[code] for code in np.unique(model.names.whole).tolist()} - {""}),
         "overlap": lambda: list(OVERLAPPED),
         "host": lambda: sorted(set(model.names.ranges.names)),
         "graphs": lambda: sorted(set(model.names.ranges.names)),

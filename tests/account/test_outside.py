@@ -99,10 +99,11 @@ def test_host_code_is_named_by_cpu_samples(tmp_path: Path) -> None:
     """
     trace = TraceBuilder().api("cudaMalloc_v3020", 100 * MS, 110 * MS)
     for at in range(300, 500):
-        trace.sample(at * MS, symbols=("generate", "main"))
+        trace.sample(at * MS, symbols=("generate" if at % 4 else "parse", "main"))
     report, device = started(trace, tmp_path)
     found = before_work(report, "host")
-    assert "CPU samples in generate × 200" in found.summary
+    assert "(CPU samples: generate 75.0%, parse 25.0%)" in found.summary
+    assert "on more threads" in found.advice[0]
     (row,) = found.rows
     assert (row.table, row.start_ns) == ("COMPOSITE_EVENTS", 300 * MS)
     assert 199 * MS <= row.ns <= device.account["host"]

@@ -54,6 +54,10 @@ class TestSpeedup:
     def test_the_ends_of_the_interval_change_places(self) -> None:
         assert speedup(changed(-500, 100)) == Speedup(factor=2.0, low=1.666667, high=2.5)
 
+    @pytest.mark.parametrize(("low", "high"), [(-1000, 0), (0, -1000)])
+    def test_an_end_without_time_has_no_interval(self, low: int, high: int) -> None:
+        assert speedup(Change(1000, 500, -500, low, high, 20, "improved")) == Speedup(factor=2.0, low=None, high=None)
+
     @pytest.mark.parametrize(("before", "change"), [(0, 500), (1000, -1000), (0, 0)])
     def test_none_where_a_side_took_no_time(self, before: int, change: int) -> None:
         assert speedup(changed(change, 10, before=before)) is None

@@ -10,7 +10,7 @@ import nsysdiag
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings
 from nsysdiag.diagnosis.focus import Focus, Scope
-from nsysdiag.diagnosis.sentences import Said, headline, rest_of_capture
+from nsysdiag.diagnosis.sentences import MORE_STEPS, Said, headline, rest_of_capture
 from nsysdiag.phases.facts import Basis
 from nsysdiag.phases.phases import FoundPhase, JobPhases
 from tests.builder import TraceBuilder
@@ -50,9 +50,9 @@ def said(work_ns: int, later: int | None = None) -> str:
 def test_what_the_headline_says() -> None:
     assert "nsys profile --delay=5 --duration=10." in said(400 * MS, later=5)
     assert "--delay" not in said(400 * MS)
-    assert said(400 * MS).endswith("To see more, capture a run with more steps.")
+    assert said(400 * MS).endswith("400 ms of GPU work. Start-up takes 90.0% of the 1.00 s judged. " + MORE_STEPS)
     assert "no steady state: 400 µs of GPU work." in said(MS * 2 // 5)
-    assert said(MS * 2 // 5).endswith("There is nothing to tune on the GPU here: capture a run with more steps.")
+    assert said(MS * 2 // 5).endswith("There is nothing to tune on the GPU here. " + MORE_STEPS)
 
 
 def test_the_last_start_up_cause_of_a_cold_start() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.late import Lateness, followed, with_late
+from nsysdiag.findings.first import what_to_do
 from nsysdiag.findings.rules import EXPOSED_COMM, LATE_RANK
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.report import Finding
 
 LIMITS = FindingThresholds()
+PEERS = "Compare gpu3 with its peers: its share of the data, where these are read from, the CPU cores of its workers."
 LATE = Lateness(share=0.9, reasons={"io_wait": 0.8, "compute": 0.2}, ranks=["gpu3"])
 
 
@@ -53,12 +55,29 @@ def test_the_one_that_all_wait_for_is_named_with_its_cause_and_advice() -> None:
     root = finding("gpu3", "io_wait", "input", call="read", nvtx=["next"], advice=["read ahead"], share=0.4)
     found = with_late([finding("gpu0"), finding("gpu1"), root], {"gpu0": LATE, "gpu1": LATE}, LIMITS)
     late = [each for each in found if each.cause == LATE_RANK.id]
-    assert [(each.device, each.bottleneck, each.lost_ns, each.advice) for each in late] == [
-        ("gpu0", "input", 90, ["read ahead"]),
-        ("gpu1", "input", 90, ["read ahead"]),
+    advice = [[typed.plain(text) for text in each.advice] for each in late]
+    assert [(each.device, each.bottleneck, each.lost_ns, advice[at]) for at, each in enumerate(late)] == [
+        ("gpu0", "input", 90, [PEERS, "read ahead"]),
+        ("gpu1", "input", 90, [PEERS, "read ahead"]),
     ]
     assert {typed.plain(each.title) for each in late} == {"gpu3 is late, and others wait for it"}
     assert {typed.plain(each.summary) for each in late} == {"gpu3 is late, with read in next"}
+
+
+def test_what_to_compare_is_that_of_what_made_it_late() -> None:
+    def first(reason: str) -> str:
+        late = {key: Lateness(0.9, {reason: 1.0}, ["gpu3"]) for key in ("gpu0", "gpu1")}
+        found = with_late([finding("gpu0"), finding("gpu1")], late, LIMITS)
+        return next(typed.plain(each.advice[0]) for each in found if each.cause == LATE_RANK.id)
+
+    assert "NUMA node of its process, other load" in first("host_compute")
+    assert "clocks, temperature" in first("compute")
+    assert "PCIe generation" in first("exposed_copy")
+
+
+def test_both_the_comparison_and_what_helps_stand_first_on_the_screen() -> None:
+    found = finding("gpu0", LATE_RANK.id, "input", advice=["Compare gpu3.", "Read ahead.", "Read less."])
+    assert what_to_do(found) == "Compare gpu3. Read ahead."
 
 
 def test_what_is_no_waiting_stays_communication() -> None:

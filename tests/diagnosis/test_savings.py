@@ -8,7 +8,7 @@ from msgspec import structs
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
-from nsysdiag.diagnosis.judged_time import Judged
+from nsysdiag.diagnosis.judged_time import BY_KERNELS, Judged, limited
 from nsysdiag.diagnosis.one_problem import TAKE_TURNS
 from nsysdiag.diagnosis.savings import job_findings, saved_share
 from nsysdiag.phases.facts import PhaseSteps
@@ -218,6 +218,23 @@ class TestNotes:
         times = {"gpu0": Judged(JUDGED, JUDGED, 50), "gpu1": Judged(JUDGED, JUDGED, 990)}
         (found,) = job_findings([finding(ceiling=900, share=0.9)], times, None, LIMITS)
         assert (saved_share(found), typed.plain(found.note)) == (0.01, "gpu1 computes for 99.0% of the time anyway")
+
+    @pytest.mark.parametrize(
+        ("cause", "saved", "share", "compute", "said"),
+        [
+            ("exposed_mpi", 404, 0.54, 404, True),
+            ("exposed_copy", 404, 0.54, 410, True),
+            ("exposed_comm", 404, 0.54, 800, False),  # something else limits it
+            ("exposed_comm", 404, 0.405, 404, False),  # it saves what it takes
+            ("sync", 404, 0.54, 404, False),  # it is not hidden behind kernels
+        ],
+    )
+    def test_overlap_hides_no_more_than_there_are_kernels(
+        self, cause: str, saved: int, share: float, compute: int, said: bool
+    ) -> None:
+        saves = Saves(ns=saved, low_ns=0, high_ns=saved, per="window", of_ns=JUDGED, method="replay")
+        found = structs.replace(finding(cause=cause, share=share, bottleneck="copies"), saves=saves)
+        assert limited(found, {"gpu0": Judged(JUDGED, JUDGED, compute)}).note == (BY_KERNELS if said else "")
 
     @pytest.mark.parametrize("bottleneck", ["kernels", "parallelism"])
     def test_but_a_repair_of_kernels_shortens_them(self, bottleneck: str) -> None:

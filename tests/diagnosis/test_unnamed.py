@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.diagnosis.health import SAMPLES, recapture
+from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.diagnosis.words import naming
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.registry import FORMATS
@@ -48,6 +49,18 @@ def test_host_code_with_a_name_or_a_place(report: Report) -> None:
     assert not host_code(report, call="parse").unnamed
     assert not host_code(report, nvtx=["load"]).unnamed
     assert not host_code(report, cause="sync").unnamed
+
+
+@pytest.mark.parametrize(
+    ("basis", "bottleneck", "asked"), [("steady", "host", True), ("cold", "startup", False), ("cold", "unknown", True)]
+)
+def test_of_a_start_one_capture_is_asked_for(basis: str, bottleneck: str, *, asked: bool, report: Report) -> None:
+    assert report.diagnosis is not None
+    found = replace(report.diagnosis, basis=basis, bottleneck=bottleneck, unknown_share=0.3)
+    made = shown(replace(report, diagnosis=found), "txt")
+    assert ("of the time is unexplained" in made) == asked
+    told = headline(Said(basis, None, 100, {}), bottleneck, 0.9, None, None)
+    assert ("more steps" in told) == (basis == "cold" and not asked)
 
 
 def test_little_host_code_needs_no_name(report: Report) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import EvidenceRow, Report
 
 THREAD = global_tid(MAIN)
-EVERYTHING = Settings(start_ns=0)
+EVERYTHING = Settings(start_ns=0, replay=False)
 """What somebody chose is judged as a whole, however few kernels it holds."""
 
 
@@ -106,10 +106,10 @@ class TestOneDevice:
         assert ("io_wait" in {each.cause for each in findings}) == found
 
     def test_another_threshold(self, tmp_path: Path) -> None:
-        settings = Settings(findings=FindingThresholds(smallest=0.1))
+        settings = Settings(findings=FindingThresholds(smallest=0.1), replay=False)
         report = report_of(late().osrt("read", 150_000, 170_000), tmp_path, settings)
         assert [each.cause for each in report.findings] == ["uncovered", "kernels"]
-        assert report.settings == {"findings": {"smallest": 0.1}}
+        assert report.settings == {"findings": {"smallest": 0.1}, "replay": False}
 
     def test_no_data_loading_without_evidence(self, tmp_path: Path) -> None:
         """A lock, a read, and ranges that are called after data: three causes, none of them data loading."""
@@ -291,6 +291,21 @@ class TestKinds:
         assert host.title == title
         assert ("gc.freeze()" in host.advice[0]) == (symbols[0] == "gc_collect_main")
 
+    @pytest.mark.parametrize(
+        ("symbol", "range_", "unnamed"), [("main", None, True), ("parse", None, False), ("main", "load", False)]
+    )
+    def test_samples_that_name_only_main_ask_for_ranges(
+        self, symbol: str, range_: str | None, unnamed: bool, tmp_path: Path
+    ) -> None:
+        trace = late(20_000_000).sched(111_000, True)
+        for number in range(5):
+            trace.sample(1_000_000 + number * 1_000_000, symbols=(symbol,))
+        if range_:
+            trace.nvtx(range_, 0, 20_000_000)
+        host = by_cause(report_of(trace, tmp_path))["host_compute"]
+        assert host.advice[0].startswith("Add NVTX ranges") == unnamed
+        assert host.advice[-1].startswith("Profile the host code")
+
     def test_pageable_memory(self, tmp_path: Path) -> None:
         trace = late().memcpy(113_000, 120_000, host="pageable", launch=(112_000, 260_000), api="cudaMemcpyAsync")
         copy = by_cause(report_of(trace, tmp_path))["exposed_copy"]
@@ -395,6 +410,15 @@ class TestBusyTime:
         assert said in copy.advice[0]
         assert fix in copy.chain[-1]
 
+    @pytest.mark.parametrize(("host", "pins"), [("pageable", True), ("pinned", False)])
+    def test_pinning_comes_before_copying_less(self, host: str, pins: bool, tmp_path: Path) -> None:
+        trace = TraceBuilder().memcpy(1_000, 91_000, host=host, launch=(1, 2)).kernel(91_000, 101_000, launch=(3, 4))
+        copy = by_cause(report_of(trace, tmp_path))["exposed_copy"]
+        (first, *_) = copy.advice
+        assert ("pin it" in first, "pin the host memory; " in copy.chain[-1]) == (pins, pins)
+        assert "Copy less" in first
+        assert first.find("pin it") < first.index("Copy less")
+
     def test_sets_that_dwarf_compute_are_not_to_be_copied_less(self, tmp_path: Path) -> None:
         trace = TraceBuilder().memset(1_000, 91_000, launch=(1, 2)).kernel(91_000, 101_000, launch=(3, 4))
         copy = by_cause(report_of(trace, tmp_path))["exposed_copy"]
@@ -482,7 +506,7 @@ def test_rows_of_two_processes_are_told_apart(tmp_path: Path) -> None:
     for gpu, pid in enumerate((4242, 5000)):
         trace.cuda_device(gpu, 0, pid).memcpy(1_000, 61_000, launch=(1, 2), thread=(pid, pid))
     for device, pid in (("gpu0", 4242), ("gpu1", 5000)):
-        findings = report_of(trace, tmp_path, Settings(device=device)).findings
+        findings = report_of(trace, tmp_path, Settings(device=device, replay=False)).findings
         (row,) = [row for each in findings if each.cause == "exposed_copy" for row in each.rows]
         assert row.process == global_pid(pid)
         assert selected(tmp_path / "trace.sqlite", row) == 1

@@ -12,7 +12,7 @@ from nsysdiag.phases.facts import PhaseName
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-KEPT = {"schema_version", "kind", "tool", "severity", "redacted", "account_base"}
+KEPT = {"schema_version", "kind", "tool", "severity", "redacted", "account_base", "per"}
 """What the document is read by."""
 PHASES = get_args(PhaseName)
 """Names of phases are values of a fixed set: any other is no report."""

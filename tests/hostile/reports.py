@@ -14,13 +14,16 @@ from nsysdiag import all_gaps, compare, frames
 from nsysdiag.arrays.codes import to_text
 from nsysdiag.batch.history import lines_of
 from nsysdiag.batch.results import further_files
+from nsysdiag.cli.command import command_of
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
-from nsysdiag.errors import InputError, NotComparableError
+from nsysdiag.errors import InputError, NotComparableError, UsageError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.entries import entry_of, summary_of
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
+from nsysdiag.replay.facts import WhatIf
+from nsysdiag.replay.show.registry import RENDERERS as OF_PREDICTIONS
 from nsysdiag.report import Report
 from nsysdiag.share.redaction.redact import redacted
 
@@ -93,7 +96,7 @@ def changed(document: Any, path: Place, value: Any) -> bytes:
         holder[path[-1]] = before
 
 
-def uses(found: Report | RanksReport | Comparison, other: Report) -> None:
+def uses(found: Report | RanksReport | Comparison | WhatIf, other: Report) -> None:
     """Everything that commands and the Python API do with a saved report, which may be damaged: each is done or is an
     error of the input. Anything else is raised."""
     options = RenderOptions()
@@ -103,17 +106,21 @@ def uses(found: Report | RanksReport | Comparison, other: Report) -> None:
     elif isinstance(found, RanksReport):
         steps = [lambda draw=draw: draw(found, options) for draw in OF_RANKS.values()]
         steps += [lambda: redacted(found)]
+    elif isinstance(found, WhatIf):
+        steps = [lambda draw=draw: draw(found, options) for draw in OF_PREDICTIONS.values()]
+        steps += [lambda: redacted(found), lambda: command_of(found)]
+        steps += [lambda: _compared(found, other), lambda: _compared(other, found)]
     else:
         steps = [lambda known=known: known.render(found, options) for known in FORMATS.values()]
         steps += [lambda: redacted(found), lambda: frames(found), lambda: all_gaps(found), lambda: _summed_up(found)]
         steps += [lambda: _compared(found, other), lambda: _compared(other, found)]
     for step in steps:
-        with suppress(InputError, NotComparableError):
+        with suppress(InputError, NotComparableError, UsageError):
             step()
 
 
-def _compared(before: Report, after: Report) -> None:
-    comparison = compare(before, after)
+def _compared(before: Report | WhatIf, after: Report | WhatIf) -> None:
+    comparison = compare(before, after, across_gpus=True)
     for draw in OF_COMPARISONS.values():
         draw(comparison, RenderOptions())
 

@@ -26,6 +26,7 @@ from tests.levels import crossed, some
 from tests.output.compare_samples import comparison
 from tests.output.rank_samples import ranks_report
 from tests.output.samples import SAMPLES
+from tests.output.whatif_samples import listing
 from tests.ranks.run import files
 from tests.trace.files import small_trace
 
@@ -104,6 +105,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 DOCUMENTS = {
     "report": lambda: to_json(SAMPLES["one_device"]()),
     "ranks": lambda: to_json(ranks_report()),
+    "whatif": lambda: to_json(listing()),
     "comparison": lambda: to_json(comparison()),
 }
 

@@ -30,6 +30,7 @@ from tests.hostile.reports import changed, get, kind_of_place, places, replaceme
 from tests.levels import quick, some
 from tests.output.compare_samples import COMPARISONS
 from tests.output.rank_samples import ranks_report
+from tests.output.whatif_samples import WHATIFS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,6 +97,12 @@ def test_a_step_that_leads_far_below_zero(tmp_path: Path, report: Report) -> Non
 @pytest.mark.slow
 def test_every_field_of_ranks(report: Report, tmp_path: Path) -> None:
     check_every_field(to_json(ranks_report()), report, tmp_path / "ranks.json", 29, thorough=7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WHATIFS)
+def test_every_field_of_a_prediction(name: str, report: Report, tmp_path: Path) -> None:
+    check_every_field(to_json(WHATIFS[name]()), report, tmp_path / "whatif.json", 11, thorough=3)
 
 
 # ---- numbers ----------------------------------------------------------------------------------------------------

@@ -29,6 +29,11 @@ KERNEL = TopKernel(
         (KernelFamilies(attention=0.099), ("pytorch",), []),
         (KernelFamilies(elementwise=0.1), ("jax",), ["jax.jit"]),
         (KernelFamilies(attention=0.5, elementwise=0.3), ("pytorch",), ["scaled_dot_product", "torch.compile"]),
+        (
+            KernelFamilies(elementwise=0.1),
+            (),
+            ["Fuse elementwise kernels that pass over the same data: memory bandwidth"],
+        ),
         (KernelFamilies(other=1.0), (), []),
     ],
 )

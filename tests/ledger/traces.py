@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def report_of(trace: TraceBuilder, folder: Path, settings: Settings | None = None) -> Report:
     """The report of a trace that is written to `trace.sqlite` in `folder`; a second call reads the same file."""
     path = folder / "trace.sqlite"
-    return analyze(path if path.exists() else trace.write(path), settings or Settings())
+    return analyze(path if path.exists() else trace.write(path), settings or Settings(replay=False))
 
 
 def only_device(trace: TraceBuilder, folder: Path, settings: Settings | None = None) -> DeviceReport:

@@ -51,7 +51,7 @@ def sample_diagnosis(phases: list[Phase], findings: list[Finding], name: str = "
             gpus_used=0,
         )
     found = leading(job_account(phases[1].devices))
-    saves = Saves(ns=600_000, low_ns=0, high_ns=600_000, per="step", of_ns=5_000_000, method="bound")
+    saves = findings[0].saves if findings else None
     return Diagnosis(
         headline=f"Kernels take {100 * found.share:.0f} % of each 5.00 ms step.{name}",
         bottleneck=found.bottleneck,
@@ -59,8 +59,8 @@ def sample_diagnosis(phases: list[Phase], findings: list[Finding], name: str = "
         basis=STEADY,
         phase=1,
         second=found.second or Part("sync", 0.18),
-        action=_action(findings[0], saves) if findings else None,
-        saves=saves if findings else None,
+        action=_action(findings[0], saves) if saves else None,
+        saves=saves,
         unknown_share=found.unknown,
         frameworks=["pytorch"],
         findings=[each.id for each in findings],

@@ -9,10 +9,12 @@ import pytest
 
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.ranks.show.registry import RENDERERS
+from nsysdiag.replay.show.registry import RENDERERS as PREDICTIONS
 from tests.output.devtools import Browser, Chromium
 from tests.output.page import Element, parse
 from tests.output.rank_samples import ranks_report
 from tests.output.samples import SAMPLES
+from tests.output.whatif_samples import WHATIFS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -62,6 +64,12 @@ def test_a_filter_leaves_the_other_tables_of_its_section_alone(chromium: Chromiu
     whole = [table for table in root.all("table") if "data-first" not in table.attributes]
     assert "Collectives by kind" in "".join(table.all("caption")[0].text for table in whole)
     assert [record for table in whole for record in table.all("tbody") if "hidden" in record.attributes] == []
+
+
+@pytest.mark.parametrize("sample", WHATIFS)
+def test_predictions_complain_of_nothing(sample: str, chromium: Chromium, tmp_path: Path) -> None:
+    _root, console = visit(chromium, PREDICTIONS["html"](WHATIFS[sample](), RenderOptions()), tmp_path)
+    assert console == []
 
 
 def test_ranks_need_no_script_and_complain_of_none(chromium: Chromium, tmp_path: Path) -> None:

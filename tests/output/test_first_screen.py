@@ -14,12 +14,16 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip, shown_phases
-from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI
+from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI, NAMED, joined
 from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.diagnosis.words import COLORS, LABELS, WORK, phase_label
-from nsysdiag.document.blocks import Chart, Lines, written_out
+from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
 from nsysdiag.document.figures import Stack
-from nsysdiag.findings.show import TICKET_REST, anchors, where
+from nsysdiag.document.kinds import SHARE
+from nsysdiag.findings.first import LATE_RANK, OTHER_GPU, TOLD_TWICE, brief_of
+from nsysdiag.findings.rules import FINDING_RULES
+from nsysdiag.findings.show import TICKET_REST, anchors, left_out, where
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phases.facts import Phase
 from nsysdiag.report import Report
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 REAL = sorted(FOLDER.glob("*.sqlite"))
 ONE_GPU, MANY_GPUS, TICKET = 25, 40, 60
+SAVES = Saves(ns=600_000, low_ns=0, high_ns=600_000, per="step", of_ns=5 * MS, method="bound")
 
 
 def of_devices(count: int, findings: int = 12) -> Report:
@@ -111,9 +116,155 @@ class TestSaves:
         saves = Saves(ns=3 * MS, low_ns=0, high_ns=3 * MS, per="step", of_ns=10 * MS, method="bound")
         assert saves.words == "up to 30.0% of a step (3.00 ms)"
 
-    def test_both_bounds(self) -> None:
-        saves = Saves(ns=2 * MS, low_ns=MS, high_ns=3 * MS, per="window", of_ns=10 * MS, method="replay")
-        assert saves.words == "10.0% to 30.0% of the judged time (3.00 ms)"
+    @pytest.mark.parametrize(
+        ("low", "high", "said"),
+        [
+            (31.2, 36.0, "31 to 36%"),
+            (0.04, 4.5, "<0.1 to 4.5%"),
+            (4.46, 11.0, "4.5 to 11%"),
+            (9.97, 99.6, "10 to 99.6%"),
+            (31.2, 31.3, "31%"),
+            (0, 4.5, "up to 4.5%"),
+        ],
+    )
+    def test_of_a_prediction(self, low: float, high: float, said: str) -> None:
+        saves = self.predicted(low, high)
+        assert saves.figure == said
+        assert saves.words.endswith(" of the judged time (2.00 ms)" if low else " (450 µs)")
+
+    def test_in_the_findings(self) -> None:
+        found = [finding("f-1", saves=self.predicted(31, 36)), finding("f-2", saves=self.predicted(0, 4.5))]
+        shown = text_of(report([device()], found))
+        assert "savings overlap" in shown
+        assert "bound" not in shown
+        assert re.search(r" +Saves +Share +Finding\n.* 31 to 36% \(2.00 ms\) .*\n.* up to 4.5% \(450 µs\) ", shown)
+
+    def predicted(self, low: float, high: float) -> Saves:
+        """Of 10 ms so many per cent, 2 ms in between."""
+        low_ns, high_ns = round(low * MS / 10), round(high * MS / 10)
+        return Saves(ns=2 * MS, low_ns=low_ns, high_ns=high_ns, per="window", of_ns=10 * MS, method="replay")
+
+
+class TestRows:
+    """Of several GPUs a saving and a share are of different times: no row has both."""
+
+    LATE = finding(devices=["gpu0"], share=0.06, note="saving of gpu0, share of all GPUs")
+    WITHOUT = finding("f-2", title="Kernel time", devices=["gpu0", "gpu1"], share=0.76, saves=None)
+
+    def test_of_several(self) -> None:
+        shown = text_of(report([device(0), device(1)], [self.LATE, self.WITHOUT]))
+        assert re.search(r" Saves +Finding\n", shown)
+        assert re.search(r" up to 12.0% \(600 µs\) +The step ends in a stream synchronisation, on gpu0\n", shown)
+        assert re.search(r" – +Kernel time, on both GPUs, 76.0% of the time\n", shown)
+
+    def test_of_a_single_one(self) -> None:
+        shown = text_of(report([device()], [self.LATE, self.WITHOUT]))
+        assert re.search(r" up to 12.0% \(600 µs\) +6.0%  The step ends in a stream synchronisation\n", shown)
+        assert re.search(r" – +76.0%  Kernel time\n", shown)
+
+    def test_why_it_saves_more_than_its_share_stands_with_the_whole_finding(self) -> None:
+        made = report([device(0), device(1)], [self.LATE])
+        for name, details in (("txt", True), ("md", False), ("html", False)):
+            assert self.LATE.note in " ".join(
+                FORMATS[name].render(made, RenderOptions(details=details)).decode().split()
+            )
+
+    def test_why_it_saves_less_stands_in_the_row(self) -> None:
+        part = finding(share=0.3, saves=None, note="part of: Waits")
+        assert "synchronisation; part of: Waits" in text_of(report([device()], [part]))
+
+
+class TestWhatTheRowsLeaveOut:
+    """The rows and the line below them add up to the share in the headline."""
+
+    SHARES = (0.2, 0.1, 0.05, 0.08, 0.04, 0.03)
+
+    def said(self, share: float, shares: tuple[float, ...] = SHARES, **changes: object) -> str:
+        found = [finding(f"f-{at}", title=f"Wait {at}", share=each, **changes) for at, each in enumerate(shares)]
+        diagnosis = report([device()], found).diagnosis
+        assert diagnosis is not None
+        return left_out(replace(diagnosis, bottleneck="sync", share=share), found)
+
+    def test_it_names_the_largest_findings_left(self) -> None:
+        said = "Of synchronization (50.0%), 15.0% is in none of these rows: see “Wait 3” (8.0%) and “Wait 4” (4.0%)."
+        assert self.said(0.5) == said
+
+    def test_without_a_finding_it_says_how_much(self) -> None:
+        assert self.said(0.5, (0.2, 0.1)) == "Of synchronization (50.0%), 20.0% is in none of these rows."
+
+    def test_little_is_not_worth_a_line(self) -> None:
+        assert self.said(0.39) == ""
+
+    def test_what_counts_to_other_findings_adds_nothing(self) -> None:
+        said = "None of these rows is about synchronization (30.0%)."
+        assert self.said(0.3, (0.3,), cause="slow_iterations") == said
+
+    def test_on_the_screen(self) -> None:
+        made = report([device()], [finding(share=0.18)])
+        assert made.diagnosis is not None
+        shown = text_of(replace(made, diagnosis=replace(made.diagnosis, bottleneck="sync", share=0.3)))
+        assert "Of synchronization (30.0%), 12.0% is in none of these rows." in shown
+
+
+class TestKernelsFirst:
+    """Kernels take almost all of the time, and nothing else saves a tenth of it: they are what to look at first."""
+
+    KERNEL = finding(
+        "f-kernels",
+        title="Kernel time: stencil",
+        cause="kernels",
+        bottleneck="kernels",
+        share=0.87,
+        saves=None,
+        advice=["Allow TF32.", "Nsight Compute shows what limits the kernel: ncu --set full PROGRAM"],
+    )
+    """It promises nothing, so it stands behind all that do."""
+
+    def made(self, saved: float, share: float = 0.87) -> Report:
+        small = [
+            finding(f"f-{at}", title=f"Wait {at}", saves=replace(SAVES, ns=ns, high_ns=ns))
+            for at, ns in enumerate(round(saved * 5 * MS / (at + 1)) for at in range(4))
+        ]
+        made = report([device()], [*small, self.KERNEL])
+        assert made.diagnosis is not None
+        found = replace(made.diagnosis, bottleneck="kernels", share=share, saves=small[0].saves, action="Wait 0: saves")
+        return replace(made, diagnosis=found)
+
+    @pytest.mark.parametrize("name", ["txt", "md", "html"])
+    def test_what_to_look_at_comes_first(self, name: str) -> None:
+        shown = FORMATS[name].render(self.made(0.045), RenderOptions()).decode()
+        assert "Look at first" in shown
+        assert "Fix first" not in shown
+        assert "Allow TF32. Nsight Compute shows what limits the kernel: ncu" in " ".join(shown.split())
+        assert "Also: Wait 0 saves up to 4.5% of a step (225 µs)." in shown
+
+    @pytest.mark.parametrize(("saved", "share"), [(0.12, 0.87), (0.045, 0.7)])
+    def test_a_notable_saving_is_fixed_first(self, saved: float, share: float) -> None:
+        shown = text_of(self.made(saved, share))
+        assert "Fix first: Wait 0" in shown
+        assert "Look at first" not in shown
+
+    def test_what_it_saves_ncu_tells(self) -> None:
+        assert re.search(r"high +see ncu +87.0%  Kernel time: stencil\n", text_of(self.made(0.045)))
+
+    def test_its_row_is_among_the_few(self) -> None:
+        titles = [each.title for each in brief_of(self.made(0.045).diagnosis, self.made(0.045).findings)]
+        assert titles == ["Kernel time: stencil", "Wait 0", "Wait 1"]
+        made = self.made(0.3)
+        assert [each.title for each in brief_of(made.diagnosis, made.findings)] == [
+            "Wait 0",
+            "Wait 1",
+            self.KERNEL.title,
+        ]
+
+    def test_the_headline_agrees(self) -> None:
+        small, large = (finding(saves=replace(SAVES, high_ns=ns)) for ns in (MS // 10, MS))
+        told = Said("window", None, MS, {})
+        assert "Synchronization (18.0%) can be fixed as well." in headline(told, "kernels", 0.87, None, small)
+        assert "Synchronization (18.0%) can be fixed first." in headline(told, "kernels", 0.87, None, large)
+
+    def test_causes_are_those_of_the_rules(self) -> None:
+        assert {*TOLD_TWICE, OTHER_GPU, LATE_RANK} <= FINDING_RULES.keys()
 
 
 @pytest.mark.parametrize(
@@ -219,13 +370,13 @@ class TestVerdictsOfPhases:
     def test_each_judged_phase_has_a_line(self, shared: Shared) -> None:
         lines = self.shown(shared, "reference_then_loop").splitlines()
         (at,) = (place for place, line in enumerate(lines) if "Judged phases" in line)
-        assert re.fullmatch(r"  steady 1 \([\d.]+ ms, \d+ steps of [\d.]+ ms\): kernels [\d.]+%", lines[at + 1])
+        assert re.fullmatch(r"  steady 1 \([\d.]+ ms, \d+ steps, median [\d.]+ ms\): kernels [\d.]+%", lines[at + 1])
         assert re.fullmatch(
-            r"  steady 2 \(.* steps of 1.81 ms\): waiting for the host 55.2% \(headline and findings: most",
+            r"  steady 2 \(.* steps, median 1.81 ms\): waiting for the host 55.2% \(headline and findings:",
             lines[at + 2],
         )
-        assert lines[at + 3].strip() == "time outside kernels)"
-        assert "step (steady 2)" in " ".join(lines)
+        assert lines[at + 3].strip() == "most time outside kernels)"
+        assert "of each step (steady 2, median 1.81 ms)" in " ".join(lines)
 
     def test_one_judged_phase_stays_in_the_line_of_all(self, shared: Shared) -> None:
         shown = self.shown(shared, "reads_each_step")
@@ -243,8 +394,31 @@ class TestGpus:
     def test_waiting_for_a_late_one_is_apart(self, shared: Shared) -> None:
         shown = self.shown(shared, "late_rank_reads_files", "txt")
         assert re.search(r"Comm. kernels +For late peers", shown)
-        assert re.search(r"gpu0 +38\.8% +61\.1% +58\.2% .*Waiting for input +58", shown)
+        assert re.search(r"gpu0[\d, –]* +38\.8% +61\.1% +58\.2% .*Waiting for input +58", shown)
         assert FOR_PEERS in shown
+
+    def test_equal_ones_are_one_row_of_text(self) -> None:
+        made = of_devices(8)
+        assert "  gpu0–7 " in text_of(made)
+        assert "gpu0–7" in markdown_of(made)
+        page = FORMATS["html"].render(made, RenderOptions()).decode()
+        assert "gpu0–7" not in page
+
+    def test_one_that_differs_has_a_row_of_its_own(self) -> None:
+        made = of_devices(8)
+        found = [
+            replace(each, account={"sync": each.compute_ns + each.idle_ns}) if each.key == "gpu5" else each
+            for each in made.phases[1].devices
+        ]
+        shown = text_of(replace(made, phases=[made.phases[0], replace(made.phases[1], devices=found)]))
+        assert re.search(r"\n  gpu0–4, 6, 7 .*\n  gpu5 .*Synchronization", shown)
+
+    def test_other_names_are_not_joined(self) -> None:
+        rows = [("gpu0", 0.5), ("gpu1", 0.5), ("gpu0-pid7", 0.5), ("gpu0-pid8", 0.5), ("gpu3", 0.5), ("gpu2", 0.25)]
+        table = Table("", (NAMED, Column("Idle", SHARE)), rows)
+        (found,) = joined([table])
+        assert isinstance(found, Table)
+        assert [row[0] for row in found.rows] == ["gpu0, 1, 3", "gpu0-pid7", "gpu0-pid8", "gpu2"]
 
     @pytest.mark.parametrize("name", ["slow_exchange_of_equal_ranks", "second_stage_waits_for_the_first"])
     def test_without_a_late_gpu_no_column_for_one(self, shared: Shared, name: str) -> None:

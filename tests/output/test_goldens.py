@@ -11,13 +11,16 @@ import pytest
 from nsysdiag.comparison.show.registry import RENDERERS
 from nsysdiag.formats import FORMATS, RenderOptions, tables
 from nsysdiag.formats.batch.registry import OURS, write_all
+from nsysdiag.replay.show.registry import RENDERERS as PREDICTIONS
 from tests.output.batch_samples import BATCHES, CAUSES, HISTORIES
 from tests.output.compare_samples import COMPARISONS
 from tests.output.samples import SAMPLES
+from tests.output.whatif_samples import WHATIFS
 
 GOLDENS = Path(__file__).parent / "goldens"
 SHOWN = ("one_device", "several_devices", "never_idle", "no_device")
 COMPARED = ("one", "bare", "mixed")
+PREDICTED = ("one", "listing")
 OPTIONS = RenderOptions(width=80, source="traces/train.sqlite", command="nsysdiag analyze traces/train.sqlite")
 
 
@@ -56,6 +59,13 @@ def test_comparison(name: str, sample: str) -> None:
     compare(f"compared_{sample}{FORMATS[name].suffix}", scrub(data))
 
 
+@pytest.mark.parametrize("sample", PREDICTED)
+@pytest.mark.parametrize("name", PREDICTIONS)
+def test_prediction(name: str, sample: str) -> None:
+    data = PREDICTIONS[name](WHATIFS[sample](), OPTIONS)
+    compare(f"predicted_{sample}{FORMATS[name].suffix}", scrub(data))
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_batch(name: str) -> None:
     files = write_all(BATCHES["good"](), HISTORIES["good"](), CAUSES)
@@ -65,6 +75,7 @@ def test_batch(name: str) -> None:
 def test_no_golden_is_left_over() -> None:
     known = {f"{sample}{known.suffix}" for sample in SHOWN for known in FORMATS.values()}
     known |= {f"compared_{sample}{FORMATS[name].suffix}" for sample in COMPARED for name in RENDERERS}
+    known |= {f"predicted_{sample}{FORMATS[name].suffix}" for sample in PREDICTED for name in PREDICTIONS}
     known |= {f"one_device.{table}.csv" for table in tables(SAMPLES["one_device"]())}
     known |= {f"batch_good.{name}" for name in OURS}
     assert {path.name for path in GOLDENS.iterdir()} == {*known, ".gitattributes"}

@@ -143,7 +143,7 @@ class TestContent:
     def test_has_all_sections(self) -> None:
         ids = [section.attributes["id"] for section in tree("one_device").all("section")]
         assert ids == [
-            *("diagnosis", "findings", "timeline", "overview", "ledger", "signatures", "iterations", "gaps"),
+            *("diagnosis", "what-if", "findings", "timeline", "overview", "ledger", "signatures", "iterations", "gaps"),
             *("gap-lengths", "kernels", "copies", "unified-memory", "device-memory", "communication", "nvtx"),
             *("launches", "api", "utilization", "gpu-metrics", "host", "health", "method"),
         ]

@@ -10,9 +10,11 @@ from nsysdiag import analyze_ranks
 from nsysdiag.comparison.show.registry import RENDERERS as COMPARED
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.ranks.show.registry import RENDERERS as RANKS
+from nsysdiag.replay.show.registry import RENDERERS as WHATIF
 from tests.output.compare_samples import COMPARISONS
 from tests.output.reader import Reader
 from tests.output.samples import SAMPLES
+from tests.output.whatif_samples import WHATIFS
 from tests.ranks.run import one_file
 
 if TYPE_CHECKING:
@@ -39,10 +41,18 @@ def page(name: str, demo: nsysdiag.Report, folder: Path) -> bytes:
             return RANKS["html"](analyze_ranks([trace]), options)
         case "mixed" | "hostile_comparison":
             return COMPARED["html"](COMPARISONS[name.removesuffix("_comparison")](), options)
+        case "whatif" | "whatif_listing":
+            return WHATIF["html"](WHATIFS["listing" if name == "whatif_listing" else "several"](), options)
     return FORMATS["html"].render(SAMPLES[name](), options)
 
 
-@pytest.mark.parametrize("name", ["demo", "several_devices", "hostile", "mixed", "hostile_comparison", "ranks"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("demo", "several_devices", "hostile", "mixed", "hostile_comparison", "ranks"),
+        *("whatif", "whatif_listing"),
+    ],
+)
 def test_nothing_is_wider_than_the_window(name: str, demo: nsysdiag.Report, chromium: Chromium, tmp_path: Path) -> None:
     with Reader(chromium, width=390) as reader:
         reader.file = tmp_path / "page.html"

@@ -17,6 +17,7 @@ from nsysdiag.pipeline.whatif import Replayed, replayed, steps
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import Threads
+from nsysdiag.replay.mpi_meetings import MpiCalls
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Class, Work
 from nsysdiag.trace.trace import open_trace
@@ -120,4 +121,5 @@ def calls_of(work: Work, length: int = 3) -> CallRows:
 def threads_of(work: Work, full: DeviceWaits | None = None) -> Threads:
     """Threads that launch operations and wait for nothing."""
     none = DeviceWaits.empty()
-    return Threads(np.unique(work.launch[work.launch >= 0]), none, full or none, Wakes.empty(), np.empty(0, np.int64))
+    launches = np.unique(work.launch[work.launch >= 0])
+    return Threads(launches, none, full or none, Wakes.empty(), np.empty(0, np.int64), MpiCalls.empty())

@@ -12,8 +12,9 @@ from nsysdiag import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.pipeline.whatif import whatif
 from nsysdiag.record import to_json
-from nsysdiag.replay.answer import _adding_up, answered
+from nsysdiag.replay.answer import answered
 from nsysdiag.replay.facts import Identity, Transform, WhatIf
+from nsysdiag.replay.parts import adding_up
 from nsysdiag.replay.predict import identity_of
 from nsysdiag.replay.transforms import causes_of
 from nsysdiag.saved import from_json
@@ -65,7 +66,7 @@ def test_without_transforms_nothing_changes(name: str) -> None:
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.integers(0, 10**18), max_size=6), st.integers(0, 10**18))
 def test_parts_add_up_to_any_total(parts: dict[str, int], total: int) -> None:
-    found = _adding_up(parts, total if sum(parts.values()) else 0)
+    found = adding_up(parts, total if sum(parts.values()) else 0)
     assert sum(found.values()) == (total if sum(parts.values()) else 0)
     assert list(found) == list(parts)
     for name, ns in found.items():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from nsysdiag.arrays.intervals import Intervals, complement, union
@@ -43,7 +46,7 @@ def test_causes_add_up_to_the_idle_time(name: str) -> None:
             apply(changes, Transform("without", cause))
         run = run_of(changes)
         for device in sorted(set(model.work.device.tolist())):
-            found = idle_by_cause(changes, device, run.span)
+            found = idle_by_cause(changes, run, device)
             assert all(ns > 0 for ns in found.values())
             assert sum(found.values()) == idle_time(changes, run, device)
 
@@ -56,7 +59,7 @@ def test_with_nothing_changed_causes_are_those_of_the_ledger(name: str) -> None:
     model, report = modelled(found), found.report
     (ledger,) = [phase.devices[0].ledger for phase in report.phases if phase.judged]
     changes = Changes.none(model)
-    replayed = idle_by_cause(changes, 0, run_of(changes).span)
+    replayed = idle_by_cause(changes, run_of(changes), 0)
     shares = [{cause: ns / sum(each.values()) for cause, ns in each.items()} for each in (ledger, replayed)]
     differ = sum(abs(shares[0].get(cause, 0) - shares[1].get(cause, 0)) for cause in {**ledger, **replayed}) / 2
     assert differ <= DIFFERENT, (ledger, replayed)
@@ -67,9 +70,9 @@ def test_a_cause_that_is_taken_out_is_gone(name: str) -> None:
     (transform,) = PAIRS[name].transforms
     model = model_of_pair(name)
     changes = Changes.none(model)
-    before = idle_by_cause(changes, 0, run_of(changes).span)
+    before = idle_by_cause(changes, run_of(changes), 0)
     apply(changes, transform)
-    after = idle_by_cause(changes, 0, run_of(changes).span)
+    after = idle_by_cause(changes, run_of(changes), 0)
     if transform.option == "without":
         assert before[transform.of] > 0
         assert transform.of not in after
@@ -78,9 +81,9 @@ def test_a_cause_that_is_taken_out_is_gone(name: str) -> None:
 
 def test_a_device_that_is_never_idle_waits_for_nothing() -> None:
     model = model_of_pair("sleep")
-    first = run_of(Changes.none(model))
-    span = int(first.start[0]), int(first.end[0])
-    assert idle_by_cause(Changes.none(model), 0, span) == {}
+    run = run_of(Changes.none(model))
+    borders = np.array([run.start[0], run.end[0]])
+    assert idle_by_cause(Changes.none(model), replace(run, borders=borders), 0) == {}
 
 
 def test_intervals_that_overlap_end_where_the_next_begins() -> None:

@@ -70,7 +70,7 @@ def _of_the_identity(model: Model, identity: Identity) -> list[str]:
 
 def _of_the_floor(model: Model) -> list[str]:
     """The kernels of a stream follow each other, whatever else changes."""
-    floor, now, work = floor_of(model), run_of(Changes.none(model)), model.work
+    floor, now, work = floor_of(model, []), run_of(Changes.none(model)), model.work
     begin, end = floor.span
     kernels = (work.kind == Class.COMPUTE) & (floor.start >= begin) & (floor.end <= end)
     kernels &= ~_overlapping(model)

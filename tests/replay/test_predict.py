@@ -89,7 +89,7 @@ def test_few_steps_that_differ_have_a_spread() -> None:
 
 
 def test_a_window_is_one_step() -> None:
-    run = Run(np.array([5, 20]), np.array([9, 30]), np.array([5, 30]))
+    run = Run(np.array([0, 5, 20]), np.array([5, 20]), np.array([9, 30]), np.array([5, 30]))
     assert (run.ns, run.span, run.steps.tolist()) == (25, (5, 30), [25])
 
 

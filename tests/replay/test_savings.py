@@ -10,7 +10,7 @@ import pytest
 
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity
-from nsysdiag.replay.predict import identity_of, run_of
+from nsysdiag.replay.predict import identity_of, run_of, too_far
 from nsysdiag.replay.savings import WORTH, Predictions, floor_of, savings_of
 from nsysdiag.replay.work import Class
 from tests.replay.making import VARIED, model_of_pair, modelled, replay_of_pair
@@ -51,24 +51,24 @@ def test_savings_have_bounds(name: str) -> None:
 def test_shares_that_findings_save(name: str) -> None:
     found = replay_of_pair(name)
     predictions = Predictions.of(modelled(found))
-    assert predictions is not None
+    assert isinstance(predictions, Predictions)
     for each in found.report.findings:
-        shares = predictions([each])
-        assert shares is None or 0 <= shares[1] <= shares[0] <= shares[2] <= 1
+        saved = predictions(each)
+        assert isinstance(saved, str) or 0 <= saved.low <= saved.share <= saved.high <= 1
 
 
 def test_no_predictions_of_a_model_that_is_too_far_off(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of_pair("sleep")
-    assert Predictions.of(model) is not None
+    assert isinstance(Predictions.of(model), Predictions)
     monkeypatch.setattr("nsysdiag.replay.savings.identity_of", lambda _: Identity(exact=True, length_error=0.021))
-    assert Predictions.of(model) is None
+    assert Predictions.of(model) == too_far(Identity(exact=True, length_error=0.021))
 
 
 @pytest.mark.parametrize("name", VARIED)
 def test_the_floor_is_what_the_devices_take(name: str) -> None:
     """No longer than now, and no shorter than the kernels of any stream in a step."""
     model = model_of_pair(name)
-    floor, now = floor_of(model), run_of(Changes.none(model))
+    floor, now = floor_of(model, []), run_of(Changes.none(model))
     assert floor.ns <= now.ns
     assert (floor.start <= now.start).all()
     assert_as_long_as_kernels(model.work.stream, model.work.kind, floor)

@@ -14,7 +14,7 @@ from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.graph import Kind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.predict import run_of
-from nsysdiag.replay.transforms import apply, causes_of, words_of
+from nsysdiag.replay.transforms import apply, causes_of
 from nsysdiag.replay.work import Class
 from tests.diagnosis.programs.registry import US, Marks, solver
 from tests.replay.making import VARIED, model_of_pair, modelled, replay_of_program
@@ -85,18 +85,6 @@ def test_a_trace_without_ranges_has_no_names() -> None:
 def test_there_is_no_such_option() -> None:
     with pytest.raises(ValueError, match="no transform 'faster'"):
         changed(model_of_pair(SYNCS), "faster")
-
-
-@pytest.mark.parametrize(
-    ("transform", "words"),
-    [
-        (Transform("kernel", "gemm*", 0.5), "--kernel 'gemm**0.5'"),
-        (Transform("without", "sync"), "--without sync"),
-        (Transform("async-copies"), "--async-copies"),
-    ],
-)
-def test_the_words_of_the_command_line(transform: Transform, words: str) -> None:
-    assert words_of(transform) == words
 
 
 def test_kernels_by_a_pattern() -> None:

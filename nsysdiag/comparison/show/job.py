@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show import words
@@ -83,7 +84,9 @@ def _steps(job: JobComparison) -> list[tuple[object, ...]]:
 
 
 def _step_title(job: JobComparison) -> str:
-    if job.unit.kind == "iterations":
+    if job.unit.kind == "window":
+        return "Window"
+    if job.unit.kind in ("iterations", "step"):
         return STEPS.get(job.statistic, "Step time")
     parts = "parts of steps" if job.unit.part_of_step else "steady phase" if job.unit.kind == "phases" else "window"
     return f"The same work ({parts})"
@@ -118,4 +121,6 @@ def _devices(comparison: Comparison, caption: str) -> list[Block]:
         share, interval = share_of_before(device.length), words.interval_ns(device.length)
         verdict = marked(words.verdict_mark(device.verdict))
         rows.append((device.key, *times_of(device.length), share, interval, verdict))
-    return [Table(caption, DEVICES, rows, sortable=False, limit=EVERYWHERE)]
+    title = words.interval_title(comparison.devices[0].unit)
+    columns = [replace(column, title=title) if column.spare else column for column in DEVICES]
+    return [Table(caption, columns, rows, sortable=False, limit=EVERYWHERE)]

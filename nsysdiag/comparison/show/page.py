@@ -51,7 +51,7 @@ def render(comparison: Comparison, options: RenderOptions) -> bytes:
         page_script(),
         comparison=comparison,
         options=options,
-        mark=words.verdict_mark(comparison.verdict),
+        mark=words.outcome_mark(comparison),
         devices=[_device(f"gpu-{at}", device, causes, several) for at, device in enumerate(comparison.devices)],
         job=DrawnSection("job", card) if card is not None else None,
         traces=DrawnSection("traces", sections.traces(comparison)),

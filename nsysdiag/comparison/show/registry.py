@@ -47,8 +47,8 @@ def _in_full(comparison: Comparison, causes: Causes, width: int) -> list[Rendera
         blocks.append(heading(device.name_after, device.key))
         for section in sections.of_device(device, causes, several=several):
             blocks += text_of(section, detail, width)
-    if several:
-        blocks.append(heading("", words.ELSEWHERE))
+    if more := words.elsewhere(comparison):
+        blocks.append(heading("", more))
     return [*blocks, *text_of(sections.traces(comparison), detail, width)]
 
 
@@ -61,7 +61,7 @@ def render_markdown(comparison: Comparison, options: RenderOptions) -> bytes:
         blocks.append(f"## {text(device.name_after)} ({text(device.key)})")
         for section in sections.of_device(device, causes, several=several):
             blocks += markdown_of(section, 3)
-    blocks += [text(words.ELSEWHERE)] if several else []
+    blocks += [text(more)] if (more := words.elsewhere(comparison)) else []
     blocks += markdown_of(sections.traces(comparison), 2)
     tool = f"{comparison.tool.name} {comparison.tool.version}"
     origin = [tool, *_files(" · before ", comparison.before), *_files(" · after ", comparison.after)]

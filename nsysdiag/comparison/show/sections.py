@@ -22,7 +22,7 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.kinds import BAR, BYTES, CODE, FIGURE, KEY, NAME, TEXT, TIME
+from nsysdiag.document.kinds import BAR, BYTES, CODE, FIGURE, KEY, NAME, TEXT, TIME, Mark
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_ns, format_signed_ns, format_signed_share
 
@@ -58,17 +58,20 @@ def verdict(comparison: Comparison) -> Section:
     """The verdict on all devices, and what lowers the confidence in it."""
     notes = [Paragraph(note, "note") for note in comparison.notes]
     said = [Paragraph(comparison.headline, "strong", TERMINAL)] if comparison.headline else []
-    return Section("overview", "Verdict", [*said, *_outcome(comparison.verdict, comparison.sentence), *notes])
+    return Section(
+        "overview", "Verdict", [*said, *_outcome(words.outcome_mark(comparison), comparison.sentence), *notes]
+    )
 
 
 def first_screen(comparison: Comparison) -> Section:
     """What a person needs first: the headline, the job, each device in a row, and what makes it less certain."""
-    mark = words.verdict_mark(comparison.verdict)
+    mark = words.outcome_mark(comparison)
     said = Paragraph(f"{mark.icon} {mark.word}: {comparison.headline}", words.tone(mark))
     notes = [*words.warnings(comparison), *comparison.notes]
     more = len(notes) - TOP_NOTES
     hint = f"{counted(more, 'more note')}, where" if more > 0 else "Where"
     blocks = [said, *(Paragraph(note, "note") for note in notes[:TOP_NOTES]), *job.brief(comparison)]
+    blocks += changes.in_brief(comparison)
     return Section("overview", "Before and after", [*blocks, Paragraph(f"{hint} the time went: --details", "quiet")])
 
 
@@ -94,7 +97,8 @@ def traces(comparison: Comparison) -> Section:
     rows = []
     for side, held in (("Before", comparison.before), ("After", comparison.after)):
         for trace in held:
-            origin = [f"read from {trace.given}"] if trace.given else []
+            origin = [f"predicted with {trace.prediction}"] if trace.prediction else []
+            origin += [f"read from {trace.given}"] if trace.given else []
             note = "; ".join([*origin, *(f"▲ {each}" for each in trace.warnings)])
             version = f"nsys {trace.nsys_version}" if trace.nsys_version else "unknown version"
             window = "; ".join(trace.window)
@@ -104,16 +108,15 @@ def traces(comparison: Comparison) -> Section:
     return Section("traces", "Trace health", [warnings, table])
 
 
-def _outcome(verdict: str, sentence: str) -> list[Block]:
-    mark = words.verdict_mark(verdict)
+def _outcome(mark: Mark, sentence: str) -> list[Block]:
     return [Paragraph(f"{mark.icon} {mark.word}", words.tone(mark)), Paragraph(sentence, "strong")]
 
 
 def _length(device: DeviceComparison, causes: Causes, *, several: bool) -> Section:
-    facts = [words.length_sentence(device.length), words.unit_sentence(device.unit)]
+    facts = [words.length_sentence(device), words.unit_sentence(device.unit)]
     facts += [words.workload_sentence(device), words.noise_sentence(device)]
     fallback: list[Block] = [
-        *(_outcome(device.verdict, device.sentence) if several else []),
+        *(_outcome(words.verdict_mark(device.verdict), device.sentence) if several else []),
         Lines([fact for fact in facts if fact]),
         *(Paragraph(note, "note") for note in device.notes),
     ]

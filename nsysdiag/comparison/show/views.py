@@ -44,6 +44,8 @@ def length(device: DeviceComparison, causes: Causes) -> View:
         "mark": words.verdict_mark(device.verdict),
         "share": format_signed_share(device.length.change_ns, device.length.before_ns),
         "interval": words.interval_share(device.length),
+        "interval_title": words.interval_title(device.unit),
+        "has_least": device.unit.kind not in words.PREDICTED,
         "bars": [
             ("Before", device.length.before_ns, _bar(rows, longest, causes, after=False)),
             ("After", device.length.after_ns, _bar(rows, longest, causes, after=True)),

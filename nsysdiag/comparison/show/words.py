@@ -33,6 +33,18 @@ _VERDICTS = {
     "same": Mark("=", "No difference", "same"),
     "mixed": Mark("▲▼", "Mixed", "mixed"),
 }
+_PROMISES = {
+    "improved": Mark("▼", "Predicted to improve", "better"),
+    "regressed": Mark("▲", "Predicted to regress", "worse"),
+    "same": Mark("=", "No difference predicted", "same"),
+}
+_KEPT = {
+    "improved": Mark("▼", "Better than predicted", "better"),
+    "regressed": Mark("▲", "Worse than predicted", "worse"),
+    "same": Mark("=", "As predicted", "same"),
+}
+PREDICTED = ("step", "window")
+"""Units of comparisons with a prediction on a side."""
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "mixed": "note", "unknown": "note"}
 _CHANGES = {
     "improved": Mark("▼", "better", "better"),
@@ -52,6 +64,24 @@ def tone(mark: Mark) -> Tone:
 def verdict_mark(verdict: str) -> Mark:
     """The verdict on a device, or on all."""
     return _VERDICTS.get(verdict, Mark("?", "Unknown", "unknown"))
+
+
+def outcome_mark(comparison: Comparison) -> Mark:
+    """The verdict over all devices; with a prediction on one side, what it says of it."""
+    before, after = (any(trace.prediction for trace in side) for side in (comparison.before, comparison.after))
+    marks = _PROMISES if after and not before else _KEPT if before and not after else {}
+    return marks.get(comparison.verdict) or verdict_mark(comparison.verdict)
+
+
+def interval_title(unit: Unit | None) -> str:
+    """What the interval of a change is: chance, or the bounds of a prediction."""
+    return "Bounds" if unit is not None and unit.kind in PREDICTED else "95% interval"
+
+
+def elsewhere(comparison: Comparison) -> str:
+    """Where the rest about each of several devices is; a prediction has no more."""
+    predicted = any(device.unit.kind in PREDICTED for device in comparison.devices)
+    return "" if predicted or len(comparison.devices) < 2 else ELSEWHERE
 
 
 def change_mark(verdict: str) -> Mark:
@@ -117,20 +147,22 @@ def least_label(change: Change) -> str:
     return f"{format_ns(change.least_ns)}{share}"
 
 
-def length_sentence(change: Change) -> str:
+def length_sentence(device: DeviceComparison) -> str:
     """What became of the length, in numbers."""
-    interval = interval_share(change)
+    change, interval = device.length, interval_share(device.length)
+    times = f"{format_ns(change.before_ns)} before, {format_ns(change.after_ns)} after: {change_label(change)}"
+    if device.unit.kind in PREDICTED:
+        return f"{times}, {f'bounds {interval}' if interval != NOTHING else 'without bounds'}."
     sure = f"95% interval {interval}" if interval != NOTHING else "no interval: too little repeats"
-    return (
-        f"{format_ns(change.before_ns)} before, {format_ns(change.after_ns)} after: {change_label(change)}, {sure}; "
-        f"{least_label(change)} or less would not count."
-    )
+    return f"{times}, {sure}; {least_label(change)} or less would not count."
 
 
 def unit_sentence(unit: Unit) -> str:
     """What is compared, and how often it repeats on each side."""
     before, after = (clip(brief(name), UNIT_NAME) for name in (unit.name_before, unit.name_after))
-    if unit.kind == "iterations":
+    if unit.kind in PREDICTED:
+        what, by = ("a step" if unit.kind == "step" else "the whole window, as it is"), ""
+    elif unit.kind == "iterations":
         what = "an iteration"
         by = f" by “{before}”" if before and before == after else ""
     else:
@@ -188,7 +220,8 @@ def metric_change(row: MetricChange) -> str:
 def files_label(traces: Sequence[SideTrace]) -> str:
     """The files of a side; of many the first ones and a number."""
     more = f" and {len(traces) - MOST_FILES:,} more" if len(traces) > MOST_FILES else ""
-    return ", ".join(trace.file for trace in traces[:MOST_FILES]) + more
+    named = (f"{trace.file}{' (predicted)' if trace.prediction else ''}" for trace in traces[:MOST_FILES])
+    return ", ".join(named) + more
 
 
 def warnings(comparison: Comparison) -> list[str]:

@@ -16,6 +16,7 @@ from nsysdiag.fields import Text
 from nsysdiag.phrases import KIND_OF, Phrases
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record
+from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.report import EvidenceRow, InnerLoop, IterationReport, Report
 from nsysdiag.share.redaction import forms
 from nsysdiag.share.redaction.names import Names
@@ -41,7 +42,7 @@ SETTING = "redacted"
 WITHHELD = "(withheld)"
 HASH_DIGITS = 16
 
-Redactable = TypeVar("Redactable", bound=Report | RanksReport)
+Redactable = TypeVar("Redactable", bound=Report | RanksReport | WhatIf)
 _KINDS = {
     Text.KERNEL: forms.KERNEL,
     Text.RANGE: forms.RANGE,
@@ -66,6 +67,12 @@ _PUBLIC: dict[Text, Callable[[str], bool]] = {
     Text.SYMBOL: is_public_symbol,
 }
 """What stays because every program has it."""
+_OF_TRANSFORM = {
+    "kernel": Text.KERNEL,
+    "finding": Text.ID,
+    **dict.fromkeys(("without", "async-copies", "overlap", "rank-like"), Text.OWN),
+}
+"""What a change of a prediction is about, by its option; of others it is an NVTX range."""
 _WITH_NAMES = (Text.SENTENCE, Text.WARNING, Text.CALL, Text.API)
 """What can hold words around names, such as `cudaMalloc in cublasCreate`; without them it is all words, or a call."""
 _CALL_TABLES = re.compile(
@@ -96,7 +103,7 @@ def redacted_by(report: Redactable, names: Names) -> Redactable:
     return replace(made, settings={**made.settings, SETTING: KEYED if names.keyed else NUMBERED})
 
 
-def is_redacted(report: Report | RanksReport) -> bool:
+def is_redacted(report: Report | RanksReport | WhatIf) -> bool:
     """Whether a report has pseudonyms for names."""
     return SETTING in report.settings
 
@@ -104,7 +111,7 @@ def is_redacted(report: Report | RanksReport) -> bool:
 class _Redaction:
     """What each kind of text becomes, for one report."""
 
-    def __init__(self, report: Report | RanksReport, names: Names) -> None:
+    def __init__(self, report: Report | RanksReport | WhatIf, names: Names) -> None:
         self._names = names
         self._stems: dict[str, str] = {}
         self._sentences: dict[str, str] = {}
@@ -205,6 +212,8 @@ def _kind_of(text: Text, record: Record) -> Text:
         return kinds.get(record.table, Text.SENTENCE)
     if text is Text.ITERATION and isinstance(record, IterationReport | InnerLoop):
         return Text.RANGE if record.source == "nvtx" else Text.KERNEL
+    if text is Text.TRANSFORM and isinstance(record, Transform):
+        return _OF_TRANSFORM.get(record.option, Text.RANGE) if record.of.strip("*?") else Text.OWN
     return text
 
 

@@ -74,9 +74,15 @@ def a_busy_gpu_is_not_called_too_large(report: Json) -> Iterator[str]:
 
 @invariant
 def pinning_is_proposed_where_it_saves(report: Json) -> Iterator[str]:
-    """Where nothing is saved by it, and no time goes to copies, no advice is to pin memory."""
+    """Where nothing is saved by it, and no time goes to copies, no advice is to pin memory. A prediction of nothing has
+    a bound of its own."""
     for finding in report["findings"]:
-        if finding["bottleneck"] == "copies" and saved_share(finding) == 0:
+        saves = finding["saves"]
+        if (
+            finding["bottleneck"] == "copies"
+            and saved_share(finding) == 0
+            and not (saves and saves["method"] == "replay")
+        ):
             yield from (f"saves nothing, and: {text!r}" for text in finding["advice"] if PINNING.search(text))
     account = account_of(judged_phases(report))
     if account.get("copies", 0) or account.get("sync", 0) or account.get("memory", 0):

@@ -372,7 +372,7 @@ class TestMarkdown:
 
 class TestWords:
     def test_without_an_interval_nothing_is_claimed(self) -> None:
-        said = words.length_sentence(change(100, 120, told=False))
+        said = words.length_sentence(replace(device(), length=change(100, 120, told=False)))
         assert "no interval" in said
         assert words.change_mark("unknown") == words.change_mark("nonsense") == words.Mark("?", "unknown", "unknown")
 

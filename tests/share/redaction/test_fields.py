@@ -9,6 +9,7 @@ import pytest
 from nsysdiag.fields import KernelName, NsByLabel, OwnText, RangeName, RowsByTable, Text, fields_of, leaves
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record
+from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 from nsysdiag.walk import records_in, rewritten, text_of
 from tests.output import samples
@@ -18,8 +19,8 @@ _IN_SENTENCES = (Text.MESSAGE, Text.METRIC)
 
 
 def all_records() -> list[type[Record]]:
-    """Every record that a report of one trace or of ranks can hold."""
-    found: list[type[Record]] = [Report, RanksReport]
+    """Every record that a report of one trace or of ranks, or a prediction, can hold."""
+    found: list[type[Record]] = [Report, RanksReport, WhatIf]
     for record in found:
         inside = {each for hint in fields_of(record).values() for each in records_in(hint)}
         found += sorted(inside - set(found), key=lambda each: each.__name__)

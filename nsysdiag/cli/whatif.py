@@ -1,0 +1,174 @@
+"""`nsysdiag whatif`: how long a step would be after a repair."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nsysdiag.cli import options
+from nsysdiag.errors import UsageError
+
+if TYPE_CHECKING:
+    from nsysdiag.replay.facts import Transform
+
+EPILOG = """\b
+Examples:
+  nsysdiag whatif train.sqlite
+  nsysdiag whatif train.sqlite --without sync
+  nsysdiag whatif train.sqlite --finding f-data_loading --kernel '*gemm**0.5'
+  nsysdiag whatif train.sqlite --without sync -o predicted.json
+  nsysdiag compare predicted.json after.sqlite"""
+
+
+def _changes(option: str, metavar: str, help: str) -> Any:
+    return typer.Option(option, metavar=metavar, help=help, show_default=False)
+
+
+def whatif(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="An exported .sqlite.")],
+    *,
+    without: Annotated[
+        list[str] | None,
+        _changes("--without", "CAUSE", "Without idle time of this cause; repeats. See 'nsysdiag rules'."),
+    ] = None,
+    finding: Annotated[
+        list[str] | None, _changes("--finding", "ID", "With this finding of the report repaired; repeats.")
+    ] = None,
+    kernel: Annotated[
+        list[str] | None,
+        _changes(
+            "--kernel",
+            "PATTERN*F",
+            "Kernels of this name F times as long, as '*gemm**0.5'; in the name * and ? match any text and one "
+            "character; repeats.",
+        ),
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        _changes("--host", "RANGE*F", "Host code in NVTX ranges of this name F times as long, as 'load*0.5'; repeats."),
+    ] = None,
+    async_copies: Annotated[
+        bool, typer.Option("--async-copies", help="Blocking copies as asynchronous ones: their calls do not wait.")
+    ] = False,
+    overlap: Annotated[
+        list[str] | None,
+        _changes("--overlap", "WHAT", "'copies' or 'communication' at the same time as kernels; repeats."),
+    ] = None,
+    graphs: Annotated[
+        list[str] | None,
+        _changes("--graphs", "RANGE", "The kernels of NVTX ranges of this name launched as one graph; repeats."),
+    ] = None,
+    rank_like: Annotated[
+        str | None, _changes("--rank-like", "WHICH", "A late rank as fast as the 'median' one.")
+    ] = None,
+    output: options.OutputOption = None,
+    format_name: options.PredictionFormatOption = None,
+    device: options.DeviceOption = None,
+    same_gpu: options.SameGpuOption = False,
+    start: options.FromOption = None,
+    end: options.ToOption = None,
+    nvtx: options.NvtxOption = None,
+    iterations: options.IterationsOption = None,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="FILE", help="Settings from this TOML file; options win.")
+    ] = None,
+    no_config: options.NoConfigOption = False,
+    redact: options.RedactOption = False,
+    redact_key: options.RedactKeyOption = None,
+    open_html: options.OpenOption = False,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Predict how long a step is after a repair.
+
+    Replays the trace's own dependencies with the changes that the options ask for, all together. Without any, lists
+    what each finding would bring. Prints a summary, and writes files only where -o names them.
+    """
+    from msgspec.structs import replace
+
+    from nsysdiag.cli.console import progress_bar
+    from nsysdiag.cli.load import is_saved_report
+    from nsysdiag.cli.output import Kind, plan, write_all
+    from nsysdiag.cli.settings import require_one_way, settings_of_file
+    from nsysdiag.pipeline import whatif as pipeline
+    from nsysdiag.replay.show.registry import RENDERERS
+
+    options.check_redaction(redact_key, redact=redact)
+    start_ns, end_ns = options.narrowed_window(start, end, nvtx, iterations)
+    require_one_way(config, no_config=no_config)
+    asked = _transforms(
+        without=without or [],
+        finding=finding or [],
+        kernel=kernel or [],
+        host=host or [],
+        async_copies=async_copies,
+        overlap=overlap or [],
+        graphs=graphs or [],
+        rank_like=rank_like,
+    )
+    path = Path(trace)
+    kind = Kind("a prediction", [*RENDERERS], tables=())
+    summary_alone = not output and format_name is None
+    destinations = plan(
+        output or ["-"],
+        "txt" if summary_alone else format_name,
+        options.REDACTED_STEM,
+        kind,
+        inputs=[path],
+        force=force,
+        open_html=open_html,
+    )
+    if is_saved_report(path):
+        raise UsageError(
+            f"{path} is a saved report: what would be is replayed from the trace itself",
+            hint="name the exported .sqlite",
+        )
+    file = settings_of_file(config, discover=not no_config, quiet=quiet).settings
+    settings = replace(
+        file,
+        device=device,
+        same_gpu=same_gpu or file.same_gpu,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        nvtx=nvtx,
+        iterations=None if iterations is None else options.parse_iterations(iterations),
+        timeline=False,
+    )
+    with progress_bar(quiet=quiet) as progress:
+        made = pipeline.whatif(path, asked, settings, progress)
+    made = options.redacted_for(made, redact_key, redact=redact)
+    written = [] if summary_alone else destinations
+    write_all(made, written, force=force, quiet=quiet, open_html=open_html)
+
+
+def _transforms(
+    *,
+    without: list[str],
+    finding: list[str],
+    kernel: list[str],
+    host: list[str],
+    async_copies: bool,
+    overlap: list[str],
+    graphs: list[str],
+    rank_like: str | None,
+) -> list["Transform"]:
+    """What the options ask for, each once. Raises UsageError for a cause or a value that is none."""
+    from nsysdiag.cli.settings import known_causes
+    from nsysdiag.replay.facts import Transform
+    from nsysdiag.replay.options import HOST, KERNEL, OVERLAP, RANK_LIKE, chosen, scaled
+
+    for option, values in (("--finding", finding), ("--graphs", graphs)):
+        if "" in values:
+            raise UsageError(f"{option} is empty", hint="see 'nsysdiag whatif --help'")
+    found = [
+        *(Transform(option="without", of=cause) for cause in known_causes(without)),
+        *(Transform(option="finding", of=each) for each in finding),
+        *(scaled(KERNEL, each) for each in kernel),
+        *(scaled(HOST, each) for each in host),
+        *([Transform(option="async-copies")] if async_copies else []),
+        *(chosen(OVERLAP, each) for each in overlap),
+        *(Transform(option="graphs", of=each) for each in graphs),
+        *([chosen(RANK_LIKE, rank_like)] if rank_like is not None else []),
+    ]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,54 @@
+"""Settings as options of the command line."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, setting_text
+from nsysdiag.replay.options import words_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from nsysdiag.fields import SettingValue
+    from nsysdiag.replay.facts import Transform
+
+REDACTED = "redacted"
+REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
+"""How names were replaced, as options; the key itself is not known any more."""
+
+FLAGS = ("same_gpu", "full_hash", "replay")
+OF_WHATIF = ("device", "same_gpu", "start_ns", "end_ns", "nvtx", "iterations", "config", REDACTED)
+"""The settings that `whatif` has options for."""
+
+
+def options_of(settings: Mapping[str, SettingValue]) -> list[str]:
+    """The options that give these settings."""
+    return [word for name, value in settings.items() for word in _option(name, value)]
+
+
+def whatif_command(file: str, transforms: Iterable[Transform], settings: Mapping[str, SettingValue]) -> str:
+    """The command that predicts these changes of a trace, within the same part of it."""
+    changes = [word for each in transforms for word in words_of(each)]
+    held = {name: value for name, value in settings.items() if name in OF_WHATIF}
+    return shlex.join(["nsysdiag", "whatif", file, *changes, *options_of(held)])
+
+
+def _option(name: str, value: SettingValue) -> Iterator[str]:
+    option = OPTION_OF_SETTING.get(name)
+    if name == REDACTED:
+        yield from REDACTIONS.get(str(value), ())
+    if option is None:
+        return
+    if name in FLAGS:
+        yield option
+    elif name == "cost":
+        # Prices by name come from a file, and then the general one beside them does too.
+        if isinstance(value, dict) and "gpu_hour_cost" in value and "gpus" not in value:
+            yield from (option, str(value["gpu_hour_cost"]))
+    elif name == "disabled" and isinstance(value, list):
+        for cause in value:
+            yield from (option, str(cause))
+    else:
+        yield from (option, setting_text(name, value) + ("ns" if name in TIMES else ""))

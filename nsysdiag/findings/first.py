@@ -1,0 +1,71 @@
+"""Which findings a reader sees first, and which of them says what to do first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nsysdiag.diagnosis.facts import KERNELS, Diagnosis
+from nsysdiag.report import Finding
+
+BRIEF = 3
+"""So many findings stand on the first screen."""
+KERNELS_LEAD, NOTABLE = 0.8, 0.1
+"""Where kernels take so much of the time, and no repair saves so much of it, the kernels are what to look at first."""
+TOLD_TWICE = frozenset(("slow_iterations", "empty_iterations", "unfused"))
+"""Causes of findings whose time counts to other findings."""
+OTHER_GPU, LATE_RANK = "other_gpu", "late_rank"
+
+
+def kernels_first(bottleneck: str, share: float, saving: Finding | None) -> bool:
+    """Are kernels, rather than the finding that saves most, what to look at first?"""
+    most = saving.saves.most if saving is not None and saving.saves else 0.0
+    return bottleneck in KERNELS and share >= KERNELS_LEAD and most < NOTABLE
+
+
+def action_of(found: Diagnosis, findings: Sequence[Finding]) -> Finding | None:
+    """The finding that the diagnosis's action is about: the first with this title and saving."""
+    action = found.action or ""
+    same = (each for each in findings if each.saves == found.saves and action.startswith(each.title))
+    return next(same, None) if action else None
+
+
+def first_of(found: Diagnosis, findings: Sequence[Finding]) -> Finding | None:
+    """What to do first: the action, or the kernels where these lead and it saves little."""
+    action = action_of(found, findings)
+    kernels = leading_of(found, findings)
+    return kernels if kernels and kernels_first(found.bottleneck, found.share, action) else action
+
+
+def leading_of(found: Diagnosis, findings: Sequence[Finding]) -> Finding | None:
+    """The finding with most of the bottleneck's time."""
+    own = of_bottleneck(found, findings)
+    own = [each for each in own if each.cause != OTHER_GPU] if found.bottleneck in KERNELS else own
+    return max(own, key=lambda each: each.share, default=None)
+
+
+def of_bottleneck(found: Diagnosis, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings whose time the bottleneck is made of; kernels are one, whether they fill the GPU or not."""
+    names = KERNELS if found.bottleneck in KERNELS else (found.bottleneck,)
+    return [each for each in findings if each.bottleneck in names and each.cause not in TOLD_TWICE]
+
+
+def what_to_do(finding: Finding) -> str:
+    """Its first advice; about kernels also the last, which is the command that shows what limits them, and about a late
+    GPU also the second, as the first is to compare it with others."""
+    first, last = finding.advice[:1], finding.advice[-1:]
+    if finding.cause == LATE_RANK:
+        return " ".join(finding.advice[:2])
+    looks = finding.bottleneck in KERNELS and finding.saves is None
+    return " ".join(dict.fromkeys([*first, *(last if looks else [])]))
+
+
+def brief_of(found: Diagnosis | None, findings: Sequence[Finding]) -> list[Finding]:
+    """Those of the first screen: what to do first, then those that save most. One is about the bottleneck, also where
+    nothing tells what its repair saves."""
+    top = list(findings[:BRIEF])
+    if found is None:
+        return top
+    first, leading = first_of(found, findings), leading_of(found, findings)
+    if leading is not None and leading_of(found, top) is None:
+        top = [*top[: BRIEF - 1], leading]
+    return sorted(top, key=lambda each: each is not first) if first in top else top

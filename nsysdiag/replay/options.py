@@ -1,0 +1,62 @@
+"""Changes of a prediction as options of the command line, both ways: `--kernel 'gemm*0.5'`, `--without sync`."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from nsysdiag.errors import UsageError
+from nsysdiag.replay.facts import Transform
+
+KERNEL, HOST, OVERLAP, RANK_LIKE = "kernel", "host", "overlap", "rank-like"
+SCALED = (KERNEL, HOST)
+"""Options that make what matches a pattern longer or shorter."""
+CHOICES = {OVERLAP: ("copies", "communication"), RANK_LIKE: ("median",)}
+MOST_FACTOR = 1000
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+
+
+def scaled(option: str, text: str) -> Transform:
+    """The change that `PATTERN*FACTOR` asks for: the pattern may hold `*` itself. Raises UsageError for another text,
+    and for a factor that is below 0 or above 1,000."""
+    pattern, star, number = text.rpartition("*")
+    pattern, number = pattern.strip(), number.strip()
+    hint = f"write --{option} '{'gemm' if option == KERNEL else 'load*'}*0.5' for half the time, *0 for none"
+    if not star or not pattern:
+        what = "name" if star else "factor"
+        raise UsageError(f"--{option} '{text}' has no {what}: it is PATTERN*FACTOR", hint=hint)
+    factor = float(number) if _NUMBER.fullmatch(number) else math.nan
+    if not 0 <= factor <= MOST_FACTOR:
+        said = f"'{number}' behind its last * is no factor" if number else "it ends without a factor"
+        raise UsageError(f"--{option} '{text}': {said} from 0 to {MOST_FACTOR:,}", hint=hint)
+    return Transform(option=option, of=pattern, factor=factor)
+
+
+def chosen(option: str, text: str) -> Transform:
+    """The change of an option with a few values. Raises UsageError with the nearest for another one."""
+    known = CHOICES[option]
+    if text not in known:
+        nearest = get_close_matches(text, known, n=1)
+        suggestion = f"; did you mean '{nearest[0]}'?" if nearest else ""
+        raise UsageError(f"unknown --{option} '{text}'{suggestion}", hint=f"values: {', '.join(known)}")
+    return Transform(option=option, of=text)
+
+
+def words_of(transform: Transform) -> list[str]:
+    """The option and its value, as they are given to the command."""
+    if transform.option in SCALED:
+        return [f"--{transform.option}", f"{transform.of}*{_number(transform.factor)}"]
+    return [f"--{transform.option}", *([transform.of] if transform.of else [])]
+
+
+def text_of(transforms: Iterable[Transform]) -> str:
+    """All of them as one would type them: `--without sync --kernel 'gemm*0.5'`."""
+    return shlex.join(word for transform in transforms for word in words_of(transform))
+
+
+def _number(factor: float) -> str:
+    """With all its digits: reading it gives the same factor."""
+    return repr(float(factor)).removesuffix(".0")

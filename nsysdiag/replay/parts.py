@@ -1,0 +1,45 @@
+"""What a device does in a step of a replay: its four parts, and its idle time by cause."""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+
+from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, subtract, union
+from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.facts import FourParts
+from nsysdiag.replay.idle import idle_by_cause
+from nsysdiag.replay.model import Model
+from nsysdiag.replay.predict import Run
+from nsysdiag.replay.work import Class
+
+
+def step_idle(changes: Changes, run: Run, device: int) -> dict[str, int]:
+    """The idle time of a device by cause in ns, a mean over the steps that count, or in the window: all of that of its
+    four parts."""
+    return adding_up(idle_by_cause(changes, run, device), four_parts(changes.model, run, device).idle_ns)
+
+
+def adding_up(parts: dict[str, int], total: int) -> dict[str, int]:
+    """Parts in proportion, as whole numbers that add up to `total`."""
+    whole = max(sum(parts.values()), 1)
+    until = [0, *(ns * total // whole for ns in accumulate(parts.values()))]
+    return dict(zip(parts, (end - start for start, end in pairwise(until)), strict=True))
+
+
+def four_parts(model: Model, run: Run, device: int) -> FourParts:
+    """What a device does in a step, a mean over the steps that count, or in the window."""
+    work = model.work
+    mine = (work.device == device) & (run.end > run.start)
+    window = Intervals.of([run.span])
+    compute, communication, copies = (_time(run, mine & (work.kind == kind), window) for kind in Class)
+    exposed_comm = subtract(communication, compute)
+    exposed_copy = subtract(copies, union(compute, communication))
+    busy = accumulate(each.total() for each in (compute, exposed_comm, exposed_copy))
+    # The borders between the parts are rounded, not the parts: they add up.
+    borders = [0, *(round(ns / len(run.steps)) for ns in busy), run.ns]
+    ns = [end - start for start, end in pairwise(borders)]
+    return FourParts(compute_ns=ns[0], exposed_comm_ns=ns[1], exposed_copy_ns=ns[2], idle_ns=ns[3])
+
+
+def _time(run: Run, rows: BoolArray, window: Intervals) -> Intervals:
+    return intersect(union(Intervals(run.start[rows], run.end[rows])), window)

@@ -1,0 +1,1 @@
+"""The outputs of `nsysdiag whatif`, and what reports show of predictions."""

@@ -1,0 +1,195 @@
+"""A prediction: what each device does now and would do, where its idle time went, and what each repair would bring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.bars import LegendEntry, legend_entry
+from nsysdiag.document.blocks import (
+    PAGE,
+    TERMINAL,
+    TICKET,
+    Block,
+    Cell,
+    Column,
+    Limit,
+    Lines,
+    Paragraph,
+    Section,
+    Table,
+    Tone,
+)
+from nsysdiag.document.counted_names import as_read
+from nsysdiag.document.figures import Stack, stack
+from nsysdiag.document.kinds import BAR, CODE, FIGURE, KEY, NAME, SIDE, SIGNED, STACK, TEXT, TIME, part
+from nsysdiag.document.view import PARTS, Causes, share_of
+from nsysdiag.replay.options import text_of
+from nsysdiag.replay.show import words
+from nsysdiag.replay.show.strips import NOW, PREDICTED, Strip, strip, strips
+from nsysdiag.units import format_share, format_signed_share, format_two_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.replay.facts import CauseChange, FourParts, Saving, WhatIf, WhatIfDevice
+
+TOP_DEVICES, TOP_CAUSES, TOP_SAVINGS, TOP_LINES = 2, 4, 6, 1
+MOST_DEVICES, MOST_SAVINGS = 64, 100
+DEVICES = (
+    Column("GPU", NAME, head=True, length=40),
+    Column("", FIGURE),
+    Column("Length", TIME, strong=True),
+    Column("Divided", STACK, limit=PAGE),
+    *(Column(label, SIDE) for label in ("Compute", "Comm.", "Copies", "Idle")),
+)
+WATERFALL = (
+    Column("Cause", KEY, head=True),
+    Column(NOW, SIDE),
+    Column(PREDICTED, SIDE),
+    Column("Change", SIGNED, strong=True),
+    Column("Of all", FIGURE),
+    Column("Bar", BAR),
+)
+SAVINGS = (
+    Column("#", TEXT, head=True, length=20),
+    Column("Repaired", TEXT, length=90),
+    Column(PREDICTED, TIME, strong=True),
+    Column("Saves", FIGURE),
+    Column("Between", FIGURE, spare=True),
+    Column("Option", FIGURE, limit=TERMINAL),
+    Column("Options", CODE, length=160, limit=TICKET),
+)
+
+
+def sections(found: WhatIf) -> list[Section]:
+    """The whole document, the most important first."""
+    found = as_read(found)
+    causes = Causes(found.causes)
+    blocks = [
+        Paragraph(words.headline(found), "verdict", PAGE),
+        *(Paragraph(warning, "note") for warning in [words.broken_identity(found)] if warning),
+        Paragraph(words.replayed(found)),
+        *_strips(found, causes),
+        *_savings(found),
+        *_waterfall(found, causes),
+        *_devices(found),
+    ]
+    made = [Section("prediction", "Prediction", blocks)]
+    if found.caveats:
+        caveats = Lines(found.caveats, Limit(summary=TOP_LINES, brief=TOP_LINES))
+        made.append(Section("caveats", "What it leaves out", [caveats]))
+    if found.trace.warnings:
+        warnings = Lines(found.trace.warnings, Limit(summary=TOP_LINES, brief=TOP_LINES), "note")
+        made.append(Section("traces", "Trace health", [warnings]))
+    return made
+
+
+def _predicts(found: WhatIf) -> bool:
+    return bool(found.transforms) and found.refused is None
+
+
+def _strips(found: WhatIf, causes: Causes) -> list[Block]:
+    """Today's step above the predicted one on one scale, by part and cause; of several devices all together."""
+    if not _predicts(found) or not found.devices:
+        return []
+    of = "A step" if found.per == "step" else "The window"
+    gpus = " of all GPUs" if len(found.devices) > 1 else ""
+    now = _strip([each.now for each in found.devices], {row.cause: row.from_ns for row in found.waterfall}, causes)
+    then = _strip([each.predicted for each in found.devices], {row.cause: row.to_ns for row in found.waterfall}, causes)
+    return strips(of + gpus, now, then)
+
+
+def _strip(sides: Sequence[FourParts], idle: dict[str, int], causes: Causes) -> Strip:
+    """What runs, then the idle time by cause; idle time of no cause of the list is idle time."""
+    work = {name: sum(getattr(each, f"{name}_ns") for each in sides) for name in PARTS}
+    rest = work.pop("idle") - sum(idle.values())
+    return strip({**work, **idle}, causes, rest)
+
+
+def _waterfall(found: WhatIf, causes: Causes) -> list[Block]:
+    """What became of the idle time of each cause, the largest change first."""
+    if not _predicts(found):
+        return []
+    whole = max(sum(each.now_ns for each in found.devices) or found.now_ns, 1)
+    changed = sorted(found.waterfall, key=lambda row: (-abs(row.to_ns - row.from_ns), -row.from_ns, row.cause))
+    most = max((abs(row.to_ns - row.from_ns) for row in changed), default=0)
+    rows = [_cause(row, whole, most, causes) for row in changed if row.from_ns or row.to_ns]
+    of = "step" if found.per == "step" else "window"
+    title = f"Idle time of a {of} by cause" + (", over all GPUs" if len(found.devices) > 1 else "")
+    limit = Limit(summary=TOP_CAUSES, brief=TOP_CAUSES)
+    return [Table(title, WATERFALL, rows, noun="causes", order="that change most", sortable=False, limit=limit)]
+
+
+def _cause(row: CauseChange, whole: int, most: int, causes: Causes) -> tuple[object, ...]:
+    change = row.to_ns - row.from_ns
+    tone: Tone = "good" if change < 0 else "bad" if change > 0 else "plain"
+    return (
+        legend_entry(share_of(row.cause, row.from_ns, causes)),
+        row.from_ns,
+        row.to_ns,
+        Cell(change, tone=tone),
+        format_signed_share(change, whole) if change else None,
+        part(abs(change), most),
+    )
+
+
+def _devices(found: WhatIf) -> list[Block]:
+    """Two rows for each device; of one without a prediction only what is. The terminal has none below a listing."""
+    sides = (NOW, PREDICTED) if _predicts(found) else (NOW,)
+    longest = max((max(each.now_ns, each.predicted_ns) for each in found.devices), default=0)
+    rows = [_side(each, side, longest) for each in found.devices for side in sides]
+    most, top = MOST_DEVICES * len(sides), 0 if found.savings else TOP_DEVICES * len(sides)
+    limit = Limit(page=most, ticket=most, summary=top, brief=top)
+    legend = [LegendEntry(label, id, "") for id, label in PARTS.values()]
+    title = "Each GPU, " + ("per step" if found.per == "step" else "in the window")
+    note = "Communication and copies: what no compute hides."
+    return [Table(title, DEVICES, rows, note, "rows", sortable=False, legend=legend, limit=limit)]
+
+
+def _side(device: WhatIfDevice, side: str, longest: int) -> tuple[object, ...]:
+    parts, length = (device.now, device.now_ns) if side == NOW else (device.predicted, device.predicted_ns)
+    times = (parts.compute_ns, parts.exposed_comm_ns, parts.exposed_copy_ns, parts.idle_ns)
+    segments = stack(((label, ns, None, id) for (id, label), ns in zip(PARTS.values(), times, strict=True)), longest)
+    drawn = Stack(f"How the time of {device.key} divides, {side.lower()}", segments, longest)
+    model = device.name if side == NOW else ""
+    return (Cell(device.key, note=model), side, length, drawn, *times)
+
+
+def _savings(found: WhatIf) -> list[Block]:
+    """What each finding would bring, then the combinations that pay, and the floor."""
+    if found.transforms or not found.savings:
+        return []
+    single = [each.finding for each in found.savings if each.finding is not None]
+    numbers = {finding: str(at) for at, finding in enumerate(single, 1)}
+    rows = [_saving(each, found, numbers) for each in found.savings]
+    limit = Limit(page=MOST_SAVINGS, ticket=MOST_SAVINGS, summary=TOP_SAVINGS, brief=TOP_SAVINGS)
+    table = Table("What repairs are predicted to bring", SAVINGS, rows, noun="repairs", sortable=False, limit=limit)
+    refused = [
+        f"{numbers.get(each.finding or '', 'Together')} is not predicted: {each.refused}"
+        for each in found.savings
+        if each.refused is not None
+    ]
+    floor = words.floor(found)
+    reasons = Lines(refused, Limit(summary=TOP_LINES, brief=TOP_LINES))
+    return [table, *([Paragraph(floor)] if floor else []), reasons]
+
+
+def _saving(saving: Saving, found: WhatIf, numbers: dict[str, str]) -> tuple[object, ...]:
+    """The numbers of its findings stand for several."""
+    ids = [saving.finding] if saving.finding is not None else saving.findings
+    place = "+".join(numbers.get(each, "?") for each in ids)
+    name = saving.title or (saving.finding if saving.finding is not None else f"{place.replace('+', ' and ')} together")
+    option = text_of(saving.transforms)
+    short = option if saving.finding is not None else None
+    if saving.refused is not None:
+        return (place, name, None, None, None, short, option)
+    saves = found.now_ns - saving.predicted_ns
+    return (
+        place,
+        name,
+        saving.predicted_ns,
+        format_share(max(saves, 0), found.now_ns),
+        format_two_ns(saving.low_ns, saving.high_ns, " and "),
+        short,
+        option,
+    )
