@@ -80,3 +80,11 @@ def assert_as_long_as_kernels(stream: Sequence[int], kind: Sequence[int], run: o
     inside = (np.asarray(kind) == Class.COMPUTE) & (start >= span[0]) & (end <= span[1])
     busy = np.bincount(np.asarray(stream)[inside], (end - start)[inside], minlength=1)
     assert busy.max() <= span[1] - span[0]
+
+
+@pytest.mark.parametrize("name", [*VARIED, *TWO])
+def test_no_repair_goes_below_the_floor(name: str) -> None:
+    found = replay_of_pair(name)
+    model, findings = modelled(found), found.report.findings
+    floor = floor_of(model, findings).ns
+    assert all(each.predicted_ns >= floor for each in savings_of(model, findings, identity_of(model)))
