@@ -91,7 +91,8 @@ Idle = dict[int, dict[str, int]]
 
 
 def idle_of(changes: Changes, run: Run) -> Idle:
-    """What the devices wait for."""
+    """What the devices wait for in a step, a mean over those that count, or in the window: all of the idle time of its
+    four parts."""
     return {device: step_idle(changes, run, device) for device in np.unique(changes.model.work.device).tolist()}
 
 

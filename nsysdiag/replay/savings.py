@@ -64,17 +64,17 @@ def _strip(changes: Changes, run: Run, device: int) -> dict[str, int]:
     return {name: ns for name, ns in {**busy, **step_idle(changes, run, device)}.items() if ns}
 
 
-NO_ERROR = Identity(exact=True, length_error=0.0)
 WORTH = 0.01
 """Of the length: what one more repair has to bring to be named with those before it."""
 
 
 def savings_of(model: Model, findings: Sequence[Finding], identity: Identity) -> list[Saving]:
     """One for each finding, then one for the best two together, the best three, and so on while that pays."""
+    now = run_of(Changes.none(model)).ns
     every = [(each, predicted(model, [each], identity)) for each in findings]
     known = [(each, found) for each, found in every if isinstance(found, Prediction)]
     known.sort(key=lambda pair: pair[1].run.ns)
-    return [*(_saving(model, [each], found) for each, found in every), *_together(model, known, identity)]
+    return [*(_saving(now, [each], found) for each, found in every), *_together(model, known, identity)]
 
 
 def predicted(model: Model, findings: Sequence[Finding], identity: Identity) -> Prediction | str:
@@ -94,20 +94,19 @@ def _together(model: Model, known: Sequence[tuple[Finding, Prediction]], identit
         both = predicted(model, [*chosen, finding], identity)
         if isinstance(both, Prediction) and best - both.run.ns >= WORTH * alone.now.ns:
             chosen, best = [*chosen, finding], both.run.ns
-            found.append(_saving(model, chosen, both))
+            found.append(_saving(alone.now.ns, chosen, both))
     return found
 
 
-def _saving(model: Model, findings: Sequence[Finding], found: Prediction | str) -> Saving:
-    refused = found if isinstance(found, str) else None
-    known = prediction_of(Changes.none(model), NO_ERROR) if isinstance(found, str) else found
+def _saving(now: int, findings: Sequence[Finding], found: Prediction | str) -> Saving:
+    low, predicted_ns, high = (now,) * 3 if isinstance(found, str) else (found.low_ns, found.run.ns, found.high_ns)
     return Saving(
         finding=findings[0].id if len(findings) == 1 else None,
         transforms=[Transform(option="finding", of=each.id) for each in findings],
-        predicted_ns=known.run.ns,
-        low_ns=known.low_ns if refused is None else known.run.ns,
-        high_ns=known.high_ns if refused is None else known.run.ns,
-        refused=refused,
+        predicted_ns=predicted_ns,
+        low_ns=low,
+        high_ns=high,
+        refused=found if isinstance(found, str) else None,
         findings=[each.id for each in findings],
     )
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tests.output.devtools import Chromium
 
-SAID = "The input pipeline is late · saves 31.0% to 36.0% of a step (replay)"
+SAID = "The input pipeline is late · saves 31 to 36% of a step (replay)"
 TEXT = f"{SAID}: 5.00 → 3.25 ms."
 COMMAND = "nsysdiag whatif train.sqlite --finding f-input-9z"
 
@@ -216,7 +216,7 @@ class TestRedacted:
         assert on_page(plain)[0].whole_text().count("acme_secret") == 2
         hidden = redacted(plain)
         (found,) = on_page(hidden)
-        assert "saves 31.0% to 36.0% of a step (replay)" in found.whole_text()
+        assert "saves 31 to 36% of a step (replay)" in found.whole_text()
         assert "--redact" in found.all("pre")[0].text
         for each in ("html", "txt", "md"):
             assert "acme_secret" not in written(hidden, each, details=True)
