@@ -38,7 +38,8 @@ class Predictions:
         found = self.known[finding.id]
         if isinstance(found, str):
             return found
-        return Predicted(*(max(1 - ns / found.now.ns, 0.0) for ns in (found.run.ns, found.high_ns, found.low_ns)))
+        now = found.now.ns
+        return Predicted(*(max((now - ns) / max(now, 1), 0.0) for ns in (found.run.ns, found.high_ns, found.low_ns)))
 
     def outlooks(self, findings: Sequence[Finding]) -> list[Outlook]:
         """For each finding whose saving was predicted a step of the device that works most."""

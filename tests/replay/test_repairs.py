@@ -60,7 +60,7 @@ def two_places() -> Replayed:
 
 def of_cause(cause: str, path: tuple[str, ...] = (), variant: str = "") -> Finding:
     """A finding about a cause, in a range and of a variant."""
-    return replace(two_places().report.findings[0], cause=cause, nvtx=list(path), variant=variant)
+    return replace(two_places().report.findings[0], cause=cause, nvtx=list(path), variant=variant, joined=[])
 
 
 def repaired(finding: Finding) -> Changes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity
-from nsysdiag.replay.predict import identity_of, run_of
+from nsysdiag.replay.predict import Prediction, identity_of, run_of, too_far
 from nsysdiag.replay.savings import WORTH, Predictions, floor_of, savings_of
 from nsysdiag.replay.work import Class
 from tests.replay.making import VARIED, model_of_pair, modelled, replay_of_pair
@@ -80,3 +81,24 @@ def assert_as_long_as_kernels(stream: Sequence[int], kind: Sequence[int], run: o
     inside = (np.asarray(kind) == Class.COMPUTE) & (start >= span[0]) & (end <= span[1])
     busy = np.bincount(np.asarray(stream)[inside], (end - start)[inside], minlength=1)
     assert busy.max() <= span[1] - span[0]
+
+
+@pytest.mark.parametrize("name", [*VARIED, *TWO])
+def test_no_repair_goes_below_the_floor(name: str) -> None:
+    found = replay_of_pair(name)
+    model, findings = modelled(found), found.report.findings
+    floor = floor_of(model, findings).ns
+    assert all(each.predicted_ns >= floor for each in savings_of(model, findings, identity_of(model)))
+
+
+def test_of_no_time_nothing_is_saved() -> None:
+    """One operation that takes no time is all of a window."""
+    found = replay_of_pair("sleep, as its finding says")
+    predictions = Predictions.of(modelled(found))
+    assert isinstance(predictions, Predictions)
+    finding = next(each for each in found.report.findings if not isinstance(predictions(each), str))
+    known = predictions.known[finding.id]
+    assert isinstance(known, Prediction)
+    nothing = replace(known.now, borders=np.array([5, 5]))
+    predictions.known[finding.id] = replace(known, now=nothing, run=nothing, low_ns=0, high_ns=0)
+    assert predictions(finding) == (0, 0, 0)
