@@ -22,6 +22,7 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.gap_groups.keys import normal_range
 from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
@@ -117,6 +118,14 @@ class Model:
         """The calls that launched operations, on the axis of `host`."""
         calls, rows = self.host.host.api_calls.rows, self.threads.launches
         return self.on_axis(calls.thread[rows], calls.start[rows], calls.end[rows])
+
+    @cached_property
+    def normal_ranges(self) -> dict[int, str]:
+        """The names without counters of the NVTX ranges in the replayed time, by their codes."""
+        ranges, lo, hi = self.names.ranges, int(self.graph.time[0]), int(self.graph.time[-1])
+        inside = (ranges.rows.start <= hi) & ((ranges.rows.end >= lo) | (ranges.rows.end < 0))
+        codes = distinct_values(ranges.rows.name[inside])
+        return {code: normal_range(ranges.names[code]) for code in codes.tolist()}
 
     @cached_property
     def pieces_in_order(self) -> IntArray:
