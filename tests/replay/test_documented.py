@@ -119,10 +119,11 @@ def test_simulated_programs(shared: Shared) -> None:
     others = sorted((each for each in made if each.inside()), key=lambda each: -abs(round(each.error, 3)))
     head = ("Pair", "true", "predicted", "low", "high", "error")
     found = summary(made)
+    none, inside, nearly = len(every) - len(made), f"{found.inside:.0%}", f"{found.nearly:.0%}"
     said = (
-        f"{len(every)} pairs, {len(every) - len(made)} without a prediction. {found.inside:.0%} of the truths lie within the"
-        f" bounds,\n{found.nearly:.0%} no further outside than 1 % of a step. The error is {found.median_error:.1%} of a step in"
-        f" the median, {found.largest_error:.1%} at most."
+        f"{len(every)} pairs, {none} without a prediction. {inside} of the truths lie within the bounds,\n"
+        f"{nearly} no further outside than 1 % of a step. The error is {found.median_error:.1%} of a step in the\n"
+        f"median, {found.largest_error:.1%} at most."
     )
     whys = [[*row(each), WHY.get(each.name, "")] for each in failed]
     parts = [said, "Without a prediction, or with the truth outside of the bounds:", table((*head, "why"), whys)]
