@@ -102,7 +102,7 @@ class TestWheel:
 class TestSourceDistribution:
     def test_holds_what_builds_and_tests_it_but_no_fixtures(self, unpacked: Path) -> None:
         held = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
-        sources = files_of("nsysdiag", "templates", "scripts", "tests") - files_of("tests/fixtures")
+        sources = files_of("nsysdiag", "docs", "templates", "scripts", "tests") - files_of("tests/fixtures")
         assert held == sources | BESIDE_THE_SOURCES
         assert_licensed(message_from_bytes((unpacked / "PKG-INFO").read_bytes()))
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from typer.main import get_command
+from typer.testing import CliRunner
 
 import nsysdiag
 from nsysdiag.causes import CAUSES
@@ -127,8 +128,18 @@ def python_output(example: int) -> str:
     return block("\n".join(line.rstrip() for line in printed.getvalue().splitlines()))
 
 
+def prediction() -> str:
+    """What `whatif` prints about a simulated program."""
+    packed = ROOT / "tests" / "fixtures" / "sim_launch_bound.sqlite.gz"
+    Path("launches.sqlite").write_bytes(gzip.decompress(packed.read_bytes()))
+    line = ["whatif", "launches.sqlite", "--without", "launch_call"]
+    printed = CliRunner().invoke(app, line).stdout
+    return block("\n".join(each.rstrip() for each in printed.splitlines()))
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "demo": demo,
+    "whatif": prediction,
     "causes": causes,
     "commands": commands,
     "formats": formats,
@@ -137,12 +148,11 @@ SECTIONS: dict[str, Callable[[], str]] = {
 }
 
 
-SLOW_SECTIONS = {"demo", "python output", "notebook output"}
+MARKS = dict.fromkeys(("demo", "python output", "notebook output"), pytest.mark.slow)
+MARKS["whatif"] = pytest.mark.fixtures
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW_SECTIONS else ()) for name in SECTIONS]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in SECTIONS])
 def test_generated_section(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "train.sqlite").write_bytes(gzip.decompress(bundled_trace()))
     monkeypatch.chdir(tmp_path)
@@ -315,7 +325,7 @@ def test_every_need_of_tests() -> None:
 
 @pytest.mark.checkout
 def test_paths_lead_somewhere() -> None:
-    tops = "|".join(re.escape(name) for name in ("nsysdiag", "templates", "tests", "scripts", ".ci", ".assets"))
+    tops = "|".join(re.escape(name) for name in ("nsysdiag", "docs", "templates", "tests", "scripts", ".ci", ".assets"))
     named = set(re.findall(rf"(?<![\w./-])(?:{tops})/[\w./-]*[\w/]", text()))
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 

@@ -87,6 +87,7 @@ def whatif(
     """
     from msgspec.structs import replace
 
+    from nsysdiag.arrays.malloc_trim import share_one_heap
     from nsysdiag.cli.console import progress_bar
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.output import Kind, plan, write_all
@@ -135,6 +136,7 @@ def whatif(
         iterations=None if iterations is None else options.parse_iterations(iterations),
         timeline=False,
     )
+    share_one_heap()
     with progress_bar(quiet=quiet) as progress:
         made = pipeline.whatif(path, asked, settings, progress)
     made = options.redacted_for(made, redact_key, redact=redact)

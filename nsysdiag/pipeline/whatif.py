@@ -15,7 +15,7 @@ from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.predict import MOST_ERROR, identity_of, too_far
-from nsysdiag.replay.stretch import MOST_OPERATIONS
+from nsysdiag.replay.stretch import MOST_AT_ALL, MOST_OPERATIONS
 from nsysdiag.report import Report
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.trace import open_trace
@@ -33,9 +33,10 @@ steps = Steps(trace_steps.steps)
 
 
 @steps.step()
-def replayed(builder: Builder, report: Report) -> Replayed:
-    """The model is built last: it is large."""
-    return Replayed(report, builder(MOST_OPERATIONS))
+def replayed(builder: Builder, report: Report, transforms: Sequence[Transform]) -> Replayed:
+    """The model is built last: it is large. Each finding takes replays of its own, so without transforms less time is
+    replayed."""
+    return Replayed(report, builder(MOST_AT_ALL if transforms else MOST_OPERATIONS))
 
 
 def whatif(
@@ -52,7 +53,7 @@ def whatif(
         Attempt(f"replay '{printable(os.fsdecode(path))}'") as attempt,
         open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace,
     ):
-        found = steps.run(replayed, attempt.noting(progress), trace=trace, settings=settings)
+        found = steps.run(replayed, attempt.noting(progress), trace=trace, settings=settings, transforms=transforms)
         trace.check_unchanged()
     if isinstance(found.model, str):
         return refused(found.report, transforms, found.model)

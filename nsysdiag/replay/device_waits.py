@@ -13,7 +13,7 @@ from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import Rows, distinct, distinct_values
 from nsysdiag.replay.targets import HostWaits, Issued, targets
 from nsysdiag.replay.work import Work
 
@@ -50,7 +50,8 @@ def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, l
         device = np.zeros(len(asked), dtype=np.int64)
     own = _own_stream(work, asked)
     group = groups.of_wait(process_of(asked.thread), np.where(own >= 0, own, stream), device)
-    found = targets(groups.issued, HostWaits(group, asked.begin, asked.end))
+    mine = np.flatnonzero(np.isin(groups.issued.group, group))
+    found = np.append(mine, -1)[targets(groups.issued.take(mine), HostWaits(group, asked.begin, asked.end))]
     target = np.where(found >= 0, found % max(len(work), 1), -1)
     kept = target >= 0
     # A free waits for the device only where it did.
@@ -150,7 +151,7 @@ def full_queues(work: Work, calls: CallRows) -> DeviceWaits:
     device = work.device[launched[first]]
     begin, end = calls.start[call], calls.end[call]
     usual = int(np.median(end - begin))
-    for each in np.unique(device).tolist():
+    for each in distinct_values(device).tolist():
         mine = np.flatnonzero((device == each) & (end - begin > max(HELD_NS, HELD_FACTOR * usual)))
         ops = np.flatnonzero(work.device == each)
         at = np.searchsorted(work.start[ops], end[mine], side="right") - 1

@@ -8,8 +8,9 @@ launch call ----> kernel starts ------> wait ends ----> next launch call
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 
@@ -63,25 +64,29 @@ class Edges(Rows):
 class Slots:
     """The edges of a graph as two for each node; a moment with more than two has nodes before it that join them.
 
-    `node` is the node of each moment; `source` (two columns) the nodes that each node waits for, `edge` (two columns)
-    the edges behind, -1 for that to a joining node."""
+    `node` is the node of each moment; `source` (two rows) the nodes that each node waits for, `edge` (two rows) the
+    edges behind, -1 for that to a joining node."""
 
     node: IntArray
     source: IntArray
     edge: IntArray
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Graph:
     """Moments in an order in which every edge goes forward; the first is ORIGIN. `time` is when each was, in ns,
     `residual` how much later than its edges ask for; `asked` is the length of each edge before it was shortened to what
-    was; `slots` are those of the edges."""
+    was."""
 
     time: IntArray
     edges: Edges
     residual: IntArray
     asked: IntArray
-    slots: Slots = field(repr=False)
+
+    @cached_property
+    def slots(self) -> Slots:
+        """Those of the edges; made when the graph is first replayed."""
+        return _slots(len(self.time), self.edges)
 
     @classmethod
     def of(cls, time: IntArray, edges: Edges, little: int = 0) -> Graph:
@@ -104,7 +109,7 @@ class Graph:
         decided = (time[edges.source] + edges.ns + late[edges.target] == time[edges.target]) & (late[edges.target] > 0)
         decided &= late[edges.target] <= little
         edges = replace(edges, ns=np.where(decided, edges.ns + late[edges.target], edges.ns))
-        return cls(time, edges, np.where(late <= little, 0, late), wanted, _slots(len(time), edges))
+        return cls(time, edges, np.where(late <= little, 0, late), wanted)
 
 
 def _slots(count: int, edges: Edges) -> Slots:
@@ -123,14 +128,14 @@ def _slots(count: int, edges: Edges) -> Slots:
     base = (node - joining)[edges.target]
     total = count + int(joining.sum())
     # A joining node, and the moment behind it, wait for the node before them.
-    source = np.repeat(np.maximum(np.arange(total) - 1, 0)[:, None], 2, axis=1)
-    edge = np.full((total, 2), -1)
+    source = np.tile(np.maximum(np.arange(total) - 1, 0), (2, 1))
+    edge = np.full((2, total), -1)
     at, column = base + np.maximum(place - 1, 0), np.minimum(place, 1)
-    source[at, column], edge[at, column] = node[edges.source], np.arange(len(edges))
+    source[column, at], edge[column, at] = node[edges.source], np.arange(len(edges))
     # Where there is one edge only, both are the same.
     single = node[each == 1]
-    source[single, 1], edge[single, 1] = source[single, 0], edge[single, 0]
-    source[ORIGIN] = ORIGIN
+    source[1, single], edge[1, single] = source[0, single], edge[0, single]
+    source[:, ORIGIN] = ORIGIN
     return Slots(node, source, edge)
 
 
@@ -143,10 +148,10 @@ def replay(graph: Graph, ns: IntArray | None = None, residual: IntArray | None =
     residual = graph.residual if residual is None else residual
     slots = graph.slots
     lengths = np.append(ns, 0)[slots.edge]
-    lengths[slots.node] += residual[:, None]
+    lengths[:, slots.node] += residual
     begin = int(graph.time[ORIGIN])
-    times = [begin] * len(lengths)
-    columns = (column.tolist() for column in (*slots.source[1:].T, *lengths[1:].T))
+    times = [begin] * lengths.shape[1]
+    columns = (column[1:].tolist() for column in (*slots.source, *lengths))
     for at, (one, other, after_one, after_other) in enumerate(zip(*columns, strict=True), 1):
         first, second = times[one] + after_one, times[other] + after_other
         times[at] = first if first > second else second

@@ -13,7 +13,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
 from nsysdiag.causes.evidence import Layer
 from nsysdiag.events.axis import ThreadAxis
-from nsysdiag.events.rows import Rows
+from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.ledger.classify import LayeredEvidence
 
 
@@ -55,8 +55,9 @@ class _Collector:
         for cause, parts in layers.items():
             for layer in parts:
                 claimed, left, source = claim(left, layer.spans)
-                calls = self.codes([typed.plain(each) for each in layer.names])
-                self.add(cause, claimed, int(self.codes([layer.label])[0]), calls[layer.name[source]])
+                names, code = distinct(layer.name[source])
+                calls = self.codes([typed.plain(layer.names[each]) if each >= 0 else None for each in names.tolist()])
+                self.add(cause, claimed, int(self.codes([layer.label])[0]), calls[code])
         return left
 
 

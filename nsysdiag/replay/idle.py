@@ -29,6 +29,7 @@ OF_KIND = {
     Kind.BARRIER: STREAM_BARRIER.id,
 }
 """What is behind idle time in which no thread is late, by the edge that decides when the next operation starts."""
+BEHIND = np.array([PLACE[OF_KIND.get(kind, FALLBACK)] for kind in Kind], dtype=np.int64)
 
 
 def idle_by_cause(changes: Changes, run: Run, device: int) -> dict[str, int]:
@@ -55,8 +56,7 @@ def idle_by_cause(changes: Changes, run: Run, device: int) -> dict[str, int]:
     total = np.bincount(cause[source], told.spans.end - told.spans.start, len(CAUSES)).astype(np.int64)
     by_gap = np.bincount(told.owner, told.spans.end - told.spans.start, len(gaps)).astype(np.int64)
     rest = gaps.end - gaps.start - by_gap
-    behind = np.array([PLACE[OF_KIND.get(Kind(kind), FALLBACK)] for kind in decided.tolist()], dtype=np.int64)
-    total += np.bincount(behind, rest, len(CAUSES)).astype(np.int64)
+    total += np.bincount(BEHIND[decided], rest, len(CAUSES)).astype(np.int64)
     return {each: int(total[at]) for at, each in enumerate(CAUSES) if total[at]}
 
 
@@ -92,7 +92,7 @@ def _timelines(changes: Changes, times: IntArray) -> tuple[Intervals, IntArray]:
     mine = edges.kind == Kind.PROGRAM
     begin, until = np.zeros((2, len(program)), dtype=np.int64)
     begin[edges.row[mine]], until[edges.row[mine]] = times[edges.source[mine]], times[edges.target[mine]]
-    order = np.lexsort((pieces.start, pieces.owner))
+    order = model.pieces_in_order
     owner = pieces.owner[order]
     kept = np.round((pieces.end - pieces.start) * changes.time).astype(np.int64)[order]
     done = np.cumsum(kept)

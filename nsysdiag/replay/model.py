@@ -23,7 +23,8 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, copy_name
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.gap_groups.keys import normal_range
 from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
@@ -128,6 +129,19 @@ class Model:
         return self.on_axis(calls.thread[rows], calls.start[rows], calls.end[rows])
 
     @cached_property
+    def normal_ranges(self) -> dict[int, str]:
+        """The names without counters of the NVTX ranges in the replayed time, by their codes."""
+        ranges, lo, hi = self.names.ranges, int(self.graph.time[0]), int(self.graph.time[-1])
+        inside = (ranges.rows.start <= hi) & ((ranges.rows.end >= lo) | (ranges.rows.end < 0))
+        codes = distinct_values(ranges.rows.name[inside])
+        return {code: normal_range(ranges.names[code]) for code in codes.tolist()}
+
+    @cached_property
+    def pieces_in_order(self) -> IntArray:
+        """The rows of `pieces` by their owner, and of one owner by their start."""
+        return np.lexsort((self.pieces.start, self.pieces.owner))
+
+    @cached_property
     def call_of_piece(self) -> IntArray:
         """The place in `threads.launches` of the call that each piece of host time lies in, -1 for none."""
         spans = self.launch_spans
@@ -193,8 +207,9 @@ def model_of(
     known = Graph.of(time, edges.take(edges.source < edges.target), LATENCY_HIGHEST_NS)
     late = known.residual[places.operation] > 0
     seen = after_end(length, places, observed_order(work, late), Kind.OBSERVED)
+    seen = seen.take(seen.source < seen.target)
     as_asked = replace(known.edges, ns=known.asked)
-    graph = Graph.of(time, Edges.concatenate([as_asked, seen.take(seen.source < seen.target)]), LATENCY_HIGHEST_NS)
+    graph = Graph.of(time, Edges.concatenate([as_asked, seen]), LATENCY_HIGHEST_NS) if len(seen) else known
     names = Names.of(work, activity, host_trace.ranges, strings)
     host = _layers(moments, layered, launching, host_trace)
     threads = replace(threads, woken_cause=_causes(threads.woken, host))
@@ -233,7 +248,7 @@ def _threads(
     begun = calls.start[launches]
     lo = min(int(begun.min(initial=stretch.begin)), stretch.begin)
     hi = int(begun.max(initial=stretch.begin)) + 1
-    own = np.unique(calls.thread[launches])
+    own = distinct_values(calls.thread[launches])
     woken = wakes(launching, own, host_trace, finder, lo, hi, floor)
     return Threads(
         launches=launches,
@@ -249,7 +264,7 @@ def _layers(
     moments: Moments, layered: LayeredEvidence, launching: WaitingThreads, host_trace: HostTrace
 ) -> LayeredEvidence:
     """The layers of all threads that have moments."""
-    threads = np.unique(moments.thread[moments.thread != DEVICE])
+    threads = distinct_values(moments.thread[moments.thread != DEVICE])
     if np.isin(threads, launching.host.axis.threads).all():
         return layered
     view = host_trace.waiting(threads)

@@ -10,7 +10,6 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, 
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, SYNCHRONIZATION, blocking_copy, sync, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import AFTER_READ_BACK, Variant
-from nsysdiag.gap_groups.keys import normal_range
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.rank_like import like_the_median
@@ -81,9 +80,9 @@ def _inside(model: Model, path: list[str]) -> Where:
     empty."""
     if not path:
         return lambda spans: np.ones(len(spans), dtype=np.bool_)
-    ranges = model.names.ranges
-    fits = np.array([normal_range(name) == path[-1] for name in ranges.names], dtype=np.bool_)
-    rows = ranges.rows.take(fits[ranges.rows.name]) if len(fits) else ranges.rows
+    rows = model.names.ranges.rows
+    fits = [code for code, name in model.normal_ranges.items() if name == path[-1]]
+    rows = rows.take(np.isin(rows.name, fits))
     inside = union(model.on_axis(rows.thread, rows.start, rows.end))
     return lambda spans: contains(inside, spans.start)
 

@@ -9,8 +9,9 @@ import numpy as np
 from nsysdiag.arrays.intervals import IntArray, Intervals
 
 FEWEST_STEPS, MOST_STEPS = 3, 100
-MOST_OPERATIONS = 100_000
-"""Of all devices in the replayed time; each has two moments, its launch and its start."""
+MOST_OPERATIONS, MOST_AT_ALL = 100_000, 1_000_000
+"""Of all devices in the replayed time, each with two moments, its launch and its start: of as many steps as fit, and
+where fewer steps than needed or a window without steps hold more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ def stretch_of(
     parts: Intervals, steps: IntArray | None, starts: IntArray, most: int = MOST_OPERATIONS
 ) -> Stretch | str:
     """What is replayed of the judged time `parts` (a set) whose step borders are `steps`, None where it has none; or a
-    sentence why nothing can be. `starts` are the starts of all operations, ascending, of which `most` are replayed.
+    sentence why nothing can be. `starts` are the starts of all operations, ascending, of which `most` are replayed;
+    MOST_OPERATIONS of them, or FEWEST_STEPS, where there are steps.
 
     Steps are taken from the middle: the first ones of a phase may still be settling."""
     if len(parts) == 0:
@@ -54,8 +56,8 @@ def stretch_of(
         return _whole(lo, hi, starts, most)
     before = np.searchsorted(starts, inside)
     per_step = max(int(before[-1] - before[0]) // (len(inside) - 1), 1)
-    count = min(len(inside) - 1, MOST_STEPS, most // per_step)
-    if count < FEWEST_STEPS:
+    count = min(len(inside) - 1, MOST_STEPS, max(min(most, MOST_OPERATIONS) // per_step, FEWEST_STEPS))
+    if FEWEST_STEPS * per_step > most:
         return f"{FEWEST_STEPS} steps hold more than {most:,} operations, too many to replay"
     first = (len(inside) - 1 - count) // 2
     if before[first] == before[first + count]:

@@ -13,7 +13,7 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import StreamWaits
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import Rows, distinct, distinct_values
 from nsysdiag.events.streams import previous_on_stream
 from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
 from nsysdiag.replay.stretch import Stretch
@@ -169,7 +169,7 @@ def observed_order(work: Work, late: BoolArray) -> Before:
     """For operations that started `late`, later than all that is known to hold them back allows: the operation of the
     device that was the last to end before."""
     parts = [Before.empty()]
-    for device in np.unique(work.device).tolist():
+    for device in distinct_values(work.device).tolist():
         mine = np.flatnonzero(work.device == device)
         asked = mine[late[mine]]
         by_end = mine[np.argsort(work.end[mine], kind="stable")]

@@ -11,7 +11,7 @@ import pytest
 
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity
-from nsysdiag.replay.predict import Prediction, identity_of, run_of, too_far
+from nsysdiag.replay.predict import Prediction, identity_of, run_of
 from nsysdiag.replay.savings import WORTH, Predictions, floor_of, savings_of
 from nsysdiag.replay.work import Class
 from tests.replay.making import VARIED, model_of_pair, modelled, replay_of_pair

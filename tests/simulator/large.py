@@ -44,8 +44,9 @@ _KEYS = {"SAMPLING_CALLCHAINS": "PRIMARY KEY (id, stackDepth)"}  # nsys makes an
 _KERNELS = ("ampere_sgemm_128x64_tn", "vectorized_elementwise_kernel", "softmax_warp_forward", "layer_norm_kernel")
 
 
-def write_large(path: str | os.PathLike[str], kernels: int) -> Path:
-    """Write a trace with this many kernels; the same number gives the same rows."""
+def write_large(path: str | os.PathLike[str], kernels: int, *, steps: bool = False) -> Path:
+    """Write a trace with this many kernels; the same number gives the same rows. With `steps` each STEP kernels have an
+    NVTX range of their own, so that it has iterations."""
     chance = np.random.default_rng(kernels)
     trace = TraceBuilder(schema=SCHEMA).process(PID).gpu(0).cuda_device(0, 0, PID).null_stream(7, pid=PID)
     trace.thread_name("python3", thread=(PID, PID))
@@ -55,7 +56,7 @@ def write_large(path: str | os.PathLike[str], kernels: int) -> Path:
         "CUPTI_ACTIVITY_KIND_RUNTIME": _calls(trace, launches),
         "SCHED_EVENTS": _scheduling(launches),
         "OSRT_API": _os_calls(trace, launches),
-        "NVTX_EVENTS": _ranges(trace, launches),
+        "NVTX_EVENTS": _ranges(trace, launches, steps=steps),
         "GPU_METRICS": _metrics(trace, launches, chance),
     }
     contents["COMPOSITE_EVENTS"], contents["SAMPLING_CALLCHAINS"] = _samples(trace, launches)
@@ -159,17 +160,19 @@ def _os_calls(trace: TraceBuilder, launches: IntArray) -> Values:
     return {"start": start, "end": end, "eventClass": 27, "globalTid": thread, "nameId": name, "nestingLevel": 0}
 
 
-def _ranges(trace: TraceBuilder, launches: IntArray) -> Values:
-    """One range around each ten launches, and in it four around two launches each."""
+def _ranges(trace: TraceBuilder, launches: IntArray, *, steps: bool) -> Values:
+    """One range around each ten launches, and in it four around two launches each; around all of a step another."""
     phases = np.array([trace.string(text) for text in ("forward", "backward", "optimizer")])
     operators = np.array([trace.string(text) for text in ("aten::linear", "aten::add_", "aten::softmax")])
     outer = np.arange(0, len(launches), 10)
     inner = np.arange(0, len(launches), 2)
     inner = inner[inner % 10 != 8]
-    first = np.concatenate([outer, inner])
-    last = np.minimum(np.concatenate([outer + 9, inner + 1]), len(launches) - 1)
-    kinds = np.concatenate([phases[np.arange(len(outer)) % 3], operators[np.arange(len(inner)) % 3]])
-    margin = np.repeat([500, 200], [len(outer), len(inner)])
+    whole = np.arange(0, len(launches) if steps else 0, STEP)
+    first = np.concatenate([whole, outer, inner])
+    last = np.minimum(np.concatenate([whole + STEP - 1, outer + 9, inner + 1]), len(launches) - 1)
+    named = np.array([trace.string(f"step {number}") for number in range(len(whole))], dtype=np.int64)
+    kinds = np.concatenate([named, phases[np.arange(len(outer)) % 3], operators[np.arange(len(inner)) % 3]])
+    margin = np.repeat([900, 500, 200], [len(whole), len(outer), len(inner)])
     order = np.argsort(launches[first] - margin, kind="stable")
     return {
         "start": (launches[first] - margin)[order],
