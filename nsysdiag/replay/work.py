@@ -202,7 +202,7 @@ def pace_of(work: Work, ready: IntArray, others: Before, devices: int) -> Pace:
     ended, free = (_latest_end(work, pairs) for pairs in (order, others))
     launched = (work.launch >= 0) & (ended >= 0)
     gap, latency = work.start - ended, work.start - ready
-    queued = launched & (ready <= ended) & (free <= ended) & (gap >= 0)
+    queued = launched & (ready <= ended) & (free <= ended) & (gap >= 0) & (gap <= LATENCY_HIGHEST_NS)
     idle = launched & (work.issued >= np.maximum(ended, free)) & (latency <= LATENCY_HIGHEST_NS)
     held = (free > ended) & (ready <= free) & (work.start - free <= LATENCY_HIGHEST_NS)
     group = joint(work.device, work.kind, len(Class))
