@@ -12,7 +12,7 @@ from nsysdiag.replay.model import Model
 from nsysdiag.replay.work import GAP_NS
 
 SURE = 0.8
-"""A wake-up that is less sure is one only in the hopeful bound."""
+"""A wake-up that is less sure is none in the bound that promises least."""
 OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.BEFORE_COPY, Kind.EVENT, Kind.BARRIER, Kind.OBSERVED)
 """Edges that hold the length of the operation at their row."""
 
@@ -59,20 +59,22 @@ class Changes:
             eager=np.zeros(len(work), dtype=np.bool_),
         )
 
-    def edges(self, *, proven: bool) -> tuple[IntArray, IntArray]:
-        """The lengths of the edges and the residuals of the moments, in ns. With `proven` everything stays that the
-        trace does not prove to be needless: order that was only observed, and waits for threads that may have been
-        others."""
+    def edges(self, *, proven: bool = False, observed: bool = True) -> tuple[IntArray, IntArray]:
+        """The lengths of the edges and the residuals of the moments, in ns. With `proven` a wait for a thread that may
+        have been another one takes as long as it did. Without `observed` an operation waits for nothing that it was
+        only seen to follow."""
         model, edges = self.model, self.model.graph.edges
-        observed = (edges.kind == Kind.OBSERVED) & (not proven)
-        gone = self._gone() | observed
+        seen = edges.kind == Kind.OBSERVED
+        gone = self._gone() | (seen & (not observed))
         if proven:
             gone |= self._doubtful()
-        residual = (model.graph.residual if proven else model.alone).copy()
+        residual = model.graph.residual.copy()
         residual[model.places.operation[self.eager]] = 0
+        if not observed:
+            residual[edges.target[seen]] = 0
         left = np.bincount(edges.target[~gone], minlength=len(model.graph.time))
-        # A moment that would lose all of its edges keeps those that its residual goes with.
-        gone &= (left[edges.target] > 0) | observed
+        # A moment that would lose all of its edges keeps them.
+        gone &= left[edges.target] > 0
         return np.where(gone, NEVER_NS, self._lengths(proven=proven)), residual
 
     def _lengths(self, *, proven: bool) -> IntArray:
@@ -114,8 +116,8 @@ class Changes:
 
     @property
     def certain(self) -> bool:
-        """Whether everything that is known is proven, so that both bounds are one."""
-        return not (self.model.graph.edges.kind == Kind.OBSERVED).any() and not self._unsure.any()
+        """Whether all wake-ups are sure."""
+        return not self._unsure.any()
 
     def costs(self) -> IntArray:
         """How long the launch of each operation takes: the part of its call that stays."""

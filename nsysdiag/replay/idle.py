@@ -35,7 +35,7 @@ BEHIND = np.array([PLACE[OF_KIND.get(kind, FALLBACK)] for kind in Kind], dtype=n
 def idle_by_cause(changes: Changes, run: Run, device: int) -> dict[str, int]:
     """The idle time of a device in the replay `run` of some changes by cause; it sums to all of that."""
     model, times, start, end = changes.model, run.times, run.start, run.end
-    ns, _ = changes.edges(proven=False)
+    ns, _ = changes.edges()
     mine = np.flatnonzero(model.work.device == device)
     gaps = complement(union(Intervals(start[mine], end[mine])), *run.span)
     if len(gaps) == 0:

@@ -87,8 +87,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Model:
-    """The graph of a stretch. `alone` are its residuals without the edges of observed order; `pace` is that of the
-    devices.
+    """The graph of a stretch. `pace` is that of the devices.
 
     `program` has a row for each PROGRAM edge, and `pieces` what its host time was, on the axis of `host`; `words` are
     its labels and calls. `cost` is how long the launch call of each operation takes before it is on its way, `length`
@@ -99,7 +98,6 @@ class Model:
     threads: Threads
     places: Places
     graph: Graph
-    alone: IntArray
     pace: Pace
     program: Program
     pieces: HostTime
@@ -215,9 +213,7 @@ def model_of(
     threads = replace(threads, woken_cause=_causes(threads.woken, host))
     spans = on_axis(host.host.axis, program.thread, program.start, program.end)
     pieces, words = host_time(spans, host, threads.launches)
-    model = Model(
-        stretch, work, threads, places, graph, known.residual, pace, program, pieces, words, host, cost, length, names
-    )
+    model = Model(stretch, work, threads, places, graph, pace, program, pieces, words, host, cost, length, names)
     row = model.program_into[places.woken]
     program.cause[row[row >= 0]] = threads.woken_cause[row >= 0]
     return model

@@ -66,9 +66,9 @@ class Prediction:
     high_ns: int
 
 
-def run_of(changes: Changes, *, proven: bool = False) -> Run:
+def run_of(changes: Changes, *, proven: bool = False, observed: bool = True) -> Run:
     """Replay a model with changes."""
-    ns, residual = changes.edges(proven=proven)
+    ns, residual = changes.edges(proven=proven, observed=observed)
     return _run(changes.model, replay(changes.model.graph, ns, residual), changes.length)
 
 
@@ -107,7 +107,7 @@ def identity_of(model: Model) -> Identity:
     now = _run(model, graph.time, model.length)
     same = run_of(Changes.none(model))
     exact = np.array_equal(same.start, now.start) and np.array_equal(same.end, now.end)
-    residual = model.alone.copy()
+    residual = graph.residual.copy()
     residual[model.places.operation] = 0
     ns = np.where(graph.edges.kind == Kind.OBSERVED, NEVER_NS, graph.asked)
     eager = _run(model, replay(graph, ns, residual), model.length)
@@ -145,15 +145,19 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
 
 
 def prediction_of(changes: Changes, identity: Identity) -> Prediction:
-    """The prediction of changes. The longer bound keeps what is not proven to be needless; the spread of the steps and
-    the error of the model widen both."""
+    """The prediction of changes. The longer bound takes waits for threads that are not sure to be as long as they were,
+    the shorter one saves what is saved where operations wait for nothing that they were only seen to follow. The spread
+    of the steps and the error of the model widen both."""
     model = changes.model
-    now = _run(model, model.graph.time, model.length)
-    run = run_of(changes)
-    kept = run if changes.certain else run_of(changes, proven=True)
-    low, high = sorted((run.ns, kept.ns))
+    now, run = _run(model, model.graph.time, model.length), run_of(changes)
+    bounds = [run.ns]
+    if not changes.certain:
+        bounds.append(run_of(changes, proven=True).ns)
+    if (model.graph.edges.kind == Kind.OBSERVED).any():
+        free = run_of(Changes.none(model), observed=False).ns - run_of(changes, observed=False).ns
+        bounds.append(now.ns - free)
     slack = round(max(identity.length_error, LEAST_ERROR) * now.ns + _spread(now.steps, run.steps))
-    return Prediction(changes, now, run, max(low - slack, 0), high + slack)
+    return Prediction(changes, now, run, max(min(bounds) - slack, 0), max(bounds) + slack)
 
 
 def _spread(now: IntArray, then: IntArray) -> float:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.graph import replay
+from nsysdiag.replay.graph import Kind, replay
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.transforms import causes_of, without_cause
 from tests.levels import examples
@@ -129,7 +129,14 @@ def test_a_launch_costs_what_stays_of_its_call() -> None:
 
 
 def _unsure(model: Model) -> bool:
-    return not Changes.none(model).certain
+    return not Changes.none(model).certain or bool((model.graph.edges.kind == Kind.OBSERVED).any())
+
+
+@every_model
+def test_order_that_was_only_seen_makes_nothing_earlier(name: str) -> None:
+    model = model_of_pair(name)
+    ns, residual = Changes.none(model).edges(observed=False)
+    assert (replay(model.graph, ns, residual) <= model.graph.time).all()
 
 
 def test_some_models_have_doubts() -> None:

@@ -34,6 +34,7 @@ TRACES = sorted(Path(os.environ.get("NSYSDIAG_TRACES", "nowhere")).glob("*.sqlit
 NOT_QUEUED = "no kernel was queued, so the gap between queued kernels is a usual one, 1.5 µs; it is 1.2 µs"
 WHY = {
     "file read by a thread that is joined": "nothing links the wait to the thread that ends",
+    "queued kernels that start late": "no row says why they start late: the model is too far off",
     "slow launch calls": NOT_QUEUED,
     "launch calls a little longer than their kernels": NOT_QUEUED,
     "graph in place of tiny launches": NOT_QUEUED,
