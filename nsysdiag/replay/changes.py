@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
+from nsysdiag.causes import places
 from nsysdiag.replay.graph import NEVER_NS, Kind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.work import GAP_NS
 
 SURE = 0.8
 """A wake-up that is less sure is none in the bound that promises least."""
+WAITS = places(lambda cause: cause.follows_wakeups)
 OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.BEFORE_COPY, Kind.EVENT, Kind.BARRIER, Kind.OBSERVED)
 """Edges that hold the length of the operation at their row."""
 
@@ -62,7 +64,7 @@ class Changes:
     def edges(self, *, proven: bool = False, observed: bool = True) -> tuple[IntArray, IntArray]:
         """The lengths of the edges and the residuals of the moments, in ns. With `proven` a wait for a thread that may
         have been another one takes as long as it did. Without `observed` an operation waits for nothing that it was
-        only seen to follow."""
+        only seen to follow, and waits for other threads of which none is known take no time."""
         model, edges = self.model, self.model.graph.edges
         seen = edges.kind == Kind.OBSERVED
         gone = self._gone() | (seen & (not observed))
@@ -75,12 +77,12 @@ class Changes:
         left = np.bincount(edges.target[~gone], minlength=len(model.graph.time))
         # A moment that would lose all of its edges keeps them.
         gone &= left[edges.target] > 0
-        return np.where(gone, NEVER_NS, self._lengths(proven=proven)), residual
+        return np.where(gone, NEVER_NS, self._lengths(proven=proven, observed=observed)), residual
 
-    def _lengths(self, *, proven: bool) -> IntArray:
+    def _lengths(self, *, proven: bool, observed: bool) -> IntArray:
         model, edges = self.model, self.model.graph.edges
         ns, kind, row = edges.ns.copy(), edges.kind, edges.row
-        ns[kind == Kind.PROGRAM] = self._host_ns(proven=proven)[row[kind == Kind.PROGRAM]]
+        ns[kind == Kind.PROGRAM] = self._host_ns(proven=proven, observed=observed)[row[kind == Kind.PROGRAM]]
         shorter = np.append(model.length - self.length, 0)
         of_operation, waits, launches = (np.isin(kind, each) for each in (OF_OPERATIONS, Kind.DEVICE_WAIT, Kind.LAUNCH))
         ns[of_operation] -= shorter[row[of_operation]]
@@ -119,6 +121,16 @@ class Changes:
         """Whether all wake-ups are sure."""
         return not self._unsure.any()
 
+    @property
+    def complete(self) -> bool:
+        """Whether all is known that operations and waits of threads waited for."""
+        return not (self.model.graph.edges.kind == Kind.OBSERVED).any() and not self._unresolved.any()
+
+    @property
+    def _unresolved(self) -> BoolArray:
+        """The pieces of host time that are waits for other threads, of which none is known."""
+        return np.isin(self.model.pieces.cause, WAITS)
+
     def costs(self) -> IntArray:
         """How long the launch of each operation takes: the part of its call that stays."""
         model, call = self.model, self.model.call_of_piece
@@ -135,11 +147,13 @@ class Changes:
     def _unsure(self) -> BoolArray:
         return self.model.threads.woken.confidence < SURE
 
-    def _host_ns(self, *, proven: bool) -> IntArray:
+    def _host_ns(self, *, proven: bool, observed: bool) -> IntArray:
         """The length of each PROGRAM edge. A wait that has lost its end, as it is not sure, takes as long as it did."""
         model = self.model
         pieces, program = model.pieces, model.program
         kept = (pieces.end - pieces.start) * self.time
+        if not observed:
+            kept = np.where(self._unresolved, 0, kept)
         ns = np.bincount(pieces.owner, kept, len(program)) + model.unseen * self.unseen + program.lag * self.lag
         if proven:
             unsure = np.flatnonzero(self._unsure & self.woken)

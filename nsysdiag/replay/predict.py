@@ -145,17 +145,17 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
 
 
 def prediction_of(changes: Changes, identity: Identity) -> Prediction:
-    """The prediction of changes. The longer bound takes waits for threads that are not sure to be as long as they were,
-    the shorter one saves what is saved where operations wait for nothing that they were only seen to follow. The spread
-    of the steps and the error of the model widen both."""
+    """The prediction of changes. The longer bound takes waits for threads that are not sure to be as long as they were.
+    The shorter one saves what is saved where operations wait for nothing that they were only seen to follow, and
+    threads for none that is not known, if that is more. The spread of the steps and the error of the model widen both."""
     model = changes.model
     now, run = _run(model, model.graph.time, model.length), run_of(changes)
     bounds = [run.ns]
     if not changes.certain:
         bounds.append(run_of(changes, proven=True).ns)
-    if (model.graph.edges.kind == Kind.OBSERVED).any():
+    if not changes.complete:
         free = run_of(Changes.none(model), observed=False).ns - run_of(changes, observed=False).ns
-        bounds.append(now.ns - free)
+        bounds.append(min(now.ns - free, run.ns))
     slack = round(max(identity.length_error, LEAST_ERROR) * now.ns + _spread(now.steps, run.steps))
     return Prediction(changes, now, run, max(min(bounds) - slack, 0), max(bounds) + slack)
 

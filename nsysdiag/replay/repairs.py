@@ -33,10 +33,18 @@ Where = Callable[[Intervals], BoolArray]
 def repair(changes: Changes, finding: Finding) -> str:
     """Make the changes that repair a finding, and what was joined with it; says why where the replay does not know what
     these are, or where nothing of it is in the replayed time."""
-    if finding.cause == LATE_RANK:  # what made it late is joined with it: that stays where others have it, too
-        return "" if like_the_median(changes) else ALONE
+    if finding.cause == LATE_RANK:
+        return _late_rank(changes, finding)
     problems: list[Finding | Joined] = [finding, *finding.joined]
     return next(filter(None, [_repair(changes, each) for each in problems]), "")
+
+
+def _late_rank(changes: Changes, finding: Finding) -> str:
+    """What made it late is joined with it. That stays, as others have it, too; but input comes in time."""
+    for each in finding.joined:
+        if each.cause == INPUT_WAIT:
+            _repair(changes, each)
+    return "" if like_the_median(changes) else ALONE
 
 
 def _repair(changes: Changes, finding: Finding | Joined) -> str:
