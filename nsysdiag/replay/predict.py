@@ -147,7 +147,8 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
 def prediction_of(changes: Changes, identity: Identity) -> Prediction:
     """The prediction of changes. The longer bound takes waits for threads that are not sure to be as long as they were.
     The shorter one saves what is saved where operations wait for nothing that they were only seen to follow, and
-    threads for none that is not known, if that is more. The spread of the steps and the error of the model widen both."""
+    threads for none that is not known, if that is more. The spread of the steps and the error of the model widen
+    both."""
     model = changes.model
     now, run = _run(model, model.graph.time, model.length), run_of(changes)
     bounds = [run.ns]
