@@ -27,6 +27,8 @@ from nsysdiag.units import format_ns, format_share
 if TYPE_CHECKING:
     from nsysdiag.trace.strings import Strings
 
+NEARLY_ALL = 0.9
+"""Of the kernel time: one that takes less is the longest of several."""
 MOST_KERNELS, MOST_LOOKED_AT, LONGEST_TITLE = 3, 20, 60
 LEAST = 0.01
 """Of the kernels' time: a kernel with less is not named."""
@@ -91,13 +93,12 @@ def _finding(
 ) -> Finding:
     judged, thresholds = context.judged, context.thresholds
     most = typed.kernel(top[0].short_name) if top else None
-    shown = _short(top[0]) if top else None
     return Finding(
         id=f"f-{rule.id}",
         cause=rule.id,
         device=device.key,
         severity=severity(judged.share(ns), thresholds),
-        title=f"{rule.title}: {shown}" if shown else rule.title,
+        title=_title(rule, top),
         lost_ns=0,
         lost_share=0.0,
         ceiling_ns=0,
@@ -113,6 +114,13 @@ def _finding(
         share=round(judged.share(ns), 6),
         summary=", ".join(f"{_short(kernel)} {format_share(kernel.share * ns, judged.ns)}" for kernel in top),
     )
+
+
+def _title(rule: FindingRule, top: list[TopKernel]) -> str:
+    """With the kernel that takes all of the time, or the longest of several."""
+    if not top:
+        return rule.title
+    return f"{rule.title}{':' if top[0].share >= NEARLY_ALL else ', longest:'} {_short(top[0])}"
 
 
 def _rows(context: FindingContext) -> list[EvidenceRow]:

@@ -160,9 +160,9 @@ thread     [MPI_Sendrecv        ][launch]
     fix="exchange boundaries while the interior computes",
     advice=Advice(
         (
-            "Compute the boundary first, exchange it with non-blocking MPI while the interior computes.",
+            "Compute the boundary first, exchange it with non-blocking MPI while the interior computes; traces of all ranks "
+            "(nsysdiag ranks) tell first whether it is transfer or a late rank.",
             "Call reductions less often, or without blocking (MPI_Iallreduce): a residual every n steps.",
-            "Whether it is transfer or waiting for a late rank shows in the traces of all ranks: nsysdiag ranks.",
         )
     ),
 )

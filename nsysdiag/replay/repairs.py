@@ -7,7 +7,19 @@ from collections.abc import Callable
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
-from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, SYNCHRONIZATION, blocking_copy, sync, variant_of
+from nsysdiag.causes import (
+    BLOCKING_COPY,
+    CAUSES,
+    INPUT_WAIT,
+    PLACE,
+    PREEMPTION,
+    SYNCHRONIZATION,
+    blocking_copy,
+    io_wait,
+    os_memory,
+    sync,
+    variant_of,
+)
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import AFTER_READ_BACK, Variant
 from nsysdiag.replay.changes import Changes
@@ -21,6 +33,8 @@ DWARFED = 2
 """Copies that take more than so many times as long as all kernels cannot be hidden: then fewer bytes are the repair,
 and how many fewer is not known."""
 LATE_RANK = "late_rank"
+OF_WORKERS = {"reads": (io_wait.CAUSE.id, os_memory.CAUSE.id), "no_cpu": (PREEMPTION,)}
+"""Variants of input waits whose repair makes a part of the workers' time shorter; by any other they are ahead."""
 ALONE = "there is one rank only"
 NOT_HIDDEN = "there is nothing that could hide it"
 ON_THE_DEVICE = "what repairs it changes kernels or their order on the device"
@@ -58,10 +72,22 @@ def _repair(changes: Changes, finding: Finding | Joined) -> str:
     variant = next((each for each in cause.variants if each.id == finding.variant), None)
     if variant is not None and variant.hint not in (None, AFTER_READ_BACK):
         return IN_SAMPLES
+    if cause.id == INPUT_WAIT and finding.variant in OF_WORKERS:
+        return _shorten_workers(changes, OF_WORKERS[finding.variant])
     # A place is that of a gap: a call that opened it may be in an outer range only.
     inner_first = (finding.nvtx[:depth] for depth in range(len(finding.nvtx), -1, -1))
     found = any(without_cause(changes, cause.id, _part(changes.model, cause, variant, path)) for path in inner_first)
     return "" if found else NOT_THERE
+
+
+def _shorten_workers(changes: Changes, causes: tuple[str, ...]) -> str:
+    """What threads that load data did for these causes takes no time; the rest of their work does."""
+    model, woken = changes.model, changes.model.threads.woken
+    loaders = np.unique(woken.waker[woken.loader > 0])
+    mine = np.isin(model.program.thread[model.pieces.owner], loaders)
+    mine &= np.isin(model.pieces.cause, [PLACE[each] for each in causes])
+    changes.time[mine] = 0
+    return "" if mine.any() else NOT_THERE
 
 
 def _part(model: Model, cause: Cause, variant: Variant | None, path: list[str]) -> Part:
