@@ -46,26 +46,36 @@ def job_findings(
     pointed = [replace(each, part_of=known.get(each.part_of or "")) for each in merged]
     chosen = sorted(each_problem_once(pointed, limits), key=_rank)[: limits.most]
     if predict is not None:
-        chosen = sorted((_predicted(each, predict(each), limits) for each in chosen), key=_rank)
+        chosen = sorted((_predicted(each, predict(each), judged, limits) for each in chosen), key=_rank)
     return each_advice_once(chosen)
 
 
-def _predicted(finding: Finding, found: Predicted | str, limits: FindingThresholds) -> Finding:
-    """The finding with what the replay says in place of its bound; one that promises nothing stays so."""
+def _predicted(
+    finding: Finding, found: Predicted | str, judged: dict[str, Judged], limits: FindingThresholds
+) -> Finding:
+    """The finding with what the replay says in place of its bound; one that promises nothing stays so. The replay is
+    about a part of the judged time, in which kernels may take a little less than in all of it."""
     saves = finding.saves
     if saves is None:
         return finding
     if isinstance(found, str):
         return replace(finding, saves=replace(saves, reason=found))
-    ns, low, high = (round(share * saves.of_ns) for share in (found.share, found.low, min(found.high, 1.0)))
+    bound = bound_of(finding, judged).share
+    low, saved, high = (min(share, bound) for share in (found.low, found.share, found.high))
     steps = finding.ceiling_ns / max(saves.high_ns, 1)
-    more = found.share - finding.share > EXPLAINED
+    longest = max(each.account_ns for each in judged.values())
     return replace(
         finding,
-        saves=replace(saves, ns=ns, low_ns=low, high_ns=high, method=REPLAY),
-        ceiling_ns=round(high * steps),
-        severity=severity(found.share, limits),
-        note=MORE_BY_REPLAY if more else "",
+        saves=replace(
+            saves,
+            ns=int(saved * saves.of_ns),
+            low_ns=int(low * saves.of_ns),
+            high_ns=int(high * saves.of_ns),
+            method=REPLAY,
+        ),
+        ceiling_ns=min(int(high * saves.of_ns * steps), int(bound * longest)),
+        severity=severity(saved, limits),
+        note=MORE_BY_REPLAY if saved - finding.share > EXPLAINED else "",
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.collectives import KINDS, MEETINGS
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -25,7 +25,9 @@ from nsysdiag.replay.savings import Predictions
 from nsysdiag.replay.stretch import MOST_OPERATIONS, Repeating, stretch_of
 from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.trace import Trace
-from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
+from nsysdiag.wakeups.host_trace import HostTrace, WaitingThreads
+from nsysdiag.wakeups.runs import Runs
+from nsysdiag.wakeups.wakers import WakeFinder
 
 COLD = "nothing repeats in this trace, so there is no steady time to predict"
 NO_WORK = "no GPU work was recorded"
@@ -40,7 +42,7 @@ Builder = Callable[[int], Model | str]
 steps = Steps()
 
 
-@steps.step()
+@steps.step(trims=True)
 def met(trace: Trace, results: list[DeviceResult], devices: list[DeviceTimeline]) -> Met:
     """The communication kernels of the devices that are parts of one collective."""
     parts = [Met.empty()]
@@ -97,17 +99,21 @@ def builder(
     repeating_time: Repeating | str,
     activity: DeviceActivity,
     devices: list[DeviceTimeline],
-    evidence: HostEvidence,
     layered: LayeredEvidence,
     launching: WaitingThreads,
     host_trace: HostTrace,
-    finder: Finder,
+    runs: Callable[[], Runs],
     strings: Strings,
     met: Met,
     met_by_mpi: MpiCalls,
     settings: Settings,
 ) -> Builder:
     """Builds the model of so many operations of that time at most, or says why there is none."""
+
+    # That of the devices holds much: it is freed before, and few replays need one.
+    @cache
+    def finder() -> WakeFinder:
+        return WakeFinder(host_trace.tables, runs(), host_trace.profilers, host_trace.low, host_trace.high)
 
     def build(most: int) -> Model | str:
         if isinstance(repeating_time, str):
@@ -122,7 +128,6 @@ def builder(
             stretch,
             activity,
             numbers,
-            evidence,
             layered,
             launching,
             host_trace,
@@ -136,7 +141,7 @@ def builder(
     return build
 
 
-@steps.step()
+@steps.step(trims=True)
 def predictions(builder: Builder, activity: DeviceActivity, settings: Settings) -> Predictions | str:
     """What the repair of findings would bring, by the replay of a stretch so short that it costs little beside the
     analysis; or why nothing is predicted."""

@@ -169,7 +169,6 @@ def model_of(
     stretch: Stretch,
     activity: DeviceActivity,
     devices: Sequence[int],
-    evidence: HostEvidence,
     layered: LayeredEvidence,
     launching: WaitingThreads,
     host_trace: HostTrace,
@@ -183,7 +182,17 @@ def model_of(
     out."""
     calls = activity.api_calls.rows
     work = Work.of(activity, devices, stretch)
-    threads = _threads(work, activity, evidence, launching, host_trace, finder, floor, stretch, met_by_mpi)
+    threads = _threads(
+        work,
+        activity,
+        HostEvidence.of(layered.host, layered.facts),
+        launching,
+        host_trace,
+        finder,
+        floor,
+        stretch,
+        met_by_mpi,
+    )
     meetings = meetings_of(work, met)
     moments, places = moments_of(work, threads, calls, meetings)
     length = meetings.lengths(work)

@@ -18,7 +18,7 @@ LEADS = {
     "uncovered": ("unknown", None, "uncovered"),
     "slow_read_and_condition": ("input", None, "io_wait"),
     "slow_rank": ("host", "kernels", "late_rank"),
-    "launch_bound": ("launch", "host", "launch_call"),
+    "launch_bound": ("launch", "host", "host_compute"),
     "memory_allocation": ("memory", "kernels", "memory_allocation"),
     "healthy": ("kernels", None, "dispatch"),
     "stream_wait": ("kernels", None, "other_gpu"),

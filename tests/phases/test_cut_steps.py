@@ -120,8 +120,9 @@ def test_whole_steps_fit_into_their_phase(
         if phase.steps is not None:
             assert phase.steps.count <= whole + 2
             assert phase.steps.count <= phase.repeats
-            # Only the idle end of the last step may be missing.
-            assert phase.steps.count * phase.steps.median_ns <= 1.1 * (phase.end - phase.start)
+            # Half of the steps at least are as long as the median; of the last one only the idle end may be missing.
+            at_least = phase.steps.count // 2 + 1
+            assert at_least * phase.steps.median_ns <= 1.1 * (phase.end - phase.start)
 
 
 def _part_of_a_step(job: Job, rows: list[tuple[int, int, int]], cut: int, until: int) -> int:

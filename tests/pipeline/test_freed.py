@@ -1,4 +1,4 @@
-"""What the search for wakers holds is freed before the report is made."""
+"""What the search for wakers holds is freed once the roots of the last device are known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from nsysdiag import analyze
-from nsysdiag.diagnosis.judge import Judgment, judge
 from nsysdiag.wakeups.levels import Chains, follow
 from nsysdiag.wakeups.root_attribution import RootSlices, attribute_roots
 from nsysdiag.wakeups.wakers import WakeFinder
@@ -19,7 +18,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 @pytest.mark.fixtures
-def test_after_the_replay_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_the_last_device_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finders: list[weakref.ref[WakeFinder]] = []
     alive: list[bool] = []
 
@@ -37,16 +36,11 @@ def test_after_the_replay_and_not_before(tmp_path: Path, monkeypatch: pytest.Mon
         alive.append(finders[0]() is not None)
         return attribute_roots(*arguments)
 
-    def judged(*arguments: Any, **named: Any) -> Judgment:
-        alive.append(finders[0]() is not None)
-        return judge(*arguments, **named)
-
     monkeypatch.setattr("nsysdiag.pipeline.reading.WakeFinder", made)
     monkeypatch.setattr("nsysdiag.pipeline.device_roots.follow", followed)
     monkeypatch.setattr("nsysdiag.pipeline.device_roots.attribute_roots", attributed)
-    monkeypatch.setattr("nsysdiag.pipeline.trace.judge", judged)
     trace = tmp_path / "trace.sqlite"
     trace.write_bytes(gzip.decompress((FIXTURES / "sim_two_gpus.sqlite.gz").read_bytes()))
     assert len(analyze(trace).devices) == 2
     assert len(finders) == 1, "one for all devices"
-    assert alive == [True, True, False]
+    assert alive == [True, False]
