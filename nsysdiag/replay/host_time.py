@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
 from nsysdiag.causes.evidence import Layer
 from nsysdiag.events.axis import ThreadAxis
@@ -28,6 +28,16 @@ class HostTime(Rows):
     call: IntArray
     start: IntArray
     end: IntArray
+
+    @property
+    def spans(self) -> Intervals:
+        """The pieces as intervals."""
+        return Intervals(self.start, self.end)
+
+    def inside(self, spans: Intervals) -> FloatArray:
+        """The part of each piece that lies in the set `spans`, 0 to 1."""
+        part: FloatArray = coverage(spans, self.spans) / np.maximum(self.end - self.start, 1)
+        return part
 
 
 class _Collector:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.replay.work import Class, Work
@@ -42,6 +42,15 @@ class Meetings:
         return work.end - begun
 
 
+def last_to_come(meeting: IntArray, count: int, begin: IntArray, end: IntArray) -> tuple[IntArray, BoolArray]:
+    """When the last part of each of `count` meetings began, in ns, and whether none had ended by then; `meeting` is the
+    number of each part's."""
+    came, left = np.zeros(count, np.int64), np.full(count, np.iinfo(np.int64).max)
+    np.maximum.at(came, meeting, begin)
+    np.minimum.at(left, meeting, end)
+    return came, came <= left
+
+
 def meetings_of(work: Work, met: Met) -> Meetings:
     """The meetings of which all parts are among the operations. One that a rank left before another came was none."""
     of = np.full(len(work), -1)
@@ -57,10 +66,8 @@ def meetings_of(work: Work, met: Met) -> Meetings:
     row = communication[order[at[known]]] if len(order) else communication
     numbers, meeting = distinct(met.meeting)
     whole = np.bincount(meeting[known], minlength=len(numbers)) == np.bincount(meeting, minlength=len(numbers))
-    came, left = np.zeros(len(numbers), np.int64), np.full(len(numbers), np.iinfo(np.int64).max)
-    np.maximum.at(came, meeting[known], work.start[row])
-    np.minimum.at(left, meeting[known], work.end[row])
-    whole &= came <= left
+    came, together = last_to_come(meeting[known], len(numbers), work.start[row], work.end[row])
+    whole &= together
     place = np.where(whole, np.cumsum(whole) - 1, -1)
     of[row] = place[meeting[known]]
     return Meetings(came[whole], of)

@@ -120,6 +120,12 @@ class Model:
         seen = np.bincount(self.pieces.owner, self.pieces.end - self.pieces.start, len(self.program))
         return self.program.end - self.program.start - seen.astype(np.int64)
 
+    def ranges_of(self, codes: list[int]) -> Intervals:
+        """The ranges whose names have these codes, on the axis of `host`."""
+        rows = self.names.ranges.rows
+        rows = rows.take(np.isin(rows.name, codes))
+        return self.on_axis(rows.thread, rows.start, rows.end)
+
     @cached_property
     def launch_spans(self) -> Intervals:
         """The calls that launched operations, on the axis of `host`."""

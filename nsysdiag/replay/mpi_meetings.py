@@ -15,6 +15,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.replay.meetings import last_to_come
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,8 @@ class MpiCalls(Rows):
 def mpi_calls(thread: IntArray, begin: IntArray, end: IntArray, meeting: IntArray) -> MpiCalls:
     """With the time of each meeting. One that a rank left before another came was none, and is left out."""
     numbers, of = distinct(meeting)
-    came, left = np.full(len(numbers), np.iinfo(np.int64).min), np.full(len(numbers), np.iinfo(np.int64).max)
-    np.maximum.at(came, of, begin)
-    np.minimum.at(left, of, end)
-    kept = (came <= left)[of]
+    came, together = last_to_come(of, len(numbers), begin, end)
+    kept = together[of]
     return MpiCalls(thread[kept], begin[kept], end[kept], of[kept], came[of][kept])
 
 

@@ -93,15 +93,14 @@ def _shorten_workers(changes: Changes, causes: tuple[str, ...]) -> str:
 def _part(model: Model, cause: Cause, variant: Variant | None, path: list[str]) -> Part:
     """Which pieces of host time and which waits a finding on a cause is about, at a place in the program."""
     where, threads = _inside(model, path), model.threads
-    pieces = Intervals(model.pieces.start, model.pieces.end)
     part = Part(
-        pieces=where(pieces),
+        pieces=where(model.pieces.spans),
         held=where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end)),
         full=where(model.on_axis(threads.full.thread, threads.full.begin, threads.full.end)),
         woken=where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end)),
     )
     # Time inside MPI calls counts to communication, whatever its cause.
-    part.pieces[coverage(union(model.host.host.mpi.spans), pieces) > 0] = False
+    part.pieces[coverage(union(model.host.host.mpi.spans), model.pieces.spans) > 0] = False
     if variant is not None and cause.id != INPUT_WAIT:
         place = cause.variants.index(variant)
         part.pieces[_variants_of_pieces(model, cause.id) != place] = False
@@ -114,10 +113,7 @@ def _inside(model: Model, path: list[str]) -> Where:
     empty."""
     if not path:
         return lambda spans: np.ones(len(spans), dtype=np.bool_)
-    rows = model.names.ranges.rows
-    fits = [code for code, name in model.normal_ranges.items() if name == path[-1]]
-    rows = rows.take(np.isin(rows.name, fits))
-    inside = union(model.on_axis(rows.thread, rows.start, rows.end))
+    inside = union(model.ranges_of([code for code, name in model.normal_ranges.items() if name == path[-1]]))
     return lambda spans: contains(inside, spans.start)
 
 
@@ -174,12 +170,12 @@ def _exposed_communication(changes: Changes) -> bool:
 def _exposed_mpi(changes: Changes) -> bool:
     """Of the time in MPI calls stays what kernels cannot hide."""
     model = changes.model
-    pieces = Intervals(model.pieces.start, model.pieces.end)
-    inside = coverage(union(model.host.host.mpi.spans), pieces)
+    pieces, mpi = model.pieces, union(model.host.host.mpi.spans)
+    inside = coverage(mpi, pieces.spans)
     compute = int(model.work.length[model.work.kind == Class.COMPUTE].sum())
     threads = len(np.unique(model.program.thread))
     hidden = min(compute * threads / max(int(inside.sum()), 1), 1.0)
-    changes.time[:] *= 1 - hidden * inside / np.maximum(pieces.end - pieces.start, 1)
+    changes.time[:] *= 1 - hidden * pieces.inside(mpi)
     return bool(inside.any())
 
 

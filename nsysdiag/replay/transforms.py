@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, Intervals, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import (
     BLOCKING_COPY,
@@ -118,20 +118,15 @@ def _kernel(changes: Changes, transform: Transform) -> bool:
 
 def _host(changes: Changes, transform: Transform) -> bool:
     """What threads did inside ranges whose name matches takes `factor` of its time."""
-    inside = _inside_ranges(changes.model, transform.of)
+    model = changes.model
+    inside = model.pieces.inside(union(_ranges_like(model, transform.of)))
     changes.time[:] *= 1 - (1 - transform.factor) * inside
     return bool(inside.any())
 
 
-def _inside_ranges(model: Model, pattern: str) -> IntArray:
-    """The part of each piece of host time that lies inside ranges of a name."""
-    ranges = model.names.ranges
-    fits = np.array([fnmatchcase(name, pattern) for name in ranges.names], dtype=np.bool_)
-    rows = ranges.rows.take(fits[ranges.rows.name]) if len(fits) else ranges.rows
-    spans = union(model.on_axis(rows.thread, rows.start, rows.end))
-    pieces = Intervals(model.pieces.start, model.pieces.end)
-    inside: IntArray = coverage(spans, pieces) / np.maximum(pieces.end - pieces.start, 1)
-    return inside
+def _ranges_like(model: Model, pattern: str) -> Intervals:
+    """The ranges whose names match, on the axis of `host`."""
+    return model.ranges_of([code for code, name in enumerate(model.names.ranges.names) if fnmatchcase(name, pattern)])
 
 
 def _async_copies(changes: Changes, transform: Transform) -> bool:
@@ -163,10 +158,7 @@ def overlap(changes: Changes, kind: Class) -> bool:
 def _graphs(changes: Changes, transform: Transform) -> bool:
     """The launches inside each range of a name cost one launch."""
     model, work = changes.model, changes.model.work
-    ranges = model.names.ranges
-    fits = np.array([fnmatchcase(name, transform.of) for name in ranges.names], dtype=np.bool_)
-    rows = ranges.rows.take(fits[ranges.rows.name]) if len(fits) else ranges.rows
-    spans = model.on_axis(rows.thread, rows.start, rows.end)
+    spans = _ranges_like(model, transform.of)
     spans = spans[outermost(spans)]
     spans = spans[np.argsort(spans.start, kind="stable")]
     calls = model.launch_spans
@@ -175,8 +167,7 @@ def _graphs(changes: Changes, transform: Transform) -> bool:
     _, first = np.unique(of_range[inside], return_index=True)
     # From the end of the first launch to the end of the range: the graph does what was launched one by one.
     replaced = union(Intervals(calls.end[inside[first]], spans.end[of_range[inside[first]]]))
-    pieces = Intervals(model.pieces.start, model.pieces.end)
-    changes.time[:] *= 1 - coverage(replaced, pieces) / np.maximum(pieces.end - pieces.start, 1)
+    changes.time[:] *= 1 - model.pieces.inside(replaced)
     later = np.delete(inside, first)
     changes.cost[np.isin(work.launch, model.threads.launches[later])] = 0
     return len(later) > 0
