@@ -10,7 +10,7 @@ from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.phases.facts import Basis, PhaseDevice, PhaseSteps, Waited
-from nsysdiag.phases.phases import CHOSEN, FoundPhase, JobPhases
+from nsysdiag.phases.phases import CHOSEN, INSIDE_STEP, FoundPhase, JobPhases
 
 LEAST_WORK = 0.05
 """Of the busiest device's work: a device with less is merely touched, and no part of the job's account."""
@@ -34,7 +34,7 @@ class Scope:
     phase in the report, `which` its name among several that repeat (`steady 2`, `repeats 1`). `later` is a whole second
     behind all start-up causes at which the trace shows work for SEEN_LATER more, None where there is none. `others`
     is the time in ns of all other phases by name, and `phases_ns` that of all; None where that is of several traces.
-    `chosen` says that the user chose the time."""
+    `chosen` says that the user chose the time, `inside_step` that it is a part of one step."""
 
     basis: Basis
     phase: FoundPhase | None = None
@@ -44,13 +44,15 @@ class Scope:
     others: Mapping[str, int] = field(default_factory=dict)
     phases_ns: int | None = None
     chosen: bool = False
+    inside_step: bool = False
 
     @classmethod
     def of(cls, found: JobPhases, focus: Focus) -> Scope:
         """That of a job of which one phase, or all, are in focus."""
         others: dict[str, int] = summed({str(each.name): each.end - each.start} for each in _others(found, focus))
         length = found.phases[-1].end - found.phases[0].start if found.phases else 0
-        rest = partial(cls, others=others, phases_ns=length, chosen=found.reason == CHOSEN)
+        rest = partial(cls, others=others, phases_ns=length)
+        rest = partial(rest, chosen=found.reason == CHOSEN, inside_step=found.reason == INSIDE_STEP)
         if focus.phase is None:
             return rest(found.basis, later=_later(found))
         steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]

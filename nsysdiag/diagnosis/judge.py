@@ -14,7 +14,7 @@ from nsysdiag.diagnosis.facts import KERNELS, PROFILER, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.health import MPI
 from nsysdiag.diagnosis.judged_time import Judged, limited
-from nsysdiag.diagnosis.missing import MOST, Missing
+from nsysdiag.diagnosis.missing import FEWEST, MOST, Missing
 from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere
 from nsysdiag.diagnosis.one_problem import waits_for_kernels
 from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share
@@ -190,7 +190,8 @@ def diagnose(
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
         later=scope.later,
         ranks=ranks_elsewhere(ranks, processes, mpi=MPI in frameworks) if ranks is not None else "",
-        rest=rest_of_capture(scope, duration_ns) if processes is not None else "",
+        rest=rest_of_capture(scope, duration_ns, sliced=_is_slice(active, missing)) if processes is not None else "",
+        inside_step=scope.inside_step,
         waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND),
     )
     saving = next((each for each in merged if saved_share(each)), None)
@@ -212,6 +213,11 @@ def diagnose(
         gpus_used=len(active),
     )
     return diagnosis, merged
+
+
+def _is_slice(active: list[PhaseDevice], missing: Mapping[str, Missing]) -> bool:
+    """Whether the trace begins or ends in the midst of queued work."""
+    return sum(missing[each.key].cut for each in active) >= FEWEST
 
 
 def _worst(missing: Missing) -> tuple[float, int]:

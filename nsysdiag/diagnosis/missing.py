@@ -41,6 +41,11 @@ class Missing:
     after: int = 0
 
     @property
+    def cut(self) -> int:
+        """How many operations the ends of a slice part from their launches."""
+        return self.before + self.after
+
+    @property
     def unseen_share(self) -> float:
         """The share of the launches of which nothing was recorded but the call."""
         return self.unseen / self.launches if self.unseen >= FEWEST else 0.0

@@ -47,7 +47,7 @@ TOLD = 0.1
 """Of the time that is not judged: what takes less is not named."""
 OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
 WAITS = "sync"
-WITHOUT_WORK = "time without GPU work"
+WITHOUT_WORK, NOT_IN_TRACE = "time without GPU work", "time that is not in the trace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Said:
     judged; and which part of the kernels' share is waiting of other GPUs for them, as a sentence, empty where that is
     little. `work_ns` is the time that the devices work in it, a sum over them; `later` is the second of the program
     from which on a capture leaves its start out, None where the trace does not show any. `rest` says what else was
-    captured, as the end of a sentence."""
+    captured, as the end of a sentence; `inside_step` says that the judged time is a part of one step."""
 
     basis: str
     phase: FoundPhase | None
@@ -72,6 +72,7 @@ class Said:
     waiting: str = ""
     rest: str = ""
     ranks: str = ""
+    inside_step: bool = False
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -112,17 +113,19 @@ def _another_capture(said: Said) -> str:
     return MORE_STEPS
 
 
-def rest_of_capture(scope: Scope, duration_ns: int | None) -> str:
+def rest_of_capture(scope: Scope, duration_ns: int | None, *, sliced: bool = False) -> str:
     """What a capture of so many ns holds beside the judged time, as the end of a sentence; empty where it is not
-    known."""
+    known. `sliced` says that the trace holds a part of what was captured."""
     if scope.chosen:
         return ": the time that was chosen"
     if duration_ns is None or scope.phases_ns is None:
         return ""
     outside = max(duration_ns - scope.phases_ns, 0)
     if not scope.others:
-        return "; no GPU work was recorded in the rest" if outside else ""
-    parts = {OTHERS.get(name, name): ns for name, ns in scope.others.items()} | {WITHOUT_WORK: outside}
+        rest = "the trace holds only this slice" if sliced else "no GPU work was recorded in the rest"
+        return f"; {rest}" if outside else ""
+    parts = {OTHERS.get(name, name): ns for name, ns in scope.others.items()}
+    parts |= {NOT_IN_TRACE if sliced else WITHOUT_WORK: outside}
     large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= TOLD * sum(parts.values())]
     return f"; the rest is {listed([f'{name} ({format_ns(parts[name])})' for name in large])}"
 
@@ -162,14 +165,16 @@ def _time(said: Said) -> str:
     phase = said.phase
     if phase is not None and phase.steps is not None and said.basis in ("steady", "phase"):
         few = f"{format_count(phase.steps.count)} of them, {TOO_FEW}" if said.basis == "phase" else ""
+        first = phase.steps.warm_up_ns
+        warm_up = f"without the first one, {format_ns(first)}" if first is not None else ""
         median = f"median {format_ns(phase.steps.median_ns)}"
-        return f"each step ({', '.join(filter(None, (said.which, median, few)))})"
+        return f"each step ({', '.join(filter(None, (said.which, median, few, warm_up)))})"
     length = format_ns(said.judged_ns)
     if said.basis == "steady":
         return f"{said.which or 'the steady phase'} ({length})"
     if said.basis == "phase":
         return f"{said.which or 'the part that repeats'} ({length}, {TOO_FEW})"
-    return f"the {length} judged"
+    return f"the {length} judged{', a part of one step' if said.inside_step else ''}"
 
 
 def waiting_sentence(findings: list[Finding], least: float) -> str:

@@ -103,20 +103,24 @@ def _phase_lines(report: Report, found: Diagnosis) -> list[Block]:
     judged, each of these has a line of its own."""
     phases = report.phases
     names = phase_names(phases, found.basis)
+    judged_ns = sum(each.end_ns - each.start_ns for each in phases if each.judged)
     if found.phase is not None and sum(phase.judged for phase in phases) > 1:
-        return _verdicts(phases, names, found.phase)
+        return _verdicts(phases, names, found.phase, judged_ns)
     several = len(phases) > 1
     if not several and phases[0].steps is None:
         return []
-    named = [phase_label(each, name, judged=True) for each, name in zip(phases, names, strict=True)]
+    named = [
+        phase_label(each, name, judged=True, judged_ns=judged_ns) for each, name in zip(phases, names, strict=True)
+    ]
     more = f", and {len(named) - MOST_PHASES} more" if len(named) > MOST_PHASES else ""
     text = f"Phases: {', '.join(named[:MOST_PHASES])}{more}."
     return [Paragraph(text, limit=TERMINAL if several else NOT_PAGE)]
 
 
-def _verdicts(phases: Sequence[Phase], names: Sequence[str], about: int) -> list[Block]:
+def _verdicts(phases: Sequence[Phase], names: Sequence[str], about: int, judged_ns: int) -> list[Block]:
     """What takes most of each judged phase, and which of them the headline is about; the other phases in a line."""
-    others = [phase_label(each, name) for each, name in zip(phases, names, strict=True) if not each.judged]
+    unjudged = [(each, name) for each, name in zip(phases, names, strict=True) if not each.judged]
+    others = [phase_label(each, name, judged_ns=judged_ns) for each, name in unjudged]
     lines = [
         phase_verdict(phases[at], names[at]) + (HEADLINE if at == about else "")
         for at in shown_phases(phases)

@@ -38,10 +38,12 @@ def label(bottleneck: str) -> str:
     return LABELS.get(bottleneck, bottleneck.replace("_", " "))
 
 
-def phase_label(phase: Phase, name: str, *, judged: bool = False) -> str:
+def phase_label(phase: Phase, name: str, *, judged: bool = False, judged_ns: int = 0) -> str:
     """`steady (425 ms, 30 steps, median 12.0 ms, judged)`, where `judged` ones are to be told; of what repeats and is
-    not judged, why."""
+    not judged, why; of what is not judged and longer than all that is, `judged_ns`, what takes most of it."""
     facts = [format_ns(phase.end_ns - phase.start_ns), *([phase.steps.words] if phase.steps else [])]
+    if judged_ns and not phase.judged and phase.end_ns - phase.start_ns > judged_ns:
+        facts += [f"{NOUNS.get(phase.bottleneck) or label(phase.bottleneck)} {format_share(phase.share, 1)}"]
     facts += ["judged"] if judged and phase.judged else []
     facts += ["too short to judge"] if phase.name == "steady" and not phase.judged else []
     return f"{name} ({', '.join(facts)})"

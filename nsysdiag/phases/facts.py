@@ -28,11 +28,13 @@ AccountBase = Literal["window", "start"]
 
 class PhaseSteps(Record, frozen=True):
     """The whole steps of a loop inside a phase: how many, the median time from the start of one to the start of the
-    next, and what shows them (`nvtx`, `anchor`). A step that an end of the trace cuts is none."""
+    next, and what shows them (`nvtx`, `anchor`; `sequence`: the same operations, three or four times). A step that an
+    end of the trace cuts is none. `warm_up_ns` is how long a slow first one before these took, None without one."""
 
     count: Count
     median_ns: Period
     source: OwnText
+    warm_up_ns: TotalNs | None = None
 
     @property
     def words(self) -> str:

@@ -42,8 +42,8 @@ class JobWork:
 
 def job_work(devices: list[DeviceTimeline], lo: int, hi: int) -> JobWork:
     """The operations of `devices` that are at work in [lo, hi). The same name on two devices has the same code."""
-    chosen = [picked(_launched_in(device, lo, hi)) for device in devices]
-    named = [distinct(_keys(device)[rows]) for device, rows in zip(devices, chosen, strict=True)]
+    chosen = [picked(launched_in(device, lo, hi)) for device in devices]
+    named = [distinct(operation_keys(device)[rows]) for device, rows in zip(devices, chosen, strict=True)]
     keys = np.unique(np.concatenate([np.empty(0, np.int64), *(keys for keys, _ in named)]))
     spans = [
         Intervals(device.operations.start[rows], device.operations.end[rows])
@@ -70,13 +70,13 @@ def _longest_names(spans: list[Intervals], codes: list[IntArray], keys: IntArray
     return JobWork(devices, np.append(True, kernel[kept]), sums)
 
 
-def _launched_in(device: DeviceTimeline, lo: int, hi: int) -> BoolArray:
+def launched_in(device: DeviceTimeline, lo: int, hi: int) -> BoolArray:
     """Page migrations are not launched, and show no step of a program."""
     operations = device.operations
     return device.running & ~operations.migration & (operations.end > lo) & (operations.start < hi)
 
 
-def _keys(device: DeviceTimeline) -> IntArray:
+def operation_keys(device: DeviceTimeline) -> IntArray:
     """What operations of one name have in common: a string id, or a number below all of them."""
     operations = device.operations
     category = operations.category

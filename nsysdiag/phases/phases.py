@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import Intervals, coverage, intersect
+from nsysdiag.arrays.intervals import Intervals, coverage, intersect, union
 from nsysdiag.phases.cut_steps import with_all_work, with_their_end
 from nsysdiag.phases.cuts import LEAST_LENGTH, Changes, job_cuts
 from nsysdiag.phases.facts import Basis, PhaseName, PhaseSteps
+from nsysdiag.phases.few_repeats import same_sequences, without_warm_up
 from nsysdiag.phases.merging import merged
 from nsysdiag.phases.names import job_work
 from nsysdiag.phases.signal import (
@@ -43,6 +44,9 @@ WEAK_STEADY = 0.5
 CUT_SHARE = 0.01
 """Of a phase: with more of it in a step that is cut, its figures are not those of a step."""
 CHOSEN = "the time was chosen"
+INSIDE_STEP = "what repeats is a part of a step"
+SEQUENCE = "sequence"
+"""What shows the steps: the same operations in the same order."""
 
 Cut = tuple[int, int]
 """Time at the beginning and at the end of a phase, in ns, that is in steps without all of their work."""
@@ -124,20 +128,30 @@ def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], fir
     phases = _named(found, loops, signals, first)
     open_loop = any(phase.loop is not None and not phase.loop.closed for phase in phases if phase.name == "steady")
     if open_loop:
-        return _whole(lo, hi, loops, signals, "what repeats is a part of a step")
+        return _whole(lo, hi, loops, signals, INSIDE_STEP)
     cold = _cold(found, signals)
     if cold is not None:
         if _worked(found, hi - first, signals):
             return _whole(lo, hi, loops, signals, "the GPU is busy, but nothing repeats")
         started = max((int(each.startup.end[-1]) for each in signals if len(each.startup)), default=None)
         return JobPhases(lo, hi, phases, "cold", cold, list(range(len(phases))), started)
-    if not found.strong.any() and found.busy_ns[found.steady].sum() < WEAK_STEADY * found.busy_ns.sum():
+    if not found.strong.any() and _repeating_ns(found, phases, signals) < WEAK_STEADY * found.busy_ns.sum():
         return _whole(lo, hi, loops, signals, "most of the work is done once")
     judged = _judged_places(phases)
     enough = any(phases[at].repeats >= FEWEST_REPEATS for at in judged)
     if enough:
         return JobPhases(lo, hi, phases, "steady", "work repeats", judged)
     return JobPhases(lo, hi, phases, "phase", "work repeats less than five times", judged)
+
+
+def _repeating_ns(found: Segments, phases: list[FoundPhase], signals: list[DeviceSignal]) -> int:
+    """How long the devices work in steady parts, and in the slow first repeats before such, a sum over devices."""
+    slow = [
+        (phase.start - phase.steps.warm_up_ns, phase.end) for phase in phases if phase.steps and phase.steps.warm_up_ns
+    ]
+    steady = Intervals(found.borders[:-1][found.steady], found.borders[1:][found.steady])
+    repeating = union(steady, Intervals.of(slow))
+    return sum(intersect(repeating, signal.split.busy).total() for signal in signals)
 
 
 def _whole(lo: int, hi: int, loops: list[Loop], signals: list[DeviceSignal], reason: str) -> JobPhases:
@@ -194,6 +208,8 @@ def _named(found: Segments, loops: list[Loop], signals: list[DeviceSignal], firs
         start, end = (int(each) for each in found.borders[at : at + 2])
         phase = FoundPhase("steady", start, end, bool(found.strong[at]), int(found.repeats[at]))
         phase = _without_cut_steps(*_with_steps(phase, loops, signals))
+        if phase.steps is None and phase.repeats < FEWEST_REPEATS:
+            phase = _with_few_repeats(phase, phases[-1].end if phases else lo, signals)
         if not phases and phase.start == lo and lo - first < LEAST_LENGTH * (hi - lo):
             until = lo
         if phase.start > until:
@@ -218,6 +234,24 @@ def _with_steps(phase: FoundPhase, loops: list[Loop], signals: list[DeviceSignal
     before = int(kept[0]) - phase.start if kept[0] > borders[0] else 0
     behind = phase.end - int(kept[-1]) if kept[-1] < borders[-1] else 0
     return replace(phase, repeats=len(kept) - 1, steps=steps, loop=loop), (before, behind)
+
+
+def _with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal]) -> FoundPhase:
+    """The phase with the repeats of the same operations as steps, where it is about those. The first one may begin
+    before it, but not before `since`; a phase begins behind a first one that is a warm-up."""
+    borders = same_sequences(_busiest(signals).device, since, phase.end)
+    if borders is None or 2 * (borders[-1] - max(borders[0], phase.start)) < phase.end - phase.start:
+        return phase
+    judged = without_warm_up(borders)
+    warm_up = int(judged[0] - borders[0]) or None
+    start = int(judged[0]) if warm_up else min(int(borders[0]), phase.start)
+    length = np.diff(judged)
+    steps = PhaseSteps(len(length), max(int(np.median(length)), 1), SEQUENCE, warm_up)
+    return replace(phase, start=start, repeats=len(length), steps=steps, loop=Loop(judged, SEQUENCE, ""))
+
+
+def _busiest(signals: list[DeviceSignal]) -> DeviceSignal:
+    return max(signals, key=lambda signal: signal.split.busy_ns)
 
 
 def _without_cut_steps(phase: FoundPhase, cut: Cut) -> FoundPhase:

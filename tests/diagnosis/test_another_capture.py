@@ -94,6 +94,13 @@ class TestRestOfTheCapture:
         everything = Focus(Intervals.empty(), [0, 1, 2, 3], None)
         assert self.rest(everything, 100 * SECOND) == "; no GPU work was recorded in the rest"
 
+    def test_a_slice_holds_nothing_of_the_rest(self) -> None:
+        everything, one = Focus(Intervals.empty(), [0, 1, 2, 3], None), Focus(Intervals.empty(), [1], 1)
+        rest = rest_of_capture(Scope.of(self.JOB, everything), 100 * SECOND, sliced=True)
+        assert rest == "; the trace holds only this slice"
+        rest = rest_of_capture(Scope.of(self.JOB, one), 100 * SECOND, sliced=True)
+        assert rest == "; the rest is time that is not in the trace (99.0 s)"
+
     def test_it_is_unknown_without_the_length_of_the_capture(self) -> None:
         assert self.rest(Focus(Intervals.empty(), [1], 1), None) == ""
         assert rest_of_capture(Scope("steady"), 100 * SECOND) == ""  # of several traces
@@ -119,3 +126,23 @@ def test_a_headline_says_what_else_was_captured(settings: Settings, said: str, t
     report = nsysdiag.analyze(trace.write(tmp_path / "trace.sqlite"), settings)
     assert report.diagnosis is not None
     assert said in report.diagnosis.headline
+
+
+@pytest.mark.parametrize(("cut", "said"), [(9, "no GPU work was recorded in the rest"), (10, "holds only this slice")])
+def test_a_slice_begins_in_the_midst_of_queued_work(cut: int, said: str, tmp_path: Path) -> None:
+    trace = TraceBuilder(duration=100 * SECOND)
+    for at in range(1, 40):
+        launch = (at * MS - 9_000, at * MS - 4_000) if at > cut else None
+        trace.kernel(at * MS, (at + 1) * MS - 1_000, launch=launch, correlation=at)
+    report = nsysdiag.analyze(trace.write(tmp_path / "trace.sqlite"))
+    assert report.diagnosis is not None
+    assert said in report.diagnosis.headline
+
+
+def test_a_part_of_one_step_is_called_so() -> None:
+    job = Job().steps(20, (1, 4 * MS), (0, MS), loop=True, closed=False)
+    found = job.phases()
+    scope = Scope.of(found, Focus(Intervals.empty(), [0], 0))
+    assert scope.inside_step
+    said = Said(scope.basis, scope.phase, 100 * MS, {}, inside_step=scope.inside_step)
+    assert headline(said, "kernels", 0.8, None, None) == "Kernels take 80.0% of the 100 ms judged, a part of one step."

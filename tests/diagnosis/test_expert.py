@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
     from tests.shared import Shared
 
-TOO_SHORT = frozenset({"bottleneck", "second", "judged_range", "shares", "steps", "names", "caps"})
-"""What cannot agree where the expert's phase is shorter than any; of names it is the rate of the warm copies, of caps
-the share of copies."""
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 
 
@@ -44,9 +41,9 @@ def _cases() -> list[ParameterSet]:
 
 
 def _expected(reading: Reading, check: str) -> list[pytest.MarkDecorator]:
-    if reading.trace != "mordred" or check not in TOO_SHORT:
+    if (reading.trace, check) != ("mordred", "second"):
         return []
-    reason = "its warm queries take 3 % of the window, the shortest phase takes 4 %: cold ones are judged with them"
+    reason = "neither scheduling nor samples were recorded: idle time of the host code is unexplained"
     return [pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)]
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip, shown_phases
 from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI, NAMED, joined
-from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.diagnosis.facts import NOUNS, Saves
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.diagnosis.words import COLORS, LABELS, WORK, phase_label
 from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
@@ -27,6 +27,7 @@ from nsysdiag.findings.show import TICKET_REST, anchors, left_out, where
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phases.facts import Phase
 from nsysdiag.report import Report
+from nsysdiag.units import format_share
 from tests.causes.test_colors import LEAST, distance
 from tests.diagnosis.programs import PROGRAMS
 from tests.output.page import parse
@@ -350,6 +351,12 @@ class TestPhases:
         assert phase_label(short, "steady 2", judged=True) == "steady 2 (95.0 ms, too short to judge)"
         assert phase_label(self.FOUND[1], "steady 1", judged=True) == "steady 1 (500 ms, judged)"
         assert phase_label(self.FOUND[0], "start-up", judged=True) == "start-up (400 ms)"
+
+    def test_what_is_not_judged_and_longer_says_what_it_is(self) -> None:
+        start = self.FOUND[0]
+        assert phase_label(start, "start-up", judged_ns=400 * MS) == "start-up (400 ms)"
+        longer = phase_label(start, "start-up", judged_ns=399 * MS)
+        assert longer == f"start-up (400 ms, {NOUNS[start.bottleneck]} {format_share(start.share, 1)})"
 
     def test_times_below_do_not_touch(self) -> None:
         chart, _captions = phase_strip(self.FOUND)
