@@ -60,7 +60,7 @@ def account_stack(account: dict[str, int], said: str) -> Stack:
     return Stack(said, stack(parts), sum(account.values()))
 
 
-def account_chart(account: dict[str, int]) -> Chart:
+def account_chart(account: dict[str, int], title: str = JUDGED_TIME) -> Chart:
     """The judged time of all devices by bottleneck, with what the colours mean."""
     total = sum(account.values())
     legend = [
@@ -68,7 +68,7 @@ def account_chart(account: dict[str, int]) -> Chart:
         for name, ns in account.items()
         if ns > LEAST_LEGEND * total
     ]
-    return Chart(account_stack(account, JUDGED_TIME), JUDGED_TIME, legend=legend)
+    return Chart(account_stack(account, title), title, legend=legend)
 
 
 def phase_strip(phases: Sequence[Phase], basis: str = "steady", about: int | None = None) -> list[Block]:

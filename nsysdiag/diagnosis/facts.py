@@ -84,7 +84,8 @@ class Saves(Record, frozen=True):
     @property
     def of(self) -> str:
         """What the figure is a share of, and how much time that is: `of a step (4.1 ms)`."""
-        return f"of {self.whole} ({format_ns(self.shown_ns)})"
+        about = "about " if self.has_bounds and self.low_ns < self.high_ns else ""
+        return f"of {self.whole} ({about}{format_ns(self.shown_ns)})"
 
     @property
     def words(self) -> str:

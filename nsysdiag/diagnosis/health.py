@@ -13,6 +13,8 @@ _ALWAYS_WORTH = ("os-runtime", "scheduling", "cpu-samples")
 _NEEDED = ("kernels", "cuda-api")
 SAMPLES, MPI = "cpu-samples", "mpi"
 NOTABLE_MIGRATION = 0.1
+EACH_RANK = "trace.%h.%p"
+"""Under mpirun each rank is profiled by itself: nsys puts its host and process id there."""
 
 
 def recapture(
@@ -36,7 +38,8 @@ def recapture(
     }
     wanted |= {SAMPLES} if unnamed else set()
     beside = present | ({MPI} if MPI in frameworks else set())
-    return recapture_command(beside | absent & wanted, chains) if absent & wanted or unnamed else None
+    output = EACH_RANK if MPI in frameworks else "trace"
+    return recapture_command(beside | absent & wanted, chains, output) if absent & wanted or unnamed else None
 
 
 def device_notes(

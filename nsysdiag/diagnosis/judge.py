@@ -192,6 +192,7 @@ def diagnose(
         ranks=ranks_elsewhere(ranks, processes, mpi=MPI in frameworks) if ranks is not None else "",
         rest=rest_of_capture(scope, duration_ns, sliced=_is_slice(active, missing)) if processes is not None else "",
         inside_step=scope.inside_step,
+        seen_ns=scope.phases_ns,
         waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND),
     )
     saving = next((each for each in merged if saved_share(each)), None)

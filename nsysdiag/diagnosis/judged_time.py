@@ -26,7 +26,6 @@ OTHER_WORK = (LATE_RANK.id, SLOW_ITERATIONS.id, EMPTY_ITERATIONS.id)
 """Causes whose repair may change how much each GPU computes."""
 HIDDEN = (EXPOSED_COPY.id, EXPOSED_COMM.id, EXPOSED_MPI.id)
 """Causes whose repair is to run kernels at the same time."""
-BY_KERNELS = "limited by the kernels there are to hide it behind"
 ABOUT = 0.01
 """Shares closer than that are the same here: a prediction is not exact."""
 EXPLAINED = 0.0025
@@ -82,13 +81,15 @@ def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bou
 
 
 def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
-    """With a note where it saves less than its share because there are no more kernels to hide it behind."""
+    """With a note where it saves less than its share because kernels do not take long enough to hide it."""
     if finding.cause not in HIDDEN or finding.saves is None or finding.note:
         return finding
     saved = finding.saves.ns / finding.saves.of_ns
     kernels = [judged[key].compute_ns / judged[key].account_ns for key in finding.devices if key in judged]
-    is_limit = finding.share - finding.saves.most > ABOUT and any(abs(saved - share) < ABOUT for share in kernels)
-    return replace(finding, note=BY_KERNELS) if is_limit else finding
+    limit = next((share for share in kernels if abs(saved - share) < ABOUT), None)
+    if limit is None or finding.share - finding.saves.most <= ABOUT:
+        return finding
+    return replace(finding, note=f"kernels take only {format_share(limit, 1)} of the time and can hide no more")
 
 
 def _elsewhere(finding: Finding) -> str:

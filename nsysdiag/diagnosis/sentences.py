@@ -58,7 +58,8 @@ class Said:
     judged; and which part of the kernels' share is waiting of other GPUs for them, as a sentence, empty where that is
     little. `work_ns` is the time that the devices work in it, a sum over them; `later` is the second of the program
     from which on a capture leaves its start out, None where the trace does not show any. `rest` says what else was
-    captured, as the end of a sentence; `inside_step` says that the judged time is a part of one step."""
+    captured, as the end of a sentence; `inside_step` says that the judged time is a part of one step; `seen_ns` is
+    the time of all phases, None where that is of several traces."""
 
     basis: str
     phase: FoundPhase | None
@@ -73,6 +74,7 @@ class Said:
     rest: str = ""
     ranks: str = ""
     inside_step: bool = False
+    seen_ns: int | None = None
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -84,9 +86,11 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.basis == "cold":
         work = f"{format_ns(said.work_ns)} of GPU work"
         sentences.insert(0, f"The trace shows a start and no steady state: {work}.")
-    if said.duration_ns and said.judged_ns < SMALL_PART * said.duration_ns:
-        part, whole = format_share(said.judged_ns, said.duration_ns), format_ns(said.duration_ns)
-        sentences.insert(0, f"The {format_ns(said.judged_ns)} judged are {part} of the {whole} captured{said.rest}.")
+    whole = said.duration_ns or said.seen_ns
+    if whole and said.judged_ns < SMALL_PART * whole:
+        part = f"{format_share(said.judged_ns, whole)} of the {format_ns(whole)}"
+        what = "captured" if said.duration_ns else "from the first CUDA call to the last GPU work"
+        sentences.insert(0, f"The {format_ns(said.judged_ns)} judged are {part} {what}{said.rest}.")
     if said.waiting and bottleneck in KERNELS:
         sentences.append(said.waiting)
     if second is not None:
@@ -118,11 +122,11 @@ def rest_of_capture(scope: Scope, duration_ns: int | None, *, sliced: bool = Fal
     known. `sliced` says that the trace holds a part of what was captured."""
     if scope.chosen:
         return ": the time that was chosen"
-    if duration_ns is None or scope.phases_ns is None:
+    if scope.phases_ns is None:
         return ""
-    outside = max(duration_ns - scope.phases_ns, 0)
+    outside = max((duration_ns or 0) - scope.phases_ns, 0)
     if not scope.others:
-        rest = "the trace holds only this slice" if sliced else "no GPU work was recorded in the rest"
+        rest = "the rest is not in the trace" if sliced else "no GPU work was recorded in the rest"
         return f"; {rest}" if outside else ""
     parts = {OTHERS.get(name, name): ns for name, ns in scope.others.items()}
     parts |= {NOT_IN_TRACE if sliced else WITHOUT_WORK: outside}
@@ -136,10 +140,10 @@ def unrecorded(loop: HostLoop | None) -> str:
     if loop is None:
         return first
     longest, *others = loop.ranges
-    takes = f"{typed.nvtx(longest.name, RANGE_LENGTH)} takes {format_share(longest.share, 1)} of the host's time"
+    takes = f"{typed.nvtx(longest.name, RANGE_LENGTH)} takes {format_share(longest.share, 1)} of that time"
     also = [f"{typed.nvtx(each.name, RANGE_LENGTH)} {format_share(each.share, 1)}" for each in others]
     repeats = f"On the host a loop repeats {format_count(longest.count)} times, every {format_ns(loop.period_ns)}"
-    return f"{first} {repeats}: {', '.join([takes, *also])}."
+    return f"{first} {repeats}: {', '.join([takes, *also])}. Host ranges may include waits for the GPU."
 
 
 def phase_sentence(phase: FoundPhase, bottleneck: str, share: float) -> str:
@@ -166,7 +170,7 @@ def _time(said: Said) -> str:
     if phase is not None and phase.steps is not None and said.basis in ("steady", "phase"):
         few = f"{format_count(phase.steps.count)} of them, {TOO_FEW}" if said.basis == "phase" else ""
         first = phase.steps.warm_up_ns
-        warm_up = f"without the first one, {format_ns(first)}" if first is not None else ""
+        warm_up = f"the first one, {format_ns(first)}, is left out" if first is not None else ""
         median = f"median {format_ns(phase.steps.median_ns)}"
         return f"each step ({', '.join(filter(None, (said.which, median, few, warm_up)))})"
     length = format_ns(said.judged_ns)

@@ -44,7 +44,7 @@ from nsysdiag.document.view import held, missing, window_parts
 from nsysdiag.findings.first import action_of, first_of, what_to_do
 from nsysdiag.findings.show import anchors
 from nsysdiag.trace.show import lacked_options, recapture
-from nsysdiag.units import format_count, format_ns, format_share
+from nsysdiag.units import capitalized, format_count, format_ns, format_share
 from nsysdiag.utilization.words import percent_of, real_note
 
 if TYPE_CHECKING:
@@ -56,9 +56,10 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Finding, Report
 
 MOST_IDS = 300
+MANY = 2
 GPUS_JUDGED = "GPUs in the judged time"
 DIVIDES = "How the window divides into compute, exposed communication, exposed copies and idle"
-HEADLINE = " (headline and findings: most time outside kernels)"
+HEADLINE = "; the headline and the findings are about this phase, which has most time outside kernels"
 IN_TICKET = Limit(page=0, summary=0, brief=0)
 PHASES = (
     Column("Phase", TEXT, head=True),
@@ -87,15 +88,24 @@ def opening(context: Context) -> list[Block]:
         return [headline]
     several = len(report.phases) > 1
     account = accounts([each for phases in _judged(report, found).values() for each in phases])
+    title = _account_title(report, found)
     return [
         headline,
         *action(found, report.findings),
         *_phase_lines(report, found),
         *phase_strip(report.phases, found.basis, found.phase),
         Table("", PHASES, _phase_rows(report, found) if several else [], limit=IN_TICKET),
-        Paragraph(JUDGED_TIME, "quiet", PAGE),
-        replace(account_chart(account), limit=EVERYWHERE),
+        Paragraph(title, "quiet", PAGE),
+        replace(account_chart(account, title), limit=EVERYWHERE),
     ]
+
+
+def _account_title(report: Report, found: Diagnosis) -> str:
+    """`Judged time by bottleneck`; of several judged phases the name of the one that it is of: `Steady 2 by
+    bottleneck`."""
+    if found.phase is None or sum(phase.judged for phase in report.phases) < MANY:
+        return JUDGED_TIME
+    return f"{capitalized(phase_names(report.phases, found.basis)[found.phase])} by bottleneck"
 
 
 def _phase_lines(report: Report, found: Diagnosis) -> list[Block]:
@@ -142,7 +152,7 @@ def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
         return [Callout(FIX_FIRST, found.action)]
     href = f"#{next(anchor for each, anchor in zip(findings, anchors(findings), strict=True) if each is first)}"
     if first.saves is None:
-        also = f"Also: {saving.title} saves {saving.saves.words}." if saving is not None and saving.saves else ""
+        also = f"Also: {saving.title}: saves {saving.saves.words}." if saving is not None and saving.saves else ""
         return [
             Callout(LOOK_FIRST, first.title, text=what_to_do(first), href=href),
             *([Paragraph(also)] if also else []),

@@ -109,10 +109,10 @@ def left_out(found: Diagnosis | None, findings: Sequence[Finding]) -> str:
         f"“{each.title}” ({format_share(each.share, 1)})" for each in others[:MOST_NAMED] if each.share >= LEAST_NAMED
     ]
     noun = NOUNS.get(found.bottleneck, found.bottleneck)
-    said = f"Of {noun} ({format_share(found.share, 1)}), {format_share(left, 1)} is in none of these rows"
+    said = f"Of the {format_share(found.share, 1)} {noun}, {format_share(left, 1)} is in findings not shown here"
     if not any(id(each) in rows for each in all_of):
         said = f"None of these rows is about {noun} ({format_share(found.share, 1)})"
-    return f"{said}: see {listed(named)}." if named else f"{said}."
+    return f"{said}: mostly {listed(named)}." if named else f"{said}."
 
 
 def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Table:
@@ -144,6 +144,9 @@ def _in_a_row(finding: Finding, on: str, *, share: bool) -> str:
     more = finding.saves is not None and finding.saves.most > finding.share
     takes = f"{format_share(finding.share, 1)} of the time" if share else ""
     about = ", ".join(filter(None, (finding.title, on, takes)))
+    sure = finding.saves is not None and finding.saves.low_ns > finding.share * finding.saves.of_ns
+    if sure:
+        return f"{about}; it holds up other work, too"
     return f"{about}; {finding.note}" if finding.note and not more else about
 
 

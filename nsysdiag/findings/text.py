@@ -262,7 +262,10 @@ def _naming(facts: _Facts, call: str | None) -> list[str]:
     known = facts.path or facts.kind.advice or not names_nothing(call)
     if facts.spot.cause != HOST_CODE or not (facts.symbols and call) or known:
         return []
-    return [f"Add NVTX ranges around the parts of this host code: CPU samples name it only as {call}."]
+    return [
+        f"First find out what this code does: CPU samples name it only as {call}, so add NVTX ranges around its parts. "
+        "Then run it on more threads, on the GPU, or while kernels run."
+    ]
 
 
 def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[str]:

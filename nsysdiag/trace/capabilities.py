@@ -70,14 +70,16 @@ def _count(rows: int | str) -> str:
     return f"about {int(rows.removeprefix('~')):,} rows"
 
 
-def recapture_command(missing: Set[str], more: Sequence[str] = ()) -> str | None:
+def recapture_command(missing: Set[str], more: Sequence[str] = (), output: str = "trace") -> str | None:
     """One `nsys profile` line that brings CUDA, NVTX, the OS runtime and the missing kinds of evidence (their
-    ids), with `more` options; None if no option of nsys brings any of them. The last words stand for the user's
-    program."""
+    ids), with `more` options, and writes to `output`; None if no option of nsys brings any of them. The last words
+    stand for the user's program."""
     options = [option for name, kind in KINDS.items() if name in missing for option in (kind.recapture or "").split()]
     if not options:
         return None
     traced = [option.removeprefix("--trace=").split(",") for option in options if option.startswith("--trace=")]
     others = [option for option in options if not option.startswith("--trace=")]
     trace = ",".join(dict.fromkeys(["cuda", "nvtx", "osrt", *itertools.chain(*traced)]))
-    return " ".join(["nsys profile", f"--trace={trace}", *dict.fromkeys(others), *more, "--output=trace", "PROGRAM"])
+    return " ".join(
+        ["nsys profile", f"--trace={trace}", *dict.fromkeys(others), *more, f"--output={output}", "PROGRAM"]
+    )

@@ -97,12 +97,13 @@ class TestRestOfTheCapture:
     def test_a_slice_holds_nothing_of_the_rest(self) -> None:
         everything, one = Focus(Intervals.empty(), [0, 1, 2, 3], None), Focus(Intervals.empty(), [1], 1)
         rest = rest_of_capture(Scope.of(self.JOB, everything), 100 * SECOND, sliced=True)
-        assert rest == "; the trace holds only this slice"
+        assert rest == "; the rest is not in the trace"
         rest = rest_of_capture(Scope.of(self.JOB, one), 100 * SECOND, sliced=True)
         assert rest == "; the rest is time that is not in the trace (99.0 s)"
 
     def test_it_is_unknown_without_the_length_of_the_capture(self) -> None:
-        assert self.rest(Focus(Intervals.empty(), [1], 1), None) == ""
+        known = "; the rest is pauses (490 ms) and start-up (400 ms)"
+        assert self.rest(Focus(Intervals.empty(), [1], 1), None) == known
         assert rest_of_capture(Scope("steady"), 100 * SECOND) == ""  # of several traces
 
     def test_a_chosen_time(self) -> None:
@@ -128,7 +129,9 @@ def test_a_headline_says_what_else_was_captured(settings: Settings, said: str, t
     assert said in report.diagnosis.headline
 
 
-@pytest.mark.parametrize(("cut", "said"), [(9, "no GPU work was recorded in the rest"), (10, "holds only this slice")])
+@pytest.mark.parametrize(
+    ("cut", "said"), [(9, "no GPU work was recorded in the rest"), (10, "the rest is not in the trace")]
+)
 def test_a_slice_begins_in_the_midst_of_queued_work(cut: int, said: str, tmp_path: Path) -> None:
     trace = TraceBuilder(duration=100 * SECOND)
     for at in range(1, 40):

@@ -8,7 +8,7 @@ from msgspec import structs
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
-from nsysdiag.diagnosis.judged_time import BY_KERNELS, Judged, limited
+from nsysdiag.diagnosis.judged_time import Judged, limited
 from nsysdiag.diagnosis.one_problem import TAKE_TURNS
 from nsysdiag.diagnosis.savings import job_findings, saved_share
 from nsysdiag.phases.facts import PhaseSteps
@@ -16,6 +16,7 @@ from nsysdiag.report import Finding
 
 LIMITS = FindingThresholds()
 JUDGED = 1_000
+HIDES = "kernels take only {:.1f}% of the time and can hide no more"
 STEPS = 4
 
 
@@ -234,7 +235,9 @@ class TestNotes:
     ) -> None:
         saves = Saves(ns=saved, low_ns=0, high_ns=saved, per="window", of_ns=JUDGED, method="replay")
         found = structs.replace(finding(cause=cause, share=share, bottleneck="copies"), saves=saves)
-        assert limited(found, {"gpu0": Judged(JUDGED, JUDGED, compute)}).note == (BY_KERNELS if said else "")
+        assert limited(found, {"gpu0": Judged(JUDGED, JUDGED, compute)}).note == (
+            HIDES.format(compute / 10) if said else ""
+        )
 
     @pytest.mark.parametrize("bottleneck", ["kernels", "parallelism"])
     def test_but_a_repair_of_kernels_shortens_them(self, bottleneck: str) -> None:

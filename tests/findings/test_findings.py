@@ -303,7 +303,7 @@ class TestKinds:
         if range_:
             trace.nvtx(range_, 0, 20_000_000)
         host = by_cause(report_of(trace, tmp_path))["host_compute"]
-        assert host.advice[0].startswith("Add NVTX ranges") == unnamed
+        assert host.advice[0].startswith("First find out") == unnamed
         assert host.advice[-1].startswith("Profile the host code")
 
     def test_pageable_memory(self, tmp_path: Path) -> None:

@@ -88,6 +88,6 @@ def test_in_a_headline() -> None:
     loop = HostLoop(39_400_000, [HostRange("3D_backbone", 188, 0.403), HostRange("find_centers", 188, 0.289)])
     assert plain(unrecorded(loop)) == (
         "No GPU activity was recorded, so what the GPU did is unknown. On the host a loop repeats 188 times, every "
-        "39.4 ms: 3D_backbone takes 40.3% of the host's time, find_centers 28.9%."
+        "39.4 ms: 3D_backbone takes 40.3% of that time, find_centers 28.9%. Host ranges may include waits for the GPU."
     )
     assert unrecorded(None) == "No GPU activity was recorded, so what the GPU did is unknown."

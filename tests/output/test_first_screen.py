@@ -131,14 +131,19 @@ class TestSaves:
     def test_of_a_prediction(self, low: float, high: float, said: str) -> None:
         saves = self.predicted(low, high)
         assert saves.figure == said
-        assert saves.words.endswith(" of the judged time (2.00 ms)" if low else " (450 µs)")
+        assert saves.words.endswith(" of the judged time (about 2.00 ms)" if low else " (450 µs)")
 
     def test_in_the_findings(self) -> None:
-        found = [finding("f-1", saves=self.predicted(31, 36)), finding("f-2", saves=self.predicted(0, 4.5))]
+        found = [finding("f-1", saves=self.predicted(31, 36), share=0.4), finding("f-2", saves=self.predicted(0, 4.5))]
         shown = text_of(report([device()], found))
         assert "savings overlap" in shown
         assert "bound" not in shown
         assert re.search(r" +Saves +Share +Finding\n.* 31 to 36% \(2.00 ms\) .*\n.* up to 4.5% \(450 µs\) ", shown)
+
+    def test_one_that_is_larger_than_its_share_says_why(self) -> None:
+        for share, said in ((0.3, True), (0.32, False)):
+            shown = text_of(report([device()], [finding(saves=self.predicted(31, 36), share=share)]))
+            assert ("it holds up other work, too" in " ".join(shown.split())) == said
 
     def predicted(self, low: float, high: float) -> Saves:
         """Of 10 ms so many per cent, 2 ms in between."""
@@ -187,11 +192,11 @@ class TestWhatTheRowsLeaveOut:
         return left_out(replace(diagnosis, bottleneck="sync", share=share), found)
 
     def test_it_names_the_largest_findings_left(self) -> None:
-        said = "Of synchronization (50.0%), 15.0% is in none of these rows: see “Wait 3” (8.0%) and “Wait 4” (4.0%)."
-        assert self.said(0.5) == said
+        left = "Of the 50.0% synchronization, 15.0% is in findings not shown here"
+        assert self.said(0.5) == f"{left}: mostly “Wait 3” (8.0%) and “Wait 4” (4.0%)."
 
     def test_without_a_finding_it_says_how_much(self) -> None:
-        assert self.said(0.5, (0.2, 0.1)) == "Of synchronization (50.0%), 20.0% is in none of these rows."
+        assert self.said(0.5, (0.2, 0.1)) == "Of the 50.0% synchronization, 20.0% is in findings not shown here."
 
     def test_little_is_not_worth_a_line(self) -> None:
         assert self.said(0.39) == ""
@@ -204,7 +209,7 @@ class TestWhatTheRowsLeaveOut:
         made = report([device()], [finding(share=0.18)])
         assert made.diagnosis is not None
         shown = text_of(replace(made, diagnosis=replace(made.diagnosis, bottleneck="sync", share=0.3)))
-        assert "Of synchronization (30.0%), 12.0% is in none of these rows." in shown
+        assert "Of the 30.0% synchronization, 12.0% is in findings not shown here." in shown
 
 
 class TestKernelsFirst:
@@ -237,7 +242,7 @@ class TestKernelsFirst:
         assert "Look at first" in shown
         assert "Fix first" not in shown
         assert "Allow TF32. Nsight Compute shows what limits the kernel: ncu" in " ".join(shown.split())
-        assert "Also: Wait 0 saves up to 4.5% of a step (225 µs)." in shown
+        assert "Also: Wait 0: saves up to 4.5% of a step (225 µs)." in shown
 
     @pytest.mark.parametrize(("saved", "share"), [(0.12, 0.87), (0.045, 0.7)])
     def test_a_notable_saving_is_fixed_first(self, saved: float, share: float) -> None:
@@ -379,10 +384,10 @@ class TestVerdictsOfPhases:
         (at,) = (place for place, line in enumerate(lines) if "Judged phases" in line)
         assert re.fullmatch(r"  steady 1 \([\d.]+ ms, \d+ steps, median [\d.]+ ms\): kernels [\d.]+%", lines[at + 1])
         assert re.fullmatch(
-            r"  steady 2 \(.* steps, median 1.81 ms\): waiting for the host 55.2% \(headline and findings:",
+            r"  steady 2 \(.* steps, median 1.81 ms\): waiting for the host 55.2%; the headline and the",
             lines[at + 2],
         )
-        assert lines[at + 3].strip() == "most time outside kernels)"
+        assert lines[at + 3].strip() == "findings are about this phase, which has most time outside kernels"
         assert "of each step (steady 2, median 1.81 ms)" in " ".join(lines)
 
     def test_one_judged_phase_stays_in_the_line_of_all(self, shared: Shared) -> None:
