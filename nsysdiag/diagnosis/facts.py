@@ -21,7 +21,7 @@ NOUNS = {
     "sync": "synchronization",
     "launch": "launch overhead",
     "memory": "memory management",
-    "startup": "start-up",
+    "startup": "CUDA start-up",
     "other_process": "another process on the GPU",
     "profiler": "the profiler's overhead",
     "unknown": "unexplained idle time",

@@ -178,7 +178,7 @@ def diagnose(
     active = working(judged)
     times = {each.key: Judged.of(each) for each in active}
     merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, limits, predict)]
-    most = leading(job_account(judged))
+    most, sliced = leading(job_account(judged)), _is_slice(active, missing)
     said = Said(
         basis=scope.basis,
         phase=scope.phase,
@@ -190,7 +190,8 @@ def diagnose(
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
         later=scope.later,
         ranks=ranks_elsewhere(ranks, processes, mpi=MPI in frameworks) if ranks is not None else "",
-        rest=rest_of_capture(scope, duration_ns, sliced=_is_slice(active, missing)) if processes is not None else "",
+        rest=rest_of_capture(scope, duration_ns, sliced=sliced) if processes is not None else "",
+        sliced=sliced and processes is not None,
         inside_step=scope.inside_step,
         seen_ns=scope.phases_ns,
         waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND),

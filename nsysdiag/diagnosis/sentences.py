@@ -28,7 +28,7 @@ TAKES = {
     "sync": "Synchronization keeps the GPU idle for",
     "launch": "Launch overhead takes",
     "memory": "Memory management takes",
-    "startup": "Start-up takes",
+    "startup": "CUDA start-up takes",
     "other_process": "Another process uses the GPU for",
     "profiler": "The profiler itself takes",
     "unknown": "Unexplained idle time takes",
@@ -59,7 +59,8 @@ class Said:
     little. `work_ns` is the time that the devices work in it, a sum over them; `later` is the second of the program
     from which on a capture leaves its start out, None where the trace does not show any. `rest` says what else was
     captured, as the end of a sentence; `inside_step` says that the judged time is a part of one step; `seen_ns` is
-    the time of all phases, None where that is of several traces."""
+    the time of all phases, None where that is of several traces; `sliced` says that the trace is a slice of what was
+    captured."""
 
     basis: str
     phase: FoundPhase | None
@@ -75,6 +76,7 @@ class Said:
     ranks: str = ""
     inside_step: bool = False
     seen_ns: int | None = None
+    sliced: bool = False
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -88,9 +90,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         sentences.insert(0, f"The trace shows a start and no steady state: {work}.")
     whole = said.duration_ns or said.seen_ns
     if whole and said.judged_ns < SMALL_PART * whole:
-        part = f"{format_share(said.judged_ns, whole)} of the {format_ns(whole)}"
-        what = "captured" if said.duration_ns else "from the first CUDA call to the last GPU work"
-        sentences.insert(0, f"The {format_ns(said.judged_ns)} judged are {part} {what}{said.rest}.")
+        sentences.insert(0, _small_part(said, whole))
     if said.waiting and bottleneck in KERNELS:
         sentences.append(said.waiting)
     if second is not None:
@@ -106,6 +106,15 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.basis == "cold" and (bottleneck != "unknown" or said.later is not None):
         sentences.append(_another_capture(said))
     return " ".join(sentences)
+
+
+def _small_part(said: Said, whole: int) -> str:
+    """Of how long a time the judged one is a small part."""
+    length, part = format_ns(said.judged_ns), format_share(said.judged_ns, whole)
+    if said.sliced and not said.rest:
+        return f"The trace is a slice: {length} ({part}) of a session of {format_ns(whole)}."
+    what = "captured" if said.duration_ns else "from the first CUDA call to the last GPU work"
+    return f"The {length} judged are {part} of the {format_ns(whole)} {what}{said.rest}."
 
 
 def _another_capture(said: Said) -> str:
@@ -126,8 +135,7 @@ def rest_of_capture(scope: Scope, duration_ns: int | None, *, sliced: bool = Fal
         return ""
     outside = max((duration_ns or 0) - scope.phases_ns, 0)
     if not scope.others:
-        rest = "the rest is not in the trace" if sliced else "no GPU work was recorded in the rest"
-        return f"; {rest}" if outside else ""
+        return "; no GPU work was recorded in the rest" if outside and not sliced else ""
     parts = {OTHERS.get(name, name): ns for name, ns in scope.others.items()}
     parts |= {NOT_IN_TRACE if sliced else WITHOUT_WORK: outside}
     large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= TOLD * sum(parts.values())]
@@ -170,7 +178,7 @@ def _time(said: Said) -> str:
     if phase is not None and phase.steps is not None and said.basis in ("steady", "phase"):
         few = f"{format_count(phase.steps.count)} of them, {TOO_FEW}" if said.basis == "phase" else ""
         first = phase.steps.warm_up_ns
-        warm_up = f"the first one, {format_ns(first)}, is left out" if first is not None else ""
+        warm_up = f"one before them took {format_ns(first)}" if first is not None else ""
         median = f"median {format_ns(phase.steps.median_ns)}"
         return f"each step ({', '.join(filter(None, (said.which, median, few, warm_up)))})"
     length = format_ns(said.judged_ns)

@@ -110,9 +110,9 @@ def mostly_pageable(context: FindingContext) -> bool:
 
 
 def _copied(kind: TopCopy) -> str:
-    """`8 × memcpy DtoH to pageable memory, 246 MB in all at 4.53 GB/s`."""
-    rate = f" at {format_transfer(kind.bytes_per_second)}/s" if kind.bytes_per_second else ""
-    return f"{format_count(kind.count)} × {_which(kind)}, {format_transfer(kind.bytes)} in all{rate}"
+    """`8 × memcpy DtoH to pageable memory, 246 MB in the judged time, at 4.53 GB/s`."""
+    rate = f", at {format_transfer(kind.bytes_per_second)}/s" if kind.bytes_per_second else ""
+    return f"{format_count(kind.count)} × {_which(kind)}, {format_transfer(kind.bytes)} in the judged time{rate}"
 
 
 def _which(copies: CopyRow | TopCopy) -> str:

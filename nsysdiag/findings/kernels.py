@@ -120,7 +120,7 @@ def _title(rule: FindingRule, top: list[TopKernel]) -> str:
     """With the kernel that takes all of the time, or the longest of several, whose share is another one."""
     if not top:
         return rule.title
-    return f"{rule.title}{':' if top[0].share >= NEARLY_ALL else ' of all kernels; longest:'} {_short(top[0])}"
+    return f"{rule.title}{':' if top[0].share >= NEARLY_ALL else ' of several kernels; longest:'} {_short(top[0])}"
 
 
 def _rows(context: FindingContext) -> list[EvidenceRow]:

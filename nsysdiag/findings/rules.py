@@ -160,8 +160,8 @@ thread     [MPI_Sendrecv        ][launch]
     fix="exchange boundaries while the interior computes",
     advice=Advice(
         (
-            "Compute the boundary first, exchange it with non-blocking MPI while the interior computes; traces of all ranks "
-            "(nsysdiag ranks) tell first whether it is transfer or a late rank.",
+            "First trace all ranks (nsysdiag ranks): is it transfer, or a late rank? For transfer, compute the boundary before "
+            "the interior, and exchange it with non-blocking MPI meanwhile.",
             "Call reductions less often, or without blocking (MPI_Iallreduce): a residual every n steps.",
         )
     ),

@@ -264,7 +264,7 @@ def _naming(facts: _Facts, call: str | None) -> list[str]:
         return []
     return [
         f"First find out what this code does: CPU samples name it only as {call}, so add NVTX ranges around its parts. "
-        "Then run it on more threads, on the GPU, or while kernels run."
+        "Then run it on more threads, or on the GPU."
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from nsysdiag import typed
@@ -9,6 +10,7 @@ from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.units import format_bytes, format_count, format_ns, format_share
 
+_SKIPPED = re.compile(r"--launch-skip (\d+)")
 LEAST_FP32 = 0.3
 """Of the kernels' time in matrix products of single precision from which tensor cores are worth a word: halving less
 than that saves under a sixth."""
@@ -102,8 +104,16 @@ def kernel_advice(families: KernelFamilies, top: Sequence[TopKernel], frameworks
         )
         if share >= least
     ]
-    profile = [f"Nsight Compute shows what limits the kernel: {each.ncu}" for each in top[:1]]
+    profile = [f"Nsight Compute shows what limits the kernel{_which(each)}: {each.ncu}" for each in top[:1]]
     return [sentence for advice in chosen for sentence in advice.sentences(made_with)] + profile
+
+
+def _which(kernel: TopKernel) -> str:
+    """Of a template, whose instances have one name for Nsight Compute, the launch that is profiled."""
+    launch = _SKIPPED.search(kernel.ncu)
+    if launch is None or kernel.name == kernel.short_name:
+        return ""
+    return f", launch {format_count(int(launch[1]) + 1)} of {typed.kernel(kernel.short_name)}"
 
 
 def kernel_sentence(kernel: TopKernel) -> str:

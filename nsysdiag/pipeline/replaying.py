@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -42,29 +43,35 @@ Builder = Callable[[int], Model | str]
 steps = Steps()
 
 
-@steps.step(trims=True)
-def met(trace: Trace, results: list[DeviceResult], devices: list[DeviceTimeline]) -> Met:
-    """The communication kernels of the devices that are parts of one collective."""
-    parts = [Met.empty()]
-    for number, group in _groups(trace, results, by_mpi=False):
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Where the ranks of a trace meet: the communication kernels that are parts of one collective, or calls of MPI."""
+
+    kernels: Met
+    mpi: MpiCalls
+
+    @property
+    def nowhere(self) -> bool:
+        """Whether no meeting is known."""
+        return not len(self.kernels) and not len(self.mpi)
+
+
+@steps.step(deferred=True)
+def together(trace: Trace, results: list[DeviceResult], devices: list[DeviceTimeline], host: HostActivity) -> Together:
+    """In calls of MPI the ranks of this trace meet where they do not in communication kernels."""
+    kernels, calls = [Met.empty()], [MpiCalls.empty()]
+    by_mpi = meet_by_mpi(results)
+    for number, group in _groups(trace, results, by_mpi=by_mpi):
         for row, member in enumerate(group.members):
-            parts.append(Met(number, np.full(len(group), devices[member].number), group.start[row]))
-    return Met.concatenate(parts)
-
-
-@steps.step()
-def met_by_mpi(trace: Trace, results: list[DeviceResult], host: HostActivity) -> MpiCalls:
-    """The calls of MPI in which ranks of this trace meet, where they do not meet in communication kernels."""
-    parts = [MpiCalls.empty()]
-    if meet_by_mpi(results):
-        for number, group in _groups(trace, results, by_mpi=True):
-            for row, member in enumerate(group.members):
-                calls = results[member].meetings
-                at = np.searchsorted(calls.start, group.start[row])
-                thread = host.axis.threads[calls.stream[at]]
-                parts.append(MpiCalls(thread, group.start[row], group.end[row], number, group.start[row]))
-    every = MpiCalls.concatenate(parts)
-    return mpi_calls(every.thread, every.begin, every.end, every.meeting)
+            begin = group.start[row]
+            if by_mpi:
+                own = results[member].meetings
+                thread = host.axis.threads[own.stream[np.searchsorted(own.start, begin)]]
+                calls.append(MpiCalls(thread, begin, group.end[row], number, begin))
+            else:
+                kernels.append(Met(number, np.full(len(group), devices[member].number), begin))
+    every = MpiCalls.concatenate(calls)
+    return Together(Met.concatenate(kernels), mpi_calls(every.thread, every.begin, every.end, every.meeting))
 
 
 def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Iterator[tuple[IntArray, Group]]:
@@ -80,12 +87,12 @@ def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Itera
             count += len(group)
 
 
-@steps.step()
-def repeating_time(results: list[DeviceResult], met: Met, met_by_mpi: MpiCalls) -> Repeating | str:
+@steps.step(deferred=True)
+def repeating_time(results: list[DeviceResult], together: Callable[[], Together]) -> Repeating | str:
     """The judged time with the borders of its steps, or why nothing in it can be predicted."""
     if not results:
         return NO_WORK
-    if len(results) > 1 and not len(met) and not len(met_by_mpi) and all(len(each.meetings) for each in results):
+    if len(results) > 1 and all(len(each.meetings) for each in results) and together().nowhere:
         return MEET_BY_MPI
     focus, found = results[0].focus, results[0].job_phases
     if found.basis == "cold" or focus.phase is None:
@@ -96,7 +103,7 @@ def repeating_time(results: list[DeviceResult], met: Met, met_by_mpi: MpiCalls) 
 
 @steps.step()
 def builder(
-    repeating_time: Repeating | str,
+    repeating_time: Callable[[], Repeating | str],
     activity: DeviceActivity,
     devices: list[DeviceTimeline],
     layered: LayeredEvidence,
@@ -104,8 +111,7 @@ def builder(
     host_trace: HostTrace,
     runs: Callable[[], Runs],
     strings: Strings,
-    met: Met,
-    met_by_mpi: MpiCalls,
+    together: Callable[[], Together],
     settings: Settings,
 ) -> Builder:
     """Builds the model of so many operations of that time at most, or says why there is none."""
@@ -116,11 +122,12 @@ def builder(
         return WakeFinder(host_trace.tables, runs(), host_trace.profilers, host_trace.low, host_trace.high)
 
     def build(most: int) -> Model | str:
-        if isinstance(repeating_time, str):
-            return repeating_time
+        repeating = repeating_time()
+        if isinstance(repeating, str):
+            return repeating
         numbers = [each.number for each in devices]
         starts = np.sort(activity.operations.start[np.isin(activity.device, numbers)])
-        stretch = stretch_of(repeating_time.parts, repeating_time.steps, starts, most)
+        stretch = stretch_of(repeating.parts, repeating.steps, starts, most)
         if isinstance(stretch, str):
             return stretch
         floor = settings.thresholds.root_floor
@@ -133,8 +140,8 @@ def builder(
             host_trace,
             finder,
             strings,
-            met,
-            met_by_mpi,
+            together().kernels,
+            together().mpi,
             floor,
         )
 

@@ -147,7 +147,7 @@ class Model:
 
     @cached_property
     def call_of_piece(self) -> IntArray:
-        """The place in `threads.launches` of the call that each piece of host time lies in, -1 for none."""
+        """The index in `threads.launches` of the call during which each piece of host time ran, -1 for none."""
         spans = self.launch_spans
         order = np.argsort(spans.start, kind="stable")
         at = nearest_before(spans.start[order], self.pieces.start)
@@ -157,7 +157,7 @@ class Model:
 
     @cached_property
     def call_of_operation(self) -> IntArray:
-        """The place in `threads.launches` of the call that launched each operation, -1 for none."""
+        """The index in `threads.launches` of the call that launched each operation, -1 for none."""
         at = np.searchsorted(self.threads.launches, self.work.launch)
         return np.where(self.work.launch >= 0, at, -1)
 
@@ -235,7 +235,7 @@ def model_of(
 
 
 def _causes(woken: Wakes, host: LayeredEvidence) -> IntArray:
-    """The place in the registry of the cause that takes most of each wait for another thread."""
+    """The index in the registry of the cause that takes most of each wait for another thread."""
     pieces, _ = host_time(on_axis(host.host.axis, woken.thread, woken.begin, woken.end), host, np.empty(0, np.int64))
     key = joint(pieces.owner, pieces.cause, len(CAUSES))
     ns = np.bincount(key, pieces.end - pieces.start, len(woken) * len(CAUSES))

@@ -34,10 +34,11 @@ def _shorten_host(changes: Changes) -> None:
     changes.time[mine] *= factor[device[mine], step[mine]]
     woken = model.threads.woken
     waiting = _device_of_thread(model, woken.thread)
-    waits = _factors(model, waiting, _step_of(model, woken.begin), woken.end - woken.begin)
+    step = _step_of(model, woken.begin)
+    waits = _factors(model, waiting, step, woken.end - woken.begin)
     own = waiting >= 0
     shorter = np.zeros(len(woken), dtype=np.bool_)
-    shorter[own] = waits[waiting[own], _step_of(model, woken.begin)[own]] < 1
+    shorter[own] = waits[waiting[own], step[own]] < 1
     changes.woken[shorter] = False
 
 

@@ -45,16 +45,20 @@ class Predictions:
         """For each finding whose saving was predicted a step of the device that works most."""
         work = self.model.work
         device = int(np.bincount(work.device, work.length).argmax())
+        known = {each.id: self.known.get(each.id) for each in findings if each.saves and each.saves.method == REPLAY}
+        predicted = {each: found for each, found in known.items() if isinstance(found, Prediction)}
+        if not predicted:
+            return []
+        now = _strip(Changes.none(self.model), next(iter(predicted.values())).now, device)
         return [
             Outlook(
-                finding=each.id,
+                finding=each,
                 device=self.model.names.keys[device],
                 per="step" if self.model.stretch.stepwise else "window",
-                now=_strip(Changes.none(self.model), found.now, device),
+                now=now,
                 predicted=_strip(found.changes, found.run, device),
             )
-            for each in findings
-            if each.saves and each.saves.method == REPLAY and isinstance(found := self.known.get(each.id), Prediction)
+            for each, found in predicted.items()
         ]
 
 
