@@ -105,13 +105,15 @@ def _without_on_devices(changes: Changes, cause: str) -> bool:
 
 
 def _kernel(changes: Changes, transform: Transform) -> bool:
-    """Kernels whose short or whole name matches take `factor` of their time."""
+    """Kernels whose short or whole name matches take `factor` of their time; where none does, copies."""
     model = changes.model
     names = zip(model.names.texts, model.names.shown, strict=True)
     fits = np.array([any(fnmatchcase(text, transform.of) for text in each) for each in names], dtype=np.bool_)
     if not len(fits):
         return False
     mine = fits[model.names.short] | fits[model.names.whole]
+    kernels = mine & (model.work.kind != Class.COPY)
+    mine = kernels if kernels.any() else mine
     changes.length[mine] = np.round(changes.length[mine] * transform.factor).astype(np.int64)
     return bool(mine.any())
 

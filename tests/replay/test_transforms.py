@@ -95,6 +95,15 @@ def test_kernels_by_a_pattern() -> None:
     assert (changes.length == model.length)[~inner].all()
 
 
+def test_copies_by_a_pattern_that_no_kernel_has() -> None:
+    model = model_of_pair("read-back after each step")
+    copies = model.work.kind == Class.COPY
+    assert copies.any()
+    assert ((changed(model, "kernel", "*", 0.5).length < model.length) == ~copies).all()
+    assert ((changed(model, "kernel", "memcpy*", 0.5).length < model.length) <= copies).all()
+    assert (changed(model, "kernel", "memcpy*", 0.5).length < model.length).any()
+
+
 def test_host_time_by_a_range() -> None:
     """All of it is inside: pieces may be cut where the range begins."""
     model = model_of_pair(LAUNCHES)
