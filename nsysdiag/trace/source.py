@@ -7,15 +7,22 @@ import os
 import sqlite3
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nsysdiag import typed
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
 from nsysdiag.private import private_folder
 from nsysdiag.trace.connect import Connections, immutable_uri
+from nsysdiag.trace.database import Database, SqliteDatabase
 from nsysdiag.trace.export import export_report
 from nsysdiag.trace.journals import Journal, copied, journals_of
 from nsysdiag.trace.sniff import EXPORT_HINT, FileKind, check_regular_file, sniff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nsysdiag.trace.long_texts import LongTexts
 
 _MIB = 1 << 20
 
@@ -44,6 +51,12 @@ class Source:
             self.connections = Connections(self.uri)
             self._cleanup.callback(self.connections.close)
             on_error.pop_all()
+
+    noun = "an SQLite file"
+
+    def database(self, reader: str, warn: Callable[[str], None], long: LongTexts) -> Database:
+        """What reads it. `reader` is "adbc" or "sqlite3"."""
+        return SqliteDatabase(self.path, self.connections, reader, warn, long)
 
     @property
     def uri(self) -> str:

@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-import sqlite3
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsysdiag.limits import short_name
-from nsysdiag.trace.query import Chosen, select_sql
-from nsysdiag.trace.tables import table_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
-    from nsysdiag.trace.catalog import FoundTable
     from nsysdiag.trace.columns import IntArray
-    from nsysdiag.trace.long_texts import LongTexts
-
-IDS_PER_QUERY = 500
-FULL_READ_FROM = 20_000
 
 
 class Strings:
     """The texts behind the ids of names. An id that the file does not know reads as `<string 17>`."""
 
-    def __init__(
-        self,
-        connect: Callable[[], AbstractContextManager[sqlite3.Connection]],
-        table: FoundTable | None,
-        long: LongTexts,
-    ) -> None:
-        self._connect = connect
-        self._table = table
-        self._long = long
+    def __init__(self, rows: Callable[[list[int]], Iterable[tuple[int, str]]] | None) -> None:
+        """`rows` gives the ids and texts of those ids that the file knows; None where it has no such table."""
+        self._rows = rows
         self._known: dict[int, str | None] = {}
         self._lock = Lock()
 
@@ -82,32 +67,6 @@ class Strings:
             if not missing:
                 return
             found = dict.fromkeys(missing)
-            if self._table is not None:
-                with self._connect() as connection:
-                    found.update(self._rows(connection, self._table, missing))
+            if self._rows is not None:
+                found.update(self._rows(missing))
             self._known.update(found)
-
-    def _rows(self, connection: sqlite3.Connection, table: FoundTable, missing: list[int]) -> Iterator[tuple[int, str]]:
-        wanted = frozenset(missing)
-        if len(missing) >= FULL_READ_FROM or (len(missing) > IDS_PER_QUERY and not table.is_keyed_by("id")):
-            queries: list[Chosen | None] = [None]  # the whole table: quicker for many ids, or without a key
-        else:
-            starts = range(0, len(missing), IDS_PER_QUERY)
-            queries = [Chosen("id", missing[start : start + IDS_PER_QUERY]) for start in starts]
-        for chosen in queries:
-            for string_id, value in self._chosen(connection, table, chosen):
-                if string_id in wanted and value is not None:
-                    yield string_id, self._long.decode(value)
-
-    def _chosen(
-        self, connection: sqlite3.Connection, table: FoundTable, chosen: Chosen | None
-    ) -> Iterator[tuple[int, object]]:
-        """Ids and cells; some may come twice."""
-        number, text = table_spec("StringIds").columns
-        try:
-            yield from connection.execute(select_sql(table, (number, text), chosen))
-        except sqlite3.DataError:
-            if table.rowid is None:
-                raise
-            ids = connection.execute(select_sql(table, (number,), chosen)).fetchall()
-            yield from zip((each for (each,) in ids), self._long.cells(connection, table, text, chosen), strict=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -12,26 +11,26 @@ import numpy as np
 
 from nsysdiag import typed
 from nsysdiag.errors import InputError, UsageError
-from nsysdiag.limits import CELL_BYTES, short_name
+from nsysdiag.limits import short_name
 from nsysdiag.printable import printable
-from nsysdiag.shortage import has_spare, is_shortage, memory_short
+from nsysdiag.shortage import has_spare
 from nsysdiag.trace.ahead import ReadAhead, Request
 from nsysdiag.trace.buffers import Pair
 from nsysdiag.trace.capabilities import capabilities
-from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, read_schema, resolve
+from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, resolve
 from nsysdiag.trace.columns import Columns, IntArray, defaults, joined
 from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings, tells_of_dropped
 from nsysdiag.trace.long_texts import LongTexts
-from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, Within, count_sql, row_bound_sql
-from nsysdiag.trace.reader import READERS, Reader
+from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, Within
+from nsysdiag.trace.reader import READERS
 from nsysdiag.trace.sniff import EXPORT_HINT
 from nsysdiag.trace.source import Source
 from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.tables import TABLES, TableSpec, table_spec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
     import numpy.typing as npt
@@ -83,17 +82,17 @@ class Trace:
         self._ahead: ReadAhead | None = None
         self._span: tuple[int, int] | None = None
         self._long = LongTexts()
-        self._reader = Reader(source.connections, reader, self.warn, self._long)
+        self._database = source.database(reader, self.warn, self._long)
         self._exact_rows: dict[str, int] = {}
-        with self._reading() as connection:
-            schema = read_schema(connection)
-            self._tables = schema.tables
-            self._check_nsys_tables()
-            self._row_bounds = _row_bounds(connection, self._tables)
+        schema = self._database.schema()
+        self._tables = schema.tables
+        self._check_nsys_tables()
+        self._row_bounds = self._database.row_bounds(self._tables)
         if schema.left_out:
             self.warn(f"of {len(self._tables) + schema.left_out:,} tables {schema.left_out:,} were not looked at")
         self._resolutions = self._resolve()
-        self.strings = Strings(self._reading, self._resolutions["StringIds"].table, self._long)
+        strings = self._resolutions["StringIds"].table
+        self.strings = Strings(None if strings is None else partial(self._database.strings, strings))
         self.fingerprint = source.fingerprint(schema.sql)
         self.sha256 = source.sha256() if full_hash else None
         metadata = self._metadata()
@@ -240,10 +239,7 @@ class Trace:
         if None in there:
             return {}
         first, second = (each.name for each in there[:2] if each is not None)
-        with self._input_errors():
-            return self._reader.read_split(
-                found, wanted, ChosenPairs((first, second), pairs), self._within(spec, found)
-            )
+        return self._database.read_split(found, wanted, ChosenPairs((first, second), pairs), self._within(spec, found))
 
     def _read(self, spec: TableSpec, found: FoundTable, columns: Sequence[str], chosen: Choice | None) -> Columns:
         wanted = [spec.column(name) for name in columns]
@@ -251,8 +247,7 @@ class Trace:
             capacity = FIRST_ROWS
         else:
             capacity = len(chosen.ids) if isinstance(chosen, Chosen | ChosenRows) else self._capacity(found)
-        with self._input_errors():
-            return self._reader.read(found, wanted, capacity, chosen)
+        return self._database.read(found, wanted, capacity, chosen)
 
     def _capacity(self, found: FoundTable) -> int:
         """The expected number of rows: no more than fit into the file at four bytes a row."""
@@ -294,9 +289,9 @@ class Trace:
 
     def _check_nsys_tables(self) -> None:
         if not self._tables:
-            what = "an SQLite file without any table"
+            what = f"{self._source.noun} without any table"
         elif not any(map(is_nsys_table, self._tables)):
-            what = "an SQLite file without Nsight Systems tables"
+            what = f"{self._source.noun} without Nsight Systems tables"
         else:
             return
         raise InputError(f"'{printable(self.path)}' is {what}", hint=EXPORT_HINT)
@@ -321,40 +316,6 @@ class Trace:
     def warn(self, text: str) -> None:
         """Add a warning, once."""
         self._warnings.setdefault(text)
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._input_errors(), self._source.connections.stdlib() as connection:
-            yield connection
-
-    @contextmanager
-    def _input_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DataError as error:  # SQLITE_TOOBIG
-            raise InputError(
-                f"'{printable(self.path)}' is not read: it has a text or a statement of more than {CELL_BYTES:,} bytes"
-                " where an export has a number, a short text or a table",
-                hint=EXPORT_HINT,
-            ) from error
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for a message that quotes broken text
-            if is_shortage(error):
-                raise memory_short(error, f"read '{printable(self.path)}'") from error
-            raise InputError(
-                f"'{printable(self.path)}' cannot be read, it may be corrupt: {printable(error)}",
-                hint="copy it again, or " + EXPORT_HINT,
-            ) from error
-
-
-def _row_bounds(connection: sqlite3.Connection, tables: dict[str, FoundTable]) -> dict[str, int]:
-    """The largest rowid of every table that holds rows; their number where there are no rowids."""
-    bounds = {}
-    for name, table in tables.items():
-        sql = count_sql(table) if table.rowid is None else row_bound_sql(table)
-        (bound,) = connection.execute(sql).fetchone()
-        if bound is not None and (table.rowid is not None or bound > 0):
-            bounds[name] = bound
-    return bounds
 
 
 def _empty(spec: TableSpec, found: FoundTable | None, columns: Sequence[str]) -> Columns:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nsysdiag.trace import strings
+from nsysdiag.trace import string_rows
 from nsysdiag.trace.trace import open_trace
 from tests.trace.files import KERNEL, STRINGS, execute, insert, small_trace
 
@@ -45,8 +45,8 @@ def test_without_the_table(tmp_path: Path) -> None:
 def test_any_number_of_ids(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, asked: int, per_query: int, full_from: int
 ) -> None:
-    monkeypatch.setattr(strings, "IDS_PER_QUERY", per_query)
-    monkeypatch.setattr(strings, "FULL_READ_FROM", full_from)
+    monkeypatch.setattr(string_rows, "IDS_PER_QUERY", per_query)
+    monkeypatch.setattr(string_rows, "FULL_READ_FROM", full_from)
     path = execute(tmp_path / "t.sqlite", STRINGS.replace("PRIMARY KEY", key))
     insert(path, "StringIds", [(row, f"name {row}") for row in range(100)])
     with open_trace(path) as trace:
@@ -55,7 +55,7 @@ def test_any_number_of_ids(
 
 
 def test_only_what_is_asked_for_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strings, "FULL_READ_FROM", 2)
+    monkeypatch.setattr(string_rows, "FULL_READ_FROM", 2)
     path = small_trace(tmp_path / "t.sqlite")
     insert(path, "StringIds", [(3, "SECRET=1")])
     with open_trace(path) as trace:
