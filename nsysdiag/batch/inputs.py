@@ -16,6 +16,7 @@ from nsysdiag.errors import UsageError
 from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.printable import printable
 from nsysdiag.record import UNREADABLE
+from nsysdiag.trace.parquet.names import folder_size, is_parquet_folder, stem_of
 
 TRACE, SAVED = ".sqlite", ".json"
 
@@ -60,6 +61,8 @@ class _Search:
         if not text:
             raise UsageError("an input without a name", hint="an empty variable, perhaps")
         path = Path(text)
+        if is_parquet_folder(path):
+            return [_Hit(path, _absolute(path).parent)]
         if _is_folder(path):
             if self._is_output(path):
                 raise UsageError(
@@ -84,7 +87,7 @@ class _Search:
         for path in expanded(text):
             if self._is_output(path):
                 continue
-            if _is_folder(path):
+            if _is_folder(path) and not is_parquet_folder(path):
                 yield from self._below(path, anchor)
             else:
                 yield _Hit(path, anchor)
@@ -93,11 +96,23 @@ class _Search:
         unreadable: list[OSError] = []
         for place, folders, files in os.walk(folder, onerror=unreadable.append):
             folders[:] = sorted(each for each in folders if not self._is_output(Path(place, each)))
+            traces = [each for each in folders if is_parquet_folder(Path(place, each))]
+            folders[:] = [each for each in folders if each not in traces]
+            yield from (_Hit(Path(place, name), anchor) for name in traces if not self._is_twice(place, name, files))
             for name in sorted(files):
                 if self._is_input(Path(place, name)):
                     yield _Hit(Path(place, name), anchor)
         for error in unreadable:
             yield _Hit(Path(error.filename), anchor, f"the folder cannot be searched: {error.strerror}")
+
+    def _is_twice(self, place: str, folder: str, files: list[str]) -> bool:
+        """Whether the same trace lies beside its folder of Parquet files as an SQLite file, which is analysed."""
+        same = f"{stem_of(Path(folder))}{TRACE}"
+        if same in files:
+            self.notes.append(
+                f"{printable(Path(place, folder))} is left out: {printable(same)} beside it is the same trace"
+            )
+        return same in files
 
     def _is_input(self, path: Path) -> bool:
         suffix = path.suffix.lower()
@@ -156,7 +171,7 @@ def _is_folder(path: Path) -> bool:
 
 def _size(path: Path) -> int:
     try:
-        return path.stat().st_size
+        return folder_size(path) if is_parquet_folder(path) else path.stat().st_size
     except (OSError, ValueError):
         return 0
 

@@ -19,6 +19,7 @@ from nsysdiag.formats.write import write
 from nsysdiag.record import UNREADABLE, Record
 from nsysdiag.report import SCHEMA_VERSION
 from nsysdiag.trace.journals import journals_of
+from nsysdiag.trace.parquet.names import is_parquet_folder, table_paths
 from nsysdiag.trace.sniff import check_regular_file
 from nsysdiag.version import __version__
 
@@ -52,6 +53,8 @@ def key_of(path: Path, settings: Settings) -> str:
 def content_of(path: Path) -> str:
     """The SHA-256 of the input, and of what counts in the journals of SQLite that are read with it: those beside the
     file itself, not beside a link to it."""
+    if is_parquet_folder(path):
+        return _content_of_folder(path)
     check_regular_file(path)
     real = Path(os.path.realpath(path))
     try:
@@ -59,6 +62,14 @@ def content_of(path: Path) -> str:
         return "".join(_hashed(file, size) for file, size in files)
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
+
+
+def _content_of_folder(path: Path) -> str:
+    try:
+        parts = [f"{each.name} {_hashed(each, each.stat().st_size)}" for each in table_paths(path) if each.is_file()]
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
+    return sha256("\n".join(parts).encode("utf-8", "surrogatepass"))
 
 
 def _hashed(path: Path, size: int) -> str:

@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 
 from nsysdiag.document.names import visible
+from nsysdiag.trace.parquet.names import stem_of
 
 RESERVED = frozenset({"index", "summary", "trend", "junit", "nsysdiag", "gitlab", "github", "resume"})
 """What the batch itself calls its files, without their suffixes."""
@@ -34,7 +35,7 @@ def output_names(inputs: Sequence[tuple[str, str]]) -> list[str]:
 def _wanted(shown: str) -> str:
     """The name where no other input has it. A folder must not bear the name that a report could have."""
     path = PurePosixPath(shown)
-    *folders, file = [_safe(part) for part in path.with_name(path.stem).parts]
+    *folders, file = [_safe(part) for part in path.with_name(stem_of(Path(path.name))).parts]
     return "/".join([*(f"{name}_" if name.lower().endswith(_SUFFIXES) else name for name in folders), file])
 
 

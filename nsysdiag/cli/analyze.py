@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
+from nsysdiag.trace.parquet.names import stem_of
 
 if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings
@@ -122,7 +123,7 @@ def analyze(
         cost=with_price(file.cost, gpu_hour_cost),
     )
     # Without our own suffix, where the input is one of our outputs.
-    stem = options.REDACTED_STEM if redact else path.stem.removesuffix(".nsysdiag") or "trace"
+    stem = options.REDACTED_STEM if redact else stem_of(path).removesuffix(".nsysdiag") or "trace"
     destinations = plan(output, format_name, stem, inputs=[path], force=force, open_html=open_html)
     report = _report(path, settings, file, quiet=quiet)
     judged = judge([*budgets, *found.budgets], lambda budget: check_budgets(report, [budget], trace))

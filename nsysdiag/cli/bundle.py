@@ -10,6 +10,7 @@ from nsysdiag.cli.console import note, progress_bar
 from nsysdiag.errors import UsageError
 from nsysdiag.printable import printable
 from nsysdiag.shortage import Attempt
+from nsysdiag.trace.parquet.names import stem_of
 
 if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings
@@ -55,7 +56,7 @@ def bundle(
 
     options.check_redaction(redact_key, redact=redact)
     source = Path(trace)
-    target = _target(options.REDACTED_STEM if redact else source.stem, output)
+    target = _target(options.REDACTED_STEM if redact else stem_of(source), output)
     if is_saved_report(source):
         raise UsageError(
             f"{source} is a saved report: a bundle holds a slice of the trace, which a report does not",

@@ -22,6 +22,7 @@ from nsysdiag.ranks.report import KIND, RANKS_SCHEMA_VERSION, RanksReport, RankT
 from nsysdiag.ranks.timeline import RankTimeline, meet_by_mpi, rank_timeline
 from nsysdiag.report import Tool
 from nsysdiag.shortage import Attempt
+from nsysdiag.trace.parquet.names import stem_of
 from nsysdiag.trace.trace import open_trace
 from nsysdiag.version import __version__
 
@@ -91,7 +92,7 @@ def _names(files: list[_File]) -> list[list[str]]:
     """For each file the shortest names that distinguish its devices from those of all files."""
     if len(files) == 1:
         return [[device.report.key for device in files[0].result.devices]]
-    stems = [Path(file.trace.file).stem for file in files]
+    stems = [stem_of(Path(file.trace.file)) for file in files]
     found = []
     for number, (file, stem) in enumerate(zip(files, stems, strict=True)):
         name = stem if stems.count(stem) == 1 else f"{stem}#{number}"

@@ -13,7 +13,7 @@ from nsysdiag.trace.connect import decode
 from nsysdiag.trace.tables import TABLES, ColumnSpec, TableSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
 _ROWID_NAMES = ("rowid", "_rowid_", "oid")
 _VERSION_SUFFIX = re.compile(r"_V(\d{1,9})$")
@@ -81,13 +81,18 @@ def read_schema(connection: sqlite3.Connection) -> Schema:
     names = [decode(name) for kind, name, page, _ in rows if kind == b"table" and isinstance(page, int) and page > 0]
     names = [name for name in names if not name.startswith("sqlite_")]
     tables, columns = {}, 0
-    for name in sorted(names, key=lambda name: (name not in _NAMES, not is_nsys_table(name)))[: limits.TABLES]:
+    for name in looked_at(names):
         tables[name] = _found_table(connection, name)
         columns += len(tables[name].columns)
         if columns > limits.COLUMNS:
             break
     sql = "\n".join("|".join(map(decode, row)) for row in rows)
     return Schema({name: tables[name] for name in names if name in tables}, len(names) - len(tables), sql)
+
+
+def looked_at(names: Iterable[str]) -> list[str]:
+    """Of more tables than limits.TABLES the declared ones come first, then others of nsys."""
+    return sorted(names, key=lambda name: (name not in _NAMES, not is_nsys_table(name)))[: limits.TABLES]
 
 
 def _found_table(connection: sqlite3.Connection, name: str) -> FoundTable:

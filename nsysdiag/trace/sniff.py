@@ -25,7 +25,7 @@ _MAGICS = (
     (b"BZh", "a bzip2 archive", "unpack it first: bunzip2"),
     (b"PK\x03\x04", "a zip archive", "unpack it first: unzip"),
     (b"\x89HDF", "an HDF5 file", "export to SQLite instead: nsys export --type sqlite"),
-    (b"PAR1", "a Parquet file", "export to SQLite instead: nsys export --type sqlite"),
+    (b"PAR1", "a Parquet file", "name the folder that it lies in, with StringIds.parquet"),
     (b"ARROW1", "an Arrow file", "export to SQLite instead: nsys export --type sqlite"),
     (b"SQLite format", "an SQLite database with a damaged header", EXPORT_HINT),
 )
@@ -71,7 +71,10 @@ def check_regular_file(path: Path) -> os.stat_result:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"'{printable(path)}' cannot be read: {reason}", hint=_permission_hint(error)) from error
     if stat.S_ISDIR(status.st_mode):
-        raise InputError(f"'{printable(path)}' is a folder", hint="name a .sqlite file in it")
+        raise InputError(
+            f"'{printable(path)}' is a folder",
+            hint="name a .sqlite file in it, or a folder that nsys export --type parquetdir wrote",
+        )
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"'{printable(path)}' is not an ordinary file", hint="save the export to a file and name that")
     return status

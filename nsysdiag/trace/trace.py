@@ -22,6 +22,8 @@ from nsysdiag.trace.columns import Columns, IntArray, defaults, joined
 from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings, tells_of_dropped
 from nsysdiag.trace.long_texts import LongTexts
+from nsysdiag.trace.parquet.folder import ParquetFolder
+from nsysdiag.trace.parquet.names import is_parquet_folder
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, Within
 from nsysdiag.trace.reader import READERS
 from nsysdiag.trace.sniff import EXPORT_HINT
@@ -51,14 +53,17 @@ def open_trace(
     full_hash: bool = False,
     export_timeout_s: float = 600,
 ) -> Trace:
-    """Open an exported trace (or a report, which is exported first) for reading; use it as a context manager.
+    """Open an exported trace, an SQLite file or a folder of Parquet files (or a report, which is exported first), for
+    reading; use it as a context manager.
 
     `reader` is "adbc" or "sqlite3": same values, different speed. `full_hash` adds the SHA-256 of the file.
     Raises InputError, which says what the file is and what to do, and UsageError for an unknown reader.
     """
     if reader not in READERS:
         raise UsageError(f"'{reader}' is not a reader", hint=f"use one of: {', '.join(READERS)}")
-    source = Source(Path(os.fsdecode(path)), export_timeout_s=export_timeout_s)
+    where = Path(os.fsdecode(path))
+    folder = is_parquet_folder(where)
+    source = ParquetFolder(where) if folder else Source(where, export_timeout_s=export_timeout_s)
     try:
         return Trace(source, reader=reader, full_hash=full_hash)
     except BaseException:
@@ -73,7 +78,7 @@ class Trace:
     `events_dropped` says that nsys reports losses.
     """
 
-    def __init__(self, source: Source, *, reader: str, full_hash: bool) -> None:
+    def __init__(self, source: Source | ParquetFolder, *, reader: str, full_hash: bool) -> None:
         self._source = source
         self.path = source.path
         self.file = printable(source.path.name)

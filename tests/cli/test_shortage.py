@@ -135,7 +135,7 @@ class TestEveryCommand:
     def test_sqlite_without_memory_is_no_damaged_file(
         self, cli: Callable[..., Result], inputs: set[str], monkeypatch: pytest.MonkeyPatch, command: str
     ) -> None:
-        monkeypatch.setattr("nsysdiag.trace.trace.read_schema", partial(fail, SHORTAGES["sqlite"]))
+        monkeypatch.setattr("nsysdiag.trace.database.read_schema", partial(fail, SHORTAGES["sqlite"]))
         more = [OTHER] if command in ("ranks", "compare") else []
         self._check(cli(command, TRACE, *more), TRACE, "sqlite")
 

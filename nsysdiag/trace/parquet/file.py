@@ -1,0 +1,145 @@
+"""One Parquet file: checked by its first and last bytes before anything parses it, then its columns and row groups.
+
+```
+file    PAR1 | row groups ........................ | footer | length of the footer | PAR1
+```
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from nsysdiag.errors import InputError
+from nsysdiag.printable import printable
+from nsysdiag.shortage import has_spare, is_shortage, memory_short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MAGIC, ENCRYPTED = b"PAR1", b"PARE"
+LEAST_BYTES = 12
+"""The magic at both ends, and the length of the footer."""
+FOOTER_BYTES = 64 << 20
+"""Of a footer that is parsed, which takes some ten times as much memory. One of nsys has 100 to 200 bytes for each
+column of each row group: a table of 100 million rows in groups of 1,000,000 has 300 KB."""
+INSTALL_HINT = "pip install 'nsysdiag[parquet]', or export it again: nsys export --type sqlite"
+AGAIN_HINT = "copy it again, or export it again: nsys export --type parquetdir"
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table: the file, its size and time when it was opened, and what its footer says (pyarrow's FileMetaData)."""
+
+    path: Path
+    size_bytes: int
+    modified_ns: int
+    metadata: Any
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return int(self.metadata.num_rows)
+
+    @cached_property
+    def schema(self) -> Any:
+        """The columns and their types, as pyarrow's Schema."""
+        return self.metadata.schema.to_arrow_schema()
+
+    @cached_property
+    def leaves(self) -> list[str]:
+        """The paths of the columns as row groups have them; that of one which is not nested is its name."""
+        return [self.metadata.schema.column(at).path for at in range(len(self.metadata.schema))]
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """pyarrow's ParquetFile. Raises InputError where the file is damaged."""
+        import pyarrow.parquet as pq
+
+        with errors(self.path), self.path.open("rb") as stream:
+            yield pq.ParquetFile(stream, metadata=self.metadata, page_checksum_verification=True)
+
+    def changed(self) -> bool:
+        """Whether the file is another one than when it was opened."""
+        try:
+            now = self.path.stat()
+        except OSError:
+            return True
+        return (now.st_size, now.st_mtime_ns) != (self.size_bytes, self.modified_ns)
+
+
+@contextmanager
+def errors(path: Path) -> Iterator[None]:
+    """Whatever pyarrow says of a damaged file is an InputError."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        if is_shortage(error):
+            raise memory_short(error, f"read '{printable(path)}'") from error
+        raise InputError(
+            f"'{printable(path)}' cannot be read, it may be corrupt: {_first_line(error)}", hint=AGAIN_HINT
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return printable(str(error).strip().split("\n")[0])[:200]
+
+
+def table_file(path: Path) -> TableFile:
+    """The table in a file. Raises InputError for what is no Parquet file, and where pyarrow is missing."""
+    if not has_spare():
+        raise memory_short(MemoryError(), f"read '{printable(path)}'")
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise InputError(
+            f"'{printable(path.parent)}' is a folder of Parquet files, and pyarrow, which reads them, is not installed",
+            hint=INSTALL_HINT,
+        ) from error
+    status = _checked(path)
+    with errors(path):
+        found = TableFile(path, status.st_size, status.st_mtime_ns, pq.read_metadata(path))
+        names = [name.casefold() for name in found.schema.names]
+    if len(set(names)) < len(names):
+        raise InputError(f"'{printable(path)}' has two columns of one name", hint=AGAIN_HINT)
+    return found
+
+
+def _checked(path: Path) -> os.stat_result:
+    """The status of a file that begins and ends as a Parquet file does."""
+    name = printable(path)
+    try:
+        status = path.stat()  # before it is opened: a pipe would block
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"'{name}' is not an ordinary file", hint=AGAIN_HINT)
+        with path.open("rb") as stream:
+            head = stream.read(len(MAGIC))
+            stream.seek(max(status.st_size - 8, 0))
+            tail = stream.read(8)
+    except OSError as error:
+        raise InputError(
+            f"'{name}' cannot be read: {error.strerror}", hint="check the permissions and the disk"
+        ) from error
+    if ENCRYPTED in (head, tail[4:]):
+        raise InputError(f"'{name}' is an encrypted Parquet file", hint="nsys writes none: export it again")
+    if head != MAGIC:
+        raise InputError(f"'{name}' is not a Parquet file", hint=AGAIN_HINT)
+    if status.st_size < LEAST_BYTES or tail[4:] != MAGIC:
+        raise InputError(f"'{name}' is a truncated Parquet file ({status.st_size:,} bytes)", hint=AGAIN_HINT)
+    (footer,) = struct.unpack("<I", tail[:4])
+    if footer > status.st_size - LEAST_BYTES:
+        raise InputError(f"'{name}' is a damaged Parquet file: its footer is longer than the file", hint=AGAIN_HINT)
+    if footer > FOOTER_BYTES:
+        raise InputError(
+            f"'{name}' is not read: its list of row groups takes {footer:,} bytes, more than {FOOTER_BYTES:,}",
+            hint="write it again with larger row groups",
+        )
+    return status

@@ -1,0 +1,35 @@
+"""Which folders are traces, and what they are called. Nothing is imported for it: every command asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SUFFIX = ".parquet"
+HABIT = "_pqtdir"
+"""The recipes of nsys end the names of such folders so."""
+MARKS = ("StringIds", "META_DATA_EXPORT")
+"""Tables of every export: a folder that holds one of them is a trace."""
+
+
+def is_parquet_folder(path: Path) -> bool:
+    """Whether the path is a folder that `nsys export --type parquetdir` wrote."""
+    try:
+        return path.is_dir() and any((path / f"{name}{SUFFIX}").is_file() for name in MARKS)
+    except (OSError, ValueError):
+        return False
+
+
+def stem_of(path: Path) -> str:
+    """The name of a trace without what says that it is one: `train` for `train.sqlite` and for `train_pqtdir`."""
+    shorter = path.name.removesuffix(HABIT)
+    return shorter if shorter and shorter != path.name else path.stem
+
+
+def table_paths(path: Path) -> list[Path]:
+    """The tables in a folder, by name. Raises OSError."""
+    return sorted(each for each in path.iterdir() if each.name.endswith(SUFFIX))
+
+
+def folder_size(path: Path) -> int:
+    """The bytes of the tables in a folder. Raises OSError."""
+    return sum(each.stat().st_size for each in table_paths(path))

@@ -1,0 +1,217 @@
+"""Reads the tables of a folder of Parquet files: the same values as from the SQLite export of the same capture."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nsysdiag.limits import short_name
+from nsysdiag.shortage import has_room
+from nsysdiag.trace.buffers import Buffers, Pair, Sink, SplitBuffers
+from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
+from nsysdiag.trace.columns import Columns, Text, Values, defaults
+from nsysdiag.trace.parquet.rows import chosen_in, columns_of, groups
+from nsysdiag.trace.parquet.values import cells, combined, integers, nulls, reals, refuse_foreign
+from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from nsysdiag.arrays.intervals import IntArray
+    from nsysdiag.trace.long_texts import LongTexts
+    from nsysdiag.trace.parquet.file import TableFile
+    from nsysdiag.trace.query import Choice, ChosenPairs, Within
+
+MOST_EXPECTED = 1 << 26
+"""Rows for which room is made at first: a damaged footer may tell any number."""
+KEYED, ID = ("ENUM_", "StringIds"), "id"
+CELL_BYTES = 16
+"""A number as it is read, and as it is kept."""
+ROWID = "rowid"
+"""Rows are known by their number, from 1, as those of SQLite are."""
+
+
+class ParquetDatabase:
+    """See Database. `files` are those of the folder by the names of their tables; `warn` gets sentences on cells that
+    had to be converted."""
+
+    def __init__(self, files: Mapping[str, TableFile], warn: Callable[[str], None], long: LongTexts) -> None:
+        self._files = files
+        self._warn = warn
+        self._long = long
+        self._lock = Lock()
+        self._strings: tuple[IntArray, list[Any]] | None = None
+
+    def schema(self) -> Schema:
+        """See Database."""
+        tables = found_tables(self._files)
+        return Schema(tables, len(self._files) - len(tables), "")
+
+    def row_bounds(self, tables: Mapping[str, FoundTable]) -> dict[str, int]:
+        """See Database: the exact numbers, or the largest id where SQLite takes ids for row numbers, as there."""
+        return {name: _bound(name, self._files[name]) for name in tables if self._files[name].rows}
+
+    def read(
+        self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Choice | None = None
+    ) -> Columns:
+        """See Database."""
+        found = [column for column in columns if table.holds(column)]
+        numbers = [column for column in found if column.type not in TEXTS]
+        texts = {column.name: _Texts(column, self._long) for column in found if column.type in TEXTS}
+        buffers, rows = Buffers(numbers, min(capacity, MOST_EXPECTED)), 0
+        for part, count in self._parts(table, found, [] if chosen is None else [chosen]):
+            if numbers:
+                buffers.append([self._numbers(table, column, part) for column in numbers])
+            for text in texts.values():
+                text.append(part[_sources(table, text.column)[0]])
+            rows += count
+        values: dict[str, Values] = dict(zip((column.name for column in numbers), buffers.finish(), strict=True))
+        values |= {name: text.finish(rows) for name, text in texts.items()}
+        complete = {column.name: values.get(column.name, defaults(column, rows)) for column in columns}
+        return Columns(complete, [column.name for column in found], rows)
+
+    def read_split(
+        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: Within | None
+    ) -> dict[Pair, Columns]:
+        """See Database."""
+        buffers: Sink = SplitBuffers(columns[2:], chosen.pairs)
+        for part, count in self._parts(table, columns, [chosen, *([] if within is None else [within])]):
+            if count:
+                buffers.append([self._numbers(table, column, part) for column in columns])
+        assert isinstance(buffers, SplitBuffers)
+        return buffers.finish()
+
+    def strings(self, table: FoundTable, ids: list[int]) -> Iterator[tuple[int, str]]:
+        """See Database. The first call reads the whole table."""
+        with self._lock:
+            if self._strings is None:
+                self._strings = self._all_strings(table)
+        known, texts = self._strings
+        at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
+        for each, place in zip(ids, at.tolist(), strict=True):
+            if len(known) and known[place] == each and texts[place] is not None:
+                yield each, self._long.decode(texts[place])
+
+    def _all_strings(self, table: FoundTable) -> tuple[IntArray, list[Any]]:
+        number, text = table_spec("StringIds").columns
+        ids: list[IntArray] = []
+        texts: list[Any] = []
+        for part, _ in self._parts(table, [number, text], []):
+            ids.append(self._numbers(table, number, part))
+            codes, values = cells(part[_sources(table, text)[0]], blob=False)
+            texts += [*(values[code] if code >= 0 else None for code in codes.tolist())]
+        every = np.concatenate(ids) if ids else np.empty(0, np.int64)
+        order = np.argsort(every, kind="stable")
+        return every[order], [texts[at] for at in order.tolist()]
+
+    def _parts(
+        self, table: FoundTable, columns: Sequence[ColumnSpec], choices: Sequence[Choice]
+    ) -> Iterator[tuple[dict[str, Any], int]]:
+        """The columns of the file, by name, of some row groups at a time, chosen rows only, and how many these are."""
+        file = self._files[table.name]
+        wanted = list(dict.fromkeys(name for column in columns for name in _sources(table, column)))
+        keys = list(dict.fromkeys(name for choice in choices for name in columns_of(table, choice)))
+        refuse_foreign(table.name, file.schema, [*wanted, *keys])
+        with file.opened() as opened:
+            for places, first, rows in groups(file, table, choices):
+                mask = np.ones(rows, np.bool_)
+                if choices:
+                    known = _columns(opened, places, keys)
+                    for choice in choices:
+                        mask &= chosen_in(known, table, choice, first, rows)
+                count = int(np.count_nonzero(mask))
+                if count:
+                    part = _columns(opened, places, wanted)
+                    yield part if count == rows else _filtered(part, mask), count
+
+    def _numbers(self, table: FoundTable, column: ColumnSpec, part: Mapping[str, Any]) -> Any:
+        sources = [part[name] for name in _sources(table, column)]
+        if column.type is ColumnType.REAL:
+            return reals(sources[0])
+        read = [integers(source, 0 if column.parts else column.default) for source in sources]
+        for converted in filter(None, (count for _, count in read)):
+            self._note(column, table, converted)
+        if not column.parts:
+            return read[0][0]
+        missing = np.logical_or.reduce([nulls(source) for source in sources])
+        return np.where(missing, column.default, combined([values for values, _ in read], column))
+
+    def _note(self, column: ColumnSpec, table: FoundTable, converted: int) -> None:
+        self._warn(f"column '{column.name}' of {table.name}: {converted:,} values are no integers and were converted")
+
+
+class _Texts:
+    """A column of texts, part by part."""
+
+    def __init__(self, column: ColumnSpec, long: LongTexts) -> None:
+        self.column = column
+        self._long = long
+        self._codes: dict[str, int] = {}
+        self._parts: list[IntArray] = []
+
+    def append(self, column: Any) -> None:
+        """Take the cells of some rows."""
+        blob = self.column.type is ColumnType.BLOB
+        codes, found = cells(column, blob=blob)
+        texts = [self._text(cell, blob=blob) for cell in found]
+        new = [-1 if text is None else self._codes.setdefault(text, len(self._codes)) for text in texts]
+        # One place more than there are texts: code -1, NULL, picks the last.
+        self._parts.append(np.array([*new, -1], np.int64)[codes])
+
+    def _text(self, cell: object, *, blob: bool) -> str | None:
+        if cell is None:
+            return None
+        return self._long.digits(cell) if blob else short_name(self._long.decode(cell))
+
+    def finish(self, rows: int) -> Text:
+        """The whole column."""
+        if not self._codes:
+            return Text(np.broadcast_to(np.int64(-1), rows), [])
+        return Text(np.concatenate(self._parts), list(self._codes))
+
+
+def found_tables(files: Mapping[str, TableFile]) -> dict[str, FoundTable]:
+    """The tables that are looked at, by name."""
+    return {name: _found_table(name, files[name]) for name in sorted(looked_at(files))}
+
+
+def _found_table(name: str, file: TableFile) -> FoundTable:
+    columns = {each.name.casefold(): FoundColumn(each.name, not each.nullable, 0) for each in file.schema}
+    return FoundTable(name, columns, ROWID)
+
+
+def _bound(name: str, file: TableFile) -> int:
+    """The number of rows, or the largest id of a table that is keyed by it."""
+    if not name.startswith(KEYED) or ID not in file.leaves:
+        return file.rows
+    at, places = file.leaves.index(ID), range(file.metadata.num_row_groups)
+    found = [file.metadata.row_group(place).column(at).statistics for place in places]
+    known = [each.max for each in found if each is not None and each.has_min_max and type(each.max) is int]
+    return max(known) if known and len(known) == len(found) else file.rows
+
+
+def _sources(table: FoundTable, spec: ColumnSpec) -> list[str]:
+    """The columns of the file that a declared column is read from."""
+    names = spec.parts or (spec.name,)
+    found = [table.column(name, *(() if spec.parts else spec.older)) for name in names]
+    return [each.name for each in found if each is not None]
+
+
+def _columns(opened: Any, places: list[int], names: list[str]) -> dict[str, Any]:
+    """Columns of row groups that follow each other."""
+    if not names:
+        return {}
+    rows = sum(opened.metadata.row_group(place).num_rows for place in places)
+    if not has_room(rows * len(names) * CELL_BYTES):
+        raise MemoryError(f"Unable to allocate {rows * len(names) * CELL_BYTES} bytes")
+    read = opened.read_row_groups(places, columns=names, use_threads=False)
+    return {name: read.column(name) for name in names}
+
+
+def _filtered(part: Mapping[str, Any], mask: Any) -> dict[str, Any]:
+    import pyarrow as pa
+
+    chosen = pa.array(mask)
+    return {name: column.filter(chosen) for name, column in part.items()}

@@ -1,0 +1,128 @@
+"""Arrow columns as numpy arrays, with the values that the SQLite export of the same capture has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nsysdiag.errors import InputError
+from nsysdiag.printable import printable
+from nsysdiag.trace.parquet.file import AGAIN_HINT
+from nsysdiag.trace.rows import to_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
+    from nsysdiag.trace.tables import ColumnSpec
+
+LARGEST = np.iinfo(np.int64).max
+
+
+def integers(column: Any, default: int) -> tuple[IntArray, int]:
+    """A column of whole numbers, `default` where it is NULL, and how many cells were none and had to be converted.
+
+    An unsigned number of 64 bits beyond those of int64 wraps, as it does in SQLite."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return integers(column.cast(kind.value_type), default)
+    if pa.types.is_null(kind):
+        return np.full(len(column), default, np.int64), 0
+    if pa.types.is_boolean(kind):
+        return _filled(column.cast(pa.int8()), default), 0
+    if pa.types.is_integer(kind):
+        return _filled(column, default), 0
+    cells = column.to_pylist()
+    found = np.fromiter(
+        (default if cell is None else to_integer(cell, default) for cell in cells), np.int64, len(cells)
+    )
+    return found, len(cells) - column.null_count
+
+
+def _filled(column: Any, default: int) -> IntArray:
+    import pyarrow.compute as pc
+
+    values: npt.NDArray[Any] = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
+    wide: IntArray = values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
+    return np.where(nulls(column), default, wide) if column.null_count else wide
+
+
+def nulls(column: Any) -> BoolArray:
+    """Which cells of a column are NULL."""
+    found: BoolArray = column.is_null().to_numpy()
+    return found
+
+
+def reals(column: Any) -> FloatArray:
+    """A column of numbers, NaN where it is NULL or no number."""
+    import pyarrow as pa
+
+    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+        found: FloatArray = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        return found
+    return np.array([_real(cell) for cell in column.to_pylist()], np.float64)
+
+
+def _real(cell: object) -> float:
+    try:
+        return float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def combined(parts: list[IntArray], spec: ColumnSpec) -> IntArray:
+    """The product, or the sum, of columns. What does not fit into 64 bits is the largest or the least number."""
+    with np.errstate(over="ignore"):
+        exact, about = parts[0].copy(), parts[0].astype(np.float64)
+        for part in parts[1:]:
+            exact, about = (exact + part, about + part) if spec.operator == "+" else (exact * part, about * part)
+    limit = np.where(about > 0, LARGEST, -LARGEST - 1)
+    found: IntArray = np.where(np.abs(about) >= float(LARGEST), limit, exact)
+    return found
+
+
+def cells(column: Any, *, blob: bool) -> tuple[IntArray, list[object]]:
+    """A column of texts, or of bytes as hexadecimal digits: the code of each cell, -1 for NULL, and what the codes
+    mean, in order of appearance. Text is bytes, as it may be broken; empty bytes are NULL, as in a blob of SQLite."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+    elif not (pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind)) and not _is_large(kind):
+        column = pa.chunked_array(
+            [pa.array([None if cell is None else str(cell) for cell in column.to_pylist()], pa.string())]
+        )
+    as_bytes = pa.large_binary() if _is_large(column.type) else pa.binary()
+    coded = column.cast(as_bytes).combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    codes: IntArray = coded.indices.fill_null(-1).to_numpy().astype(np.int64)
+    found: list[object] = coded.dictionary.to_pylist()
+    return codes, [each.hex().upper().encode() or None for each in found] if blob else found  # type: ignore[attr-defined]
+
+
+def _is_large(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
+
+
+def refuse_foreign(table: str, schema: Any, names: Iterable[str]) -> None:
+    """Raise InputError where a column holds what no export has: lists, structures, times with a zone."""
+    import pyarrow as pa
+
+    types = pa.types
+    for name in names:
+        kind = schema.field(name).type
+        if types.is_nested(kind) or types.is_temporal(kind) or isinstance(kind, pa.BaseExtensionType):
+            raise InputError(
+                f"table {table}: column '{printable(name)}' holds values of type {printable(str(kind))[:64]}, "
+                "which no export has",
+                hint=AGAIN_HINT,
+            )
