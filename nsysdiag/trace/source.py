@@ -6,6 +6,8 @@ import hashlib
 import os
 import sqlite3
 from contextlib import ExitStack, closing
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ from nsysdiag.trace.connect import Connections, immutable_uri
 from nsysdiag.trace.database import Database, SqliteDatabase
 from nsysdiag.trace.export import export_report
 from nsysdiag.trace.journals import Journal, copied, journals_of
+from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.sniff import EXPORT_HINT, FileKind, check_regular_file, sniff
 
 if TYPE_CHECKING:
@@ -30,9 +33,9 @@ _MIB = 1 << 20
 class Source:
     """A trace file for as long as it is read.
 
-    `path` is what the user named; `readable` is the database to read: the same file, or a private copy into
-    which its journal was folded, or the export of a report. Private files and `connections` go when the source is
-    closed.
+    `path` is what the user named; `readable` is the database to read: the same file, or a private copy into which its
+    journal was folded, or the export of a report, which may be a folder of Parquet files. Private files and
+    `connections` go when the source is closed.
     """
 
     def __init__(self, path: Path, *, export_timeout_s: float) -> None:
@@ -47,25 +50,36 @@ class Source:
         with ExitStack() as on_error:
             on_error.callback(self._cleanup.close)
             self.readable = self._make_readable(kind, export_timeout_s)
-            self.readable_bytes = self.readable.stat().st_size
-            self.connections = Connections(self.uri)
-            self._cleanup.callback(self.connections.close)
+            self._folder = ParquetFolder(self.readable) if self.readable.is_dir() else None
+            self.readable_bytes = self._folder.readable_bytes if self._folder else self.readable.stat().st_size
+            self._cleanup.callback(self._folder.close if self._folder else self.connections.close)
             on_error.pop_all()
 
-    noun = "an SQLite file"
+    @cached_property
+    def connections(self) -> Connections:
+        """Those to the readable database."""
+        return Connections(self.uri)
+
+    @property
+    def noun(self) -> str:
+        """What it is, for messages."""
+        return self._folder.noun if self._folder else "an SQLite file"
 
     def database(self, reader: str, warn: Callable[[str], None], long: LongTexts) -> Database:
         """What reads it. `reader` is "adbc" or "sqlite3"."""
+        if self._folder is not None:
+            return self._folder.database(reader, warn, long)
         return SqliteDatabase(self.path, self.connections, reader, warn, long)
 
     @property
     def uri(self) -> str:
         """The URI that opens the readable database immutably."""
-        return immutable_uri(self.readable)
+        return self._folder.uri if self._folder else immutable_uri(self.readable)
 
     def _make_readable(self, kind: FileKind, export_timeout_s: float) -> Path:
         if kind is FileKind.REPORT:
-            return export_report(self.path, self._private_folder(), export_timeout_s)
+            columnar = find_spec("pyarrow") is not None
+            return export_report(self.path, self._private_folder(), export_timeout_s, columnar=columnar)
         try:
             self._journals = journals_of(self._real)
         except OSError as error:

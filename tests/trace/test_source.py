@@ -21,6 +21,7 @@ from nsysdiag.trace import source as source_module
 from nsysdiag.trace.connect import Connections, immutable_uri
 from nsysdiag.trace.trace import open_trace
 from tests.trace.files import KERNEL, KERNEL_ROW, execute, insert, listing, small_trace
+from tests.trace.parquet_folders import to_folder
 
 ODD_NAMES = [
     "plain.sqlite",
@@ -389,6 +390,38 @@ class TestReports:
             assert trace.file == "-odd name?.qdrep"
             assert trace.size_bytes == len(self.REPORT)
         assert listing(path.parent) == before
+        assert listing(private) == {}
+
+    COLUMNAR = """echo "$3" >> "{told}"
+        case "$3" in parquetdir) {columnar};; *) cp "{template}" "$5";; esac"""
+
+    @pytest.mark.parametrize(
+        ("columnar", "installed", "asked"),
+        [
+            ('cp -r "{folder}" "$5"', True, ["parquetdir"]),
+            ("exit 3", True, ["parquetdir", "sqlite"]),
+            ('mkdir "$5"', True, ["parquetdir", "sqlite"]),
+            ('cp -r "{folder}" "$5"', False, ["sqlite"]),
+        ],
+    )
+    def test_is_exported_to_columns_where_they_can_be_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columnar: str, installed: bool, asked: list[str]
+    ) -> None:
+        """Else, and where nsys cannot or does not write them, to SQLite."""
+        template, told = small_trace(tmp_path / "template.sqlite"), tmp_path / "told"
+        folder = to_folder(template, tmp_path / "template")
+        script = self.COLUMNAR.format(told=told, template=template, columnar=columnar.format(folder=folder))
+        self.stand_in(tmp_path / "bin", monkeypatch, script)
+        monkeypatch.setattr("nsysdiag.trace.source.find_spec", lambda _: object() if installed else None)
+        private = tmp_path / "private"
+        private.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(private))
+        path = self.report(tmp_path / "in")
+        with open_trace(path) as trace:
+            assert trace.strings.texts([1, 2]) == ["void saxpy(float*)", "saxpy"]
+            assert (trace.file, trace.size_bytes) == (path.name, len(self.REPORT))
+            assert trace.check_unchanged()
+        assert told.read_text().split() == asked
         assert listing(private) == {}
 
     def test_a_python_in_it_imports_nothing_from_its_folder(
