@@ -113,8 +113,9 @@ def _small_part(said: Said, whole: int) -> str:
     length, part = format_ns(said.judged_ns), format_share(said.judged_ns, whole)
     if said.sliced and not said.rest:
         return f"The trace is a slice: {length} ({part}) of a session of {format_ns(whole)}."
-    what = "captured" if said.duration_ns else "from the first CUDA call to the last GPU work"
-    return f"The {length} judged are {part} of the {format_ns(whole)} {what}{said.rest}."
+    if not said.duration_ns:  # then the phases are all that is known, and the others are listed
+        return f"The {length} judged are {part} of the {format_ns(whole)} since the first CUDA call."
+    return f"The {length} judged are {part} of the {format_ns(whole)} captured{said.rest}."
 
 
 def _another_capture(said: Said) -> str:

@@ -17,6 +17,7 @@ from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding
 from nsysdiag.units import format_bytes, format_count, format_ns, format_transfer
 
 MOST_EVIDENCE = 4
+DEVICE = "device"
 DWARFS = 2
 """Copies that take more than this many times the compute are too many, not too early."""
 SETS = Advice(
@@ -116,9 +117,9 @@ def _copied(kind: TopCopy) -> str:
 
 
 def _which(copies: CopyRow | TopCopy) -> str:
-    """`memcpy HtoD from pageable memory`, as far as it is known."""
-    source, target = copies.src, copies.dst
-    return copies.operation + (f" from {source}" if source else "") + (f" to {target}" if target else "")
+    """`memcpy HtoD from pageable`, as far as it is known; that an end is the device, the operation says."""
+    ends = (("from", copies.src), ("to", copies.dst))
+    return " ".join([copies.operation, *(f"{word} {kind}" for word, kind in ends if kind and kind != DEVICE)])
 
 
 def _first_mpi(device: DeviceReport) -> str | None:

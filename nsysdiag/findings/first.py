@@ -11,6 +11,8 @@ BRIEF = 3
 """So many findings stand on the first screen."""
 KERNELS_LEAD, NOTABLE = 0.8, 0.1
 """Where kernels take so much of the time, and no repair saves so much of it, the kernels are what to look at first."""
+LITTLE = 0.05
+"""Of the time: a finding that takes less, and of which no saving is known, is not for the first screen."""
 TOLD_TWICE = frozenset(("slow_iterations", "empty_iterations", "unfused"))
 """Causes of findings whose time counts to other findings."""
 OTHER_GPU, LATE_RANK = "other_gpu", "late_rank"
@@ -62,7 +64,7 @@ def what_to_do(finding: Finding) -> str:
 def brief_of(found: Diagnosis | None, findings: Sequence[Finding]) -> list[Finding]:
     """Those of the first screen: what to do first, then those that save most. One is about the bottleneck, also where
     nothing tells what its repair saves."""
-    top = list(findings[:BRIEF])
+    top = [each for each in findings if each.saves is not None or each.share >= LITTLE][:BRIEF]
     if found is None:
         return top
     first, leading = first_of(found, findings), leading_of(found, findings)

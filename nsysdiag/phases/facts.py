@@ -18,6 +18,7 @@ from nsysdiag.fields import (
 from nsysdiag.record import Record
 from nsysdiag.units import format_count, format_ns
 
+FEWEST_MEASURED = 3
 PhaseName = Literal["start-up", "steady", "pause", "teardown"]
 """Before the first part that repeats, a part that repeats, between two of them, and after the last."""
 Basis = Literal["steady", "phase", "window", "cold", "none"]
@@ -38,8 +39,9 @@ class PhaseSteps(Record, frozen=True):
 
     @property
     def words(self) -> str:
-        """`30 steps, median 12.0 ms`."""
-        return f"{format_count(self.count)} step{'' if self.count == 1 else 's'}, median {format_ns(self.median_ns)}"
+        """`30 steps, median 12.0 ms`; `2 steps` where they are too few for a median."""
+        steps = f"{format_count(self.count)} step{'' if self.count == 1 else 's'}"
+        return steps if self.count < FEWEST_MEASURED else f"{steps}, median {format_ns(self.median_ns)}"
 
 
 class Waited(Record, frozen=True):

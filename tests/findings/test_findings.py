@@ -309,7 +309,7 @@ class TestKinds:
     def test_pageable_memory(self, tmp_path: Path) -> None:
         trace = late().memcpy(113_000, 120_000, host="pageable", launch=(112_000, 260_000), api="cudaMemcpyAsync")
         copy = by_cause(report_of(trace, tmp_path))["exposed_copy"]
-        assert copy.title == "Exposed copies and their blocking calls, mostly memcpy HtoD from pageable to device"
+        assert copy.title == "Exposed copies and their blocking calls, mostly memcpy HtoD from pageable"
         assert any("cudaHostAlloc" in advice for advice in copy.advice)
 
 

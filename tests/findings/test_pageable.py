@@ -51,7 +51,7 @@ def on_copies(report: Report) -> list[Finding]:
 def test_they_are_one_with_the_advice_of_the_larger(copy: int, staged: int, advice: str, tmp_path: Path) -> None:
     report = report_of(steps(copy, staged), tmp_path)
     (found,) = on_copies(report)
-    title = "Exposed copies and their blocking calls, mostly memcpy HtoD from pageable to device"
+    title = "Exposed copies and their blocking calls, mostly memcpy HtoD from pageable"
     assert (found.id, found.title) == ("f-exposed_copy", title)
     account = next(phase for phase in report.phases if phase.judged).devices[0].account
     assert found.lost_ns == account["copies"] == pytest.approx(STEPS * (copy + staged) * US, rel=0.02)
@@ -79,7 +79,7 @@ def test_they_save_no_more_than_the_time_in_the_calls(tmp_path: Path) -> None:
 def test_copies_of_pinned_memory_in_blocking_calls_are_two(tmp_path: Path) -> None:
     found = on_copies(report_of(steps(200, 50, host="pinned"), tmp_path))
     assert {each.cause: each.title for each in found} == {
-        "exposed_copy": "Exposed copies, mostly memcpy HtoD from pinned to device",
+        "exposed_copy": "Exposed copies, mostly memcpy HtoD from pinned",
         "blocking_copy": "Blocking copy: a synchronous call",
     }
 
