@@ -52,10 +52,11 @@ def read_arrow(connections: Connections, sql: str, columns: Sequence[ColumnSpec]
     # nanoarrow's own errors are RuntimeErrors.
     refusals = (adbc_driver_manager.Error, RuntimeError, UnicodeDecodeError)
     try:
-        with connections.adbc() as connection, connection.cursor() as cursor:
-            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": BATCH_ROWS})
-            cursor.execute(sql)
-            _drain(nanoarrow.c_array_stream(cursor.fetch_arrow()), columns, buffers)
+        with connections.adbc() as connection, adbc_driver_manager.AdbcStatement(connection) as statement:
+            statement.set_options(**{"adbc.sqlite.query.batch_rows": str(BATCH_ROWS)})
+            statement.set_sql_query(sql)
+            stream, _ = statement.execute_query()
+            _drain(nanoarrow.c_array_stream(stream), columns, buffers)
     except refusals as error:
         raise NotColumnarError(str(error)) from error
 

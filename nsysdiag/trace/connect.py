@@ -51,13 +51,16 @@ def stdlib_connection(uri: str) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def adbc_connection(uri: str) -> Iterator[Any]:
-    """A connection of the columnar driver. It has no way to set the defensive flag."""
-    from adbc_driver_sqlite import dbapi
+    """A connection of the columnar driver, by its own interface: that of the Python database API imports pyarrow and
+    pandas where they are installed. It has no way to set the defensive flag."""
+    import adbc_driver_manager
+    import adbc_driver_sqlite
 
-    with dbapi.connect(uri) as connection:
-        with connection.cursor() as cursor:
-            for pragma in PRAGMAS:
-                cursor.execute(pragma)
+    with adbc_driver_sqlite.connect(uri) as database, adbc_driver_manager.AdbcConnection(database) as connection:
+        for pragma in PRAGMAS:
+            with adbc_driver_manager.AdbcStatement(connection) as statement:
+                statement.set_sql_query(pragma)
+                statement.execute_update()
         yield connection
 
 

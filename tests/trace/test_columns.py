@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -449,9 +450,18 @@ def test_connections_cannot_write(tmp_path: Path, reader: str) -> None:
         return
     import adbc_driver_manager
 
-    refused = pytest.raises(adbc_driver_manager.Error)
-    with adbc_connection(uri) as connection, connection.cursor() as cursor, refused:
-        cursor.execute("DELETE FROM StringIds")
+    with adbc_connection(uri) as connection, adbc_driver_manager.AdbcStatement(connection) as statement:
+        statement.set_sql_query("DELETE FROM StringIds")
+        with pytest.raises(adbc_driver_manager.Error):
+            statement.execute_update()
+
+
+def test_neither_pandas_nor_pyarrow_is_loaded_for_sqlite(tmp_path: Path) -> None:
+    """They take memory and time, and the columnar driver would load them where they are installed."""
+    path = small_trace(tmp_path / "t.sqlite")
+    code = f"import sys, nsysdiag; nsysdiag.analyze({str(path)!r}); print({{'pandas', 'pyarrow'}} & sys.modules.keys())"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"
 
 
 def shaped_trace(path: Path, *rows: tuple[object, ...], columns: str = "gridX, gridY, gridZ, a, b") -> Path:
