@@ -43,11 +43,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    """A path as found; `anchor` is the folder that names its place where it is not below the current one."""
+    """A path as found; `anchor` is the folder that names its place where it is not below the current one. `searched`
+    says that it was not named itself."""
 
     path: Path
     anchor: Path
     problem: str = ""
+    searched: bool = False
 
 
 @dataclass(slots=True)
@@ -90,7 +92,7 @@ class _Search:
             if _is_folder(path) and not is_parquet_folder(path):
                 yield from self._below(path, anchor)
             else:
-                yield _Hit(path, anchor)
+                yield _Hit(path, anchor, searched=True)
 
     def _below(self, folder: Path, anchor: Path) -> Iterator[_Hit]:
         unreadable: list[OSError] = []
@@ -98,21 +100,28 @@ class _Search:
             folders[:] = sorted(each for each in folders if not self._is_output(Path(place, each)))
             traces = [each for each in folders if is_parquet_folder(Path(place, each))]
             folders[:] = [each for each in folders if each not in traces]
-            yield from (_Hit(Path(place, name), anchor) for name in traces if not self._is_twice(place, name, files))
+            yield from (_Hit(Path(place, name), anchor, searched=True) for name in traces)
             for name in sorted(files):
                 if self._is_input(Path(place, name)):
-                    yield _Hit(Path(place, name), anchor)
+                    yield _Hit(Path(place, name), anchor, searched=True)
         for error in unreadable:
             yield _Hit(Path(error.filename), anchor, f"the folder cannot be searched: {error.strerror}")
 
-    def _is_twice(self, place: str, folder: str, files: list[str]) -> bool:
-        """Whether the same trace lies beside its folder of Parquet files as an SQLite file, which is analysed."""
-        same = f"{stem_of(Path(folder))}{TRACE}"
-        if same in files:
-            self.notes.append(
-                f"{printable(Path(place, folder))} is left out: {printable(same)} beside it is the same trace"
-            )
-        return same in files
+    def without_twins(self, hits: list[_Hit]) -> list[_Hit]:
+        """Of a trace that was found as an SQLite file and beside it as a folder of Parquet files, the file; a folder
+        that was named is kept."""
+        asked = {_absolute(hit.path) for hit in hits if not hit.searched}
+        paths = [_absolute(hit.path) for hit in hits]
+        files = {(path.parent, path.stem): path.name for path in paths if _is_export(path)}
+        kept = []
+        for hit, path in zip(hits, paths, strict=True):
+            same = None if path in asked else files.get((path.parent, stem_of(path)))
+            if same is None or not is_parquet_folder(path):
+                kept.append(hit)
+            else:
+                what = f"{printable(same)} beside it is the same trace"
+                self.notes.append(f"{printable(hit.path)} is left out: {what}")
+        return kept
 
     def _is_input(self, path: Path) -> bool:
         suffix = path.suffix.lower()
@@ -131,7 +140,7 @@ def find_inputs(named: Sequence[str], output: Path) -> Found:
     Raises UsageError where there is none, or where the folder of the outputs is to be searched.
     """
     search = _Search(os.path.realpath(output))
-    hits = [hit for text in named for hit in search.named(text)]
+    hits = search.without_twins([hit for text in named for hit in search.named(text)])
     if not any(os.path.lexists(hit.path) for hit in hits):
         raise UsageError(
             f"no input: {'; '.join(search.notes) or f'{printable(hits[0].path)} does not exist'}",
@@ -140,21 +149,28 @@ def find_inputs(named: Sequence[str], output: Path) -> Found:
     once = {os.path.realpath(hit.path): hit for hit in reversed(hits)}
     chosen = list(reversed(once.values()))
     shown = _shown(chosen)
-    names = output_names(list(zip(shown, (str(hit.path) for hit in chosen), strict=True)))
+    names = output_names(list(zip(shown, (str(_absolute(hit.path)) for hit in chosen), strict=True)))
     inputs = [
         Input(_absolute(hit.path), printable(text), name, _size(hit.path), hit.problem)
         for hit, text, name in zip(chosen, shown, names, strict=True)
     ]
-    return Found(sorted(inputs, key=lambda each: each.name), search.notes)
+    return Found(sorted(inputs, key=lambda each: each.name), list(dict.fromkeys(search.notes)))
 
 
 def _shown(hits: list[_Hit]) -> list[str]:
     """The paths relative to the current folder; of what is outside of it, to the folder that all of that shares."""
     here = Path.cwd()
-    outside = [str(hit.anchor) for hit in hits if not _absolute(hit.path).is_relative_to(here)]
+    outside = [str(hit.anchor) for hit in hits if here not in _absolute(hit.path).parents]
     shared = Path(os.path.commonpath(outside)) if outside else here
     paths = [_absolute(hit.path) for hit in hits]
-    return [path.relative_to(here if path.is_relative_to(here) else shared).as_posix() for path in paths]
+    return [path.relative_to(here if here in path.parents else shared).as_posix() for path in paths]
+
+
+def _is_export(path: Path) -> bool:
+    try:
+        return path.suffix.lower() == TRACE and path.is_file()
+    except OSError:  # as in _is_folder
+        return False
 
 
 def _absolute(path: Path) -> Path:

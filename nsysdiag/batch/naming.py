@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 
 from nsysdiag.document.names import visible
-from nsysdiag.trace.parquet.names import stem_of
+from nsysdiag.trace.parquet.names import is_parquet_folder, stem_of
 
 RESERVED = frozenset({"index", "summary", "trend", "junit", "nsysdiag", "gitlab", "github", "resume"})
 """What the batch itself calls its files, without their suffixes."""
@@ -25,17 +25,18 @@ def output_names(inputs: Sequence[tuple[str, str]]) -> list[str]:
     that distinguishes it from others; the order of the inputs changes nothing."""
     taken = set(RESERVED)
     names: dict[tuple[str, str], str] = {}
-    for wanted, each in sorted((_wanted(each[0]), each) for each in inputs):
+    for wanted, each in sorted((_wanted(*each), each) for each in inputs):
         numbered = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
         names[each] = next(name for name in numbered if name.casefold() not in taken)
         taken.add(names[each].casefold())
     return [names[each] for each in inputs]
 
 
-def _wanted(shown: str) -> str:
+def _wanted(shown: str, path: str) -> str:
     """The name where no other input has it. A folder must not bear the name that a report could have."""
-    path = PurePosixPath(shown)
-    *folders, file = [_safe(part) for part in path.with_name(stem_of(Path(path.name))).parts]
+    whole, place = PurePosixPath(shown), Path(path)
+    stem = stem_of(place) if is_parquet_folder(place) else whole.stem
+    *folders, file = [_safe(part) for part in whole.with_name(stem).parts]
     return "/".join([*(f"{name}_" if name.lower().endswith(_SUFFIXES) else name for name in folders), file])
 
 
@@ -60,7 +61,8 @@ def fixed_part(text: str) -> Path:
 
 def expanded(text: str) -> list[Path]:
     """What exists and fits the pattern, in the order of names. Links to folders are not followed, and a name that
-    starts with a dot fits only what starts with one too."""
+    starts with a dot fits only what starts with one too. What is in a trace that is a folder fits only where the
+    pattern names that folder."""
     start = fixed_part(text)
     rest = Path(text).parts[len(start.parts) :]
     return list(dict.fromkeys(_within(start, rest)))
@@ -74,12 +76,20 @@ def _within(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
     if first == "**":
         yield from _within(folder, tuple(rest))
         for child in _children(folder, "*", folders=True):
-            yield from _within(child, parts)
+            yield from _within_found(child, parts)
     elif glob.has_magic(first):
         for child in _children(folder, first, folders=bool(rest)):
-            yield from _within(child, tuple(rest))
+            yield from _within_found(child, tuple(rest))
     elif os.path.lexists(folder / first):
         yield from _within(folder / first, tuple(rest))
+
+
+def _within_found(path: Path, parts: tuple[str, ...]) -> Iterator[Path]:
+    """As _within, for what a wildcard found: a folder that is a trace is taken or left whole."""
+    if not is_parquet_folder(path):
+        yield from _within(path, parts)
+    elif set(parts) <= {"**"}:
+        yield path
 
 
 def _children(folder: Path, pattern: str, *, folders: bool) -> Iterator[Path]:

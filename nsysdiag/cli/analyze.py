@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.trace.parquet.names import stem_of
+from nsysdiag.trace.parquet.names import named, stem_of
 
 if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings
@@ -24,7 +24,7 @@ Examples:
 
 
 def analyze(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="An exported .sqlite or a saved report JSON.")],
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE} or a saved report JSON.")],
     *,
     output: options.OutputOption = None,
     format_name: options.FormatOption = None,
@@ -103,7 +103,7 @@ def analyze(
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     refuse_changes(budgets)
-    path = Path(trace)
+    path = named(Path(trace))
     found = settings_of_file(config, discover=not no_config, saved=is_saved_report(path), quiet=quiet)
     file = found.settings
     settings = replace(

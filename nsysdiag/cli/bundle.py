@@ -10,7 +10,7 @@ from nsysdiag.cli.console import note, progress_bar
 from nsysdiag.errors import UsageError
 from nsysdiag.printable import printable
 from nsysdiag.shortage import Attempt
-from nsysdiag.trace.parquet.names import stem_of
+from nsysdiag.trace.parquet.names import named, stem_of
 
 if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings
@@ -26,7 +26,7 @@ Examples:
 
 
 def bundle(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="An exported .sqlite.")],
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE}.")],
     *,
     output: Annotated[
         str | None,
@@ -55,7 +55,7 @@ def bundle(
     from nsysdiag.units import format_bytes
 
     options.check_redaction(redact_key, redact=redact)
-    source = Path(trace)
+    source = named(Path(trace))
     target = _target(options.REDACTED_STEM if redact else stem_of(source), output)
     if is_saved_report(source):
         raise UsageError(

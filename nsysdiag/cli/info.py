@@ -2,6 +2,7 @@
 
 from collections import Counter
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ from nsysdiag.cli import options
 from nsysdiag.cli.console import emit_text
 from nsysdiag.printable import printable
 from nsysdiag.shortage import Attempt
+from nsysdiag.trace.parquet.names import named
 from nsysdiag.workflow_commands import JSON
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class InfoFormat(StrEnum):
 
 
 def info(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="An exported .sqlite.")],
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE}.")],
     *,
     format_name: Annotated[InfoFormat, typer.Option("--format", metavar="F", help="text or json.")] = InfoFormat.TEXT,
     debug: options.DebugOption = False,
@@ -43,7 +45,7 @@ def info(
     from nsysdiag.cli.facts import as_json, gather
     from nsysdiag.trace.trace import open_trace
 
-    with Attempt(f"read '{printable(trace)}'"), open_trace(trace) as opened:
+    with Attempt(f"read '{printable(trace)}'"), open_trace(named(Path(trace))) as opened:
         facts = gather(opened)
     if format_name is InfoFormat.JSON:
         emit_text(as_json(msgspec.to_builtins(facts)), JSON)

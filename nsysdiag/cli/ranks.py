@@ -8,6 +8,7 @@ import typer
 from nsysdiag.cli import options
 from nsysdiag.cli.console import progress_bar
 from nsysdiag.errors import UsageError
+from nsysdiag.trace.parquet.names import named
 
 EPILOG = """\b
 Examples:
@@ -19,7 +20,11 @@ Examples:
 
 def ranks(
     traces: Annotated[
-        list[str], typer.Argument(metavar="TRACE...", help="Exported .sqlite files, of one rank or several each.")
+        list[str],
+        typer.Argument(
+            metavar="TRACE...",
+            help="Exported traces (.sqlite, or folders of Parquet files), of one rank or several each.",
+        ),
     ],
     *,
     output: options.OutputOption = None,
@@ -44,7 +49,7 @@ def ranks(
     from nsysdiag.ranks.show.registry import RENDERERS
 
     options.check_redaction(redact_key, redact=redact)
-    paths = [Path(trace) for trace in traces]
+    paths = [named(Path(trace)) for trace in traces]
     if twice := options.first_repeated(paths):
         raise UsageError(f"{twice} is named twice", hint="name each trace once")
     kind = Kind("a comparison of ranks", [*RENDERERS], TABLES)

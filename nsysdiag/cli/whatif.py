@@ -7,6 +7,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
+from nsysdiag.trace.parquet.names import named
 
 if TYPE_CHECKING:
     from nsysdiag.replay.facts import Transform
@@ -25,7 +26,7 @@ def _changes(option: str, metavar: str, help: str) -> Any:
 
 
 def whatif(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="An exported .sqlite.")],
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE}.")],
     *,
     without: Annotated[
         list[str] | None,
@@ -108,7 +109,7 @@ def whatif(
         graphs=graphs or [],
         rank_like=rank_like,
     )
-    path = Path(trace)
+    path = named(Path(trace))
     kind = Kind("a prediction", [*RENDERERS], tables=())
     summary_alone = not output and format_name is None
     destinations = plan(
@@ -123,7 +124,7 @@ def whatif(
     if is_saved_report(path):
         raise UsageError(
             f"{path} is a saved report: what would be is replayed from the trace itself",
-            hint="name the exported .sqlite",
+            hint="name the exported trace",
         )
     file = settings_of_file(config, discover=not no_config, quiet=quiet).settings
     settings = replace(

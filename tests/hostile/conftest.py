@@ -9,6 +9,9 @@ import pytest
 
 from nsysdiag.cli.app import app
 from nsysdiag.cli.errors import run
+from tests.builder import TraceBuilder
+from tests.hostile.every_table import write_every_table
+from tests.trace.parquet_folders import to_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,3 +46,19 @@ def command(
         return Told(code, out.decode(), err.decode())
 
     return execute
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A trace of two launched kernels."""
+    builder = TraceBuilder()
+    for start in (1_000, 5_000):
+        builder.kernel(start, start + 2_000, name="gemm", launch=(start - 500, start - 400))
+    return to_folder(builder.write(tmp_path / "t.sqlite"), tmp_path / "t_pqtdir", row_group=1, compression="snappy")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace with rows in every table, some to a row group."""
+    path = write_every_table(tmp_path_factory.mktemp("whole") / "every.sqlite")
+    return to_folder(path, path.with_suffix(""), row_group=10, compression="snappy")

@@ -58,7 +58,7 @@ def with_column(folder: Path, table: str, column: str, values: pa.Array | pa.Chu
     path = _file(folder, table)
     with pq.ParquetFile(path) as file:
         whole, group = file.read(), file.metadata.row_group(0)
-        row_group, compression = group.num_rows, group.column(0).compression
+        row_group, compression = group.num_rows, group.column(0).compression.lower().replace("uncompressed", "none")
     changed = whole.set_column(whole.column_names.index(column), column, values)
     pq.write_table(changed, path, row_group_size=row_group, compression=compression)
     return folder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsysdiag.trace.catalog import quoted
 from nsysdiag.trace.parquet.rows import groups
-from nsysdiag.trace.parquet.values import integers, refuse_foreign
+from nsysdiag.trace.parquet.values import integers, is_bytes, is_foreign, plain, reals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,11 +30,16 @@ def write_sqlite(files: Mapping[str, TableFile], tables: Mapping[str, FoundTable
 
 
 def _write(connection: sqlite3.Connection, file: TableFile, table: FoundTable) -> None:
-    names = [column.name for column in table.columns.values()]
-    refuse_foreign(table.name, file.schema, names)
-    columns = ", ".join(f"{quoted(name)} {_type(file.schema.field(name).type)}" for name in names)
+    """Write a table; columns that no export has are left out."""
+    names = [column.name for column in table.columns.values() if not is_foreign(file.schema.field(column.name).type)]
+    if not names:
+        return
+    types = [_type(file.schema.field(name).type) for name in names]
+    columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in zip(names, types, strict=True))
     connection.execute(f"CREATE TABLE {quoted(table.name)} ({columns})")
-    insert = f"INSERT INTO {quoted(table.name)} VALUES ({', '.join('?' * len(names))})"
+    # Texts come as bytes, as they may be broken.
+    values = ", ".join("CAST(? AS TEXT)" if kind == "TEXT" else "?" for kind in types)
+    insert = f"INSERT INTO {quoted(table.name)} VALUES ({values})"
     with file.opened() as opened:
         for places, _, _ in groups(file, table, []):
             read = opened.read_row_groups(places, columns=names, use_threads=False)
@@ -45,21 +50,23 @@ def _type(kind: Any) -> str:
     """The type of a column in an export: one of SQLite's for each of Arrow's."""
     import pyarrow as pa
 
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return "REAL"
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return "INTEGER"
-    return "BLOB" if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else "TEXT"
+    return "BLOB" if kind in (pa.binary(), pa.large_binary()) or pa.types.is_fixed_size_binary(kind) else "TEXT"
 
 
 def _cells(column: Any) -> list[Any]:
-    """The cells as SQLite holds them: numbers of 64 bits have a sign."""
+    """The cells as SQLite holds them: numbers of 64 bits have a sign, texts are bytes."""
     import pyarrow as pa
 
-    if not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+    column = plain(column)
+    if is_bytes(column.type) or pa.types.is_null(column.type):
         cells: list[Any] = column.to_pylist()
         return cells
-    values: list[Any] = integers(column, 0)[0].tolist()
+    exact = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
+    values: list[Any] = (integers(column, 0)[0] if exact else reals(column)).tolist()
     if not column.null_count:
         return values
     return [None if missing else value for value, missing in zip(values, column.is_null().to_pylist(), strict=True)]

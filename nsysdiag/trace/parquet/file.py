@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import stat
-import struct
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
 from nsysdiag.shortage import has_spare, is_shortage, memory_short
+from nsysdiag.trace.parquet.footer import Extremes, extremes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 MAGIC, ENCRYPTED = b"PAR1", b"PARE"
+_END_BYTES = 8
 LEAST_BYTES = 12
 """The magic at both ends, and the length of the footer."""
 FOOTER_BYTES = 64 << 20
@@ -57,6 +58,32 @@ class TableFile:
         """The paths of the columns as row groups have them; that of one which is not nested is its name."""
         return [self.metadata.schema.column(at).path for at in range(len(self.metadata.schema))]
 
+    @cached_property
+    def _extremes(self) -> list[list[Extremes | None]]:
+        with self.path.open("rb") as stream:
+            stream.seek(self.size_bytes - _END_BYTES)
+            size = _footer_size(stream.read(_END_BYTES))
+            stream.seek(self.size_bytes - _END_BYTES - size)
+            found = extremes(stream.read(size))
+        if len(found) != self.metadata.num_row_groups:
+            raise ValueError("its list of row groups is damaged")
+        return found
+
+    def limits(self, name: str, group: int) -> tuple[int, int, int] | None:
+        """The least and the largest number of a column in a row group, and how many NULLs it has; None where the file
+        does not tell. Raises ValueError and OSError."""
+        import pyarrow as pa
+
+        kind = self.schema.field(name).type
+        if not pa.types.is_integer(kind):
+            return None
+        at, columns = self.leaves.index(name), self._extremes[group]
+        found = columns[at] if at < len(columns) else None
+        if found is None:
+            return None
+        low, high = (int.from_bytes(each, "little", signed=pa.types.is_signed_integer(kind)) for each in found[:2])
+        return low, high, found[2]
+
     @contextmanager
     def opened(self) -> Iterator[Any]:
         """pyarrow's ParquetFile. Raises InputError where the file is damaged."""
@@ -81,7 +108,7 @@ def errors(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+    except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError) as error:
         if is_shortage(error):
             raise memory_short(error, f"read '{printable(path)}'") from error
         raise InputError(
@@ -105,12 +132,19 @@ def table_file(path: Path) -> TableFile:
             hint=INSTALL_HINT,
         ) from error
     status = _checked(path)
-    with errors(path):
-        found = TableFile(path, status.st_size, status.st_mtime_ns, pq.read_metadata(path))
+    with errors(path), path.open("rb") as stream:  # pyarrow takes paths in UTF-8 only
+        found = TableFile(path, status.st_size, status.st_mtime_ns, pq.read_metadata(stream))
         names = [name.casefold() for name in found.schema.names]
+        rows = [found.metadata.row_group(place).num_rows for place in range(found.metadata.num_row_groups)]
+        if min(rows, default=0) < 0 or sum(rows) != found.rows:
+            raise ValueError("its row groups do not have the rows that it tells of")
     if len(set(names)) < len(names):
         raise InputError(f"'{printable(path)}' has two columns of one name", hint=AGAIN_HINT)
     return found
+
+
+def _footer_size(tail: bytes) -> int:
+    return int.from_bytes(tail[:4], "little")
 
 
 def _checked(path: Path) -> os.stat_result:
@@ -122,8 +156,8 @@ def _checked(path: Path) -> os.stat_result:
             raise InputError(f"'{name}' is not an ordinary file", hint=AGAIN_HINT)
         with path.open("rb") as stream:
             head = stream.read(len(MAGIC))
-            stream.seek(max(status.st_size - 8, 0))
-            tail = stream.read(8)
+            stream.seek(max(status.st_size - _END_BYTES, 0))
+            tail = stream.read(_END_BYTES)
     except OSError as error:
         raise InputError(
             f"'{name}' cannot be read: {error.strerror}", hint="check the permissions and the disk"
@@ -134,7 +168,7 @@ def _checked(path: Path) -> os.stat_result:
         raise InputError(f"'{name}' is not a Parquet file", hint=AGAIN_HINT)
     if status.st_size < LEAST_BYTES or tail[4:] != MAGIC:
         raise InputError(f"'{name}' is a truncated Parquet file ({status.st_size:,} bytes)", hint=AGAIN_HINT)
-    (footer,) = struct.unpack("<I", tail[:4])
+    footer = _footer_size(tail)
     if footer > status.st_size - LEAST_BYTES:
         raise InputError(f"'{name}' is a damaged Parquet file: its footer is longer than the file", hint=AGAIN_HINT)
     if footer > FOOTER_BYTES:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import sqlite3
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +14,11 @@ from nsysdiag.errors import InputError
 from nsysdiag.limits import TABLES
 from nsysdiag.printable import printable
 from nsysdiag.private import private_folder
-from nsysdiag.trace.connect import immutable_uri
+from nsysdiag.shortage import is_shortage, memory_short
+from nsysdiag.trace.connect import decode, immutable_uri
 from nsysdiag.trace.parquet.as_sqlite import write_sqlite
 from nsysdiag.trace.parquet.file import AGAIN_HINT, TableFile, errors, table_file
-from nsysdiag.trace.parquet.names import SUFFIX, table_paths
+from nsysdiag.trace.parquet.names import SUFFIX, named, table_paths
 from nsysdiag.trace.parquet.reader import ParquetDatabase, found_tables
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ class ParquetFolder:
     noun = "a folder of Parquet files"
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = named(path)
         self.warnings: list[str] = []
         self._cleanup = ExitStack()
         self._files = self._opened()
@@ -49,7 +52,7 @@ class ParquetFolder:
             raise InputError(
                 f"'{printable(self.path)}' holds {len(found):,} tables, more than {TABLES:,}", hint=AGAIN_HINT
             )
-        return {each.name.removesuffix(SUFFIX): table_file(each) for each in found}
+        return {decode(os.fsencode(each.name.removesuffix(SUFFIX))): table_file(each) for each in found}
 
     def database(self, reader: str, warn: Callable[[str], None], long: LongTexts) -> Database:
         """What reads it; `reader` is that of SQLite files."""
@@ -59,31 +62,34 @@ class ParquetFolder:
     def uri(self) -> str:
         """The URI that opens a private SQLite copy immutably. It is made at the first call."""
         copy = self._cleanup.enter_context(private_folder()) / "trace.sqlite"
-        with errors(self.path):
-            write_sqlite(self._files, found_tables(self._files), copy)
+        try:
+            with errors(self.path):
+                write_sqlite(self._files, found_tables(self._files), copy)
+        except sqlite3.Error as error:
+            if is_shortage(error):
+                raise memory_short(error, f"copy '{printable(self.path)}'") from error
+            raise InputError(
+                f"'{printable(self.path)}' could not be copied to a private SQLite file: {printable(error)}",
+                hint="make room for temporary files, or export it again: nsys export --type sqlite",
+            ) from error
         return immutable_uri(copy)
 
     def fingerprint(self, schema: str) -> str:
         """32 hex digits over the names and sizes of the files, and the first and last MiB of each."""
         digest = hashlib.sha256(schema.encode())
         for name, file in self._files.items():
-            digest.update(f"{name}\n{file.size_bytes}\n".encode("utf-8", "surrogatepass"))
-            try:
-                with file.path.open("rb") as stream:
-                    digest.update(stream.read(_MIB))
-                    stream.seek(max(file.size_bytes - _MIB, 0))
-                    digest.update(stream.read(_MIB))
-            except OSError as error:
-                raise InputError(
-                    f"'{printable(file.path)}' cannot be read: {error.strerror}", hint=AGAIN_HINT
-                ) from error
+            digest.update(f"{name}\n{file.size_bytes}\n".encode())
+            with errors(file.path), file.path.open("rb") as stream:
+                digest.update(stream.read(_MIB))
+                stream.seek(max(file.size_bytes - _MIB, 0))
+                digest.update(stream.read(_MIB))
         return digest.hexdigest()[:32]
 
     def sha256(self) -> str:
         """The SHA-256 over the names and the SHA-256 of each file."""
         digest = hashlib.sha256()
         for name, file in self._files.items():
-            with file.path.open("rb") as stream:
+            with errors(file.path), file.path.open("rb") as stream:
                 digest.update(f"{name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
         return digest.hexdigest()
 

@@ -19,10 +19,18 @@ def is_parquet_folder(path: Path) -> bool:
         return False
 
 
+def named(path: Path) -> Path:
+    """The path with a name at its end, which `.` has not: a trace is called what its folder is called."""
+    return path.resolve() if path.name in ("", "..") and is_parquet_folder(path) else path
+
+
 def stem_of(path: Path) -> str:
-    """The name of a trace without what says that it is one: `train` for `train.sqlite` and for `train_pqtdir`."""
+    """The name of a trace without what says that it is one: `train` for `train.sqlite` and for `train_pqtdir`. Other
+    folders keep theirs, as `run.1`: the end is no suffix."""
     shorter = path.name.removesuffix(HABIT)
-    return shorter if shorter and shorter != path.name else path.stem
+    if shorter and shorter != path.name:
+        return shorter
+    return path.name if is_parquet_folder(path) else path.stem
 
 
 def table_paths(path: Path) -> list[Path]:

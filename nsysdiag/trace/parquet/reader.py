@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,10 @@ import numpy as np
 
 from nsysdiag.limits import short_name
 from nsysdiag.shortage import has_room
-from nsysdiag.trace.buffers import Buffers, Pair, Sink, SplitBuffers
+from nsysdiag.trace.buffers import Buffers, Pair, SplitBuffers
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
 from nsysdiag.trace.columns import Columns, Text, Values, defaults
+from nsysdiag.trace.parquet.file import errors
 from nsysdiag.trace.parquet.rows import chosen_in, columns_of, groups
 from nsysdiag.trace.parquet.values import cells, combined, integers, nulls, reals, refuse_foreign
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
@@ -29,8 +31,14 @@ MOST_EXPECTED = 1 << 26
 KEYED, ID = ("ENUM_", "StringIds"), "id"
 CELL_BYTES = 16
 """A number as it is read, and as it is kept."""
+_RESERVED = "sqlite_"
+"""Tables of SQLite itself begin so, and are not looked at."""
 ROWID = "rowid"
 """Rows are known by their number, from 1, as those of SQLite are."""
+
+
+_Odd = Counter[str]
+"""How many cells of which column had to be converted."""
 
 
 class ParquetDatabase:
@@ -60,13 +68,14 @@ class ParquetDatabase:
         found = [column for column in columns if table.holds(column)]
         numbers = [column for column in found if column.type not in TEXTS]
         texts = {column.name: _Texts(column, self._long) for column in found if column.type in TEXTS}
-        buffers, rows = Buffers(numbers, min(capacity, MOST_EXPECTED)), 0
+        buffers, rows, odd = Buffers(numbers, min(capacity, MOST_EXPECTED)), 0, _Odd()
         for part, count in self._parts(table, found, [] if chosen is None else [chosen]):
             if numbers:
-                buffers.append([self._numbers(table, column, part) for column in numbers])
+                buffers.append([_numbers(table, column, part, odd) for column in numbers])
             for text in texts.values():
                 text.append(part[_sources(table, text.column)[0]])
             rows += count
+        self._note(table, odd)
         values: dict[str, Values] = dict(zip((column.name for column in numbers), buffers.finish(), strict=True))
         values |= {name: text.finish(rows) for name, text in texts.items()}
         complete = {column.name: values.get(column.name, defaults(column, rows)) for column in columns}
@@ -76,11 +85,11 @@ class ParquetDatabase:
         self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: Within | None
     ) -> dict[Pair, Columns]:
         """See Database."""
-        buffers: Sink = SplitBuffers(columns[2:], chosen.pairs)
+        buffers, odd = SplitBuffers(columns[2:], chosen.pairs), _Odd()
         for part, count in self._parts(table, columns, [chosen, *([] if within is None else [within])]):
             if count:
-                buffers.append([self._numbers(table, column, part) for column in columns])
-        assert isinstance(buffers, SplitBuffers)
+                buffers.append([_numbers(table, column, part, odd) for column in columns])
+        self._note(table, odd)
         return buffers.finish()
 
     def strings(self, table: FoundTable, ids: list[int]) -> Iterator[tuple[int, str]]:
@@ -99,7 +108,7 @@ class ParquetDatabase:
         ids: list[IntArray] = []
         texts: list[Any] = []
         for part, _ in self._parts(table, [number, text], []):
-            ids.append(self._numbers(table, number, part))
+            ids.append(_numbers(table, number, part, _Odd()))
             codes, values = cells(part[_sources(table, text)[0]], blob=False)
             texts += [*(values[code] if code >= 0 else None for code in codes.tolist())]
         every = np.concatenate(ids) if ids else np.empty(0, np.int64)
@@ -112,34 +121,23 @@ class ParquetDatabase:
         """The columns of the file, by name, of some row groups at a time, chosen rows only, and how many these are."""
         file = self._files[table.name]
         wanted = list(dict.fromkeys(name for column in columns for name in _sources(table, column)))
-        keys = list(dict.fromkeys(name for choice in choices for name in columns_of(table, choice)))
+        keys = list(dict.fromkeys(name for choice in choices for name in columns_of(table, choice))) or wanted[:1]
         refuse_foreign(table.name, file.schema, [*wanted, *keys])
         with file.opened() as opened:
             for places, first, rows in groups(file, table, choices):
-                mask = np.ones(rows, np.bool_)
-                if choices:
-                    known = _columns(opened, places, keys)
-                    for choice in choices:
-                        mask &= chosen_in(known, table, choice, first, rows)
+                if not choices:
+                    yield _columns(opened, places, wanted), rows
+                    continue
+                known = _columns(opened, places, keys)
+                mask = np.logical_and.reduce([chosen_in(known, table, choice, first, rows) for choice in choices])
                 count = int(np.count_nonzero(mask))
                 if count:
                     part = _columns(opened, places, wanted)
                     yield part if count == rows else _filtered(part, mask), count
 
-    def _numbers(self, table: FoundTable, column: ColumnSpec, part: Mapping[str, Any]) -> Any:
-        sources = [part[name] for name in _sources(table, column)]
-        if column.type is ColumnType.REAL:
-            return reals(sources[0])
-        read = [integers(source, 0 if column.parts else column.default) for source in sources]
-        for converted in filter(None, (count for _, count in read)):
-            self._note(column, table, converted)
-        if not column.parts:
-            return read[0][0]
-        missing = np.logical_or.reduce([nulls(source) for source in sources])
-        return np.where(missing, column.default, combined([values for values, _ in read], column))
-
-    def _note(self, column: ColumnSpec, table: FoundTable, converted: int) -> None:
-        self._warn(f"column '{column.name}' of {table.name}: {converted:,} values are no integers and were converted")
+    def _note(self, table: FoundTable, odd: _Odd) -> None:
+        for name, count in odd.items():
+            self._warn(f"column '{name}' of {table.name}: {count:,} values are no integers and were converted")
 
 
 class _Texts:
@@ -172,9 +170,24 @@ class _Texts:
         return Text(np.concatenate(self._parts), list(self._codes))
 
 
+def _numbers(table: FoundTable, column: ColumnSpec, part: Mapping[str, Any], odd: _Odd) -> Any:
+    sources = [part[name] for name in _sources(table, column)]
+    if column.type is ColumnType.REAL:
+        return reals(sources[0])
+    if column.parts:
+        missing = np.logical_or.reduce([nulls(source) for source in sources])
+        values = combined([integers(source, 0)[0] for source in sources], column)
+        return np.where(missing, column.default, values)
+    values, converted = integers(sources[0], column.default)
+    if converted:
+        odd[column.name] += converted
+    return values
+
+
 def found_tables(files: Mapping[str, TableFile]) -> dict[str, FoundTable]:
     """The tables that are looked at, by name."""
-    return {name: _found_table(name, files[name]) for name in sorted(looked_at(files))}
+    names = [name for name in files if not name.startswith(_RESERVED)]
+    return {name: _found_table(name, files[name]) for name in sorted(looked_at(names))}
 
 
 def _found_table(name: str, file: TableFile) -> FoundTable:
@@ -186,9 +199,9 @@ def _bound(name: str, file: TableFile) -> int:
     """The number of rows, or the largest id of a table that is keyed by it."""
     if not name.startswith(KEYED) or ID not in file.leaves:
         return file.rows
-    at, places = file.leaves.index(ID), range(file.metadata.num_row_groups)
-    found = [file.metadata.row_group(place).column(at).statistics for place in places]
-    known = [each.max for each in found if each is not None and each.has_min_max and type(each.max) is int]
+    with errors(file.path):
+        found = [file.limits(ID, place) for place in range(file.metadata.num_row_groups)]
+    known = [each[1] for each in found if each is not None]
     return max(known) if known and len(known) == len(found) else file.rows
 
 
@@ -207,6 +220,8 @@ def _columns(opened: Any, places: list[int], names: list[str]) -> dict[str, Any]
     if not has_room(rows * len(names) * CELL_BYTES):
         raise MemoryError(f"Unable to allocate {rows * len(names) * CELL_BYTES} bytes")
     read = opened.read_row_groups(places, columns=names, use_threads=False)
+    if read.num_rows != rows:
+        raise ValueError(f"{rows:,} rows are told of, and {read.num_rows:,} are there")
     return {name: read.column(name) for name in names}
 
 

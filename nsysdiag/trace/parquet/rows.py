@@ -69,44 +69,36 @@ def groups(file: TableFile, table: FoundTable, choices: Sequence[Choice]) -> Ite
     places: list[int] = []
     first = rows = at = 0
     for place in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(place)
-        ruled_out = any(_ruled_out(group, file, table, choice) for choice in choices)
+        group_rows = file.metadata.row_group(place).num_rows
+        ruled_out = any(_ruled_out(place, file, table, choice) for choice in choices)
         if places and (ruled_out or rows >= GROUP_ROWS):
             yield places, first, rows
             places, rows = [], 0
         if not ruled_out:
             first = at if not places else first
             places.append(place)
-            rows += group.num_rows
-        at += group.num_rows
+            rows += group_rows
+        at += group_rows
     if places:
         yield places, first, rows
 
 
-def _ruled_out(group: Any, file: TableFile, table: FoundTable, choice: Choice) -> bool:
+def _ruled_out(place: int, file: TableFile, table: FoundTable, choice: Choice) -> bool:
     """Whether the statistics of a row group tell that it holds no chosen row."""
     if isinstance(choice, Within):
-        start, end = (_limits(group, file, table, name) for name in (choice.start, choice.end))
+        start, end = (_limits(place, file, table, name) for name in (choice.start, choice.end))
         late = start is not None and start[0] >= choice.high
         early = end is not None and (end[1] < choice.low if choice.start == choice.end else end[1] <= choice.low)
         return late or (early and end is not None and (choice.start == choice.end or end[2] == 0))
     if isinstance(choice, Chosen):
-        limits = _limits(group, file, table, choice.column)
+        limits = _limits(place, file, table, choice.column)
         ids = np.asarray(choice.ids, np.int64)
         return limits is not None and not np.any((ids >= limits[0]) & (ids <= limits[1]))
     return False
 
 
-def _limits(group: Any, file: TableFile, table: FoundTable, name: str) -> tuple[int, int, int] | None:
-    """The least and the largest number of a column in a row group, and how many NULLs it has; None where the file does
-    not tell."""
+def _limits(place: int, file: TableFile, table: FoundTable, name: str) -> tuple[int, int, int] | None:
+    """See TableFile.limits; None too where numbers are so large that they are negative ones here."""
     found = table.column(name)
-    if found is None:
-        return None
-    statistics = group.column(file.leaves.index(found.name)).statistics
-    if statistics is None or not statistics.has_min_max or not statistics.has_null_count:
-        return None
-    low, high = statistics.min, statistics.max
-    if type(low) is not int or type(high) is not int or high >= UNSIGNED:
-        return None
-    return low, high, int(statistics.null_count)
+    limits = None if found is None else file.limits(found.name, place)
+    return None if limits is None or limits[1] >= UNSIGNED else limits

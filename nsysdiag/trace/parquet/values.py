@@ -28,9 +28,8 @@ def integers(column: Any, default: int) -> tuple[IntArray, int]:
     An unsigned number of 64 bits beyond those of int64 wraps, as it does in SQLite."""
     import pyarrow as pa
 
+    column = plain(column)
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        return integers(column.cast(kind.value_type), default)
     if pa.types.is_null(kind):
         return np.full(len(column), default, np.int64), 0
     if pa.types.is_boolean(kind):
@@ -38,6 +37,8 @@ def integers(column: Any, default: int) -> tuple[IntArray, int]:
     if pa.types.is_integer(kind):
         return _filled(column, default), 0
     cells = column.to_pylist()
+    if pa.types.is_decimal(kind):
+        cells = [None if cell is None else int(cell) for cell in cells]
     found = np.fromiter(
         (default if cell is None else to_integer(cell, default) for cell in cells), np.int64, len(cells)
     )
@@ -62,6 +63,7 @@ def reals(column: Any) -> FloatArray:
     """A column of numbers, NaN where it is NULL or no number."""
     import pyarrow as pa
 
+    column = plain(column)
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
         found: FloatArray = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return found
@@ -91,15 +93,10 @@ def cells(column: Any, *, blob: bool) -> tuple[IntArray, list[object]]:
     mean, in order of appearance. Text is bytes, as it may be broken; empty bytes are NULL, as in a blob of SQLite."""
     import pyarrow as pa
 
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-    elif not (pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind)) and not _is_large(kind):
-        column = pa.chunked_array(
-            [pa.array([None if cell is None else str(cell) for cell in column.to_pylist()], pa.string())]
-        )
-    as_bytes = pa.large_binary() if _is_large(column.type) else pa.binary()
-    coded = column.cast(as_bytes).combine_chunks().dictionary_encode()
+    column = plain(column)
+    if not is_bytes(column.type):
+        column = pa.chunked_array([pa.array([_digits(cell) for cell in column.to_pylist()], pa.binary())])
+    coded = column.combine_chunks().dictionary_encode()
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.combine_chunks()
     codes: IntArray = coded.indices.fill_null(-1).to_numpy().astype(np.int64)
@@ -107,20 +104,44 @@ def cells(column: Any, *, blob: bool) -> tuple[IntArray, list[object]]:
     return codes, [each.hex().upper().encode() or None for each in found] if blob else found  # type: ignore[attr-defined]
 
 
-def _is_large(kind: Any) -> bool:
+def _digits(cell: object) -> bytes | None:
+    """A number as text; SQLite has 1 and 0 for truths."""
+    return None if cell is None else str(int(cell) if isinstance(cell, bool) else cell).encode()
+
+
+def plain(column: Any) -> Any:
+    """The column without a dictionary, and texts as bytes: pyarrow makes nothing of broken ones."""
     import pyarrow as pa
 
-    return bool(pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_large_string(kind):
+        kind = pa.large_binary()
+    elif kind in (pa.string(), pa.string_view(), pa.binary_view()) or pa.types.is_fixed_size_binary(kind):
+        kind = pa.binary()
+    return column if kind == column.type else column.cast(kind)
+
+
+def is_bytes(kind: Any) -> bool:
+    """Whether it is the type of bytes, which texts are too once they are plain."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def is_foreign(kind: Any) -> bool:
+    """Whether no export has columns of this type: lists, structures, times with a zone."""
+    import pyarrow as pa
+
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    found = pa.types.is_nested(inner) or pa.types.is_temporal(inner) or isinstance(inner, pa.BaseExtensionType)
+    return bool(found)
 
 
 def refuse_foreign(table: str, schema: Any, names: Iterable[str]) -> None:
-    """Raise InputError where a column holds what no export has: lists, structures, times with a zone."""
-    import pyarrow as pa
-
-    types = pa.types
+    """Raise InputError where a column is foreign."""
     for name in names:
         kind = schema.field(name).type
-        if types.is_nested(kind) or types.is_temporal(kind) or isinstance(kind, pa.BaseExtensionType):
+        if is_foreign(kind):
             raise InputError(
                 f"table {table}: column '{printable(name)}' holds values of type {printable(str(kind))[:64]}, "
                 "which no export has",
