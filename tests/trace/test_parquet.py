@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,6 +184,23 @@ def test_numbers_of_odd_sizes_and_nulls(tmp_path: Path) -> None:
 
 def _read(trace: Trace, *, table: str, names: list[str]) -> Columns:
     return trace.read(table, *names)
+
+
+def test_pandas_is_not_loaded(tmp_path: Path) -> None:
+    path = small_trace(execute(tmp_path / "t.sqlite", NVTX))
+    insert(path, "NVTX_EVENTS", [(1, None, 59, "a", 5, 0.5), (2, 3, 59, None, None, None)])
+    folder = to_folder(path, tmp_path / "t_pqtdir")
+    code = f"""if True:
+        import sys
+        from nsysdiag.trace.tables import TABLES
+        from nsysdiag.trace.trace import open_trace
+        with open_trace({str(folder)!r}) as trace:
+            trace.only_between(0, 150)
+            for name, spec in TABLES.items():
+                trace.read(name, *(column.name for column in spec.columns))
+        print({{"pandas"}} & sys.modules.keys())"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"
 
 
 def test_a_table_of_texts_alone(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from nsysdiag.shortage import has_room
 from nsysdiag.trace.buffers import Buffers, Pair, SplitBuffers
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
 from nsysdiag.trace.columns import Columns, Text, Values, defaults
+from nsysdiag.trace.parquet.arrays import mask_of, nulls
 from nsysdiag.trace.parquet.file import errors
 from nsysdiag.trace.parquet.rows import chosen_in, columns_of, groups
-from nsysdiag.trace.parquet.values import cells, combined, integers, nulls, reals, refuse_foreign
+from nsysdiag.trace.parquet.values import cells, combined, integers, reals, refuse_foreign
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
 if TYPE_CHECKING:
@@ -226,7 +227,5 @@ def _columns(opened: Any, places: list[int], names: list[str]) -> dict[str, Any]
 
 
 def _filtered(part: Mapping[str, Any], mask: Any) -> dict[str, Any]:
-    import pyarrow as pa
-
-    chosen = pa.array(mask)
+    chosen = mask_of(mask)
     return {name: column.filter(chosen) for name, column in part.items()}

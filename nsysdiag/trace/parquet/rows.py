@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsysdiag.trace.parquet.values import integers, nulls
+from nsysdiag.trace.parquet.arrays import nulls
+from nsysdiag.trace.parquet.values import integers
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, Within
 
 if TYPE_CHECKING:

@@ -8,15 +8,14 @@ import numpy as np
 
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
+from nsysdiag.trace.parquet.arrays import nulls, numbers
 from nsysdiag.trace.parquet.file import AGAIN_HINT
 from nsysdiag.trace.rows import to_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy.typing as npt
-
-    from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
+    from nsysdiag.arrays.intervals import FloatArray, IntArray
     from nsysdiag.trace.tables import ColumnSpec
 
 LARGEST = np.iinfo(np.int64).max
@@ -32,9 +31,7 @@ def integers(column: Any, default: int) -> tuple[IntArray, int]:
     kind = column.type
     if pa.types.is_null(kind):
         return np.full(len(column), default, np.int64), 0
-    if pa.types.is_boolean(kind):
-        return _filled(column.cast(pa.int8()), default), 0
-    if pa.types.is_integer(kind):
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return _filled(column, default), 0
     cells = column.to_pylist()
     if pa.types.is_decimal(kind):
@@ -46,17 +43,9 @@ def integers(column: Any, default: int) -> tuple[IntArray, int]:
 
 
 def _filled(column: Any, default: int) -> IntArray:
-    import pyarrow.compute as pc
-
-    values: npt.NDArray[Any] = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
+    values = numbers(column)
     wide: IntArray = values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
     return np.where(nulls(column), default, wide) if column.null_count else wide
-
-
-def nulls(column: Any) -> BoolArray:
-    """Which cells of a column are NULL."""
-    found: BoolArray = column.is_null().to_numpy()
-    return found
 
 
 def reals(column: Any) -> FloatArray:
@@ -65,7 +54,7 @@ def reals(column: Any) -> FloatArray:
 
     column = plain(column)
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-        found: FloatArray = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        found: FloatArray = np.where(nulls(column), np.nan, numbers(column).astype(np.float64))
         return found
     return np.array([_real(cell) for cell in column.to_pylist()], np.float64)
 
@@ -99,7 +88,7 @@ def cells(column: Any, *, blob: bool) -> tuple[IntArray, list[object]]:
     coded = column.combine_chunks().dictionary_encode()
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.combine_chunks()
-    codes: IntArray = coded.indices.fill_null(-1).to_numpy().astype(np.int64)
+    codes: IntArray = np.where(nulls(coded.indices), -1, numbers(coded.indices).astype(np.int64))
     found: list[object] = coded.dictionary.to_pylist()
     return codes, [each.hex().upper().encode() or None for each in found] if blob else found  # type: ignore[attr-defined]
 
