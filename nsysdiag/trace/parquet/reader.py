@@ -13,7 +13,7 @@ from nsysdiag.shortage import has_room
 from nsysdiag.trace.buffers import Buffers, Pair, SplitBuffers
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
 from nsysdiag.trace.columns import Columns, Text, Values, defaults
-from nsysdiag.trace.parquet.arrays import mask_of, nulls
+from nsysdiag.trace.parquet.arrays import mask_of, nulls, release
 from nsysdiag.trace.parquet.file import errors
 from nsysdiag.trace.parquet.rows import chosen_in, columns_of, groups
 from nsysdiag.trace.parquet.values import cells, combined, integers, reals, refuse_foreign
@@ -135,6 +135,7 @@ class ParquetDatabase:
                 if count:
                     part = _columns(opened, places, wanted)
                     yield part if count == rows else _filtered(part, mask), count
+        release()
 
     def _note(self, table: FoundTable, odd: _Odd) -> None:
         for name, count in odd.items():

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from nsysdiag.trace.catalog import FoundTable
     from nsysdiag.trace.parquet.file import TableFile
 
-GROUP_ROWS = 1 << 18
-"""So many rows are read at once: nsys writes groups of 2,048, and each read has its price."""
+GROUP_ROWS = 1 << 16
+"""So many rows are read at once: nsys writes groups of 2,048, and each read has its price. Four times as many left the
+cache of a core: 4,000,000 rows took 0.31 instead of 0.23 s of CPU time."""
 UNSIGNED = 1 << 63
 """From here on an unsigned number of the file is a negative one here."""
 
