@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import nsysdiag
 from tests.levels import some
 from tests.simulator import CUDA_ONLY, EVERYTHING, Capture, Simulation
 from tests.simulator.fixtures import FIXTURES
@@ -19,6 +20,7 @@ from tests.simulator.large import write_large
 from tests.simulator.scenarios import SCENARIOS, scenario
 from tests.simulator.scenarios.arbitrary import arbitrary
 from tests.simulator.truth import rows_of
+from tests.simulator.two_threads import write_two_threads
 
 if TYPE_CHECKING:
     from tests.simulator.actions import Thread
@@ -245,6 +247,18 @@ def test_a_large_trace_has_the_rows_it_promises(tmp_path: Path) -> None:
     assert len(found["OSRT_API"]) == len(found["COMPOSITE_EVENTS"]) == 2_000
     assert len(found["SAMPLING_CALLCHAINS"]) == 20_000
     assert len(found["NVTX_EVENTS"]) == len(found["GPU_METRICS"]) == 2_000
+
+
+def test_a_trace_of_two_threads_has_the_rows_it_promises(tmp_path: Path) -> None:
+    """Most kernels end before the next one begins, about a microsecond."""
+    found = contents(write_two_threads(tmp_path / "large.sqlite", 4_000))
+    rows = {
+        table: len(found[table]) for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "SCHED_EVENTS", "OSRT_API", "NVTX_EVENTS")
+    }
+    assert list(rows.values()) == [8_000, 4_000, 2_000, 1_000]
+    gaps = nsysdiag.analyze(tmp_path / "large.sqlite").devices[0]
+    assert gaps.gap_count > 3_500
+    assert 500 < gaps.idle_ns / gaps.gap_count < 2_000
 
 
 SCHEMAS = ["2020", "2.9.1", "3.13.2", "3.17.2", "3.24.8"]

@@ -123,8 +123,8 @@ def _calls(trace: TraceBuilder, launches: IntArray) -> Values:
     name[::2] = trace.string("cudaLaunchKernel_v7000")
     name[2 * STEP - 1 :: 2 * STEP] = trace.string("cudaStreamSynchronize_v3020")
     return {
-        "start": _interleaved(launches, query),
-        "end": _interleaved(launches + 5_000, query_end),
+        "start": interleaved(launches, query),
+        "end": interleaved(launches + 5_000, query_end),
         "globalTid": global_tid((PID, PID)),
         "correlationId": np.arange(2 * count) + 1,
         "nameId": name,
@@ -138,7 +138,7 @@ def _scheduling(launches: IntArray) -> Values:
     out = launches[: 2 * count : 2] + 8_000
     thread = np.arange(count) % (WORKERS + 1)
     return {
-        "start": _interleaved(out, out + 500),
+        "start": interleaved(out, out + 500),
         "cpu": np.repeat(thread, 2),
         "isSchedIn": np.tile(np.array([0, 1]), count),
         "globalTid": np.repeat(_threads()[thread], 2),
@@ -218,7 +218,8 @@ def _threads() -> IntArray:
     return np.array([global_tid((PID, PID + 3 * number)) for number in range(WORKERS + 1)])
 
 
-def _interleaved(first: IntArray, second: IntArray) -> IntArray:
+def interleaved(first: IntArray, second: IntArray) -> IntArray:
+    """The first of one, the first of the other, the second of one, and so on."""
     return np.stack([first, second], axis=1).ravel()
 
 
