@@ -18,7 +18,7 @@ from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.limits import BLOB_BYTES, CELL_BYTES, NAME_CHARACTERS, TEXT_BYTES, mark_of, short_name
 from nsysdiag.record import to_json
-from nsysdiag.trace import strings
+from nsysdiag.trace import string_rows
 from nsysdiag.trace.tables import TABLES, TEXTS
 from nsysdiag.trace.trace import open_trace
 from tests.hostile.every_table import write_every_table
@@ -197,7 +197,7 @@ class TestReading:
             assert trace.strings.whole([7]) == whole
 
     def test_all_strings_at_once_in_a_table_without_key(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(strings, "FULL_READ_FROM", 2)
+        monkeypatch.setattr(string_rows, "FULL_READ_FROM", 2)
         path = execute(tmp_path / "t.sqlite", "CREATE TABLE StringIds (id, value)")
         insert(path, "StringIds", [(3, "three"), (1, "k" * (CELL_BYTES + 1)), (2, None), (9, "nine")])
         with open_trace(path) as trace:
