@@ -251,7 +251,7 @@ def _with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal]
 
 
 def _busiest(signals: list[DeviceSignal]) -> DeviceSignal:
-    return max(signals, key=lambda signal: signal.split.busy_ns)
+    return max(signals, key=lambda signal: (signal.split.busy_ns, -signal.device.number))
 
 
 def _without_cut_steps(phase: FoundPhase, cut: Cut) -> FoundPhase:

@@ -68,6 +68,16 @@ def test_phases_are_exact(made: list[Job], first_call: int | None, narrowed: boo
     assert _same(find_phases(signals[::-1], first_call, narrowed=narrowed)) == _same(found)
 
 
+def test_loops_that_are_equally_long_are_chosen_in_any_order_of_devices() -> None:
+    made = [Job(0).steps(5, (1, 1)), Job(0).kernel(1, 1).idle(6).kernel(1, 1)]
+    for job, starts in zip(made, ([0, 1, 3, 7], [0, 1, 2, 7]), strict=True):
+        job.loops.append(Loop(np.array(starts, np.int64), "anchor", "", closed=False))
+    signals = [job.signal(number) for number, job in enumerate(made)]
+    chosen = [[loop.starts.tolist() for loop in loops_of(each, 0, 7)] for each in (signals, signals[::-1])]
+    assert chosen[0] == chosen[1]
+    assert _same(find_phases(signals[::-1], None, narrowed=False)) == _same(find_phases(signals, None, narrowed=False))
+
+
 def _same(found: JobPhases) -> tuple[str, list[tuple[str, int, int]]]:
     """What does not depend on the order of devices."""
     return found.basis, [(phase.name, phase.start, phase.end) for phase in found.phases]
