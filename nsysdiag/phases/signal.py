@@ -109,11 +109,12 @@ def working(signals: list[DeviceSignal]) -> list[DeviceSignal]:
 
 def loops_of(signals: list[DeviceSignal], lo: int, hi: int) -> list[Loop]:
     """Loops inside [lo, hi) that do not overlap, by time: of those that do, the one that covers most time, of equal
-    ones the one with fewer steps, which are the larger period; else any, but whatever the order of the devices the
-    same."""
-    every = [_within(loop, lo, hi) for signal in signals for loop in signal.loops]
+    ones the one with fewer steps, which are the larger period, and of these that of the device with the least
+    number."""
+    ordered = sorted(signals, key=lambda each: each.device.number)
+    every = [_within(loop, lo, hi) for signal in ordered for loop in signal.loops]
     found: list[Loop] = []
-    for loop in sorted(every, key=lambda each: (-each.length, len(each), each.closed, each.starts.tobytes())):
+    for loop in sorted(every, key=lambda each: (-each.length, len(each))):
         if len(loop) and all(loop.starts[0] >= one.starts[-1] or loop.starts[-1] <= one.starts[0] for one in found):
             found.append(loop)
     return sorted(found, key=lambda each: int(each.starts[0]))
