@@ -7,7 +7,6 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
-from nsysdiag.trace.parquet.names import named
 
 if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison, SideTrace
@@ -109,8 +108,8 @@ def _sides(
     before: str | None, after: str | None, more_before: list[str], more_after: list[str]
 ) -> tuple[list[Path], list[Path]]:
     """The captures of each side. Raises UsageError where one has none or a file is named twice on a side."""
-    left = [named(Path(each)) for each in ([before] if before else []) + more_before]
-    right = [named(Path(each)) for each in ([after] if after else []) + more_after]
+    left = [Path(each) for each in ([before] if before else []) + more_before]
+    right = [Path(each) for each in ([after] if after else []) + more_after]
     if not left or not right:
         missing = "AFTER" if left else "BEFORE and AFTER"
         raise UsageError(f"{missing} is missing", hint="nsysdiag compare before.sqlite after.sqlite")

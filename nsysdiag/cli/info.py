@@ -11,7 +11,6 @@ from nsysdiag.cli import options
 from nsysdiag.cli.console import emit_text
 from nsysdiag.printable import printable
 from nsysdiag.shortage import Attempt
-from nsysdiag.trace.parquet.names import named
 from nsysdiag.workflow_commands import JSON
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def info(
     from nsysdiag.cli.facts import as_json, gather
     from nsysdiag.trace.trace import open_trace
 
-    with Attempt(f"read '{printable(trace)}'"), open_trace(named(Path(trace))) as opened:
+    with Attempt(f"read '{printable(trace)}'"), open_trace(Path(trace)) as opened:
         facts = gather(opened)
     if format_name is InfoFormat.JSON:
         emit_text(as_json(msgspec.to_builtins(facts)), JSON)

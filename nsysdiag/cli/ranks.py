@@ -8,7 +8,6 @@ import typer
 from nsysdiag.cli import options
 from nsysdiag.cli.console import progress_bar
 from nsysdiag.errors import UsageError
-from nsysdiag.trace.parquet.names import named
 
 EPILOG = """\b
 Examples:
@@ -49,7 +48,7 @@ def ranks(
     from nsysdiag.ranks.show.registry import RENDERERS
 
     options.check_redaction(redact_key, redact=redact)
-    paths = [named(Path(trace)) for trace in traces]
+    paths = [Path(trace) for trace in traces]
     if twice := options.first_repeated(paths):
         raise UsageError(f"{twice} is named twice", hint="name each trace once")
     kind = Kind("a comparison of ranks", [*RENDERERS], TABLES)

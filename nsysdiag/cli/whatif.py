@@ -7,7 +7,6 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
-from nsysdiag.trace.parquet.names import named
 
 if TYPE_CHECKING:
     from nsysdiag.replay.facts import Transform
@@ -109,7 +108,7 @@ def whatif(
         graphs=graphs or [],
         rank_like=rank_like,
     )
-    path = named(Path(trace))
+    path = Path(trace)
     kind = Kind("a prediction", [*RENDERERS], tables=())
     summary_alone = not output and format_name is None
     destinations = plan(

@@ -51,8 +51,13 @@ class Scope:
         """That of a job of which one phase, or all, are in focus."""
         others: dict[str, int] = summed({str(each.name): each.end - each.start} for each in _others(found, focus))
         length = found.phases[-1].end - found.phases[0].start if found.phases else 0
-        rest = partial(cls, others=others, phases_ns=length)
-        rest = partial(rest, chosen=found.reason == CHOSEN, inside_step=found.reason == INSIDE_STEP)
+        rest = partial(
+            cls,
+            others=others,
+            phases_ns=length,
+            chosen=found.reason == CHOSEN,
+            inside_step=found.reason == INSIDE_STEP,
+        )
         if focus.phase is None:
             return rest(found.basis, later=_later(found))
         steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]

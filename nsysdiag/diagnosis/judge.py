@@ -178,7 +178,7 @@ def diagnose(
     active = working(judged)
     times = {each.key: Judged.of(each) for each in active}
     merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, limits, predict)]
-    most, sliced = leading(job_account(judged)), _is_slice(active, missing)
+    most, sliced = leading(job_account(judged)), processes is not None and _is_slice(active, missing)
     said = Said(
         basis=scope.basis,
         phase=scope.phase,
@@ -191,7 +191,7 @@ def diagnose(
         later=scope.later,
         ranks=ranks_elsewhere(ranks, processes, mpi=MPI in frameworks) if ranks is not None else "",
         rest=rest_of_capture(scope, duration_ns, sliced=sliced) if processes is not None else "",
-        sliced=sliced and processes is not None,
+        sliced=sliced,
         inside_step=scope.inside_step,
         seen_ns=scope.phases_ns,
         waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND),

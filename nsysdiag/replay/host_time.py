@@ -35,7 +35,7 @@ class HostTime(Rows):
         return Intervals(self.start, self.end)
 
     def inside(self, spans: Intervals) -> FloatArray:
-        """The part of each piece that lies in the set `spans`, 0 to 1."""
+        """The fraction of each piece that overlaps the set `spans`, 0 to 1."""
         part: FloatArray = coverage(spans, self.spans) / np.maximum(self.end - self.start, 1)
         return part
 

@@ -25,7 +25,7 @@ _MAGICS = (
     (b"BZh", "a bzip2 archive", "unpack it first: bunzip2"),
     (b"PK\x03\x04", "a zip archive", "unpack it first: unzip"),
     (b"\x89HDF", "an HDF5 file", "export to SQLite instead: nsys export --type sqlite"),
-    (b"PAR1", "a Parquet file", "name the folder that it lies in, with StringIds.parquet"),
+    (b"PAR1", "a Parquet file", "pass the folder that contains it, which nsys export --type parquetdir wrote"),
     (b"ARROW1", "an Arrow file", "export to SQLite instead: nsys export --type sqlite"),
     (b"SQLite format", "an SQLite database with a damaged header", EXPORT_HINT),
 )

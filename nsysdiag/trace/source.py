@@ -18,6 +18,7 @@ from nsysdiag.private import private_folder
 from nsysdiag.trace.connect import Connections, immutable_uri
 from nsysdiag.trace.database import Database, SqliteDatabase
 from nsysdiag.trace.export import export_report
+from nsysdiag.trace.identity import add_ends, has_changed, sha256_of
 from nsysdiag.trace.journals import Journal, copied, journals_of
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.sniff import EXPORT_HINT, FileKind, check_regular_file, sniff
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nsysdiag.trace.long_texts import LongTexts
-
-_MIB = 1 << 20
 
 
 class Source:
@@ -51,7 +50,8 @@ class Source:
             on_error.callback(self._cleanup.close)
             self.readable = self._make_readable(kind, export_timeout_s)
             self._folder = ParquetFolder(self.readable) if self.readable.is_dir() else None
-            self.readable_bytes = self._folder.readable_bytes if self._folder else self.readable.stat().st_size
+            # No more rows fit into an SQLite file, at four bytes each.
+            self.most_rows = self._folder.most_rows if self._folder else self.readable.stat().st_size // 4
             self._cleanup.callback(self._folder.close if self._folder else self.connections.close)
             on_error.pop_all()
 
@@ -119,10 +119,7 @@ class Source:
             ]
             for file, size in files:
                 digest.update(f"{size}\n".encode())
-                with file.open("rb") as stream:
-                    digest.update(stream.read(_MIB))
-                    stream.seek(max(size - _MIB, 0))
-                    digest.update(stream.read(_MIB))
+                add_ends(digest, file, size)
         except OSError as error:
             raise _unreadable(self.path, error) from error
         digest.update(schema.encode("utf-8", errors="surrogatepass"))
@@ -131,18 +128,13 @@ class Source:
     def sha256(self) -> str:
         """The SHA-256 of the whole file as the user named it."""
         try:
-            with self._real.open("rb") as stream:
-                return hashlib.file_digest(stream, "sha256").hexdigest()
+            return sha256_of(self._real)
         except OSError as error:
             raise _unreadable(self.path, error) from error
 
     def changed(self) -> bool:
         """Whether the file is another one than when it was opened: its size, time or existence."""
-        try:
-            now = self._real.stat()
-        except OSError:
-            return True
-        return (now.st_size, now.st_mtime_ns) != (self._status.st_size, self._status.st_mtime_ns)
+        return has_changed(self._real, self._status.st_size, self._status.st_mtime_ns)
 
     def close(self) -> None:
         """Close the connections, then remove the private files."""

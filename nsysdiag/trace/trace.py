@@ -255,9 +255,9 @@ class Trace:
         return self._database.read(found, wanted, capacity, chosen)
 
     def _capacity(self, found: FoundTable) -> int:
-        """The expected number of rows: no more than fit into the file at four bytes a row."""
+        """The expected number of rows: no more than fit into the file."""
         expected = self._exact_rows.get(found.name, self._row_bounds[found.name])
-        return min(max(expected, 1), self._source.readable_bytes // 4)
+        return min(max(expected, 1), self._source.most_rows)
 
     @property
     def uri(self) -> str:

@@ -24,7 +24,7 @@ from nsysdiag.limits import BLOB_BYTES, TEXT_BYTES
 from nsysdiag.report import Report
 from nsysdiag.trace.parquet import file as parquet_file
 from nsysdiag.trace.parquet import folder as parquet_folder
-from nsysdiag.trace.parquet import reader as parquet_reader
+from nsysdiag.trace.parquet import rows as parquet_rows
 from nsysdiag.trace.parquet.footer import extremes
 from nsysdiag.trace.trace import open_trace
 from tests.hostile.checks import CONTROL, outcome
@@ -336,7 +336,7 @@ class TestLinks:
 class TestLimits:
     """More than there is room for, and what is missing here."""
 
-    @pytest.mark.parametrize("module", [parquet_reader, "nsysdiag.trace.parquet.file"], ids=["columns", "files"])
+    @pytest.mark.parametrize("module", [parquet_rows, "nsysdiag.trace.parquet.file"], ids=["columns", "files"])
     def test_no_memory(self, module: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if isinstance(module, str):
             monkeypatch.setattr(f"{module}.has_spare", lambda: False)

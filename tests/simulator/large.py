@@ -61,6 +61,11 @@ def write_large(path: str | os.PathLike[str], kernels: int, *, steps: bool = Fal
     }
     contents["COMPOSITE_EVENTS"], contents["SAMPLING_CALLCHAINS"] = _samples(trace, launches)
     trace.duration = int(launches[-1]) + 10**9
+    return write_tables(trace, path, contents)
+
+
+def write_tables(trace: TraceBuilder, path: str | os.PathLike[str], contents: dict[str, Values]) -> Path:
+    """Write a trace, and rows of tables into it."""
     target = trace.write(path)
     with closing(sqlite3.connect(target)) as connection, connection:
         connection.execute("PRAGMA synchronous = OFF")

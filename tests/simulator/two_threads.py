@@ -9,14 +9,12 @@ For N kernels there are 2 N API rows, N / 2 OS calls and N scheduling rows: two 
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tests.builder import TraceBuilder, global_pid, global_tid
-from tests.simulator.large import PID, SCHEMA, insert_rows, interleaved
+from tests.simulator.large import PID, SCHEMA, interleaved, write_tables
 
 if TYPE_CHECKING:
     import os
@@ -41,12 +39,7 @@ def write_two_threads(path: str | os.PathLike[str], kernels: int) -> Path:
         "NVTX_EVENTS": _steps(trace, launches),
     }
     trace.duration = int(launches[-1]) + 10**9
-    target = trace.write(path)
-    with closing(sqlite3.connect(target)) as connection, connection:
-        connection.execute("PRAGMA synchronous = OFF")
-        for table, values in contents.items():
-            insert_rows(connection, table, values)
-    return target
+    return write_tables(trace, path, contents)
 
 
 def _kernels(trace: TraceBuilder, launches: IntArray) -> Values:

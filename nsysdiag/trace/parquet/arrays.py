@@ -16,20 +16,20 @@ _FLOATS = {"halffloat": "f2", "float": "f4", "double": "f8"}
 
 
 def numbers(column: Any) -> npt.NDArray[Any]:
-    """A column of whole or floating numbers or truths, in its own type; what NULL cells hold is any number."""
-    parts = [_numbers(chunk) for chunk in chunks(column) if len(chunk)]
+    """A column of integers, floats or booleans, in its own type; NULL cells hold any value."""
+    parts = [_numbers(chunk) for chunk in _chunks(column) if len(chunk)]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
 def nulls(column: Any) -> BoolArray:
     """Which cells of a column are NULL."""
-    parts = [_nulls(chunk) for chunk in chunks(column)]
+    parts = [_nulls(chunk) for chunk in _chunks(column)]
     found: BoolArray = np.concatenate(parts) if parts else np.empty(0, np.bool_)
     return found
 
 
 def mask_of(chosen: BoolArray) -> Any:
-    """Truths as an array of Arrow."""
+    """A mask as a boolean Arrow array."""
     import pyarrow as pa
 
     bits = pa.py_buffer(np.packbits(chosen, bitorder="little"))
@@ -37,14 +37,14 @@ def mask_of(chosen: BoolArray) -> Any:
 
 
 def release() -> None:
-    """Return what pyarrow keeps of memory that is free: 30 MiB of 200,000 kernels."""
+    """Return the free memory of pyarrow's pool to the system: 30 MiB of 200,000 kernels."""
     import pyarrow as pa
 
     pa.default_memory_pool().release_unused()
 
 
-def chunks(column: Any) -> list[Any]:
-    """The parts of a column, or an array as the only one."""
+def _chunks(column: Any) -> list[Any]:
+    """The chunks of a column; an array is the only one."""
     return getattr(column, "chunks", [column])
 
 

@@ -7,7 +7,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag.trace.catalog import quoted
-from nsysdiag.trace.parquet.rows import groups
+from nsysdiag.trace.parquet.arrays import nulls
+from nsysdiag.trace.parquet.rows import groups, read_groups
 from nsysdiag.trace.parquet.values import integers, is_bytes, is_foreign, plain, reals
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ def _write(connection: sqlite3.Connection, file: TableFile, table: FoundTable) -
     insert = f"INSERT INTO {quoted(table.name)} VALUES ({values})"
     with file.opened() as opened:
         for places, _, _ in groups(file, table, []):
-            read = opened.read_row_groups(places, columns=names, use_threads=False)
-            connection.executemany(insert, zip(*(_cells(read.column(name)) for name in names), strict=True))
+            columns_read = read_groups(opened, places, names)
+            connection.executemany(insert, zip(*map(_cells, columns_read.values()), strict=True))
 
 
 def _type(kind: Any) -> str:
@@ -69,4 +70,4 @@ def _cells(column: Any) -> list[Any]:
     values: list[Any] = (integers(column, 0)[0] if exact else reals(column)).tolist()
     if not column.null_count:
         return values
-    return [None if missing else value for value, missing in zip(values, column.is_null().to_pylist(), strict=True)]
+    return [None if missing else value for value, missing in zip(values, nulls(column).tolist(), strict=True)]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
 from nsysdiag.shortage import has_spare, is_shortage, memory_short
+from nsysdiag.trace.identity import has_changed
 from nsysdiag.trace.parquet.footer import Extremes, extremes
 
 if TYPE_CHECKING:
@@ -32,6 +33,21 @@ FOOTER_BYTES = 64 << 20
 column of each row group: a table of 100 million rows in groups of 1,000,000 has 300 KB."""
 INSTALL_HINT = "pip install 'nsysdiag[parquet]', or export it again: nsys export --type sqlite"
 AGAIN_HINT = "copy it again, or export it again: nsys export --type parquetdir"
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Of an integer column in a row group: the least and the largest value, and how many are NULL."""
+
+    low: int
+    high: int
+    nulls: int
+
+    @classmethod
+    def of(cls, stored: Extremes, *, signed: bool) -> Statistics:
+        """From the values as they are stored."""
+        low, high = (int.from_bytes(each, "little", signed=signed) for each in stored[:2])
+        return cls(low, high, stored[2])
 
 
 @dataclass(frozen=True)
@@ -69,20 +85,17 @@ class TableFile:
             raise ValueError("its list of row groups is damaged")
         return found
 
-    def limits(self, name: str, group: int) -> tuple[int, int, int] | None:
-        """The least and the largest number of a column in a row group, and how many NULLs it has; None where the file
-        does not tell. Raises ValueError and OSError."""
+    def statistics(self, name: str) -> list[Statistics | None]:
+        """Those of a column in each row group; None where the file has none, or the column holds no integers. Raises
+        ValueError and OSError."""
         import pyarrow as pa
 
         kind = self.schema.field(name).type
         if not pa.types.is_integer(kind):
-            return None
-        at, columns = self.leaves.index(name), self._extremes[group]
-        found = columns[at] if at < len(columns) else None
-        if found is None:
-            return None
-        low, high = (int.from_bytes(each, "little", signed=pa.types.is_signed_integer(kind)) for each in found[:2])
-        return low, high, found[2]
+            return [None] * self.metadata.num_row_groups
+        at, signed = self.leaves.index(name), pa.types.is_signed_integer(kind)
+        found = (columns[at] if at < len(columns) else None for columns in self._extremes)
+        return [None if each is None else Statistics.of(each, signed=signed) for each in found]
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
@@ -94,11 +107,7 @@ class TableFile:
 
     def changed(self) -> bool:
         """Whether the file is another one than when it was opened."""
-        try:
-            now = self.path.stat()
-        except OSError:
-            return True
-        return (now.st_size, now.st_mtime_ns) != (self.size_bytes, self.modified_ns)
+        return has_changed(self.path, self.size_bytes, self.modified_ns)
 
 
 @contextmanager
@@ -137,7 +146,7 @@ def table_file(path: Path) -> TableFile:
         names = [name.casefold() for name in found.schema.names]
         rows = [found.metadata.row_group(place).num_rows for place in range(found.metadata.num_row_groups)]
         if min(rows, default=0) < 0 or sum(rows) != found.rows:
-            raise ValueError("its row groups do not have the rows that it tells of")
+            raise ValueError("the row counts of its row groups do not add up to that of its footer")
     if len(set(names)) < len(names):
         raise InputError(f"'{printable(path)}' has two columns of one name", hint=AGAIN_HINT)
     return found

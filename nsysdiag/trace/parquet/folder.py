@@ -16,6 +16,7 @@ from nsysdiag.printable import printable
 from nsysdiag.private import private_folder
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.connect import decode, immutable_uri
+from nsysdiag.trace.identity import add_ends, sha256_of
 from nsysdiag.trace.parquet.as_sqlite import write_sqlite
 from nsysdiag.trace.parquet.file import AGAIN_HINT, TableFile, errors, table_file
 from nsysdiag.trace.parquet.names import SUFFIX, named, table_paths
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
     from nsysdiag.trace.database import Database
     from nsysdiag.trace.long_texts import LongTexts
-
-_MIB = 1 << 20
 
 
 class ParquetFolder:
@@ -41,7 +40,7 @@ class ParquetFolder:
         self._cleanup = ExitStack()
         self._files = self._opened()
         self.size_bytes = sum(each.size_bytes for each in self._files.values())
-        self.readable_bytes = 4 * max((each.rows for each in self._files.values()), default=0)
+        self.most_rows = max((each.rows for each in self._files.values()), default=0)
 
     def _opened(self) -> dict[str, TableFile]:
         try:
@@ -79,18 +78,16 @@ class ParquetFolder:
         digest = hashlib.sha256(schema.encode())
         for name, file in self._files.items():
             digest.update(f"{name}\n{file.size_bytes}\n".encode())
-            with errors(file.path), file.path.open("rb") as stream:
-                digest.update(stream.read(_MIB))
-                stream.seek(max(file.size_bytes - _MIB, 0))
-                digest.update(stream.read(_MIB))
+            with errors(file.path):
+                add_ends(digest, file.path, file.size_bytes)
         return digest.hexdigest()[:32]
 
     def sha256(self) -> str:
         """The SHA-256 over the names and the SHA-256 of each file."""
         digest = hashlib.sha256()
         for name, file in self._files.items():
-            with errors(file.path), file.path.open("rb") as stream:
-                digest.update(f"{name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+            with errors(file.path):
+                digest.update(f"{name} {sha256_of(file.path)}\n".encode())
         return digest.hexdigest()
 
     def changed(self) -> bool:

@@ -7,10 +7,10 @@ parquet.thrift.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 _NUMBERS = (4, 5, 6)
@@ -22,6 +22,7 @@ _NULL_COUNT, _MAX_VALUE, _MIN_VALUE = 3, 5, 6
 _BYTES = {1: 4, 2: 8}
 """Of a value of INT32 and of INT64."""
 
+Item = TypeVar("Item")
 Extremes = tuple[bytes, bytes, int]
 """The least and the largest value as they are stored, and how many are NULL."""
 
@@ -31,26 +32,17 @@ def extremes(footer: bytes) -> list[list[Extremes | None]]:
 
     Raises ValueError where the footer is damaged."""
     try:
-        return _row_groups(_Reader(footer))
+        return _listed(_Reader(footer), _ROW_GROUPS, lambda group: _listed(group, _COLUMNS, _column))
     except (IndexError, RecursionError) as error:
         raise ValueError("its list of row groups is damaged") from error
 
 
-def _row_groups(reader: _Reader) -> list[list[Extremes | None]]:
-    found: list[list[Extremes | None]] = []
+def _listed(reader: _Reader, field: int, read: Callable[[_Reader], Item]) -> list[Item]:
+    """The items of the list of structures in one field of a structure; empty without that field."""
+    found: list[Item] = []
     for number, kind in reader.fields():
-        if (number, kind) == (_ROW_GROUPS, _LIST):
-            found = [_row_group(reader) for _ in reader.structures()]
-        else:
-            reader.skip(kind)
-    return found
-
-
-def _row_group(reader: _Reader) -> list[Extremes | None]:
-    found: list[Extremes | None] = []
-    for number, kind in reader.fields():
-        if (number, kind) == (_COLUMNS, _LIST):
-            found = [_column(reader) for _ in reader.structures()]
+        if (number, kind) == (field, _LIST):
+            found = [read(reader) for _ in reader.structures()]
         else:
             reader.skip(kind)
     return found

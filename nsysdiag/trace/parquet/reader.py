@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsysdiag.limits import short_name
-from nsysdiag.shortage import has_room
 from nsysdiag.trace.buffers import Buffers, Pair, SplitBuffers
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
 from nsysdiag.trace.columns import Columns, Text, Values, defaults
 from nsysdiag.trace.parquet.arrays import mask_of, nulls, release
 from nsysdiag.trace.parquet.file import errors
-from nsysdiag.trace.parquet.rows import chosen_in, columns_of, groups
+from nsysdiag.trace.parquet.rows import chosen_in, columns_of, groups, read_groups
 from nsysdiag.trace.parquet.values import cells, combined, integers, reals, refuse_foreign
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsysdiag.arrays.intervals import IntArray
+    from nsysdiag.arrays.intervals import BoolArray, IntArray
     from nsysdiag.trace.long_texts import LongTexts
     from nsysdiag.trace.parquet.file import TableFile
     from nsysdiag.trace.query import Choice, ChosenPairs, Within
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 MOST_EXPECTED = 1 << 26
 """Rows for which room is made at first: a damaged footer may tell any number."""
 KEYED, ID = ("ENUM_", "StringIds"), "id"
-CELL_BYTES = 16
-"""A number as it is read, and as it is kept."""
 _RESERVED = "sqlite_"
 """Tables of SQLite itself begin so, and are not looked at."""
 ROWID = "rowid"
@@ -127,13 +124,13 @@ class ParquetDatabase:
         with file.opened() as opened:
             for places, first, rows in groups(file, table, choices):
                 if not choices:
-                    yield _columns(opened, places, wanted), rows
+                    yield read_groups(opened, places, wanted), rows
                     continue
-                known = _columns(opened, places, keys)
+                known = read_groups(opened, places, keys)
                 mask = np.logical_and.reduce([chosen_in(known, table, choice, first, rows) for choice in choices])
                 count = int(np.count_nonzero(mask))
                 if count:
-                    part = _columns(opened, places, wanted)
+                    part = read_groups(opened, places, wanted)
                     yield part if count == rows else _filtered(part, mask), count
         release()
 
@@ -202,8 +199,8 @@ def _bound(name: str, file: TableFile) -> int:
     if not name.startswith(KEYED) or ID not in file.leaves:
         return file.rows
     with errors(file.path):
-        found = [file.limits(ID, place) for place in range(file.metadata.num_row_groups)]
-    known = [each[1] for each in found if each is not None]
+        found = file.statistics(ID)
+    known = [each.high for each in found if each is not None]
     return max(known) if known and len(known) == len(found) else file.rows
 
 
@@ -214,19 +211,6 @@ def _sources(table: FoundTable, spec: ColumnSpec) -> list[str]:
     return [each.name for each in found if each is not None]
 
 
-def _columns(opened: Any, places: list[int], names: list[str]) -> dict[str, Any]:
-    """Columns of row groups that follow each other."""
-    if not names:
-        return {}
-    rows = sum(opened.metadata.row_group(place).num_rows for place in places)
-    if not has_room(rows * len(names) * CELL_BYTES):
-        raise MemoryError(f"Unable to allocate {rows * len(names) * CELL_BYTES} bytes")
-    read = opened.read_row_groups(places, columns=names, use_threads=False)
-    if read.num_rows != rows:
-        raise ValueError(f"{rows:,} rows are told of, and {read.num_rows:,} are there")
-    return {name: read.column(name) for name in names}
-
-
-def _filtered(part: Mapping[str, Any], mask: Any) -> dict[str, Any]:
+def _filtered(part: Mapping[str, Any], mask: BoolArray) -> dict[str, Any]:
     chosen = mask_of(mask)
     return {name: column.filter(chosen) for name, column in part.items()}
