@@ -2,20 +2,45 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from nsysdiag.cli import analyze, batch, bundle, compare, demo, info, ranks, render, rules, whatif
 from nsysdiag.cli.errors import run
 from nsysdiag.messages import note_messages_of_python
 from nsysdiag.shortage import require_start
+from nsysdiag.trace.parquet.names import is_parquet_folder
 from nsysdiag.version import __version__
+
+
+class Commands(TyperGroup):
+    """The commands by their names; a first argument that is none of them but a trace stands for `analyze` and it."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As for any group, which suggests what a misspelt word may mean."""
+        if self.get_command(ctx, args[0]) is None and _is_trace(args[0]):
+            args = ["analyze", *args]
+        return super().resolve_command(ctx, args)
+
+
+def _is_trace(word: str) -> bool:
+    """Whether this is the path of a file, which `analyze` looks into, or of a folder that is a trace."""
+    try:
+        path = Path(word)
+        return path.exists() and (not path.is_dir() or is_parquet_folder(path))
+    except (OSError, ValueError):
+        return False
+
 
 app = typer.Typer(
     name="nsysdiag",
-    help="Says, to the nanosecond, what an idle GPU was waiting for, from an exported Nsight Systems trace.",
-    epilog="Example: nsysdiag analyze train.sqlite -o report.html -o report.json",
+    cls=Commands,
+    help="Says, to the nanosecond, what an idle GPU was waiting for, from an exported Nsight Systems trace. "
+    "A trace instead of a command is analysed.",
+    epilog="\b\nExamples:\n  nsysdiag train.sqlite\n  nsysdiag analyze train.sqlite -o report.html -o report.json",
     add_completion=False,  # it would write into the user's shell files
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

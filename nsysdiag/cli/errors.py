@@ -40,6 +40,7 @@ HINTS = {
 
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     """The exit code of one command line. Nothing that a command raises gets past this function."""
+    context = None
     try:
         # Not through the command's own main(): that one ends a closed pipe with 1, a broken budget.
         with EndingByExceptions(), get_command(app).make_context("nsysdiag", list(arguments)) as context:
@@ -58,17 +59,16 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         if "--debug" in arguments:
             with suppress(MemoryError):
                 note_traceback(error)
-        return _short(error, arguments) if is_shortage(error) else _explain(error)
+        return _short(error, context.invoked_subcommand if context else None) if is_shortage(error) else _explain(error)
     return 0
 
 
-def _short(error: Exception, arguments: Sequence[str]) -> int:
+def _short(error: Exception, command: str | None) -> int:
     """What holds the memory goes first: to make the sentence takes some too."""
     released(error)
     try:
         shown = error if isinstance(error, MemoryShortError) else memory_short(error, "run this command")
-        command = next((each for each in arguments if each in HINTS), "")
-        complain(shown.message, shown.hint or HINTS.get(command, MORE_MEMORY))
+        complain(shown.message, shown.hint or HINTS.get(command or "", MORE_MEMORY))
     except MemoryError:
         os.write(2, LAST_WORDS)
     return MemoryShortError.exit_code

@@ -59,6 +59,56 @@ class TestHelp:
         assert (done.returncode, done.stderr) == (0, b"")
 
 
+class TestATraceInPlaceOfACommand:
+    """It is analysed; what is neither a command nor a trace is misspelt."""
+
+    @pytest.mark.parametrize("options", [(), ("--quiet", "-o", "a.json", "--gaps", "3")])
+    def test_a_file(
+        self, cli: Callable[..., Result], analysis: FakeAnalysis, trace: Path, options: tuple[str, ...]
+    ) -> None:
+        result = cli(trace, *options)
+        short, files = (result.code, result.stdout, result.stderr), sorted(Path().iterdir())
+        result = cli("analyze", trace, *options)
+        assert short == (result.code, result.stdout, result.stderr)
+        assert files == sorted(Path().iterdir())
+        assert len(files) == 2
+        assert analysis.calls[0] == analysis.calls[1]
+
+    def test_a_folder_of_parquet_files(self, cli: Callable[..., Result], analysis: FakeAnalysis, folder: Path) -> None:
+        (folder / "train_pqtdir").mkdir()
+        (folder / "train_pqtdir" / "StringIds.parquet").touch()
+        assert cli("train_pqtdir", "-q").code == 0
+        assert [path for path, _ in analysis.calls] == [Path("train_pqtdir")]
+
+    def test_another_folder_is_none(self, cli: Callable[..., Result], folder: Path) -> None:
+        (folder / "analyse").mkdir()
+        result = cli("analyse", "x.sqlite")
+        assert (result.code, "Did you mean 'analyze'" in result.stderr) == (2, True)
+
+    def test_a_file_called_like_a_command(self, cli: Callable[..., Result], folder: Path) -> None:
+        (folder / "rules").write_bytes(b"SQLite format 3\0")
+        assert b"data_loading" in cli("rules").stdout
+
+    def test_a_file_that_is_no_trace_is_said_to_be_none(self, cli: Callable[..., Result], folder: Path) -> None:
+        (folder / "notes.txt").write_text("nothing of nsys")
+        result = cli("notes.txt")
+        assert result.code == 3
+        assert "notes.txt" in result.stderr
+
+    def test_its_options_are_those_of_analyze(self, cli: Callable[..., Result], trace: Path) -> None:
+        result = cli(trace, "--gasp", "3")
+        assert (result.code, "see 'nsysdiag analyze --help'" in result.stderr) == (2, True)
+
+    @pytest.mark.parametrize("word", ["x" * 5000, "none.sqlite"])
+    def test_what_is_not_there(self, cli: Callable[..., Result], word: str) -> None:
+        result = cli(word)
+        assert (result.code, result.stderr.startswith("nsysdiag: No such command")) == (2, True)
+
+    def test_memory_that_runs_out(self, cli: Callable[..., Result], analysis: FakeAnalysis, trace: Path) -> None:
+        analysis.error = MemoryError()
+        assert "--memory-limit" in cli(trace).stderr
+
+
 class TestWrongUse:
     def test_misspelt_command_is_suggested(self, cli: Callable[..., Result]) -> None:
         result = cli("analyse", "x.sqlite")
