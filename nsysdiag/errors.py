@@ -51,3 +51,9 @@ class NotComparableError(NsysdiagError):
     """Two profiles that have no unit of work in common, or are of different GPUs."""
 
     exit_code = 5
+
+
+class ProgramFailedError(NsysdiagError):
+    """The program that was recorded failed. What was captured is analysed first."""
+
+    exit_code = 6

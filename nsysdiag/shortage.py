@@ -23,6 +23,9 @@ C++ library aborts the process, which cannot be caught; one thread that reads wi
 8 MiB of stack and 128 MiB of heap."""
 LAST_WORDS = b"nsysdiag: not enough memory\n"
 """Prepared, as there may be no memory to make a sentence."""
+_OPENBLAS = "OPENBLAS_NUM_THREADS"
+_added: set[str] = set()
+"""Variables of the environment that this program has set."""
 _SQLITE_NOMEM, _PRIMARY = 7, 0xFF
 _BY_MESSAGE = {"sqlite3", "adbc_driver_manager", "nanoarrow", "zlib"}
 """Packages whose errors say it in words only."""
@@ -139,4 +142,11 @@ def require_start() -> None:
 def one_thread_of_openblas() -> None:
     """numpy's OpenBLAS maps 40 MiB and starts a thread for each CPU when it is imported, and where it cannot, it
     interrupts the process; nothing here is large enough for it. Who sets the number keeps it."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if _OPENBLAS not in os.environ:
+        os.environ[_OPENBLAS] = "1"
+        _added.add(_OPENBLAS)
+
+
+def given_environment() -> dict[str, str]:
+    """The environment without what this program has added for itself, for a program that it starts for the user."""
+    return {name: value for name, value in os.environ.items() if name not in _added}

@@ -110,6 +110,31 @@ class EndingByExceptions:
             self._hook(lost)
 
 
+class HandedOn:
+    """Within, a signal calls a function with its number and raises nothing: another program answers it. One that is
+    ignored stays so."""
+
+    def __init__(self, function: Callable[[int], None]) -> None:
+        self._function = function
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        with_answers = [each for each in SIGNALS if signal.getsignal(each) not in (signal.SIG_IGN, None)]
+        try:
+            for number in with_answers:
+                self._before[number] = signal.signal(number, self._hand_on)
+        except ValueError:  # this is not the main thread, which alone gets signals
+            return self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _hand_on(self, number: int, _frame: FrameType | None) -> None:
+        self._function(number)
+
+
 def undisturbed(function: F) -> F:
     """While this function runs in the main thread, no signal raises Ended; it does so after that."""
     _State.undisturbed.add(function.__code__)

@@ -102,7 +102,8 @@ def one_command(name: str) -> str:
     command = COMMANDS[name]
     arguments = [each.metavar for each in command.params if each.param_type_name == "argument"]
     options = [each for each in command.params if each.param_type_name == "option"]
-    usage = " ".join(["nsysdiag", name, *arguments, "[OPTIONS]"])
+    last = not command.context_settings.get("allow_interspersed_args", True)
+    usage = " ".join(["nsysdiag", name, *(["[OPTIONS] --", *arguments] if last else [*arguments, "[OPTIONS]"])])
     rows = ((f"`{spelling(each)}`", explained(each)) for each in options)
     said = " ".join(command.help.split())
     return f"### `{usage}`\n\n{said}\n\n{table(('option', 'what it does'), rows)}"

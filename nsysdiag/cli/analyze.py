@@ -49,25 +49,12 @@ def analyze(
         list[str] | None,
         typer.Option("--disable", metavar="CAUSE", help="Leave this cause out; repeats. See 'nsysdiag rules'."),
     ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file; options win."),
-    ] = None,
+    config: options.ConfigOption = None,
     no_config: options.NoConfigOption = False,
     fail_on: options.FailOnOption = None,
     warn_on: options.WarnOnOption = None,
-    gpu_hour_cost: Annotated[
-        float | None,
-        typer.Option("--gpu-hour-cost", metavar="X", help="What an hour of a GPU costs: says what lost time costs."),
-    ] = None,
-    memory_limit: Annotated[
-        str | None,
-        typer.Option(
-            "--memory-limit",
-            metavar="SIZE",
-            help="Take about this much memory at most, as 2GB: of a trace that needs more only the middle is analysed.",
-        ),
-    ] = None,
+    gpu_hour_cost: options.GpuHourCostOption = None,
+    memory_limit: options.MemoryLimitOption = None,
     redact: options.RedactOption = False,
     redact_key: options.RedactKeyOption = None,
     details: options.DetailsOption = False,
@@ -83,19 +70,11 @@ def analyze(
     """
     from msgspec.structs import replace
 
-    from nsysdiag.ci.budgets import Judgement, judge, refuse_changes
-    from nsysdiag.ci.budgets import check as check_budgets
+    from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.load import is_saved_report
-    from nsysdiag.cli.output import plan, write_all
-    from nsysdiag.cli.settings import (
-        budgets_of_options,
-        concluding,
-        known_causes,
-        require_one_way,
-        say_unpriced,
-        settings_of_file,
-        with_price,
-    )
+    from nsysdiag.cli.output import plan
+    from nsysdiag.cli.reporting import Wanted, conclude
+    from nsysdiag.cli.settings import budgets_of_options, known_causes, require_one_way, settings_of_file, with_price
     from nsysdiag.units import parse_bytes
 
     options.check_redaction(redact_key, redact=redact)
@@ -125,14 +104,19 @@ def analyze(
     # Without our own suffix, where the input is one of our outputs.
     stem = options.REDACTED_STEM if redact else stem_of(path).removesuffix(".nsysdiag") or "trace"
     destinations = plan(output, format_name, stem, inputs=[path], force=force, open_html=open_html)
-    report = _report(path, settings, file, quiet=quiet)
-    judged = judge([*budgets, *found.budgets], lambda budget: check_budgets(report, [budget], trace))
-    shown = options.redacted_for(report, redact_key, redact=redact)
-    if not quiet:
-        say_unpriced(shown, settings)
-    public = Judgement() if redact else judged  # the expressions of budgets may hold names of the trace
-    with concluding(judged, found, settings, quiet=quiet):
-        write_all(shown, destinations, force=force, quiet=quiet, open_html=open_html, judged=public, details=details)
+    wanted = Wanted(
+        settings=settings,
+        file=found,
+        budgets=budgets,
+        destinations=destinations,
+        redact=redact,
+        redact_key=redact_key,
+        details=details,
+        open_html=open_html,
+        force=force,
+        quiet=quiet,
+    )
+    conclude(_report(path, settings, file, quiet=quiet), trace, wanted)
 
 
 def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report":

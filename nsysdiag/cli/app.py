@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from nsysdiag.cli import analyze, batch, bundle, compare, demo, info, ranks, render, rules, whatif
+from nsysdiag.cli import analyze, batch, bundle, compare, demo, info, ranks, record, render, rules, whatif
 from nsysdiag.cli.errors import run
 from nsysdiag.messages import note_messages_of_python
 from nsysdiag.shortage import require_start
@@ -47,6 +47,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=analyze.EPILOG)(analyze.analyze)
+app.command(cls=record.RecordCommand, epilog=record.EPILOG, context_settings={"allow_interspersed_args": False})(
+    record.record
+)
 app.command(epilog=compare.EPILOG)(compare.compare)
 app.command(epilog=batch.EPILOG)(batch.batch)
 app.command(epilog=ranks.EPILOG)(ranks.ranks)

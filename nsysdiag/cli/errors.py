@@ -28,6 +28,7 @@ MORE_MEMORY = "give the program more memory"
 _PART = "nsysdiag analyze TRACE --memory-limit SIZE"
 HINTS = {
     "analyze": "analyse a part with --memory-limit SIZE or with --from and --to",
+    "record": "analyse a part of the .nsys-rep, which is kept, with --memory-limit SIZE or with --from and --to",
     "batch": "fewer --jobs or a --memory-limit leave each input more memory",
     "compare": f"save a report of each trace, as with '{_PART} -o report.json', and compare those",
     "ranks": f"name fewer traces, or look at a part of each: {_PART}",

@@ -114,6 +114,22 @@ WarnOnOption = Annotated[
     list[str] | None,
     typer.Option("--warn-on", metavar="EXPR", help="Only say where this is true; repeats.", show_default=False),
 ]
+ConfigOption = Annotated[
+    str | None,
+    typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file; options win."),
+]
+GpuHourCostOption = Annotated[
+    float | None,
+    typer.Option("--gpu-hour-cost", metavar="X", help="What an hour of a GPU costs: says what lost time costs."),
+]
+MemoryLimitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="Take about this much memory at most, as 2GB: of a trace that needs more only the middle is analysed.",
+    ),
+]
 NoConfigOption = Annotated[
     bool, typer.Option("--no-config", help="Look for no nsysdiag.toml or pyproject.toml by itself.")
 ]

@@ -125,7 +125,8 @@ class BudgetEntry(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns, `memory_limit` in bytes. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx`
     and `iterations` (from the first, up to but not including the second) narrow the window. `config` names the file
-    that some of the others come from. Without `replay` findings have bounds of what they save, no predictions."""
+    that some of the others come from. `nsys` is the program that exports a report, None for that on the PATH. Without
+    `replay` findings have bounds of what they save, no predictions."""
 
     device: str | None = None
     same_gpu: bool = False
@@ -144,6 +145,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     timeline: bool = True
     replay: bool = True
     reader: str = "adbc"
+    nsys: str | None = None
     utilization: UtilizationThresholds = UtilizationThresholds()
     cost: CostSettings = CostSettings()
     config: str | None = None
@@ -151,7 +153,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def changed(self, *, partial: bool = False) -> dict[str, SettingValue]:
         """The settings that differ from their defaults; how a trace was read changes no result, nor does a limit of
         memory, unless only a part of the trace was read for it."""
-        without_effect = ("reader",) if partial else ("reader", "memory_limit")
+        without_effect = ("reader", "nsys") if partial else ("reader", "nsys", "memory_limit")
         return {name: value for name, value in _changed(self).items() if name not in without_effect}
 
 

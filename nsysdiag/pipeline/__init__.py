@@ -25,7 +25,7 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
     settings = settings or Settings()
     with (
         Attempt(f"analyse '{printable(os.fsdecode(path))}'") as attempt,
-        open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace,
+        open_trace(path, reader=settings.reader, full_hash=settings.full_hash, nsys=settings.nsys) as trace,
     ):
         return analyze_trace(trace, settings, attempt.noting(progress))
 

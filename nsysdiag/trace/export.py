@@ -8,21 +8,22 @@ import shutil
 import signal
 import subprocess
 from pathlib import Path
+from typing import BinaryIO
 
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
 from nsysdiag.trace.parquet.names import is_parquet_folder
 
 
-def export_report(report: Path, folder: Path, timeout_s: float, *, columnar: bool) -> Path:
+def export_report(report: Path, folder: Path, timeout_s: float, *, columnar: bool, nsys: str | None = None) -> Path:
     """Export a .nsys-rep into `folder`, which is the caller's to remove: to an SQLite file, or where it is `columnar`
     and nsys knows how, to a folder of Parquet files. A report of 50 MB took 4.1 s and 1.4 s more to read its four
-    largest tables from SQLite, 2.7 s and 0.6 s from Parquet files.
+    largest tables from SQLite, 2.7 s and 0.6 s from Parquet files. `nsys` is the program, unless said that on the PATH.
 
     Raises InputError, whose hint is the command to run, where there is no nsys, or it fails, or takes too
     long.
     """
-    program = _found()
+    program = nsys or nsys_on_path()
     shown = f"'{printable(report)}'"
     if program is None:
         message = f"{shown} is an Nsight Systems report, and there is no `nsys` on the PATH to export it"
@@ -30,10 +31,12 @@ def export_report(report: Path, folder: Path, timeout_s: float, *, columnar: boo
     target, tables = folder / "trace.sqlite", folder / "trace_pqtdir"
 
     def exported(kind: str, target: Path) -> int:
-        command = [program, "export", "--type", kind, "--output", str(target), str(report.absolute())]
+        command = [program, "export", "--type", kind, *blobs, "--output", str(target), str(report.absolute())]
         return _run(command, folder, timeout_s)
 
     try:
+        # Stacks of Python and what NCCL says of its calls are blobs.
+        blobs = ["--include-blobs=true"] if _exports_blobs(program, folder, timeout_s) else []
         # An nsys that does not know this type fails, and is asked for the other.
         if columnar and exported("parquetdir", tables) == 0 and is_parquet_folder(tables):
             return tables
@@ -49,7 +52,7 @@ def export_report(report: Path, folder: Path, timeout_s: float, *, columnar: boo
     return target
 
 
-def _found() -> str | None:
+def nsys_on_path() -> str | None:
     """The program nsys, never of the current folder: an empty or relative entry of the PATH means that one, and Windows
     looks there first."""
     folders = [each for each in os.environ.get("PATH", os.defpath).split(os.pathsep) if Path(each).is_absolute()]
@@ -57,14 +60,22 @@ def _found() -> str | None:
     return program if program and Path(program).is_absolute() else None
 
 
-def _run(command: list[str], folder: Path, timeout_s: float) -> int:
+def _exports_blobs(program: str, folder: Path, timeout_s: float) -> bool:
+    """Whether this version can, by its help."""
+    said = folder / "help.txt"
+    with said.open("wb") as file:
+        _run([program, "export", "--help"], folder, timeout_s, file)
+    return b"--include-blobs" in said.read_bytes()
+
+
+def _run(command: list[str], folder: Path, timeout_s: float, output: BinaryIO | int = subprocess.DEVNULL) -> int:
     """The exit code. Whatever ends the wait early ends the program's helpers too: they share its session."""
     process = subprocess.Popen(
         command,
         cwd=folder,
         env={**os.environ, "PYTHONSAFEPATH": "1"},  # a Python in it imports nothing from its current folder
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=output,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )

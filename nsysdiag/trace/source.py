@@ -37,8 +37,9 @@ class Source:
     `connections` go when the source is closed.
     """
 
-    def __init__(self, path: Path, *, export_timeout_s: float) -> None:
+    def __init__(self, path: Path, *, export_timeout_s: float, nsys: str | None = None) -> None:
         self.path = path
+        self._nsys = nsys
         self.warnings: list[str] = []
         self._journals: list[Journal] = []
         self._cleanup = ExitStack()
@@ -79,7 +80,8 @@ class Source:
     def _make_readable(self, kind: FileKind, export_timeout_s: float) -> Path:
         if kind is FileKind.REPORT:
             columnar = find_spec("pyarrow") is not None
-            return export_report(self.path, self._private_folder(), export_timeout_s, columnar=columnar)
+            folder = self._private_folder()
+            return export_report(self.path, folder, export_timeout_s, columnar=columnar, nsys=self._nsys)
         try:
             self._journals = journals_of(self._real)
         except OSError as error:

@@ -52,18 +52,20 @@ def open_trace(
     reader: str = "adbc",
     full_hash: bool = False,
     export_timeout_s: float = 600,
+    nsys: str | None = None,
 ) -> Trace:
     """Open an exported trace, an SQLite file or a folder of Parquet files (or a report, which is exported first), for
     reading; use it as a context manager.
 
-    `reader` is "adbc" or "sqlite3": same values, different speed. `full_hash` adds the SHA-256 of the file.
+    `reader` is "adbc" or "sqlite3": same values, different speed. `full_hash` adds the SHA-256 of the file. `nsys` is
+    the program that exports a report, unless said that on the PATH.
     Raises InputError, which says what the file is and what to do, and UsageError for an unknown reader.
     """
     if reader not in READERS:
         raise UsageError(f"'{reader}' is not a reader", hint=f"use one of: {', '.join(READERS)}")
     where = Path(os.fsdecode(path))
     folder = is_parquet_folder(where)
-    source = ParquetFolder(where) if folder else Source(where, export_timeout_s=export_timeout_s)
+    source = ParquetFolder(where) if folder else Source(where, export_timeout_s=export_timeout_s, nsys=nsys)
     try:
         return Trace(source, reader=reader, full_hash=full_hash)
     except BaseException:

@@ -331,8 +331,8 @@ class TestSavedReport:
         assert "--device, --gaps cannot be used with" in result.stderr
 
     def test_every_setting_has_its_option(self) -> None:
-        without_option = {"communication_patterns", "timeline", "reader", "thresholds", "findings", "utilization"}
-        without_option |= {"memory", "triage"}
+        without_option = {"communication_patterns", "timeline", "reader", "nsys", "thresholds", "findings"}
+        without_option |= {"memory", "triage", "utilization"}
         assert set(OPTION_OF_SETTING) == set(Settings.__struct_fields__) - without_option
 
 

@@ -424,6 +424,19 @@ class TestReports:
         assert told.read_text().split() == asked
         assert listing(private) == {}
 
+    @pytest.mark.parametrize(("told", "asked"), [("--include-blobs=", "--include-blobs=true"), ("nothing", "--output")])
+    def test_blobs_are_asked_for_where_they_are_known(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str, asked: str
+    ) -> None:
+        self.stand_in(
+            tmp_path / "bin",
+            monkeypatch,
+            f"""test "$2" = --help && exec echo '{told}'; echo "$4" > "{tmp_path}/asked"; exit 7""",
+        )
+        with pytest.raises(InputError, match="exit code 7"):
+            open_trace(self.report(tmp_path / "in"))
+        assert (tmp_path / "asked").read_text() == f"{asked}\n"
+
     def test_a_python_in_it_imports_nothing_from_its_folder(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -1,0 +1,156 @@
+"""Which options of `nsys profile` a recording gets: what resolves most of those that are permitted here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.capture.permissions import Host, against_gpu_metrics, against_samples, against_scheduling
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.capture.nsys import Nsys
+
+TRACED = ("cuda", "nvtx", "osrt")
+LIBRARIES = ("cublas", "cudnn")
+RANGE_OF_CUDA = "cudaProfilerApi"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One kind of evidence: the options that bring it and what they bring, or why it is left out."""
+
+    options: tuple[str, ...] = ()
+    brings: tuple[str, ...] = ()
+    left_out: str = ""
+    basic: bool = False
+    """Whether it stays where nsys refuses what is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All of it."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def options(self) -> list[str]:
+        """For `nsys profile`."""
+        return [option for part in self.parts for option in part.options]
+
+    @property
+    def brings(self) -> list[str]:
+        """What is recorded, in words."""
+        return [each for part in self.parts for each in part.brings]
+
+    @property
+    def left_out(self) -> list[str]:
+        """What is not, why, and what would permit it: a sentence each."""
+        return [part.left_out for part in self.parts if part.left_out]
+
+    def basic(self) -> Plan:
+        """Without what a version of nsys or a machine may refuse."""
+        return Plan(tuple(part for part in self.parts if part.basic))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The part of the run that is recorded: seconds, and `cudaProfilerApi` or the name of an NVTX range."""
+
+    delay: float | None = None
+    duration: float | None = None
+    capture_range: str | None = None
+
+    @property
+    def ends_program(self) -> bool:
+        """Whether nsys ends the program when it has what it is to record."""
+        return self.duration is not None or self.capture_range is not None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """nsys looks only for registered names of NVTX ranges unless it is told to; PyTorch registers none."""
+        by_name = self.capture_range not in (None, RANGE_OF_CUDA)
+        return {"NSYS_NVTX_PROFILER_REGISTER_ONLY": "0"} if by_name else {}
+
+
+def planned(nsys: Nsys, host: Host, span: Span, *, python: bool, mpi: bool) -> Plan:
+    """The options for this nsys on this machine."""
+    sampled = against_samples(nsys, host)
+    return Plan(
+        (
+            _traced(nsys, mpi=mpi),
+            _cpus(against_scheduling(nsys, host), sampled),
+            _span(nsys, span),
+            _known(nsys, "--cuda-graph-trace", "node", "kernels inside CUDA graphs"),
+            _known(nsys, "--cuda-memory-usage", "true", "GPU memory"),
+            *([] if sampled else [_known(nsys, "--cudabacktrace", "all", "callers of CUDA calls")]),
+            _gpu_metrics(nsys),
+            *([_python(nsys)] if python else []),
+        )
+    )
+
+
+def _traced(nsys: Nsys, *, mpi: bool) -> Part:
+    known = nsys.traceable or frozenset(TRACED)
+    more = [name for name in (*LIBRARIES, *(["mpi"] if mpi else [])) if name in known]
+    names = ["CUDA", "NVTX", "OS calls", *(["cuBLAS and cuDNN calls"] if set(LIBRARIES) <= known else [])]
+    names += ["MPI"] if "mpi" in more else []
+    return Part((f"--trace={','.join((*TRACED, *more))}",), tuple(names), basic=True)
+
+
+def _cpus(unscheduled: str | None, unsampled: str | None) -> Part:
+    """What the threads did on the CPUs, by the reasons against either; nothing is sampled without scheduling."""
+    if unscheduled is not None:
+        left_out = f"without scheduling and CPU samples: {unscheduled}"
+        return Part(("--cpuctxsw=none", "--sample=none"), left_out=left_out, basic=True)
+    if unsampled is not None:
+        left_out = f"without CPU samples: {unsampled}"
+        return Part(("--cpuctxsw=process-tree", "--sample=none"), ("scheduling",), left_out, basic=True)
+    return Part(("--cpuctxsw=process-tree", "--sample=process-tree"), ("scheduling", "CPU samples"), basic=True)
+
+
+def _span(nsys: Nsys, span: Span) -> Part:
+    """nsys ends the program when it has recorded what it is to record. Versions differ in whether they do unasked."""
+    options = [f"--delay={span.delay:g}"] if span.delay is not None else []
+    options += [f"--duration={span.duration:g}"] if span.duration is not None else []
+    if span.capture_range == RANGE_OF_CUDA:
+        options += [f"--capture-range={RANGE_OF_CUDA}"]
+    elif span.capture_range is not None:
+        name = span.capture_range.replace("\\", "\\\\").replace("@", "\\@")
+        options += ["--capture-range=nvtx", f"--nvtx-capture={name}@*"]
+    if span.capture_range is not None and "--capture-range-end" in nsys.options:
+        options += ["--capture-range-end=stop-shutdown"]
+    if span.ends_program and "--kill" in nsys.options:
+        options += ["--kill=sigterm"]
+    return Part(tuple(options), basic=True)
+
+
+def _known(nsys: Nsys, option: str, value: str, brings: str) -> Part:
+    """A part that depends on the version alone."""
+    if option in nsys.options:
+        return Part((f"{option}={value}",), (brings,))
+    return Part(left_out=f"without {brings}: nsys {nsys.version} has no option {option}")
+
+
+def _gpu_metrics(nsys: Nsys) -> Part:
+    reason = against_gpu_metrics(nsys)
+    if reason is not None:
+        return Part(left_out=f"without GPU metrics: {reason}")
+    return Part((f"{nsys.metrics_option}=all",), ("GPU metrics",))
+
+
+def _python(nsys: Nsys) -> Part:
+    """Python's own stacks, which are of use only where the export holds them."""
+    options = {"--python-sampling": "true", "--python-backtrace": "cuda"}
+    known = [f"{option}={value}" for option, value in options.items() if option in nsys.options]
+    if known and nsys.exports_blobs:
+        return Part(tuple(known), ("Python functions",))
+    what = "export" if known else "record"
+    return Part(left_out=f"without Python functions: nsys {nsys.version} cannot {what} them, newer versions can")
+
+
+def in_words(names: Sequence[str]) -> str:
+    """As `CUDA, NVTX and OS calls`."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

@@ -1,0 +1,348 @@
+"""`nsysdiag record`: profile a program, and analyse what came of it."""
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from nsysdiag.cli import options
+from nsysdiag.cli.console import complain, note
+from nsysdiag.errors import InputError, NsysdiagError, OutputError, ProgramFailedError, UsageError
+from nsysdiag.printable import printable
+from nsysdiag.signals import Ended
+
+if TYPE_CHECKING:
+    from nsysdiag.capture.nsys import Nsys
+    from nsysdiag.capture.plan import Plan, Span
+    from nsysdiag.capture.run import Recorded
+    from nsysdiag.cli.reporting import Wanted
+
+EPILOG = """\b
+Examples:
+  nsysdiag record -- python train.py --epochs 1
+  nsysdiag record --delay 30 --duration 20 -o report.html -- python train.py
+  nsysdiag record --capture-range cudaProfilerApi --keep before.nsys-rep -- ./solver
+  nsysdiag record --capture-range step --open -- torchrun --nproc-per-node 2 train.py"""
+
+SEPARATOR = "--"
+SIGNALLED = 128
+"""A shell adds this to the number of the signal that ended a program."""
+TERMINATED = 143
+
+
+class RecordCommand(TyperCommand):
+    """What follows the program belongs to it. Without `--` in front, none of its options may be ours as well."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Raises UsageError where it cannot be told whose an option is."""
+        given = list(args)
+        rest = super().parse_args(ctx, args)
+        words: list[str] = ctx.params.get("program") or []
+        separated = given[: len(given) - len(words)][-1:] == [SEPARATOR]
+        if words and not separated and not ctx.resilient_parsing:
+            self._refuse_ours(ctx, words)
+        return rest
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """With the -- that is never wrong."""
+        return [
+            "[OPTIONS]",
+            SEPARATOR,
+            *(each.metavar or "" for each in self.params if each.param_type_name == "argument"),
+        ]
+
+    def _refuse_ours(self, ctx: Any, words: list[str]) -> None:
+        ours = {name for each in self.get_params(ctx) if each.param_type_name == "option" for name in each.opts}
+        for word in words[1:]:
+            if word.partition("=")[0] in ours:
+                shown = printable(word)
+                raise UsageError(
+                    f"'{shown}' after the program may be meant for nsysdiag or for '{printable(words[0])}'",
+                    hint=f"write -- before the program: nsysdiag record [OPTIONS] -- {printable(words[0])} ...",
+                )
+
+
+def record(
+    program: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PROGRAM ARGS...", help="The program, and all that it is to be given.", show_default=False
+        ),
+    ],
+    *,
+    delay: Annotated[
+        float | None, typer.Option("--delay", metavar="SECONDS", min=0, help="Begin to record so long after the start.")
+    ] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option(
+            "--duration", metavar="SECONDS", min=0, help="Record for so long, then end the program (SIGTERM)."
+        ),
+    ] = None,
+    capture_range: Annotated[
+        str | None,
+        typer.Option(
+            "--capture-range",
+            metavar="RANGE",
+            help="Record from cudaProfilerStart to cudaProfilerStop (cudaProfilerApi), or the first NVTX range of this "
+            "name, then end the program (SIGTERM).",
+        ),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            "--keep",
+            metavar="PATH",
+            help="Where the .nsys-rep stays; unless said, PROGRAM.nsys-rep in the current folder, with a number where "
+            "that is taken.",
+        ),
+    ] = None,
+    nsys: Annotated[
+        str | None, typer.Option("--nsys", metavar="PROGRAM", help="The nsys to use; unless said, that on the PATH.")
+    ] = None,
+    output: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="PATH",
+            help="Write to PATH; repeats. The suffix picks the format.",
+            show_default=False,
+        ),
+    ] = None,
+    format_name: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="F",
+            help="Format of a PATH whose suffix says nothing: html, json, md, txt, csv, prom or perfetto.",
+            show_default=False,
+        ),
+    ] = None,
+    same_gpu: options.SameGpuOption = False,
+    config: options.ConfigOption = None,
+    no_config: options.NoConfigOption = False,
+    fail_on: options.FailOnOption = None,
+    warn_on: options.WarnOnOption = None,
+    gpu_hour_cost: options.GpuHourCostOption = None,
+    memory_limit: options.MemoryLimitOption = None,
+    redact: options.RedactOption = False,
+    redact_key: options.RedactKeyOption = None,
+    details: options.DetailsOption = False,
+    open_html: options.OpenOption = False,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Run a program under nsys, and say what the GPU waited for.
+
+    Records what this nsys, the kernel and the user's rights permit, says what it leaves out, and asks nothing. The
+    program keeps its streams and its environment. Then the report is kept, exported and analysed: a summary is printed
+    and, without -o, PROGRAM.nsysdiag.html is written into the current folder. Exits with 6 where the program fails,
+    after that.
+    """
+    from msgspec.structs import replace
+
+    from nsysdiag.capture.keeping import SUFFIX, free_stem
+    from nsysdiag.capture.nsys import find_nsys, probe
+    from nsysdiag.capture.plan import Span
+    from nsysdiag.capture.program import name_of, require_program
+    from nsysdiag.ci.budgets import refuse_changes
+    from nsysdiag.cli.output import STDOUT, plan
+    from nsysdiag.cli.reporting import Wanted
+    from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file, with_price
+    from nsysdiag.private import private_folder
+    from nsysdiag.units import parse_bytes
+
+    options.check_redaction(redact_key, redact=redact)
+    require_one_way(config, no_config=no_config)
+    budgets = budgets_of_options(fail_on, warn_on)
+    refuse_changes(budgets)
+    if STDOUT in (output or ()):
+        raise UsageError("'-o -' cannot be used: standard output is the program's", hint="write to a file with -o PATH")
+    require_program(program)
+    path = find_nsys(nsys)
+    found = settings_of_file(config, discover=not no_config, quiet=quiet)
+    settings = replace(
+        found.settings,
+        same_gpu=same_gpu or found.settings.same_gpu,
+        memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
+        cost=with_price(found.settings.cost, gpu_hour_cost),
+        nsys=path,
+    )
+    name = name_of(program)
+    stem = name if force else free_stem(name, (SUFFIX, ".nsysdiag.html"))
+    target = Path(f"{stem}{SUFFIX}" if keep is None else keep)
+    _require_place(target, force=force)
+    page = options.REDACTED_STEM if redact else target.name.removesuffix(SUFFIX)
+    wanted = Wanted(
+        settings=settings,
+        file=found,
+        budgets=budgets,
+        destinations=plan(output, format_name, page, inputs=[target], force=force, open_html=open_html),
+        redact=redact,
+        redact_key=redact_key,
+        details=details,
+        open_html=open_html,
+        force=force,
+        quiet=quiet,
+    )
+    with private_folder() as folder:
+        target, code = _recorded(
+            probe(path, folder), program, Span(delay, duration, capture_range), target, folder, wanted
+        )
+    if output is None and keep is None and not redact:
+        page = target.name.removesuffix(SUFFIX)
+        wanted = dataclasses.replace(wanted, destinations=plan(None, format_name, page, force=force))
+    with _ending_with(code):
+        _analysed(target, wanted)
+
+
+def _require_place(target: Path, *, force: bool) -> None:
+    """Raise UsageError or OutputError where the report cannot be kept there."""
+    from nsysdiag.capture.keeping import SUFFIX
+    from nsysdiag.cli.output import check_file
+
+    if not target.name.endswith(SUFFIX):
+        raise UsageError(
+            f"--keep: '{printable(target)}' does not end with {SUFFIX}", hint=f"name it {printable(target)}{SUFFIX}"
+        )
+    if target.is_symlink() or target.exists():
+        check_file(target, None, force=True)
+        if not force:
+            hint = "choose another --keep PATH, or overwrite it with --force"
+            raise OutputError(f"{printable(target)} exists", hint=hint)
+    check_file(target, None, force=True)
+
+
+def _recorded(
+    nsys: "Nsys", words: list[str], span: "Span", target: Path, folder: Path, wanted: "Wanted"
+) -> tuple[Path, int]:
+    """Record the program. Where the report is, and the code that this command ends with: 0 unless the program failed or
+    a signal came, which is said here."""
+    from nsysdiag.capture.keeping import STREAM, beside, keep
+    from nsysdiag.capture.permissions import this_host
+    from nsysdiag.capture.plan import planned
+    from nsysdiag.capture.program import is_python, uses_mpi
+
+    plan = planned(nsys, this_host(), span, python=is_python(words), mpi=uses_mpi(words))
+    if not wanted.quiet:
+        _say(nsys, plan)
+    written = beside(target)
+    stream = written.with_suffix(STREAM)
+    try:
+        recorded = _run(nsys, plan, span, words, written, folder, quiet=wanted.quiet)
+    except BaseException:
+        for left in (written, stream):
+            left.unlink(missing_ok=True)
+        raise
+    code = _code_of(recorded, span, captured=written.exists())
+    if not written.exists():
+        kept = keep(stream, target.with_suffix(STREAM), force=wanted.force) if stream.exists() else None
+        with _ending_with(code):
+            raise _nothing(nsys, recorded, span, kept)
+    target = keep(written, target, force=wanted.force)
+    if not wanted.quiet:
+        note(f"wrote {target}")
+    return target, code
+
+
+def _say(nsys: "Nsys", plan: "Plan") -> None:
+    from nsysdiag.capture.plan import in_words
+
+    note(f"nsys {nsys.version} records {in_words(plan.brings)}")
+    for sentence in plan.left_out:
+        note(sentence)
+
+
+def _run(
+    nsys: "Nsys", plan: "Plan", span: "Span", words: list[str], written: Path, folder: Path, *, quiet: bool
+) -> "Recorded":
+    """Run the program; with fewer options where nsys refuses what was asked for, before the program was started."""
+    from nsysdiag.capture.run import run
+
+    recorded = run(nsys, plan.options, words, written, folder, span.environment)
+    basic = plan.basic()
+    refused = not recorded.started and recorded.code and recorded.signal is None
+    if not refused or basic.options == plan.options:
+        return recorded
+    if not quiet:
+        note(f"nsys refuses that{_quoted(recorded)}; it records less")
+        _say(nsys, basic)
+    return run(nsys, basic.options, words, written, folder, span.environment)
+
+
+def _quoted(recorded: "Recorded") -> str:
+    return f": {recorded.said[0]}" if recorded.said else ""
+
+
+def _code_of(recorded: "Recorded", span: "Span", *, captured: bool) -> int:
+    """What this command ends with, and a sentence on why that is not 0."""
+    if recorded.signal is not None:
+        ended = Ended(recorded.signal)
+        complain(f"{ended.sentence}{'; what was captured until then is analysed' if captured else ''}")
+        return ended.exit_code
+    if not recorded.started or recorded.code <= 0:
+        return 0
+    if recorded.code == TERMINATED and span.ends_program:
+        return 0
+    hint = None
+    if span.ends_program and captured:
+        hint = (
+            "nsys ends it with SIGTERM when it has recorded enough; a program that answers that ends with its own code"
+        )
+    complain(f"the program failed with exit code {recorded.code}{_signal_in(recorded.code)}", hint)
+    return ProgramFailedError.exit_code
+
+
+def _signal_in(code: int) -> str:
+    import signal
+
+    with suppress(ValueError):
+        return f" ({signal.Signals(code - SIGNALLED).name})"
+    return ""
+
+
+def _nothing(nsys: "Nsys", recorded: "Recorded", span: "Span", stream: Path | None) -> NsysdiagError:
+    """Why there is no report."""
+    said = recorded.said
+    if not recorded.started:
+        return UsageError(f"nsys {nsys.version} could not start the program (exit code {recorded.code})", shown=said)
+    if stream is not None:
+        hint = f"QdstrmImporter of a complete Nsight Systems makes one: QdstrmImporter -i {printable(stream)}"
+        return InputError(f"nsys wrote {printable(stream)} and could make no report of it", hint=hint, shown=said)
+    if span.capture_range:
+        return InputError(f"nothing was recorded: the range '{printable(span.capture_range)}' never began")
+    if span.delay:
+        return InputError("nothing was recorded: the program ended before --delay was over")
+    hint = "'nsys status --environment' says what it lacks on this machine"
+    return InputError(f"nsys {nsys.version} made no report (exit code {recorded.code})", hint=hint, shown=said)
+
+
+def _analysed(target: Path, wanted: "Wanted") -> None:
+    from nsysdiag.arrays.malloc_trim import share_one_heap
+    from nsysdiag.cli.load import analyze_trace
+    from nsysdiag.cli.reporting import conclude
+
+    share_one_heap()
+    conclude(analyze_trace(target, wanted.settings, quiet=wanted.quiet), str(target), wanted)
+
+
+@contextmanager
+def _ending_with(code: int) -> Iterator[None]:
+    """Exit with this code, where it is not 0, whatever else goes wrong: that is said."""
+    try:
+        yield
+    except typer.Exit:
+        if not code:
+            raise
+    except NsysdiagError as error:
+        if not code:
+            raise
+        complain(error.message, error.hint, error.shown)
+    if code:
+        raise typer.Exit(code)

@@ -1,0 +1,59 @@
+"""What becomes of the report of one trace: its budgets are judged, and it is written as the options say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.cli import options
+from nsysdiag.cli.output import write_all
+from nsysdiag.cli.settings import concluding, say_unpriced
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.ci.budgets import Budget
+    from nsysdiag.cli.output import Destination
+    from nsysdiag.cli.settings import FromFile
+    from nsysdiag.config.settings import Settings
+    from nsysdiag.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the options ask for, checked before the work. `budgets` are those of options, `file` holds its own."""
+
+    settings: Settings
+    file: FromFile
+    budgets: Sequence[Budget]
+    destinations: Sequence[Destination]
+    redact: bool
+    redact_key: str | None
+    details: bool
+    open_html: bool
+    force: bool
+    quiet: bool
+
+
+def conclude(report: Report, trace: str, wanted: Wanted) -> None:
+    """Write the report of this trace. Exits with 1 where a budget is broken that fails, with 2 where one could not be
+    judged or an output not be written. Raises UsageError for a redacted report that is to be redacted."""
+    from nsysdiag.ci.budgets import Judgement, judge
+    from nsysdiag.ci.budgets import check as check_budgets
+
+    budgets = [*wanted.budgets, *wanted.file.budgets]
+    judged = judge(budgets, lambda budget: check_budgets(report, [budget], trace))
+    shown = options.redacted_for(report, wanted.redact_key, redact=wanted.redact)
+    if not wanted.quiet:
+        say_unpriced(shown, wanted.settings)
+    public = Judgement() if wanted.redact else judged  # the expressions of budgets may hold names of the trace
+    with concluding(judged, wanted.file, wanted.settings, quiet=wanted.quiet):
+        write_all(
+            shown,
+            wanted.destinations,
+            force=wanted.force,
+            quiet=wanted.quiet,
+            open_html=wanted.open_html,
+            judged=public,
+            details=wanted.details,
+        )
