@@ -40,6 +40,12 @@ ENDS_AT_ONCE = 3
 """So many signals end nsys without a report, as they do this program elsewhere."""
 
 
+def require_system() -> None:
+    """Raise UsageError where nsys cannot record programs in this way."""
+    if sys.platform != "linux":
+        raise UsageError("programs can be recorded on Linux alone", hint="analyse a report that was recorded there")
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """How it went: the exit code of nsys, that of the program if it was `started`, and negative where a signal ended
@@ -146,8 +152,3 @@ def _last_lines(log: Path) -> tuple[str, ...]:
     text = log.read_bytes().decode("utf-8", "replace")
     lines = [line.strip() for line in text.replace("\r", "\n").splitlines()]
     return tuple(printable(line) for line in lines if line and "%" not in line)[-LINES:]
-
-
-def supported() -> bool:
-    """Whether programs can be recorded on this system: nsys traces those of Linux."""
-    return sys.platform == "linux"

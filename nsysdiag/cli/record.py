@@ -151,6 +151,7 @@ def record(
     from nsysdiag.capture.nsys import find_nsys, probe
     from nsysdiag.capture.plan import Span
     from nsysdiag.capture.program import name_of, require_program
+    from nsysdiag.capture.run import require_system
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import STDOUT, plan
     from nsysdiag.cli.reporting import Wanted
@@ -164,6 +165,7 @@ def record(
     refuse_changes(budgets)
     if STDOUT in (output or ()):
         raise UsageError("'-o -' cannot be used: standard output is the program's", hint="write to a file with -o PATH")
+    require_system()
     require_program(program)
     path = find_nsys(nsys)
     found = settings_of_file(config, discover=not no_config, quiet=quiet)
@@ -211,12 +213,10 @@ def _require_place(target: Path, *, force: bool) -> None:
         raise UsageError(
             f"--keep: '{printable(target)}' does not end with {SUFFIX}", hint=f"name it {printable(target)}{SUFFIX}"
         )
-    if target.is_symlink() or target.exists():
-        check_file(target, None, force=True)
-        if not force:
-            hint = "choose another --keep PATH, or overwrite it with --force"
-            raise OutputError(f"{printable(target)} exists", hint=hint)
     check_file(target, None, force=True)
+    if not force and (target.is_symlink() or target.exists()):
+        hint = "choose another --keep PATH, or overwrite it with --force"
+        raise OutputError(f"{printable(target)} exists", hint=hint)
 
 
 def _recorded(

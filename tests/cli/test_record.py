@@ -272,6 +272,11 @@ class TestWrongUse:
         assert said in result.stderr
         assert Path("taken.nsys-rep").read_text() == "a capture"
 
+    def test_another_system(self, cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "platform", "darwin")
+        result = cli("record", *SH, ":")
+        assert (result.code, "on Linux alone" in result.stderr) == (2, True)
+
     def test_no_nsys(self, cli: Callable[..., Result], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "bin").mkdir()
         (folder / "bin" / "solver").symlink_to("/bin/true")
