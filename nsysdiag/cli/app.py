@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from nsysdiag.cli import analyze, batch, bundle, compare, demo, info, ranks, record, render, rules, whatif
 from nsysdiag.cli.errors import run
+from nsysdiag.cli.help import WIDEST, GroupedCommand
 from nsysdiag.messages import note_messages_of_python
 from nsysdiag.shortage import require_start
 from nsysdiag.trace.parquet.names import is_parquet_folder
@@ -44,21 +45,21 @@ app = typer.Typer(
     add_completion=False,  # it would write into the user's shell files
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
 )
-app.command(epilog=analyze.EPILOG)(analyze.analyze)
+app.command(cls=GroupedCommand, epilog=analyze.EPILOG)(analyze.analyze)
 app.command(cls=record.RecordCommand, epilog=record.EPILOG, context_settings={"allow_interspersed_args": False})(
     record.record
 )
-app.command(epilog=compare.EPILOG)(compare.compare)
-app.command(epilog=batch.EPILOG)(batch.batch)
-app.command(epilog=ranks.EPILOG)(ranks.ranks)
-app.command(epilog=whatif.EPILOG)(whatif.whatif)
-app.command(epilog=bundle.EPILOG)(bundle.bundle)
-app.command(epilog=info.EPILOG)(info.info)
-app.command(epilog=rules.EPILOG)(rules.rules)
-app.command(epilog=render.EPILOG)(render.render)
-app.command(epilog=demo.EPILOG)(demo.demo)
+app.command(cls=GroupedCommand, epilog=compare.EPILOG)(compare.compare)
+app.command(cls=GroupedCommand, epilog=batch.EPILOG)(batch.batch)
+app.command(cls=GroupedCommand, epilog=ranks.EPILOG)(ranks.ranks)
+app.command(cls=GroupedCommand, epilog=whatif.EPILOG)(whatif.whatif)
+app.command(cls=GroupedCommand, epilog=bundle.EPILOG)(bundle.bundle)
+app.command(cls=GroupedCommand, epilog=info.EPILOG)(info.info)
+app.command(cls=GroupedCommand, epilog=rules.EPILOG)(rules.rules)
+app.command(cls=GroupedCommand, epilog=render.EPILOG)(render.render)
+app.command(cls=GroupedCommand, epilog=demo.EPILOG)(demo.demo)
 
 
 def _show_version(wanted: bool) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import complain, note
+from nsysdiag.cli.help import GroupedCommand
 from nsysdiag.errors import InputError, NsysdiagError, OutputError, ProgramFailedError, UsageError
 from nsysdiag.printable import printable
 from nsysdiag.signals import Ended
@@ -34,7 +34,7 @@ SIGNALLED = 128
 TERMINATED = 143
 
 
-class RecordCommand(TyperCommand):
+class RecordCommand(GroupedCommand):
     """What follows the program belongs to it. Without `--` in front, none of its options may be ours as well."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
