@@ -83,7 +83,9 @@ class TestWheel:
         package = files_of("nsysdiag") | {f"nsysdiag/{name}" for name in files_of("templates")}
         info = {f"{NAME}.dist-info/{name}" for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt")}
         licences = {f"{NAME}.dist-info/licenses/{name}" for name in LICENCES}
-        assert set(wheel.namelist()) == package | info | licences
+        manual = f"{NAME}.data/data/share/man/man1/nsysdiag.1"
+        assert set(wheel.namelist()) == package | info | licences | {manual}
+        assert wheel.read(manual) == (ROOT / "docs" / "nsysdiag.1").read_bytes()
         assert {"nsysdiag/py.typed", "nsysdiag/data/demo.sqlite.gz", "nsysdiag/templates/report.html"} <= package
 
     def test_says_how_it_is_licensed(self, wheel: zipfile.ZipFile) -> None:

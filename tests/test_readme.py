@@ -106,7 +106,8 @@ def one_command(name: str) -> str:
     usage = " ".join(["nsysdiag", name, *(["[OPTIONS] --", *arguments] if last else [*arguments, "[OPTIONS]"])])
     rows = ((f"`{spelling(each)}`", explained(each)) for each in options)
     said = " ".join(command.help.split())
-    return f"### `{usage}`\n\n{said}\n\n{table(('option', 'what it does'), rows)}"
+    shown = f"\n\n{table(('option', 'what it does'), rows)}" if options else ""
+    return f"### `{usage}`\n\n{said}{shown}"
 
 
 def spelling(option: Any) -> str:

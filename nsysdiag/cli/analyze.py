@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
+from nsysdiag.cli.completion import one_of
 from nsysdiag.trace.parquet.names import named, stem_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,12 @@ def analyze(
     ] = None,
     disable: Annotated[
         list[str] | None,
-        typer.Option("--disable", metavar="CAUSE", help="Leave this cause out; repeats. See 'nsysdiag rules'."),
+        typer.Option(
+            "--disable",
+            metavar="CAUSE",
+            help="Leave this cause out; repeats. See 'nsysdiag rules'.",
+            autocompletion=one_of("causes"),
+        ),
     ] = None,
     config: options.ConfigOption = None,
     no_config: options.NoConfigOption = False,

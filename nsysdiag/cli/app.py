@@ -1,5 +1,6 @@
 """The application: the visible list of commands, and the entry point."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,21 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from nsysdiag.cli import analyze, batch, bundle, compare, demo, info, ranks, record, render, rules, whatif
+from nsysdiag.cli import (
+    analyze,
+    batch,
+    bundle,
+    compare,
+    completion,
+    demo,
+    info,
+    manual,
+    ranks,
+    record,
+    render,
+    rules,
+    whatif,
+)
 from nsysdiag.cli.errors import run
 from nsysdiag.cli.help import WIDEST, GroupedCommand
 from nsysdiag.messages import note_messages_of_python
@@ -60,6 +75,8 @@ app.command(cls=GroupedCommand, epilog=info.EPILOG)(info.info)
 app.command(cls=GroupedCommand, epilog=rules.EPILOG)(rules.rules)
 app.command(cls=GroupedCommand, epilog=render.EPILOG)(render.render)
 app.command(cls=GroupedCommand, epilog=demo.EPILOG)(demo.demo)
+app.command(cls=GroupedCommand, epilog=completion.EPILOG)(completion.completion)
+app.command(cls=GroupedCommand, epilog=manual.EPILOG)(manual.manual)
 
 
 def _show_version(wanted: bool) -> None:
@@ -83,6 +100,8 @@ def nsysdiag(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run one command line, `sys.argv` by default, and exit with its code."""
+    """Run one command line, `sys.argv` by default, or complete one for a shell, and exit with its code."""
+    if completion.VARIABLE in os.environ:
+        completion.complete(app)
     note_messages_of_python()
     sys.exit(run(app, sys.argv[1:] if arguments is None else arguments))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from nsysdiag.cli.completion import format_of, output_path
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ OutputOption = Annotated[
         metavar="PATH",
         help="Write to PATH; repeats. The suffix picks the format; '-' is stdout, with --format.",
         show_default=False,
+        autocompletion=output_path,
     ),
 ]
 
@@ -50,10 +52,13 @@ def _format(names: str) -> Any:
         metavar="F",
         help=f"Format of '-o -', and of a PATH whose suffix says nothing: {names}.",
         show_default=False,
+        autocompletion=format_of(names),
     )
 
 
-FormatOption = Annotated[str | None, _format("html, json, md, txt, csv, prom or perfetto")]
+FORMATS = "html, json, md, txt, csv, prom or perfetto"
+"""Those of a report that are named; the others are for CI."""
+FormatOption = Annotated[str | None, _format(FORMATS)]
 RanksFormatOption = Annotated[str | None, _format("html, json, md, txt or csv")]
 ComparisonFormatOption = Annotated[str | None, _format("html, json, md or txt")]
 PredictionFormatOption = Annotated[str | None, _format("html, json, md or txt")]

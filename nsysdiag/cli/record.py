@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nsysdiag.cli import options
+from nsysdiag.cli.completion import format_of, output_path
 from nsysdiag.cli.console import complain, note
 from nsysdiag.cli.help import GroupedCommand
 from nsysdiag.errors import InputError, NsysdiagError, OutputError, ProgramFailedError, UsageError
@@ -112,6 +113,7 @@ def record(
             metavar="PATH",
             help="Write to PATH; repeats. The suffix picks the format.",
             show_default=False,
+            autocompletion=output_path,
         ),
     ] = None,
     format_name: Annotated[
@@ -119,8 +121,9 @@ def record(
         typer.Option(
             "--format",
             metavar="F",
-            help="Format of a PATH whose suffix says nothing: html, json, md, txt, csv, prom or perfetto.",
+            help=f"Format of a PATH whose suffix says nothing: {options.FORMATS}.",
             show_default=False,
+            autocompletion=format_of(options.FORMATS),
         ),
     ] = None,
     same_gpu: options.SameGpuOption = False,

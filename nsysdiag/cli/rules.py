@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
+from nsysdiag.cli.completion import one_of
 from nsysdiag.cli.console import emit_text
 from nsysdiag.errors import UsageError
 from nsysdiag.workflow_commands import JSON, TEXT
@@ -35,7 +36,9 @@ class RulesFormat(StrEnum):
 
 
 def rules(
-    rule_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="One cause or finding in full.")] = None,
+    rule_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="One cause or finding in full.", autocompletion=one_of("rules"))
+    ] = None,
     format_name: Annotated[
         RulesFormat, typer.Option("--format", metavar="F", help="text, md or json.")
     ] = RulesFormat.TEXT,

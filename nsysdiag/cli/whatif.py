@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nsysdiag.cli import options
+from nsysdiag.cli.completion import one_of
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ Examples:
   nsysdiag compare predicted.json after.sqlite"""
 
 
-def _changes(option: str, metavar: str, help: str) -> Any:
-    return typer.Option(option, metavar=metavar, help=help, show_default=False)
+def _changes(option: str, metavar: str, help: str, words: str | None = None) -> Any:
+    completes = one_of(words) if words else None
+    return typer.Option(option, metavar=metavar, help=help, show_default=False, autocompletion=completes)
 
 
 def whatif(
@@ -29,7 +31,7 @@ def whatif(
     *,
     without: Annotated[
         list[str] | None,
-        _changes("--without", "CAUSE", "Without idle time of this cause; repeats. See 'nsysdiag rules'."),
+        _changes("--without", "CAUSE", "Without idle time of this cause; repeats. See 'nsysdiag rules'.", "causes"),
     ] = None,
     finding: Annotated[
         list[str] | None, _changes("--finding", "ID", "With this finding of the report repaired; repeats.")

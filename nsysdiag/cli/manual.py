@@ -1,0 +1,96 @@
+"""`nsysdiag manual`: the manual page, made of what `--help` shows."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from nsysdiag import errors
+from nsysdiag.cli.console import emit_text
+from nsysdiag.cli.help import grouped
+from nsysdiag.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EPILOG = """\b
+Examples:
+  nsysdiag manual"""
+
+OTHER_CODES = {0: "Done, and budgets kept.", 1: "A budget is broken that fails.", 70: "A bug in nsysdiag."}
+SIGNALS = "128 + N"
+
+
+def manual(context: typer.Context) -> None:
+    """Print the manual page, for man: as share/man/man1/nsysdiag.1 it comes with the package."""
+    emit_text(manual_page(context.find_root().command))
+
+
+def manual_page(program: Any) -> str:
+    """The page in roff, of the application and its commands."""
+    context = program.make_context("nsysdiag", [], resilient_parsing=True)
+    lines = [
+        f'.TH NSYSDIAG 1 "" "nsysdiag {__version__}" "User Commands"',
+        ".SH NAME",
+        r"nsysdiag \- what idle GPUs waited for, from Nsight Systems traces",
+        ".SH SYNOPSIS",
+        r".B nsysdiag",
+        r"\fICOMMAND\fR [\fIARGS\fR]...",
+        ".br",
+        r".B nsysdiag",
+        r"\fITRACE\fR [\fIOPTIONS\fR]...",
+        ".SH DESCRIPTION",
+        *_text(program.help),
+        ".SH COMMANDS",
+    ]
+    for name, command in program.commands.items():
+        lines += _command(name, command, context)
+    lines += [".SH EXIT STATUS", *_exit_codes(), ".SH EXAMPLES", *_examples(program.epilog)]
+    return "\n".join(lines) + "\n"
+
+
+def _command(name: str, command: Any, parent: Any) -> Iterator[str]:
+    context = command.make_context(name, [], parent=parent, resilient_parsing=True)
+    usage = " ".join(piece.strip("{}") for piece in command.collect_usage_pieces(context))
+    yield f".SS {_escaped(f'nsysdiag {name} {usage}')}"
+    yield from _text(command.help)
+    for group, options in grouped(command.get_params(context)):
+        records = [record for each in options if (record := each.get_help_record(context))]
+        if records:
+            yield from (".PP", rf"\fB{_escaped(group)}\fR")
+        for names, text in records:
+            yield from (".TP", rf"\fB{_escaped(names)}\fR", *_text(text))
+    yield from _examples(command.epilog)
+
+
+def _text(text: str | None) -> Iterator[str]:
+    """Paragraphs."""
+    for number, paragraph in enumerate(inspect.cleandoc(text or "").split("\n\n")):
+        if number:
+            yield ".PP"
+        yield _escaped(" ".join(paragraph.split()))
+
+
+def _examples(epilog: str | None) -> Iterator[str]:
+    """The lines of an epilog, as they are."""
+    yield from (".PP", ".nf")
+    yield from (_escaped(line) for line in inspect.cleandoc(epilog or "").splitlines() if line != "\b")
+    yield ".fi"
+
+
+def _exit_codes() -> Iterator[str]:
+    said = {code: [text] for code, text in OTHER_CODES.items()}
+    for kind in vars(errors).values():
+        if isinstance(kind, type) and kind.__module__ == errors.__name__ and kind.exit_code not in OTHER_CODES:
+            said.setdefault(kind.exit_code, []).append(" ".join(inspect.cleandoc(kind.__doc__ or "").split()))
+    for code, texts in sorted(said.items()):
+        yield from (".TP", rf"\fB{code}\fR", _escaped(" ".join(texts)))
+    yield from (".TP", rf"\fB{SIGNALS}\fR", "Ended by signal N: 130 where it was interrupted.")
+
+
+def _escaped(text: str) -> str:
+    """Text that roff shows as it is."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{text}" if text.startswith((".", "'")) else text
