@@ -83,7 +83,8 @@ def _examples(epilog: str | None) -> Iterator[str]:
 def _exit_codes() -> Iterator[str]:
     said = {code: [text] for code, text in OTHER_CODES.items()}
     for kind in vars(errors).values():
-        if isinstance(kind, type) and kind.__module__ == errors.__name__ and kind.exit_code not in OTHER_CODES:
+        is_error = isinstance(kind, type) and issubclass(kind, errors.NsysdiagError)
+        if is_error and kind.exit_code not in OTHER_CODES:
             said.setdefault(kind.exit_code, []).append(" ".join(inspect.cleandoc(kind.__doc__ or "").split()))
     for code, texts in sorted(said.items()):
         yield from (".TP", rf"\fB{code}\fR", _escaped(" ".join(texts)))
