@@ -45,6 +45,8 @@ class Totals:
 def group_totals(code: IntArray, duration: IntArray) -> Totals:
     """Counts and totals of `duration` by `code`, which is not negative: no sort, as there are no percentiles."""
     size = int(code.max(initial=-1)) + 1
+    if size and int(code.min()) == size - 1:
+        return Totals(np.array([size - 1]), np.array([len(code)]), np.array([int(duration.sum())]))
     total, count = np.zeros(size, dtype=np.int64), np.bincount(code, minlength=size)
     np.add.at(total, code, duration)
     present = np.flatnonzero(count)
@@ -89,6 +91,18 @@ def medians(code: IntArray, duration: IntArray, count: int) -> IntArray:
         exact = group_durations(code, duration)
         result[exact.code] = exact.median
     return result
+
+
+def longest(ns: IntArray, start: IntArray, most: int) -> IntArray:
+    """The places of the `most` largest `ns`, largest first; of equal ones that with the earlier `start`."""
+    if len(ns) > 2 * most:
+        least = np.partition(ns, len(ns) - most)[len(ns) - most]
+        kept, tied = np.flatnonzero(ns > least), np.flatnonzero(ns == least)
+        among = most - len(kept)
+        until = np.partition(start[tied], among - 1)[among - 1]
+        rows = np.concatenate((kept, tied[start[tied] <= until]))
+        return rows[np.lexsort((rows, start[rows], -ns[rows]))[:most]]
+    return np.lexsort((start, -ns))[:most]
 
 
 def evenly(code: IntArray, most: int) -> BoolArray:

@@ -69,17 +69,23 @@ class HostEvidence:
     def calls(self, pattern: re.Pattern[str] | None = None, *, nested: bool = False) -> Lane:
         """API calls whose clean name matches: the outermost, or those inside another call."""
         part = self.inner if nested else self.outer
-        return part if pattern is None else part.take(named(part, pattern))
+        return part if pattern is None else named_rows(part, pattern)
 
     def os_calls(self, pattern: re.Pattern[str]) -> Lane:
         """Outermost OS calls whose name matches."""
-        return self.host.os_calls.take(named(self.host.os_calls, pattern))
+        return named_rows(self.host.os_calls, pattern)
 
 
 def named(lane: Lane, pattern: re.Pattern[str]) -> BoolArray:
     """True for the rows whose name matches from its beginning to its end."""
     hits = np.array([pattern.fullmatch(name) is not None for name in lane.names], dtype=np.bool_)
-    return hits[lane.name] if len(hits) else np.zeros(len(lane), dtype=np.bool_)
+    return hits[lane.name] if hits.any() else np.zeros(len(lane), dtype=np.bool_)
+
+
+def named_rows(lane: Lane, pattern: re.Pattern[str]) -> Lane:
+    """The rows whose name matches from its beginning to its end."""
+    matches = any(map(pattern.fullmatch, lane.names))
+    return lane.take(named(lane, pattern) if matches else slice(0, 0))
 
 
 def layer_of(lane: Lane, label: str | None = None, device: int | None = None) -> Layer:

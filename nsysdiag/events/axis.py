@@ -99,7 +99,7 @@ class Lane:
     def __len__(self) -> int:
         return len(self.spans)
 
-    def take(self, rows: IntArray | BoolArray) -> Lane:
+    def take(self, rows: IntArray | BoolArray | slice) -> Lane:
         """The rows at these places, or under a mask; rows that follow each other are not copied."""
         index = picked(rows)
         name = self.name[index]

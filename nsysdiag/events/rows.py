@@ -13,12 +13,22 @@ from nsysdiag.arrays.intervals import IntArray
 
 
 def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:
-    """The index itself; for a mask of consecutive rows the slice that picks them, which copies nothing."""
-    if isinstance(mask, slice) or mask.dtype != np.bool_:
+    """The index itself; for consecutive rows, under a mask or one by one, the slice that picks them, which copies
+    nothing."""
+    if isinstance(mask, slice):
         return mask
+    if mask.dtype != np.bool_:
+        return slice(int(mask[0]), int(mask[-1]) + 1) if _follow(mask) else mask
     first = int(mask.argmax()) if len(mask) else 0
     count = int(np.count_nonzero(mask))
     return slice(first, first + count) if mask[first : first + count].all() else mask
+
+
+def _follow(rows: npt.NDArray[Any]) -> bool:
+    """Does each of the rows, at least one, follow the one before it?"""
+    if len(rows) == 0 or int(rows[0]) < 0 or int(rows[-1]) - int(rows[0]) != len(rows) - 1:
+        return False
+    return bool(np.all(rows[1:] > rows[:-1]))
 
 
 def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDArray[Any]:
@@ -31,8 +41,8 @@ def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDAr
 
 def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     """The distinct values, sorted, and for each row its place among them; no sort where they are few and dense."""
-    if len(values) == 0:
-        return values, np.zeros(0, dtype=np.int64)
+    if len(values) == 0 or is_constant(values):
+        return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
     low, high = int(values.min()), int(values.max())
     if low == high:
         return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
@@ -47,7 +57,8 @@ def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
 def distinct_values(values: IntArray) -> IntArray:
     """The distinct values, sorted; fast where there is one, as with the process of most tables."""
     # One value is copied: a part of the array would keep all of it in memory.
-    return values[:1].copy() if len(values) and values.min() == values.max() else np.unique(values)
+    one = len(values) > 0 and (is_constant(values) or values.min() == values.max())
+    return values[:1].copy() if one else np.unique(values)
 
 
 class RowsOf:

@@ -54,5 +54,10 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
         kernel_ns=both.total(),
         kernels=both,
         busy=busy,
-        parts=(compute, subtract(both, compute), subtract(busy, both)),
+        parts=(compute, _beside(both, compute), _beside(busy, both)),
     )
+
+
+def _beside(whole: Intervals, part: Intervals) -> Intervals:
+    """What the set `whole` has beside the set `part` of it."""
+    return Intervals.empty() if whole.total() == part.total() else subtract(whole, part)
