@@ -43,24 +43,26 @@ def find_gaps(device: DeviceTimeline, parts: Intervals) -> Gaps:
     reach = np.maximum.accumulate(spans.end)
     behind = np.flatnonzero(spans.start[1:] > reach[:-1]) + 1
     whole = Intervals(reach[behind - 1], spans.start[behind])
-    gap, inside = _inside(whole, parts)
+    gap, inside, whole = _inside(whole, parts)
     before, behind = behind[gap] - 1, behind[gap]
     return Gaps(
         start=inside.start,
         end=inside.end,
-        opened=whole.start[gap],
-        closed=whole.end[gap],
+        opened=whole.start,
+        closed=whole.end,
         previous=rows[_first_to_reach(reach)[before]],
         next=rows[behind],
         target=_launched(device, rows, behind),
     )
 
 
-def _inside(gaps: Intervals, parts: Intervals) -> tuple[IntArray | slice, Intervals]:
-    """The parts of the set `gaps` inside the set `parts`, and the gap of each."""
+def _inside(gaps: Intervals, parts: Intervals) -> tuple[IntArray | slice, Intervals, Intervals]:
+    """The parts of the set `gaps` inside the set `parts`, the gap of each, and those gaps: the same where nothing is
+    cut."""
     if len(parts) == 1 and len(gaps) and parts.start[0] <= gaps.start[0] and gaps.end[-1] <= parts.end[0]:
-        return slice(None), gaps
-    return pieces(parts, gaps)
+        return slice(None), gaps, gaps
+    gap, inside = pieces(parts, gaps)
+    return gap, inside, gaps[gap]
 
 
 def _first_to_reach(reach: IntArray) -> IntArray:
