@@ -54,6 +54,13 @@ def group_totals(code: IntArray, duration: IntArray) -> Totals:
     return Totals(ranked, count[ranked], total[ranked])
 
 
+def least_of_each(code: IntArray, values: IntArray, count: int) -> IntArray:
+    """The smallest of the values of each code, 0 to `count` - 1; the largest number there is for a code without any."""
+    found = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(found, code, values)
+    return found
+
+
 def group_durations(code: IntArray, duration: IntArray) -> Groups:
     """Group `duration` by `code`, which is not negative."""
     if len(code) == 0:

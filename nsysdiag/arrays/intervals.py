@@ -70,6 +70,11 @@ class Intervals:
         return cls(np.concatenate([part.start for part in every]), np.concatenate([part.end for part in every]))
 
 
+def is_set(intervals: Intervals) -> bool:
+    """Are these intervals, none of which is empty, a set?"""
+    return bool(np.all(intervals.start[1:] > intervals.end[:-1]))
+
+
 def union(*parts: Intervals) -> Intervals:
     """The set of all time that any interval of any part covers.
 
@@ -81,7 +86,7 @@ def union(*parts: Intervals) -> Intervals:
     """
     parts = tuple(part for part in parts if len(part))
     every = _without_empty(parts[0] if len(parts) == 1 else Intervals.concatenate(parts))
-    if _is_set(every):
+    if is_set(every):
         return every
     if not np.all(every.start[1:] >= every.start[:-1]):
         # A stable sort merges runs that are sorted already, as joined sets and rows of one stream are.
@@ -93,11 +98,6 @@ def union(*parts: Intervals) -> Intervals:
 
 def _without_empty(intervals: Intervals) -> Intervals:
     return intervals[intervals.end > intervals.start]
-
-
-def _is_set(intervals: Intervals) -> bool:
-    """Are these intervals, none of which is empty, a set already?"""
-    return bool(np.all(intervals.start[1:] > intervals.end[:-1]))
 
 
 def complement(s: Intervals, lo: int, hi: int) -> Intervals:

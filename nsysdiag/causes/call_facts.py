@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.causes.threshold import READ_BACK_BYTES
@@ -60,22 +61,25 @@ def _creates_context(activity: DeviceActivity) -> BoolArray:
     processes, owner = distinct(process_of(calls.thread))
     first = _first_of_each(owner, calls.start, calls.end)
     lowest = np.array([activity.first_correlation.get(each, 0) for each in processes.tolist()], dtype=np.int64)
-    at = np.minimum(np.searchsorted(processes, operations.process), len(processes) - 1)
-    earlier = operations.start < calls.start[first[at]]
-    earlier |= (operations.correlation > 0) & (operations.correlation < lowest[at])
-    earlier &= operations.process == processes[at]
+    working, worker = distinct(operations.process)
+    begun = least_of_each(worker, operations.start, len(working))
+    numbered = picked(operations.correlation > 0)
+    number = least_of_each(worker[numbered], operations.correlation[numbered], len(working))
     fresh = (calls.end[first] - calls.start[first] > LONG_NS) & (lowest > 0)
-    fresh[at[earlier]] = False
+    known, at, its = np.intersect1d(processes, working, assume_unique=True, return_indices=True)
+    if len(known):
+        fresh[at] &= (begun[its] >= calls.start[first[at]]) & (number[its] >= lowest[at])
     flags[first[fresh]] = True
     return flags
 
 
 def _first_of_each(group: IntArray, start: IntArray, end: IntArray) -> IntArray:
     """The row of each group, 0 and up, that starts first; of several the one that ends last."""
-    order = np.lexsort((~end, start, group))
-    begins = np.append(True, group[order[1:]] != group[order[:-1]])
-    rows: IntArray = order[begins]
-    return rows
+    begun = least_of_each(group, start, int(group.max()) + 1)
+    rows: IntArray = np.flatnonzero(start == begun[group])
+    rows = rows[np.lexsort((~end[rows], group[rows]))]
+    first: IntArray = rows[np.append(True, group[rows[1:]] != group[rows[:-1]])]
+    return first
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
 from nsysdiag.events.event_waits import StreamWaits, read_stream_waits
@@ -163,8 +164,7 @@ def _first_correlations(calls: CallRows) -> dict[int, int]:
     processes, process = distinct(process_of(calls.thread[numbered]))
     if len(processes) == 1:
         return {int(processes[0]): int(correlation.min())}
-    lowest = np.full(len(processes), np.iinfo(np.int64).max)
-    np.minimum.at(lowest, process, correlation)
+    lowest = least_of_each(process, correlation, len(processes))
     return dict(zip(processes.tolist(), lowest.tolist(), strict=True))
 
 

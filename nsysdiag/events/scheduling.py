@@ -11,7 +11,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.identity import pid_of, tid_of
-from nsysdiag.events.rows import Rows
+from nsysdiag.events.rows import Rows, picked
 from nsysdiag.trace.enums import ThreadState
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def switches_by_thread(axis: ThreadAxis, switches: SwitchRows) -> tuple[SwitchRo
     mine = rank >= 0
     if not mine.all():
         switches, rank = switches.take(mine), rank[mine]
-    order = sorted_order(rank, switches.time, switches.comes_in)
+    order = picked(sorted_order(rank, switches.time, switches.comes_in))
     return switches.take(order), rank[order]
 
 

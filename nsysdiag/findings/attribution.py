@@ -8,6 +8,7 @@ import numpy as np
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import CODE, Bottlenecks
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of
 from nsysdiag.causes.blocking_copy import READS_BACK
@@ -79,8 +80,9 @@ def shares_of(
     the paths behind the codes, those of `keys` and then those of waits alone. `kinds` and `families` are the variant
     and the bottleneck of each slice; inside MPI calls that is communication, and what another device did where that
     was waited for. Where counters saw another program at work, that is the cause, whatever the host did meanwhile."""
-    lost = np.where(found.slice >= 0, coverage(focus, found.spans), 0)
-    inside = np.flatnonzero(lost)
+    idle = np.flatnonzero(found.slice >= 0)
+    lost = coverage(focus, found.spans[idle])
+    inside, lost = idle[lost > 0], lost[lost > 0]
     row = found.slice[inside]
     gap, code = context.slices.rows.gap[row], found.code[inside]
     waits = found.other[inside] >= 0
@@ -89,13 +91,13 @@ def shares_of(
     explained = Shares(
         gap=gap,
         slice=row,
-        wait=np.full(len(row), -1, dtype=np.int32),
+        wait=constant(np.full(1, -1, dtype=np.int32), len(row)),
         cause=np.where(foreign, PLACE[OTHER_PROCESS], attribution.cause[row]),
         kind=np.where(foreign, len(CAUSES[OTHER_PROCESS].variants) - 1, kinds[row]),
         path=keys.path[gap],
-        lost=lost[inside],
-        made=np.broadcast_to(np.int64(0), len(inside)),
-        counted=np.where(around | (code == families[row]), lost[inside], 0),
+        lost=lost,
+        made=constant(np.zeros(1, dtype=np.int64), len(row)),
+        counted=np.where(around | (code == families[row]), lost, 0),
         family=np.where(around, code, families[row]),
         other=found.other[inside],
     )

@@ -12,7 +12,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.causes.families import FAMILIES
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
@@ -56,7 +56,7 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
     least = max(thresholds.smallest * window_ns, 1)
     found: list[Spot] = []
     key = joint(shares.cause, shares.family, len(FAMILIES))
-    for each in np.unique(key).tolist():
+    for each in distinct_values(key).tolist():
         cause, family = divmod(each, len(FAMILIES))
         whole = spot_of(shares, (list(CAUSES)[cause], FAMILIES[family]), np.flatnonzero(key == each))
         if whole.ceiling_ns < least:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint
@@ -94,8 +95,7 @@ def _numbered_by_first_gap(code: IntArray, start: IntArray) -> IntArray:
     """The same groups, numbered in the order of their first gaps, so that ties do not depend on the order of rows."""
     if len(code) == 0:
         return code
-    first = np.full(int(code.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, code, start)
+    first = least_of_each(code, start, int(code.max()) + 1)
     rank = np.empty(len(first), dtype=np.int32)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[code]

@@ -99,7 +99,7 @@ def other_devices(
     return waited_for(root_slices.slices, lane, calls, waits.other, host.axis)
 
 
-@steps.step(spills=True)
+@steps.step(spills=True, trims=True)
 def own_bottlenecks(
     device: DeviceTimeline,
     split: WindowSplit,

@@ -170,7 +170,7 @@ def unseen(trace: Trace, activity: DeviceActivity) -> UnseenLaunches:
     return UnseenLaunches.unknown() if trace.partial else UnseenLaunches.of(activity)
 
 
-@steps.step(spills=True, progress=("reading host activity", 0.3))
+@steps.step(spills=True, trims=True, progress=("reading host activity", 0.3))
 def tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     """What threads and CPUs did, table by table."""
     return read_host_tables(trace, ranges)

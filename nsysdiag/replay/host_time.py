@@ -75,7 +75,9 @@ def host_time(spans: Owned, layered: LayeredEvidence, launches: IntArray) -> tup
     """All time of `spans`, which are on the axis of `layered`, piece by piece, and the words. `launches` are the rows
     of the calls that launched something: what happens in them is a part of launching."""
     found, api = _Collector(), layered.host.api
-    chosen = np.flatnonzero(api.outermost & np.isin(api.row, launches))
+    launched = np.zeros(len(layered.host.api_calls.rows), dtype=np.bool_)
+    launched[launches] = True
+    chosen = np.flatnonzero(api.outermost & launched[api.row])
     inside, left, source = claim(spans, api.spans[chosen])
     # The pieces inside a call keep its place: what no layer claims is the call's own.
     rest = found.by_layers(Owned(inside.spans, np.arange(len(inside))), layered.inside)
