@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nsysdiag.ci.facts import BudgetResult, UnjudgedBudget
 from nsysdiag.report import Report
 
 
-@dataclass(frozen=True, slots=True)
-class RenderOptions:
+class RenderOptions(Struct, frozen=True):
     """`width` (in columns) and `color` are for text. `details` shows all sections instead of the first screen, in text
     and Markdown. `source`, `command` and `created` go to the footer where given. `budgets` were checked on the report,
     `unjudged` are those that it cannot tell; both are for the formats of CI systems.
@@ -28,8 +28,7 @@ class RenderOptions:
     unjudged: tuple[UnjudgedBudget, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """One way to write a report. `is_ours` says whether the content of a file carries this format's marker. `syntax` is
     one of those of `workflow_commands`: how a command in it is broken where the result goes to stdout."""
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.document.kinds import part
 from nsysdiag.document.view import SEVERITIES
@@ -31,8 +32,7 @@ _BASE_UNITS = {Unit.NS: "seconds", Unit.SHARE: "ratio", Unit.BYTES: "bytes"}
 """The base unit of a number by what it counts in; all others have none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gauge:
+class Gauge(Struct, frozen=True):
     """A metric of each device: `values` gives its values, with labels beside those of the device."""
 
     name: str

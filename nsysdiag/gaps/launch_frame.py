@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -28,8 +28,7 @@ class Case(IntEnum):
     UNKNOWN = 7  # no launch row
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """For each gap its case, the row of the launching call (-1: none), that call from its start to its end wherever
     they lie, and the borders inside [opened, closed):
 
@@ -57,8 +56,7 @@ class Frame:
         return Intervals(start[kept], end[kept]), owner[kept]
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSide:
+class DeviceSide(Struct, frozen=True):
     """What a device-side rule sees: the frame of all gaps, the device and what all devices share."""
 
     frame: Frame
@@ -67,8 +65,7 @@ class DeviceSide:
     waits: EventWaits
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
+class Explained(Struct, frozen=True):
     """A device-side rule's answer: all that is left of the gaps in `whole`, and of gaps whose next operation belongs to
     a process, what `slices` cover. `label` is a code into `labels` for each gap, or -1."""
 

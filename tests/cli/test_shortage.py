@@ -12,7 +12,6 @@ import sqlite3
 import subprocess
 import sys
 import zlib
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from numpy._core._exceptions import _ArrayMemoryError
 
 from nsysdiag import analyze
