@@ -43,12 +43,12 @@ class Destination(Struct, frozen=True):
 
     def files(self) -> list[Path]:
         """Every file that is written: a CSV result has one for each of its tables."""
-        from nsysdiag.formats.csv_ import TABLES, table_path
-
         if self.path is None:
             return []
         if self.format != "csv":
             return [self.path]
+        from nsysdiag.formats.csv_ import TABLES, table_path
+
         beside = TABLES if self.tables is None else self.tables
         return [self.path, *(table_path(self.path, table) for table in beside)]
 

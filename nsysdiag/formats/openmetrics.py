@@ -15,9 +15,8 @@ from nsysdiag.document.kinds import part
 from nsysdiag.document.view import SEVERITIES
 from nsysdiag.fields import NS, SUM, Unit, leaves_at, value_at
 from nsysdiag.formats.exposition import PREFIX, Family, Labels, Sample, clean, exposition, seconds
-from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.formats.format import RenderOptions
 from nsysdiag.report import DeviceReport
-from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
     from nsysdiag.report import Report
@@ -196,6 +195,3 @@ GAUGES = (
 def is_ours(data: bytes) -> bool:
     """Does the file begin with the help text of our info metric?"""
     return data.startswith(MARKER)
-
-
-FORMAT = Format("prom", ".prom", "OpenMetrics gauges for a Prometheus textfile collector", render, is_ours, TEXT)

@@ -22,7 +22,7 @@ from nsysdiag.document.context import Context
 from nsysdiag.document.html import figures, html_of, width_of
 from nsysdiag.document.names import brief, clip, visible
 from nsysdiag.formats import sections
-from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html.assets import (
     BLANKS,
     Bundle,
@@ -36,7 +36,6 @@ from nsysdiag.formats.html.assets import (
     timeline_script,
 )
 from nsysdiag.formats.html.timeline.data import timelines
-from nsysdiag.workflow_commands import MARKUP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -200,6 +199,3 @@ def _groups(context: Context) -> list[Group]:
 def is_ours(data: bytes) -> bool:
     """Does the head of the page name us as its generator?"""
     return f'<meta name="generator" content="{GENERATOR} '.encode() in data[:HEAD_BYTES]
-
-
-FORMAT = Format("html", ".html", "HTML report in one file", render, is_ours, MARKUP)
