@@ -35,6 +35,7 @@ from nsysdiag.formats.html.assets import (
     templates_folder,
     timeline_script,
 )
+from nsysdiag.formats.html.compiled import AheadOfTime
 from nsysdiag.formats.html.timeline.data import timelines
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ def environment() -> Environment:
     """The template engine: everything escaped, control characters made visible, unknown names an error."""
     made = Environment(
         loader=FileSystemLoader(templates_folder()),
+        bytecode_cache=AheadOfTime(),
         autoescape=True,
         finalize=lambda value: visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
         undefined=StrictUndefined,
