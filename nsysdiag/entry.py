@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 UTF8 = "utf8"
-GARBAGE_SEARCHED = 50_000
-"""Objects more than before, at least, when Python looks for cycles among them: imports make many and drop none."""
+GARBAGE_SEARCHED = 200_000
+"""Python looks for cycles among new objects once there are so many: more than imports make, which drop none."""
 
 
 def main() -> NoReturn:
