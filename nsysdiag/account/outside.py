@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.account.bottlenecks import CODE
 from nsysdiag.arrays.claim import Owned, claim
@@ -28,8 +28,7 @@ OF_CUDA = ("memory",)
 """What a first allocation takes is mostly the context that it creates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """The time [begin, end) from the first CUDA call of `thread`, a globalTid, to the device's first work."""
 
     thread: int
@@ -61,8 +60,7 @@ def evidence_of_start(
     return layer_evidence(HostEvidence.of(host, facts))
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """That time by bottleneck, as sets on the axis of `host`, which share nothing and make it up."""
 
     host: HostActivity

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
 
 
-@dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(Struct, frozen=True):
     """Disjoint intervals, sorted by start, each with the index of the gap that it is a part of."""
 
     spans: Intervals

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 
 Name = TypeVar("Name", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """One row for each group that occurs, largest total first; `code` says which group. Times in ns; the median is the
     lower of the two middle values where their number is even, `p95` the smallest that 95 % do not exceed."""
 
@@ -33,8 +32,7 @@ class Groups:
         return self.total // np.maximum(self.count, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """One row for each group that occurs, largest total first."""
 
     code: IntArray

@@ -7,11 +7,11 @@ Every function leaves its arguments alone and costs one sort at most, none where
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 IntArray = npt.NDArray[np.signedinteger[Any]]
 FloatArray = npt.NDArray[np.float64]
@@ -22,8 +22,7 @@ AT_ONCE = 1 << 16
 """Rows of a stretch: few enough to stay in a core's own memory."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
+class Intervals(Struct, frozen=True, eq=False):
     """Any intervals: `start` and `end` in ns, int64, one-dimensional and of the same length.
 
     Nothing else is promised: they may overlap, stand in any order, be empty or run backwards.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray
@@ -82,8 +81,7 @@ def _first_of_each(group: IntArray, start: IntArray, end: IntArray) -> IntArray:
     return first
 
 
-@dataclass(frozen=True, slots=True)
-class _FirstLaunches:
+class _FirstLaunches(Struct, frozen=True):
     """The calls that launched a kernel name for the first time in their process: their rows, how long they took and the
     number of their API there. Nodes of graphs are no launches. Of each API, `count` launches took `medians` / 2;
     `mostly_first` says that more of them are first ones than not."""

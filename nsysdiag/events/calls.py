@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.constant import is_constant
 from nsysdiag.arrays.intervals import IntArray
@@ -26,8 +26,7 @@ def clean_api_name(name: str) -> str:
     return _SUFFIX.sub("", name)
 
 
-@dataclass(frozen=True, slots=True)
-class CallRows(Rows):
+class CallRows(Rows, frozen=True):
     """Calls in the order of the export: start and end in ns, `name` an index into the names beside it."""
 
     start: IntArray
@@ -38,8 +37,7 @@ class CallRows(Rows):
     returned: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class ApiCalls:
+class ApiCalls(Struct, frozen=True):
     """Runtime and driver API calls (CUPTI_ACTIVITY_KIND_RUNTIME), names without suffixes. `malformed` counts the rows
     left out; `chain` is the id of each row's call chain, empty where the trace holds no call chains of CUDA calls."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceTimeline:
+class DeviceTimeline(Struct, frozen=True):
     """Operations of one GPU, sorted by start; those that start together: launched ones first, then by launch time,
     correlation id and stream. `launch` is the row of the launching call, -1 where the trace has none.
 
@@ -48,8 +47,7 @@ class DeviceTimeline:
     malformed: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceActivity:
+class DeviceActivity(Struct, frozen=True):
     """All GPUs of a trace with what they share. `operations`, `launch`, `communication` and `device` (an index into
     `devices`) describe the operations of all GPUs, one GPU after another; those of a timeline are a part of them, not a
     copy. `streams` is by stream code.
@@ -76,8 +74,7 @@ class DeviceActivity:
     left_out_gpus: int
 
 
-@dataclass(frozen=True, slots=True)
-class GpuOperations:
+class GpuOperations(Struct, frozen=True):
     """The operations that can be, sorted as in `DeviceActivity`, and the row of the call that launched each, -1 for
     none. `device` is an index into `keys`; `lost` counts, for each key, the rows that were left out. The rest is as
     recorded."""
@@ -203,7 +200,7 @@ def _with_process(operations: Operations, api_calls: ApiCalls) -> Operations:
     processes = distinct_values(process_of(api_calls.rows.thread))
     if len(processes) != 1:
         return operations
-    return dataclasses.replace(operations, process=np.where(unknown, processes[0], operations.process))
+    return replace(operations, process=np.where(unknown, processes[0], operations.process))
 
 
 def _is_communication(

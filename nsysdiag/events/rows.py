@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from nsysdiag.arrays.constant import constant, is_constant
 from nsysdiag.arrays.intervals import IntArray
@@ -86,23 +87,21 @@ class RowsOf:
         return list(self._at)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """Base of tables: all fields are arrays of one length, and an index means the same row in each."""
 
     def __len__(self) -> int:
-        first: npt.NDArray[Any] = getattr(self, dataclasses.fields(self)[0].name)
-        return len(first)
+        return len(astuple(self)[0])
 
     def take(self, index: npt.NDArray[Any] | slice) -> Self:
         """The rows at `index`: positions in the order asked for, a mask, or a slice, whose rows are not copied."""
         index = picked(index)
-        return type(self)(**{field.name: taken(getattr(self, field.name), index) for field in dataclasses.fields(self)})
+        return type(self)(*(taken(values, index) for values in astuple(self)))
 
     @classmethod
     def empty(cls) -> Self:
         """No rows at all."""
-        return cls(*(np.empty(0, dtype=np.int64) for _ in dataclasses.fields(cls)))
+        return cls(*(np.empty(0, dtype=np.int64) for _ in cls.__struct_fields__))
 
     @classmethod
     def concatenate(cls, parts: list[Self]) -> Self:
@@ -110,9 +109,4 @@ class Rows:
         parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
-        return cls(
-            **{
-                field.name: np.concatenate([getattr(part, field.name) for part in parts])
-                for field in dataclasses.fields(cls)
-            }
-        )
+        return cls(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))

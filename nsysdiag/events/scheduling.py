@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.events.axis import ThreadAxis
@@ -21,8 +21,7 @@ SWITCHES = "SCHED_EVENTS"
 SWITCH_COLUMNS = ("start", "cpu", "isSchedIn", "globalTid", "threadState")
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchRows(Rows):
+class SwitchRows(Rows, frozen=True):
     """Context switches: time in ns, CPU, True where the thread comes in, thread, state of a thread that goes out."""
 
     time: IntArray
@@ -32,8 +31,7 @@ class SwitchRows(Rows):
     state: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class Scheduling:
+class Scheduling(Struct, frozen=True):
     """Lanes of the launching threads: `on_cpu` and `out` on the thread axis, `out` with the CPU that was left.
 
     `runnable` marks the intervals of `out` whose thread could have gone on; `held` those during which other threads
@@ -110,8 +108,7 @@ def maybe_ready(away: Intervals) -> BoolArray:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Cpus:
+class Cpus(Struct, frozen=True):
     """The stretches in which a thread held a CPU: from the moment it comes in to the next event there. The idle loop
     (pid 0 or tid 0) holds nothing.
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import CODE, Bottlenecks
@@ -27,8 +26,7 @@ AROUND = (CODE["communication"], CODE["other_process"])
 """Bottlenecks of idle time by what went on around it, whatever its cause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(Struct, frozen=True):
     """The cause that each slice counts for, which is its root: its place in the registry, and its label, an index into
     `labels` or -1. `own` is what the launching thread itself did then."""
 
@@ -44,8 +42,7 @@ class Attribution:
         return cls(slices.rows.cause, slices.rows.label, slices.labels, rooted.own)
 
 
-@dataclass(frozen=True, slots=True)
-class Shares(Rows):
+class Shares(Rows, frozen=True):
     """A row for each part of a slice inside the time that findings are about, then one for each part that a wait made:
     whose time it is. `lost` is its ns by root cause, `made` that of idle time which a call of this kind made though
     another cause explains it; a row has one of them. `counted` is what counts to `family`, an index into FAMILIES: all
@@ -133,8 +130,7 @@ def slice_kinds(context: GapContext, evidence: LayeredEvidence, attribution: Att
     return np.array(kinds, dtype=np.int32)[code]
 
 
-@dataclass(frozen=True, slots=True)
-class _CallsAt:
+class _CallsAt(Struct, frozen=True):
     """The last outermost API calls that began, on their launching threads, before some moments: `at` is their place in
     `calls`, -1 for none. `stride` is the length of a lane."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
@@ -25,8 +25,7 @@ RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _TRIED_PER_ROW = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Sightings:
+class Sightings(Struct, frozen=True):
     """Finds the rows behind the slices of one device; `own` is what the launching thread itself did in each.
     With `several` processes ids repeat, and operations need theirs to be distinguished."""
 

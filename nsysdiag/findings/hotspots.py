@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import IntArray, rows_from
@@ -19,8 +18,7 @@ from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.report import Thread
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """Part of one cause's time that counts to the bottleneck `family`. `rows` are its places in the shares; `kind`
     and `path` are None for a spot of several places; `rest` marks what a cause has besides its large places.
     `counted_ns` is the part of the ceiling that the account of the bottleneck holds: not what a wait made of it."""
@@ -112,8 +110,7 @@ def _by_place(code: IntArray, places: int, ns: IntArray) -> IntArray:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class SpotGaps:
+class SpotGaps(Struct, frozen=True):
     """The time of a spot by gap: `gap` are its gaps in order of time, `ns` what each contributes, never 0. Where its
     calls made more idle time than they lose themselves, it is that time."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import longest
@@ -34,8 +34,7 @@ _SAMPLED = places(lambda cause: cause.sampled)
 MOST_NAMES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class GapContext:
+class GapContext(Struct, frozen=True):
     """What all gaps of a device have in common when they are described."""
 
     device: DeviceTimeline

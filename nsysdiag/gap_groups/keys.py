@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import IntArray
@@ -26,8 +26,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _COUNTER = re.compile(r"(?<![^\W\d_])\d+|\d+(?![^\W_]|\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class GapKeys:
+class GapKeys(Struct, frozen=True):
     """For each gap the codes of its previous and next operation, its NVTX path and its dominant cause (its place in the
     registry), with the names behind the codes, without their counters. `code` numbers the different combinations in
     the order of their first gaps."""

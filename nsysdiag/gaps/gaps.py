@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, pieces
@@ -11,8 +9,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.rows import Rows
 
 
-@dataclass(frozen=True, slots=True)
-class Gaps(Rows):
+class Gaps(Rows, frozen=True):
     """Idle intervals [start, end) inside the window, sorted. A gap that a border of the window cuts keeps the bounds of
     the whole gap in `opened` and `closed`.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -32,8 +32,7 @@ HOST_KNOWN = (Case.LATE, Case.ISSUING, Case.ISSUED)
 """The cases in which the launch tells when the host was done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """For each gap its case, the row of the launching call (-1: none), that call from its start to its end wherever
     they lie, and whether its operation waited for an event. `latency_ns` is how long a launch may take after its call.
     From these follow the borders inside [opened, closed), which are made anew whenever they are asked for:
@@ -83,8 +82,7 @@ class Frame:
         return Intervals(start[kept], end[kept]), owner[kept]
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSide:
+class DeviceSide(Struct, frozen=True):
     """What a device-side rule sees: the frame of all gaps, the device and what all devices share."""
 
     frame: Frame
@@ -93,8 +91,7 @@ class DeviceSide:
     waits: EventWaits
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
+class Explained(Struct, frozen=True):
     """A device-side rule's answer: all that is left of the gaps in `whole`, and of gaps whose next operation belongs to
     a process, what `slices` cover. `label` is a code into `labels` for each gap, or -1."""
 

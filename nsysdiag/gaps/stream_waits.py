@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray, rows_from
@@ -28,8 +27,7 @@ LABELS = [
 _COMPUTE, _COMMUNICATION, _COPY, _OTHER_DEVICE, _UNKNOWN = range(5)
 
 
-@dataclass(frozen=True, slots=True)
-class EventWaits:
+class EventWaits(Struct, frozen=True):
     """For each gap: did the next operation wait for an event at all, does that explain the gap, and what was waited for
     (an index into LABELS, -1 where nothing explains). `other` is the number of the other device whose work that was, -1
     for none."""

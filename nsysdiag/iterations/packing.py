@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.codes import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals, pieces
@@ -24,8 +24,7 @@ MOST_KERNELS, MOST_KERNEL_VALUES = 30, 20_000
 _EFFORT = 6
 
 
-@dataclass(frozen=True, slots=True)
-class KindsOfGaps:
+class KindsOfGaps(Struct, frozen=True):
     """The gaps of a device, disjoint and in order, each with the place of its kind among the `count` rows of the
     report, -1 where it has none."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import Intervals, intersect, subtract, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 
 
-@dataclass(frozen=True, slots=True)
-class WindowSplit:
+class WindowSplit(Struct, frozen=True):
     """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `kernels` is the time in which
     any kernel or graph ran, `kernel_ns` its length, `busy` the set of all work, `parts` those of compute, exposed
     communication, exposed copies."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
@@ -30,8 +29,7 @@ from nsysdiag.ledger.assignment import SliceCollector, Slices
 _NEVER_UNTRACED = (Case.DISPATCH, Case.UNIFIED_MEMORY)
 
 
-@dataclass(frozen=True, slots=True)
-class LayeredEvidence:
+class LayeredEvidence(Struct, frozen=True):
     """The layers of every host-side cause, for time before launches and for time inside them, and the launch calls that
     are wholly a cause's; made once a trace."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, nearest_after, union
 from nsysdiag.arrays.nesting import outermost
@@ -134,8 +134,7 @@ def _blocks(activity: DeviceActivity, facts: CallFacts) -> BoolArray:
     return waits[calls.name] | (copies[calls.name] & facts.pageable)
 
 
-@dataclass(frozen=True, slots=True)
-class _Horizon:
+class _Horizon(Struct, frozen=True):
     """What ends the untraced time of a process: when its operations were issued and started, in order of issue, and
     when its blocking calls began and ended, in order of their beginning."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag.account.bottlenecks import CODE, MPI_START_UP, Bottlenecks
 from nsysdiag.account.bottlenecks import bottlenecks as divide

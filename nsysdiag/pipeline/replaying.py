@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.config.settings import Settings
@@ -43,8 +43,7 @@ Builder = Callable[[int], Model | str]
 steps = Steps()
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(Struct, frozen=True):
     """Where the ranks of a trace meet: the communication kernels that are parts of one collective, or calls of MPI."""
 
     kernels: Met

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
@@ -17,8 +17,7 @@ from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.ledger.classify import LayeredEvidence
 
 
-@dataclass(frozen=True, slots=True)
-class HostTime(Rows):
+class HostTime(Rows, frozen=True):
     """Pieces [start, end) of host time, positions on the axis of threads: the place of the `cause` in the registry, its
     label and the call as codes (-1: none), and `owner`, whose time it is."""
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
@@ -35,8 +36,7 @@ INSTALL_HINT = "pip install 'nsysdiag[parquet]', or export it again: nsys export
 AGAIN_HINT = "copy it again, or export it again: nsys export --type parquetdir"
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Struct, frozen=True):
     """Of an integer column in a row group: the least and the largest value, and how many are NULL."""
 
     low: int
@@ -50,8 +50,7 @@ class Statistics:
         return cls(low, high, stored[2])
 
 
-@dataclass(frozen=True)
-class TableFile:
+class TableFile(Struct, frozen=True, dict=True):
     """A table: the file, its size and time when it was opened, and what its footer says (pyarrow's FileMetaData)."""
 
     path: Path
