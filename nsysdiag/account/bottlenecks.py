@@ -44,7 +44,7 @@ class Bottlenecks(Struct, frozen=True):
 
     def each_of(self, parts: Intervals) -> dict[str, IntArray]:
         """The ns of each of `parts` by bottleneck, of those that have any."""
-        present = np.unique(self.code).tolist()
+        present = np.flatnonzero(np.bincount(self.code)).tolist()
         return {FAMILIES[code]: coverage(self.spans[self.code == code], parts) for code in present}
 
     def waited(self, parts: Intervals) -> dict[tuple[int, str], IntArray]:

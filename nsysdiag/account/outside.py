@@ -18,6 +18,7 @@ from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
+from nsysdiag.events.rows import distinct, picked, taken
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 
 PART_OF_A_START = ("launch", "sync", "copies")
@@ -42,9 +43,9 @@ def outside_of(window: Intervals, device: DeviceTimeline, calls: CallRows) -> Ou
     launch = device.launch[device.launch >= 0]
     if not len(window) or not len(launch):
         return None
-    threads, count = np.unique(calls.thread[launch], return_counts=True)
-    thread, end = int(threads[np.argmax(count)]), int(window.start[0])
-    begin = int(calls.start[calls.thread == thread].min())
+    threads, place = distinct(taken(calls.thread, launch))
+    thread, end = int(threads[np.argmax(np.bincount(place))]), int(window.start[0])
+    begin = int(calls.start[picked(calls.thread == thread)].min())
     return Outside(thread, begin, end) if begin < end else None
 
 

@@ -213,10 +213,11 @@ def _inside(s: Intervals, lo: int, hi: int) -> Intervals:
 
 def contains(s: Intervals, times: IntArray) -> BoolArray:
     """True for each time that the set `s` covers; a start is inside, an end is not."""
-    if not len(s):
-        return np.zeros(len(times), np.bool_)
+    if len(s) == 1:
+        inside: BoolArray = (times >= s.start[0]) & (times < s.end[0])
+        return inside
     last = nearest_before(s.start, times)
-    return (last >= 0) & (s.end[last] > times)
+    return np.zeros(len(times), np.bool_) if not len(s) else (last >= 0) & (s.end[last] > times)
 
 
 def equal_edges(low: int, high: int, count: int) -> IntArray:

@@ -214,7 +214,9 @@ def _is_communication(
     """Kernels whose short name begins with a pattern, or that were launched inside a range of the domain NCCL."""
     kernel: BoolArray = operations.category == Category.KERNEL
     starts = tuple(pattern.lower() for pattern in patterns)
-    named = trace.strings.ids_where(lambda text: text.lower().startswith(starts), np.unique(operations.short_name))
+    named = trace.strings.ids_where(
+        lambda text: text.lower().startswith(starts), distinct_values(operations.short_name)
+    )
     result: BoolArray = kernel & np.isin(operations.short_name, named)
     inside = ranges.rows.take(ranges.rows.communication)
     launched = np.flatnonzero(kernel & (launch >= 0)) if len(inside) else np.empty(0, dtype=np.int64)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from nsysdiag.arrays.constant import constant, is_constant
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray
 
 
 def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:
@@ -44,22 +44,32 @@ def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     """The distinct values, sorted, and for each row its place among them; no sort where they are few and dense."""
     if len(values) == 0 or is_constant(values):
         return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
-    low, high = int(values.min()), int(values.max())
-    if low == high:
+    low, seen = _seen(values)
+    if len(seen) == 1:
         return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
-    if high - low > 2 * len(values) + 65_536:
+    if len(seen) == 0:
         unique, inverse = np.unique(values, return_inverse=True)
         return unique, inverse.astype(np.int64)
-    seen = np.zeros(high - low + 1, dtype=np.bool_)
-    seen[values - low] = True
     return np.flatnonzero(seen) + low, (np.cumsum(seen, dtype=np.int64) - 1)[values - low]
 
 
 def distinct_values(values: IntArray) -> IntArray:
     """The distinct values, sorted; fast where there is one, as with the process of most tables."""
-    # One value is copied: a part of the array would keep all of it in memory.
-    one = len(values) > 0 and (is_constant(values) or values.min() == values.max())
-    return values[:1].copy() if one else np.unique(values)
+    if len(values) == 0 or is_constant(values):
+        return values[:1].copy()  # a part of the array would keep all of it in memory
+    low, seen = _seen(values)
+    return np.flatnonzero(seen) + low if len(seen) else np.unique(values)
+
+
+def _seen(values: IntArray) -> tuple[int, BoolArray]:
+    """The lowest of the values, at least one, and whether each number from it to the highest occurs; nothing where these
+    are too many numbers."""
+    low, high = int(values.min()), int(values.max())
+    if high - low > 2 * len(values) + 65_536:
+        return low, np.zeros(0, dtype=np.bool_)
+    seen = np.zeros(high - low + 1, dtype=np.bool_)
+    seen[values - low if low != high else 0] = True
+    return low, seen
 
 
 class RowsOf:

@@ -28,10 +28,6 @@ class Case(IntEnum):
     UNKNOWN = 7  # no launch row
 
 
-HOST_KNOWN = (Case.LATE, Case.ISSUING, Case.ISSUED)
-"""The cases in which the launch tells when the host was done."""
-
-
 class Frame(Struct, frozen=True):
     """For each gap its case, the row of the launching call (-1: none), that call from its start to its end wherever
     they lie, and whether its operation waited for an event. `latency_ns` is how long a launch may take after its call.
@@ -51,6 +47,11 @@ class Frame(Struct, frozen=True):
     latency_ns: int
 
     @property
+    def host_known(self) -> BoolArray:
+        """Does the launch tell when the host was done?"""
+        return _host_known(self.case)
+
+    @property
     def call_start(self) -> IntArray:
         """The beginning of the call's part; the opening of the gap where nothing is known of the host."""
         return self._inside(self.whole_call.start)
@@ -68,7 +69,7 @@ class Frame(Struct, frozen=True):
 
     def _inside(self, times: IntArray) -> IntArray:
         opened = self.gaps.opened
-        return np.where(np.isin(self.case, HOST_KNOWN), np.clip(times, opened, self.gaps.closed), opened)
+        return np.where(self.host_known, np.clip(times, opened, self.gaps.closed), opened)
 
     def region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> tuple[Intervals, IntArray]:
         """[low, high) of the chosen gaps, cut to the parts inside the window, and whose each piece is."""
@@ -117,9 +118,14 @@ def frame_of(
         case=case,
         call=call,
         whole_call=Intervals(api_start, api_end),
-        event_wait=waits.explains & np.isin(case, HOST_KNOWN),
+        event_wait=waits.explains & _host_known(case),
         latency_ns=calibration.latency_limit_ns,
     )
+
+
+def _host_known(case: IntArray) -> BoolArray:
+    known: BoolArray = case <= Case.ISSUED
+    return known
 
 
 def _cases(

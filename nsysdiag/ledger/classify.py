@@ -23,7 +23,7 @@ from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import taken
 from nsysdiag.gaps import stream_waits
-from nsysdiag.gaps.launch_frame import HOST_KNOWN, Case, DeviceSide, Frame
+from nsysdiag.gaps.launch_frame import Case, DeviceSide, Frame
 from nsysdiag.ledger.assignment import SliceCollector, Slices
 
 _NEVER_UNTRACED = (Case.DISPATCH, Case.UNIFIED_MEMORY)
@@ -144,7 +144,7 @@ class _Splitter:
     def latency(self) -> None:
         """From the end of the call for as long as a launch may take, unless the operation waited for an event."""
         frame = self.frame
-        known = np.isin(frame.case, HOST_KNOWN)
+        known = frame.host_known
         waits = frame.event_wait
         on_its_way = self._region(frame.call_end, frame.settled, known & ~waits)
         self._give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
@@ -155,7 +155,7 @@ class _Splitter:
     def device_side(self, going_on: dict[str, BoolArray]) -> None:
         """After the latency: what goes on after the call, then the device-side rules in order."""
         frame = self.frame
-        known = np.isin(frame.case, (*HOST_KNOWN, Case.BEFORE_CAPTURE))
+        known = frame.host_known | (frame.case == Case.BEFORE_CAPTURE)
         left = self._region(frame.settled, frame.gaps.closed, known)
         for name, gaps in going_on.items():
             arriving, left = _divide(left, gaps & ~frame.event_wait)

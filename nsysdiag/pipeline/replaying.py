@@ -125,7 +125,8 @@ def builder(
         if isinstance(repeating, str):
             return repeating
         numbers = [each.number for each in devices]
-        starts = np.sort(activity.operations.start[np.isin(activity.device, numbers)])
+        starts = np.concatenate([each.operations.start for each in devices])
+        starts = starts if len(devices) == 1 else np.sort(starts)
         stretch = stretch_of(repeating.parts, repeating.steps, starts, most)
         if isinstance(stretch, str):
             return stretch
