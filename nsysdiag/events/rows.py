@@ -62,8 +62,8 @@ def distinct_values(values: IntArray) -> IntArray:
 
 
 def _seen(values: IntArray) -> tuple[int, BoolArray]:
-    """The lowest of the values, at least one, and whether each number from it to the highest occurs; nothing where these
-    are too many numbers."""
+    """The lowest of the values, at least one, and whether each number from it to the highest occurs; no flags where
+    these are too many."""
     low, high = int(values.min()), int(values.max())
     if high - low > 2 * len(values) + 65_536:
         return low, np.zeros(0, dtype=np.bool_)
