@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -14,13 +15,19 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 UTF8 = "utf8"
+GARBAGE_SEARCHED = 200_000
+"""Python looks for cycles among new objects once there are so many: more than imports make, which drop none."""
 
 
 def main() -> NoReturn:
     """Run the command line of this process, and exit with its code."""
     exit_at_once()
     _in_utf8()
-    _program()()
+    gc.set_threshold(GARBAGE_SEARCHED)
+    try:
+        _program()()
+    finally:
+        gc.freeze()  # all that is left goes with the process
 
 
 def _program() -> Callable[[], NoReturn]:

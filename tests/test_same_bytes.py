@@ -18,7 +18,8 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag import Report, Settings, analyze
-from nsysdiag.formats import FORMATS, RenderOptions, tables
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.csv_ import tables
 from tests.levels import some
 from tests.simulator.scenarios import SCENARIOS, scenario
 

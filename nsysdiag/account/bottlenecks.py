@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.account.credit import Made, Waits, made_by_waits
 from nsysdiag.arrays.claim import Owned, claim
@@ -28,8 +29,7 @@ Piece = tuple[Intervals, IntArray, IntArray]
 """Spans, their codes, and the slices that they are parts of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bottlenecks:
+class Bottlenecks(Struct, frozen=True):
     """The time of a device by bottleneck: disjoint `spans`, sorted by start, which make up the window; `code` is an
     index into FAMILIES, `slice` the slice of idle time that each is a part of, -1 for work. `other` is the number of
     the device that was waited for meanwhile, -1 for none. `made` is the idle time that synchronizations made, which
@@ -44,7 +44,7 @@ class Bottlenecks:
 
     def each_of(self, parts: Intervals) -> dict[str, IntArray]:
         """The ns of each of `parts` by bottleneck, of those that have any."""
-        present = np.unique(self.code).tolist()
+        present = np.flatnonzero(np.bincount(self.code)).tolist()
         return {FAMILIES[code]: coverage(self.spans[self.code == code], parts) for code in present}
 
     def waited(self, parts: Intervals) -> dict[tuple[int, str], IntArray]:

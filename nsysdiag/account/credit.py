@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
 from nsysdiag.causes.blocking_copy import READS_BACK
@@ -12,8 +11,7 @@ from nsysdiag.causes.evidence import Layer
 from nsysdiag.events.axis import ThreadAxis
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
+class Waits(Struct, frozen=True):
     """Calls in which threads waited for the device, by where they begin on the thread axis, one after another in each
     lane. `credit_ns` is how long the device worked meanwhile; 0 for blocking copies of data, which have to wait.
     `copies` is True for blocking copies. `name` is an index into `names`."""
@@ -50,8 +48,7 @@ def _columns(layer: Layer, is_copy: bool, words: dict[str, int]) -> tuple[IntArr
     return layer.spans.start, layer.spans.end, code[layer.name], *(np.full(len(layer), int(flag)) for flag in flags)
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """Idle time that waits made: parts of slices, of which `slice` is the row, each from the beginning of its slice
     on; `wait` is the row of the wait."""
 

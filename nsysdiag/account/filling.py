@@ -5,7 +5,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, intersect, subtract, union
+from nsysdiag.arrays.intervals import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Intervals,
+    coverage,
+    intersect,
+    is_set,
+    subtract,
+    union,
+)
 from nsysdiag.counters.report import Measured
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -76,6 +86,8 @@ def _by_shapes(device: DeviceTimeline, split: WindowSplit, found: Residency | No
 
 def _below(spans: Intervals, share: FloatArray) -> Intervals:
     """The time in which at least one of the spans is open and their shares add up to less than HALF."""
+    if is_set(spans):
+        return union(spans)
     weight = np.maximum(np.round(share * (1 << 30)).astype(np.int64), 1)
     times = np.concatenate((spans.end, spans.start))
     order = np.argsort(times, kind="stable")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.account.bottlenecks import CODE
 from nsysdiag.arrays.claim import Owned, claim
@@ -18,6 +18,7 @@ from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
+from nsysdiag.events.rows import distinct, picked, taken
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 
 PART_OF_A_START = ("launch", "sync", "copies")
@@ -28,8 +29,7 @@ OF_CUDA = ("memory",)
 """What a first allocation takes is mostly the context that it creates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """The time [begin, end) from the first CUDA call of `thread`, a globalTid, to the device's first work."""
 
     thread: int
@@ -43,9 +43,9 @@ def outside_of(window: Intervals, device: DeviceTimeline, calls: CallRows) -> Ou
     launch = device.launch[device.launch >= 0]
     if not len(window) or not len(launch):
         return None
-    threads, count = np.unique(calls.thread[launch], return_counts=True)
-    thread, end = int(threads[np.argmax(count)]), int(window.start[0])
-    begin = int(calls.start[calls.thread == thread].min())
+    threads, place = distinct(taken(calls.thread, launch))
+    thread, end = int(threads[np.argmax(np.bincount(place))]), int(window.start[0])
+    begin = int(calls.start[picked(calls.thread == thread)].min())
     return Outside(thread, begin, end) if begin < end else None
 
 
@@ -61,8 +61,7 @@ def evidence_of_start(
     return layer_evidence(HostEvidence.of(host, facts))
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """That time by bottleneck, as sets on the axis of `host`, which share nothing and make it up."""
 
     host: HostActivity

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Periods:
+class Periods(Struct, frozen=True, eq=False):
     """Period i is [start + i * length, start + (i + 1) * length). `inside` is how many ns of it are in the parts that
     were asked about, `covered` how many of those the set covers. A period between two parts has no ns inside."""
 

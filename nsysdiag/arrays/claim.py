@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
 
 
-@dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(Struct, frozen=True):
     """Disjoint intervals, sorted by start, each with the index of the gap that it is a part of."""
 
     spans: Intervals
@@ -48,6 +46,8 @@ def claim(left: Owned, evidence: Intervals) -> tuple[Owned, Owned, IntArray]:
 
     Returns the claimed pieces, the rest, and for each claimed piece the index of its evidence.
     """
+    near = _near(evidence, left.spans)
+    evidence, place = evidence[near], near.start
     first = np.searchsorted(left.spans.end, evidence.start, side="right")
     behind = np.searchsorted(left.spans.start, evidence.end, side="left")
     count = behind - first
@@ -55,10 +55,20 @@ def claim(left: Owned, evidence: Intervals) -> tuple[Owned, Owned, IntArray]:
     target = rows_from(first, count)
     start = np.maximum(left.spans.start[target], evidence.start[source])
     end = np.minimum(left.spans.end[target], evidence.end[source])
+    source += place
     claimed = Owned(Intervals(start, end), left.owner[target])
     if len(source) == 0:
         return claimed, left, source
     return claimed, _without(left, target, claimed.spans), source
+
+
+def _near(s: Intervals, spans: Intervals) -> slice:
+    """The places of the intervals of the set `s` between the beginning of the first of the sorted spans and the end of
+    the last."""
+    if len(spans) == 0:
+        return slice(0, 0)
+    lo, hi = spans.start[0], spans.end[-1]
+    return slice(int(np.searchsorted(s.end, lo, side="right")), int(np.searchsorted(s.start, hi, side="left")))
 
 
 def _without(left: Owned, target: IntArray, taken: Intervals) -> Owned:

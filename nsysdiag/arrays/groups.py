@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 
 Name = TypeVar("Name", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """One row for each group that occurs, largest total first; `code` says which group. Times in ns; the median is the
     lower of the two middle values where their number is even, `p95` the smallest that 95 % do not exceed."""
 
@@ -33,8 +32,7 @@ class Groups:
         return self.total // np.maximum(self.count, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """One row for each group that occurs, largest total first."""
 
     code: IntArray
@@ -45,11 +43,20 @@ class Totals:
 def group_totals(code: IntArray, duration: IntArray) -> Totals:
     """Counts and totals of `duration` by `code`, which is not negative: no sort, as there are no percentiles."""
     size = int(code.max(initial=-1)) + 1
+    if size and int(code.min()) == size - 1:
+        return Totals(np.array([size - 1]), np.array([len(code)]), np.array([int(duration.sum())]))
     total, count = np.zeros(size, dtype=np.int64), np.bincount(code, minlength=size)
     np.add.at(total, code, duration)
     present = np.flatnonzero(count)
     ranked = present[np.lexsort((present, -total[present]))]
     return Totals(ranked, count[ranked], total[ranked])
+
+
+def least_of_each(code: IntArray, values: IntArray, count: int) -> IntArray:
+    """The smallest of the values of each code, 0 to `count` - 1; the largest number there is for a code without any."""
+    found = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(found, code, values)
+    return found
 
 
 def group_durations(code: IntArray, duration: IntArray) -> Groups:
@@ -89,6 +96,18 @@ def medians(code: IntArray, duration: IntArray, count: int) -> IntArray:
         exact = group_durations(code, duration)
         result[exact.code] = exact.median
     return result
+
+
+def longest(ns: IntArray, start: IntArray, most: int) -> IntArray:
+    """The places of the `most` largest `ns`, largest first; of equal ones that with the earlier `start`."""
+    if len(ns) > 2 * most:
+        least = np.partition(ns, len(ns) - most)[len(ns) - most]
+        kept, tied = np.flatnonzero(ns > least), np.flatnonzero(ns == least)
+        among = most - len(kept)
+        until = np.partition(start[tied], among - 1)[among - 1]
+        rows = np.concatenate((kept, tied[start[tied] <= until]))
+        return rows[np.lexsort((rows, start[rows], -ns[rows]))[:most]]
+    return np.lexsort((start, -ns))[:most]
 
 
 def evenly(code: IntArray, most: int) -> BoolArray:

@@ -7,11 +7,11 @@ Every function leaves its arguments alone and costs one sort at most, none where
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 IntArray = npt.NDArray[np.signedinteger[Any]]
 FloatArray = npt.NDArray[np.float64]
@@ -22,8 +22,7 @@ AT_ONCE = 1 << 16
 """Rows of a stretch: few enough to stay in a core's own memory."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
+class Intervals(Struct, frozen=True, eq=False):
     """Any intervals: `start` and `end` in ns, int64, one-dimensional and of the same length.
 
     Nothing else is promised: they may overlap, stand in any order, be empty or run backwards.
@@ -47,7 +46,9 @@ class Intervals:
         return int(np.sum(self.end - self.start))
 
     def __getitem__(self, index: slice | Sequence[int] | npt.NDArray[np.integer] | BoolArray) -> Intervals:
-        """The intervals that a slice, a mask or an array of positions picks."""
+        """The intervals that a slice, a mask or an array of positions picks; a mask of all of them copies nothing."""
+        if isinstance(index, np.ndarray) and index.dtype == np.bool_ and index.all() and len(index) == len(self):
+            return self
         return Intervals(self.start[index], self.end[index])
 
     @classmethod
@@ -68,6 +69,11 @@ class Intervals:
         return cls(np.concatenate([part.start for part in every]), np.concatenate([part.end for part in every]))
 
 
+def is_set(intervals: Intervals) -> bool:
+    """Are these intervals, none of which is empty, a set?"""
+    return bool(np.all(intervals.start[1:] > intervals.end[:-1]))
+
+
 def union(*parts: Intervals) -> Intervals:
     """The set of all time that any interval of any part covers.
 
@@ -77,9 +83,10 @@ def union(*parts: Intervals) -> Intervals:
     union   [------------)--)     touching ones merge
     ```
     """
+    parts = tuple(part for part in parts if len(part))
     every = _without_empty(parts[0] if len(parts) == 1 else Intervals.concatenate(parts))
-    if not len(every):
-        return Intervals.empty()
+    if is_set(every):
+        return every
     if not np.all(every.start[1:] >= every.start[:-1]):
         # A stable sort merges runs that are sorted already, as joined sets and rows of one stream are.
         every = every[np.argsort(every.start, kind="stable")]
@@ -89,8 +96,7 @@ def union(*parts: Intervals) -> Intervals:
 
 
 def _without_empty(intervals: Intervals) -> Intervals:
-    kept = intervals.end > intervals.start
-    return intervals if kept.all() else intervals[kept]
+    return intervals[intervals.end > intervals.start]
 
 
 def complement(s: Intervals, lo: int, hi: int) -> Intervals:
@@ -104,7 +110,7 @@ def complement(s: Intervals, lo: int, hi: int) -> Intervals:
     """
     if hi <= lo:
         return Intervals.empty()
-    inside = clip(s, lo, hi)
+    inside = _inside(s, lo, hi)
     start = np.concatenate(([np.int64(lo)], inside.end))
     return _without_empty(Intervals(start, np.concatenate((inside.start, [np.int64(hi)]))))
 
@@ -131,7 +137,7 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
     subtract   [--)          [)
     ```
     """
-    if not len(a):
+    if not len(a) or not len(b):
         return a
     return intersect(a, complement(b, int(a.start[0]), int(a.end[-1])))
 
@@ -152,6 +158,9 @@ def coverage(s: Intervals, queries: Intervals) -> IntArray:
     """
     found = np.zeros(len(queries), np.int64)
     if not len(s):
+        return found
+    if len(s) == 1:
+        np.maximum(np.minimum(queries.end, s.end) - np.maximum(queries.start, s.start), 0, out=found)
         return found
     until = np.concatenate(([np.int64(0)], np.cumsum(s.end - s.start)))
     for at in range(0, len(queries), AT_ONCE):
@@ -179,6 +188,9 @@ def pieces(s: Intervals, queries: Intervals) -> tuple[IntArray, Intervals]:
                          1: [--)1:[-)
     ```
     """
+    if len(queries) == 1:
+        inside = _inside(s, int(queries.start[0]), int(queries.end[0]))
+        return np.zeros(len(inside), dtype=np.int64), inside
     first = np.searchsorted(s.end, queries.start, side="right")
     behind_last = np.searchsorted(s.start, queries.end, side="left")
     count = np.where(queries.end > queries.start, behind_last - first, 0)
@@ -189,12 +201,23 @@ def pieces(s: Intervals, queries: Intervals) -> tuple[IntArray, Intervals]:
     return query, Intervals(start, np.minimum(s.end[item], queries.end[query]))
 
 
+def _inside(s: Intervals, lo: int, hi: int) -> Intervals:
+    """The part of the set `s` in [lo, hi), as a set; nothing is copied where no interval is cut."""
+    if hi <= lo:
+        return Intervals.empty()
+    found = s[int(np.searchsorted(s.end, lo, side="right")) : int(np.searchsorted(s.start, hi, side="left"))]
+    if not len(found) or (found.start[0] >= lo and found.end[-1] <= hi):
+        return found
+    return Intervals(np.maximum(found.start, lo), np.minimum(found.end, hi))
+
+
 def contains(s: Intervals, times: IntArray) -> BoolArray:
     """True for each time that the set `s` covers; a start is inside, an end is not."""
-    if not len(s):
-        return np.zeros(len(times), np.bool_)
+    if len(s) == 1:
+        inside: BoolArray = (times >= s.start[0]) & (times < s.end[0])
+        return inside
     last = nearest_before(s.start, times)
-    return (last >= 0) & (s.end[last] > times)
+    return np.zeros(len(times), np.bool_) if not len(s) else (last >= 0) & (s.end[last] > times)
 
 
 def equal_edges(low: int, high: int, count: int) -> IntArray:

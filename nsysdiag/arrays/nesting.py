@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nsysdiag.arrays.constant import is_constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 
 
@@ -25,6 +26,10 @@ def outermost(intervals: Intervals, group: IntArray | None = None) -> BoolArray:
            [-----)    True: overlaps, is not contained
     ```
     """
+    if group is not None and (is_constant(group) or not len(group) or group.min() == group.max()):
+        group = None
+    if group is None and _rising(intervals.start) and _rising(intervals.end):
+        return np.ones(len(intervals), np.bool_)
     order = _outer_first(intervals, group)
     rank = intervals.end[order]
     if group is not None:
@@ -55,7 +60,13 @@ def _is_ordered(keys: tuple[IntArray, ...]) -> bool:
         if np.any(tied & (key[1:] < key[:-1])):
             return False
         tied &= key[1:] == key[:-1]
+        if not tied.any():
+            break
     return True
+
+
+def _rising(values: IntArray) -> bool:
+    return bool(np.all(values[1:] > values[:-1]))
 
 
 def levels(intervals: Intervals, limit: int = 64) -> IntArray:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import AT_ONCE, FloatArray, IntArray, Intervals, coverage, equal_edges, nearest_before
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Steps:
+class Steps(Struct, frozen=True, eq=False):
     """`level[i]` holds on [time[i], time[i + 1]), the last one until `end`; times rise strictly."""
 
     time: IntArray
@@ -24,8 +23,7 @@ class Steps:
         return Intervals(self.time, np.append(self.time[1:], self.end))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Buckets:
+class Buckets(Struct, frozen=True, eq=False):
     """A step function in equal buckets of [edges[0], edges[-1]): the lowest and highest level of each, and its mean."""
 
     edges: IntArray

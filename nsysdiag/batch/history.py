@@ -6,7 +6,6 @@ import errno
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,8 +23,7 @@ from nsysdiag.units import format_bytes
 COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(msgspec.Struct, frozen=True):
     """The lines that can be read, and what is wrong with the others."""
 
     lines: list[HistoryLine]

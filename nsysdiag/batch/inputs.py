@@ -6,10 +6,10 @@ import errno
 import mmap
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+from msgspec import field
 
 from nsysdiag.batch.naming import expanded, fixed_part, is_pattern, output_names
 from nsysdiag.errors import UsageError
@@ -21,8 +21,7 @@ from nsysdiag.trace.parquet.names import folder_size, is_parquet_folder, stem_of
 TRACE, SAVED = ".sqlite", ".json"
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(msgspec.Struct, frozen=True):
     """One input: where it is, its path as people know it, the name of its outputs, its size in bytes, and why it
     cannot be used where that is known already."""
 
@@ -33,16 +32,14 @@ class Input:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """The inputs by their names, and what was named but holds nothing."""
 
     inputs: list[Input]
     notes: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Hit:
+class _Hit(msgspec.Struct, frozen=True):
     """A path as found; `anchor` is the folder that names its place where it is not below the current one. `searched`
     says that it was not named itself."""
 
@@ -52,8 +49,7 @@ class _Hit:
     searched: bool = False
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(msgspec.Struct):
     """`output` is the folder of the results: what is in it was made by an earlier batch."""
 
     output: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from nsysdiag.batch.inputs import SAVED, Input
 from nsysdiag.batch.task import Task
@@ -46,8 +46,7 @@ def usable_cpus() -> int:
         return max(1, cpus)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """At most `jobs` tasks at once, and together `memory_bytes` where that is limited."""
 
     jobs: int

@@ -14,10 +14,11 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from nsysdiag.batch.limits import BASE_BYTES, Limits, estimated_bytes
 from nsysdiag.batch.task import LESS, Outcome, Task, failed, out_of_memory
@@ -36,8 +37,7 @@ RETIRE_BYTES = 2 * BASE_BYTES
 """A worker that had this much in hand is replaced: it keeps most of the memory, which the next input may need."""
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(Struct):
     """A process, our end of its pipe, and the task that it has in hand."""
 
     process: subprocess.Popen[bytes]
@@ -76,8 +76,7 @@ def _run(waiting: list[Task], limits: Limits, pool: _Pool, watch: Watch) -> Iter
             yield from pool.finished()
 
 
-@dataclass(slots=True)
-class _Pool:
+class _Pool(Struct):
     """The workers that are alive. `scratch` is where they put their private files: it goes even if they are killed."""
 
     scratch: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.journal import Done, key_of, sha256
@@ -31,8 +32,7 @@ MARKS = (FORMATS["html"].is_ours, FORMATS["json"].is_ours)
 Check = Callable[[Report, str], Judgement]
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """What all tasks of a batch have in common. `load` makes the report of a path, `command` its command line, `check`
     judges the report of an input by the budgets: functions of modules, so that a process can find them by name."""
 
@@ -50,8 +50,7 @@ def check_budgets(report: Report, trace: str, budgets: Sequence[Budget]) -> Judg
     return judge(budgets, lambda budget: check(report, [budget], trace))
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One input; `before` is what an earlier batch says of it."""
 
     input: Input
@@ -59,8 +58,7 @@ class Task:
     before: Done | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The entry, and for the next batch what was finished."""
 
     entry: BatchEntry

@@ -6,8 +6,9 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from nsysdiag.errors import UsageError
 from nsysdiag.printable import printable
@@ -23,8 +24,7 @@ METRICS = ("--gpu-metrics-devices", "--gpu-metrics-device")
 """The option of today, and that of versions until 2024."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nsys:
+class Nsys(Struct, frozen=True):
     """One nsys. `options` are those of `nsys profile`, `traceable` the values of its --trace, empty where unknown;
     `status` is what it says of CPU profiling here, `metrics` what it says of GPU metrics. `exports_blobs` is whether
     stacks of Python come through its export."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from nsysdiag.capture.nsys import Nsys
@@ -20,8 +21,7 @@ _ALL_GPUS = re.compile(r"^\s*(?:\[?all\]?)\s*:|Select all supported GPUs", re.MU
 _NOT_PERMITTED = re.compile(r"ERR_NVGPUCTRPERM|permission|privilege", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """This machine to this user: the kernel's perf_event_paranoid, None where it has none."""
 
     paranoid: int | None

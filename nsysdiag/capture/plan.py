@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.capture.permissions import Host, against_gpu_metrics, against_samples, against_scheduling
 
@@ -17,8 +18,7 @@ LIBRARIES = ("cublas", "cudnn")
 RANGE_OF_CUDA = "cudaProfilerApi"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One kind of evidence: the options that bring it and what they bring, or why it is left out."""
 
     options: tuple[str, ...] = ()
@@ -28,8 +28,7 @@ class Part:
     """Whether it stays where nsys refuses what is asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """All of it."""
 
     parts: tuple[Part, ...]
@@ -54,8 +53,7 @@ class Plan:
         return Plan(tuple(part for part in self.parts if part.basic))
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """The part of the run that is recorded: seconds, and `cudaProfilerApi` or the name of an NVTX range."""
 
     delay: float | None = None

@@ -17,8 +17,9 @@ import shlex
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.errors import UsageError
 from nsysdiag.printable import printable
@@ -46,8 +47,7 @@ def require_system() -> None:
         raise UsageError("programs can be recorded on Linux alone", hint="analyse a report that was recorded there")
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """How it went: the exit code of nsys, that of the program if it was `started`, and negative where a signal ended
     nsys itself; the first signal that came; and the last lines that nsys wrote."""
 

@@ -14,13 +14,13 @@ texts speak of CUDA calls, C and C++, and of no framework.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nsysdiag.programs.facts import FRAMEWORKS, FrameworkId
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """The text of a framework: sentences, the key of the document behind them (see SOURCES), and the short form that
     ends a causal chain, empty where the plain one holds."""
 
@@ -29,8 +29,7 @@ class Words:
     fix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(Struct, frozen=True):
     """Sentences by framework; `plain` are those of all others. Where it is empty, no advice is given."""
 
     plain: tuple[str, ...] = ()

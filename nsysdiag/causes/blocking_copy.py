@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray
 from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, OwnCall, Rows
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named, named_rows
 from nsysdiag.causes.threshold import DRAINED, READ_BACK
 from nsysdiag.causes.variant import KEEP_ON_DEVICE, Variant, matching
 from nsysdiag.events.axis import Lane
@@ -48,7 +48,7 @@ def _layers(evidence: HostEvidence, copies: Lane) -> list[Layer]:
 def own_call(evidence: HostEvidence) -> OwnCall:
     """Copy calls that block, labelled as their layers are."""
     facts = evidence.facts
-    copies = evidence.host.api.take(named(evidence.host.api, COPIES))
+    copies = named_rows(evidence.host.api, COPIES)
     blocks = np.zeros(len(facts.pageable), dtype=np.bool_)
     blocks[copies.row[is_blocking(evidence, copies)]] = True
     label = np.full(len(blocks), 2, dtype=np.int8)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.causes.threshold import READ_BACK_BYTES
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.identity import process_of
+from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import distinct, picked, taken
 from nsysdiag.trace.enums import CopyKind, MemoryKind
 
 LONG_NS = 1_000_000
@@ -30,13 +32,14 @@ def call_facts(activity: DeviceActivity) -> CallFacts:
         (operations.copy_kind[copies] == CopyKind.DEVICE_TO_HOST) & (operations.size[copies] <= READ_BACK_BYTES)
     ]
     small = small[operations.size[small] > 0]
-    loads = _flags(len(calls), _slow_first_launches(activity, LONG_NS))
+    firsts = _FirstLaunches.of(activity)
+    loads = _flags(len(calls), firsts.slow(LONG_NS))
     return CallFacts(
         pageable=_flags(len(calls), launch[pageable]),
         read_back=_flags(len(calls), launch[small]),
         creates_context=_creates_context(activity),
         first_launch=loads,
-        first_use=_flags(len(calls), _slow_first_launches(activity, FIRST_NS)) & ~loads,
+        first_use=_flags(len(calls), firsts.slow(FIRST_NS)) & ~loads,
         synchronized=activity.synchronized,
     )
 
@@ -57,56 +60,85 @@ def _creates_context(activity: DeviceActivity) -> BoolArray:
     processes, owner = distinct(process_of(calls.thread))
     first = _first_of_each(owner, calls.start, calls.end)
     lowest = np.array([activity.first_correlation.get(each, 0) for each in processes.tolist()], dtype=np.int64)
-    at = np.minimum(np.searchsorted(processes, operations.process), len(processes) - 1)
-    earlier = operations.start < calls.start[first[at]]
-    earlier |= (operations.correlation > 0) & (operations.correlation < lowest[at])
-    earlier &= operations.process == processes[at]
+    working, worker = distinct(operations.process)
+    begun = least_of_each(worker, operations.start, len(working))
+    numbered = picked(operations.correlation > 0)
+    number = least_of_each(worker[numbered], operations.correlation[numbered], len(working))
     fresh = (calls.end[first] - calls.start[first] > LONG_NS) & (lowest > 0)
-    fresh[at[earlier]] = False
+    known, at, its = np.intersect1d(processes, working, assume_unique=True, return_indices=True)
+    if len(known):
+        fresh[at] &= (begun[its] >= calls.start[first[at]]) & (number[its] >= lowest[at])
     flags[first[fresh]] = True
     return flags
 
 
 def _first_of_each(group: IntArray, start: IntArray, end: IntArray) -> IntArray:
     """The row of each group, 0 and up, that starts first; of several the one that ends last."""
-    order = np.lexsort((~end, start, group))
-    begins = np.append(True, group[order[1:]] != group[order[:-1]])
-    rows: IntArray = order[begins]
-    return rows
+    begun = least_of_each(group, start, int(group.max()) + 1)
+    rows: IntArray = np.flatnonzero(start == begun[group])
+    rows = rows[np.lexsort((~end[rows], group[rows]))]
+    first: IntArray = rows[np.append(True, group[rows[1:]] != group[rows[:-1]])]
+    return first
 
 
-def _slow_first_launches(activity: DeviceActivity, long: int) -> IntArray:
-    """The calls that launched a kernel name for the first time in their process and took over ten times the median of
-    their API's launches there; over `long` ns where the API has fewer than ten. Nodes of graphs are no launches.
+class _FirstLaunches(Struct, frozen=True):
+    """The calls that launched a kernel name for the first time in their process: their rows, how long they took and the
+    number of their API there. Nodes of graphs are no launches. Of each API, `count` launches took `medians` / 2;
+    `mostly_first` says that more of them are first ones than not."""
 
-    Where most launches of an API are first ones their median is the very thing to be found: `long` is enough there.
-    """
-    calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
-    kernel = (operations.category == Category.KERNEL) & (operations.graph_node <= 0) & (launch >= 0)
-    rows = np.flatnonzero(kernel)
-    if len(rows) == 0:
-        return rows
-    rows = rows[np.argsort(calls.start[launch[rows]], kind="stable")]
-    process = distinct(operations.process[rows])[1]
-    names, name = distinct(operations.name[rows])
-    first = np.unique(process * len(names) + name, return_index=True)[1]
-    row = launch[rows]
-    duration = calls.end[row] - calls.start[row]
-    repeated = np.ones(len(rows), dtype=np.bool_)
-    repeated[first] = False
-    limit = _usual_limits(process * (int(calls.name.max()) + 1) + calls.name[row], duration, repeated, long)
-    slow: IntArray = row[first[duration[first] > limit[first]]]
-    return slow
+    row: IntArray
+    duration: IntArray
+    api: IntArray
+    count: IntArray
+    medians: IntArray
+    mostly_first: BoolArray
+
+    @classmethod
+    def of(cls, activity: DeviceActivity) -> _FirstLaunches:
+        """Those of all processes."""
+        calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
+        rows = picked((operations.category == Category.KERNEL) & (operations.graph_node <= 0) & (launch >= 0))
+        row = launch[rows]
+        if len(row) == 0:
+            nothing = np.empty(0, dtype=np.int64)
+            return cls(nothing, nothing, nothing, nothing, nothing, np.empty(0, dtype=np.bool_))
+        process = distinct(taken(operations.process, rows))[1]
+        names, name = distinct(operations.name[rows])
+        first = _earliest_of_each(joint(process, name, len(names)), calls.start[row])
+        duration = calls.end[row] - calls.start[row]
+        _, api = distinct(joint(process, calls.name[row], int(calls.name.max()) + 1))
+        count = np.bincount(api)
+        once_more = count - np.bincount(api[first], minlength=len(count))
+        return cls(row[first], duration[first], api[first], count, _both_medians(api, duration), 2 * once_more < count)
+
+    def slow(self, long: int) -> IntArray:
+        """The rows of those that took over ten times the median of their API's launches; over `long` ns where the API
+        has fewer than ten.
+
+        Where most launches of an API are first ones their median is the very thing to be found: `long` is enough there.
+        """
+        limit = np.where(self.count < FEW_LAUNCHES, long, SLOW_FACTOR * self.medians // 2)
+        limit = np.where(self.mostly_first, np.minimum(limit, long), limit)
+        slow: IntArray = self.row[self.duration > limit[self.api]]
+        return slow
 
 
-def _usual_limits(api: IntArray, duration: IntArray, repeated: BoolArray, long: int) -> IntArray:
-    """For each launch, how long it may take to be usual for its API; `repeated` marks launches of a known kernel."""
-    order = np.lexsort((duration, api))
-    present, begin, count = np.unique(api[order], return_index=True, return_counts=True)
-    ordered = duration[order]
-    both_medians = ordered[begin + (count - 1) // 2] + ordered[begin + count // 2]
-    limit: IntArray = np.where(count < FEW_LAUNCHES, long, SLOW_FACTOR * both_medians // 2)
-    mostly_first = 2 * np.add.reduceat(repeated[order].astype(np.int64), begin) < count
-    limit = np.where(mostly_first, np.minimum(limit, long), limit)
-    each: IntArray = limit[np.searchsorted(present, api)]
-    return each
+def _earliest_of_each(group: IntArray, start: IntArray) -> IntArray:
+    """The place of each group's smallest `start`, of equal ones the first."""
+    if not np.all(start[1:] >= start[:-1]):
+        order = np.argsort(start, kind="stable")
+        first: IntArray = order[_earliest_of_each(group[order], start[order])]
+        return first
+    place = np.full(int(group.max()) + 1, len(group), dtype=np.int64)
+    # Written from the last row to the first: the first of each group is what stays.
+    place[group[::-1]] = np.arange(len(group) - 1, -1, -1)
+    return place[place < len(group)]
+
+
+def _both_medians(group: IntArray, duration: IntArray) -> IntArray:
+    """The sum of the two middle durations of each group, which are the same one where their number is odd."""
+    order = np.lexsort((duration, group))
+    begin = np.flatnonzero(np.append(True, np.diff(group[order]) != 0))
+    count = np.diff(np.append(begin, len(group)))
+    both: IntArray = duration[order[begin + (count - 1) // 2]] + duration[order[begin + count // 2]]
+    return both

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
+from msgspec import Struct, field
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes.advice import Advice
@@ -27,8 +27,7 @@ class Rows(Enum):
     SCHEDULING = "scheduling events, or CPU samples"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnCall:
+class OwnCall(Struct, frozen=True):
     """Launch calls that are wholly a cause's, where nothing inside them says more: a flag and a code into `labels` for
     each row of the table of calls. `text` is the evidence, None: the name of the call."""
 
@@ -44,8 +43,7 @@ DeviceRule = Callable[[DeviceSide], Explained]
 BEFORE_THE_QUEUE = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """One reason for a device to be idle.
 
     For people: `color` is that of its bars, `opening` how a causal chain begins (with {thread}, {call}, {label} and

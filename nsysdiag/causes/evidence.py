@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, union
 from nsysdiag.events.axis import Lane
@@ -13,8 +13,7 @@ from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import picked
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """The rows that speak for one cause, as a set. `name` is each row's code in `names`; `label` tells a kind of the
     cause apart (what a synchronization waited for), None where it has none; `device` is the number of the device that
     the calls waited for, None where that is unknown."""
@@ -29,8 +28,7 @@ class Layer:
         return len(self.spans)
 
 
-@dataclass(frozen=True, slots=True)
-class CallFacts:
+class CallFacts(Struct, frozen=True):
     """What is known of API calls beyond their name, a flag for each row of the table of calls.
 
     `pageable`: copies to or from pageable memory; `read_back`: device-to-host copies of at most 64 bytes;
@@ -47,8 +45,7 @@ class CallFacts:
     synchronized: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class HostEvidence:
+class HostEvidence(Struct, frozen=True):
     """What the rules look at. Outermost calls speak for the time before a launch, nested ones for time inside it."""
 
     host: HostActivity
@@ -69,17 +66,23 @@ class HostEvidence:
     def calls(self, pattern: re.Pattern[str] | None = None, *, nested: bool = False) -> Lane:
         """API calls whose clean name matches: the outermost, or those inside another call."""
         part = self.inner if nested else self.outer
-        return part if pattern is None else part.take(named(part, pattern))
+        return part if pattern is None else named_rows(part, pattern)
 
     def os_calls(self, pattern: re.Pattern[str]) -> Lane:
         """Outermost OS calls whose name matches."""
-        return self.host.os_calls.take(named(self.host.os_calls, pattern))
+        return named_rows(self.host.os_calls, pattern)
 
 
 def named(lane: Lane, pattern: re.Pattern[str]) -> BoolArray:
     """True for the rows whose name matches from its beginning to its end."""
     hits = np.array([pattern.fullmatch(name) is not None for name in lane.names], dtype=np.bool_)
-    return hits[lane.name] if len(hits) else np.zeros(len(lane), dtype=np.bool_)
+    return hits[lane.name] if hits.any() else np.zeros(len(lane), dtype=np.bool_)
+
+
+def named_rows(lane: Lane, pattern: re.Pattern[str]) -> Lane:
+    """The rows whose name matches from its beginning to its end."""
+    matches = any(map(pattern.fullmatch, lane.names))
+    return lane.take(named(lane, pattern) if matches else slice(0, 0))
 
 
 def layer_of(lane: Lane, label: str | None = None, device: int | None = None) -> Layer:

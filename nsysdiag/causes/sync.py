@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named, named_rows
 from nsysdiag.causes.threshold import DRAINED, READ_BACK, Threshold
 from nsysdiag.causes.variant import AFTER_READ_BACK, KEEP_ON_DEVICE, Variant, matching
 from nsysdiag.events.axis import Lane
@@ -41,7 +41,7 @@ def nested_evidence(evidence: HostEvidence) -> list[Layer]:
 
 def _by_kind(evidence: HostEvidence, calls: Lane) -> list[Layer]:
     """A layer for each kind of synchronization and each device that was waited for."""
-    kinds = [(label, calls.take(named(calls, pattern))) for label, pattern in _KINDS]
+    kinds = [(label, named_rows(calls, pattern)) for label, pattern in _KINDS]
     devices = [evidence.facts.synchronized[kind.row] for _, kind in kinds]
     return [
         layer_of(kind.take(device == number), label, number if number >= 0 else None)
@@ -64,10 +64,11 @@ def query_spins(evidence: HostEvidence) -> Layer:
     """
     calls = evidence.calls()
     query = named(calls, _QUERIES)
-    follows = query[1:] & query[:-1] & np.isin(calls.kind[:-1], NOT_READY)
-    follows &= calls.spans.start[1:] - calls.spans.end[:-1] < SPIN_NS
-    lane = calls.spans.start // evidence.host.axis.stride
-    follows &= lane[1:] == lane[:-1]
+    follows = query[1:] & query[:-1]
+    at, stride = np.flatnonzero(follows), evidence.host.axis.stride
+    this, following = calls.spans[at], calls.spans.start[at + 1]
+    follows[at] = np.isin(calls.kind[at], NOT_READY) & (following - this.end < SPIN_NS)
+    follows[at] &= following // stride == this.start // stride
     first = np.flatnonzero(np.append(follows, False) & ~np.append(False, follows))
     last = np.flatnonzero(np.append(False, follows) & ~np.append(follows, False))
     spins = Intervals(calls.spans.start[first], calls.spans.end[last])

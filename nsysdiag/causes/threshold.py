@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.gaps import calibration
@@ -26,8 +26,7 @@ _MEANINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(Struct, frozen=True):
     """A number that a rule depends on: its name, its value as text, and what it is. Names that begin with `findings.`
     are settings; the others are constants of the rule."""
 

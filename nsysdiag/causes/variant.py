@@ -7,7 +7,8 @@ just before.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nsysdiag.causes.advice import PLAIN, Advice, Words
 from nsysdiag.causes.families import Family
@@ -60,8 +61,7 @@ KEEP_ON_DEVICE = Advice(
 """Advice for read-backs, which block as synchronizations and as copies."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """`title` is added to that of the cause, empty for none; `fix` is the short form of the plain `advice` that ends a
     causal chain; without advice of its own that of the cause holds. `label` and `call` are patterns on a slice's label
     and text; `hint` is one of the facts above. `family` is the bottleneck to which its time counts, None: that of the

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from math import inf
 from pathlib import PurePath
+
+from msgspec import Struct, field
 
 from nsysdiag.ci.expressions import Expression, parse
 from nsysdiag.ci.facts import BatchEntry, BudgetResult, UnjudgedBudget
@@ -24,8 +25,7 @@ FAIL, WARN = "fail", "warn"
 _NO_WORK = "it has no GPU work: capture with --trace=cuda"
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """An expression that must not be true. `source` says where it was written, `level` is fail or warn.
 
     `device` limits it to devices by key, number or part of the name, `nvtx` to the gaps inside a range, `trace` to
@@ -89,8 +89,7 @@ def check(report: Report, budgets: Sequence[Budget], trace: str) -> list[BudgetR
     return [_checked(report, budget, trace) for budget in chosen]
 
 
-@dataclass(slots=True)
-class Judgement:
+class Judgement(Struct):
     """What became of budgets: those that could be judged, and the others."""
 
     results: list[BudgetResult] = field(default_factory=list)

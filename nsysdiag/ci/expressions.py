@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 from typing import NoReturn
+
+from msgspec import Struct
 
 from nsysdiag.ci.names import COUNT, FINDINGS, LENGTH, NS, SHARE, Measure, measures, nearest
 from nsysdiag.errors import UsageError
@@ -41,8 +42,7 @@ _LENGTH = Measure(LENGTH, (LENGTH,), NS, True)
 _COMPARED = ("idle_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns")
 
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+class Expression(Struct, frozen=True):
     """`text` as it was written. `operator` is one of OPERATORS or, of a change, GREW or SHRANK by more than `limit`.
     The limit is in `unit`: ns, share or count, of a change also a share of what was before."""
 

@@ -13,9 +13,10 @@ They follow from the types of the model: a new field is a new name, and its mark
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+
+from msgspec import Struct
 
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.gpu_metric_names import METRICS
@@ -33,8 +34,7 @@ _UNITS = dict.fromkeys(Unit, COUNT) | {Unit.NS: NS, Unit.SHARE: SHARE}
 """What budgets write behind a number of a unit: times and shares have units, all else has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """What a name means: the field at `path`, divided by the window where `of_window`. `unit`: ns, share or count.
     `adds_up` says that it is a sum over the window, which can be divided by it and by iterations."""
 

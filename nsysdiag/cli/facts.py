@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.printable import printable
 
@@ -21,8 +21,7 @@ TABLES_WITH_PROCESSES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMC
 PROCESS_MASK = ~np.int64(0xFFFFFF)
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """A GPU as the trace lists it; None where the export does not say."""
 
     name: str
@@ -30,8 +29,7 @@ class Gpu:
     memory_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """`capture_ns` is None where the export does not say; processes and threads are those with events."""
 
     file: str

@@ -6,11 +6,11 @@ import os
 import shutil
 import sys
 import webbrowser
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from msgspec import Struct
 
 from nsysdiag.cli.console import complain, emit, note
 from nsysdiag.comparison.facts import Comparison
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(Struct, frozen=True):
     """One result: a file, or stdout where `path` is None. `format` is a key of the registry of formats; `tables` names
     the files beside a CSV file, None for those of a report."""
 
@@ -44,18 +43,17 @@ class Destination:
 
     def files(self) -> list[Path]:
         """Every file that is written: a CSV result has one for each of its tables."""
-        from nsysdiag.formats.csv_ import TABLES, table_path
-
         if self.path is None:
             return []
         if self.format != "csv":
             return [self.path]
+        from nsysdiag.formats.csv_ import TABLES, table_path
+
         beside = TABLES if self.tables is None else self.tables
         return [self.path, *(table_path(self.path, table) for table in beside)]
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """What is written: what it is called, the formats that it has, and the tables beside a CSV file, None for those of
     a report."""
 

@@ -1,6 +1,5 @@
 """`nsysdiag record`: profile a program, and analyse what came of it."""
 
-import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -202,7 +201,7 @@ def record(
         )
     if output is None and keep is None and not redact:
         page = target.name.removesuffix(SUFFIX)
-        wanted = dataclasses.replace(wanted, destinations=plan(None, format_name, page, force=force))
+        wanted = replace(wanted, destinations=plan(None, format_name, page, force=force))
     with _ending_with(code):
         _analysed(target, wanted)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.cli import options
 from nsysdiag.cli.output import write_all
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import Report
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What the options ask for, checked before the work. `budgets` are those of options, `file` holds its own."""
 
     settings: Settings

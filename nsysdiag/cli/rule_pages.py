@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.threshold import setting
@@ -25,8 +27,7 @@ SEVERAL = "Findings beside those of the causes"
 LIMITS = "What makes something a finding"
 
 
-@dataclass(frozen=True, slots=True)
-class RulePage:
+class RulePage(Struct, frozen=True):
     """A cause, or a rule of findings: those have no place in the order of precedence."""
 
     order: int | None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.cli.console import complain, note
@@ -30,8 +29,7 @@ AFTER_THE_VERDICT = {"config", "cost", "gaps"}
 """Settings that change no verdict: the name of the file, prices, and how many gaps are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class FromFile:
+class FromFile(Struct, frozen=True):
     """What a settings file says; the defaults and no budgets where there is none. `found` is the path, to be shown, of
     a file that was found by itself, empty for one that was named."""
 
@@ -55,9 +53,9 @@ def settings_of_file(name: str | None, *, discover: bool = False, saved: bool = 
     if found is None:
         return FromFile(Settings(), [])
     shown = Path(os.path.relpath(found))
-    file = dataclasses.replace(_read(shown), found=str(shown if shown.parts[0] == os.pardir else f"./{shown}"))
+    file = replace(_read(shown), found=str(shown if shown.parts[0] == os.pardir else f"./{shown}"))
     if saved:
-        file = dataclasses.replace(file, settings=only_prices(file.settings))
+        file = replace(file, settings=only_prices(file.settings))
     if not quiet:
         _say_found(file, settings=file.settings.config is not None, budgets=bool(file.budgets))
     return file

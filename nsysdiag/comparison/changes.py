@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag.comparison.differences import NOT_COMPARED
 from nsysdiag.comparison.facts import Change, PartChange
@@ -25,8 +25,7 @@ DECIDED = (IMPROVED, REGRESSED)
 LEDGERS = ("ledger", "root")
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(msgspec.Struct, frozen=True):
     """The changes of one device; `own` are those of kernels and gaps. `noise` is a share of the length, `freedom` are
     the degrees of freedom behind the intervals, None where there are none."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nsysdiag.comparison.differences import NOT_COMPARED
 from nsysdiag.comparison.facts import Change, SignatureChange
@@ -19,8 +20,7 @@ Place = tuple[str, str, tuple[str, ...]]
 """Where in the program: between the same operations, in the same NVTX range."""
 
 
-@dataclass(slots=True)
-class _Kind:
+class _Kind(Struct):
     """Gaps of one cause at a place: a row of them, count and ns for a unit of work, and their columns in each capture
     of the side."""
 
@@ -34,8 +34,7 @@ Kinds = dict[str, _Kind]
 """By largest cause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gaps:
+class Gaps(Struct, frozen=True):
     """The gaps of a side by place, over all its captures; causes that are compared as one are one."""
 
     captures: Sequence[Capture]
@@ -50,8 +49,7 @@ class Gaps:
         return columns if holds(columns, self.captures, complete=complete) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     """Gaps at a place by their cause before and their cause after, None where a side has none."""
 
     place: Place

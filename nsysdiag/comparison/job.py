@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.comparison.changes import DECIDED, UNKNOWN, Changes, adding_up
 from nsysdiag.comparison.facts import AccountChange, Change, DeviceComparison, JobComparison, PartChange
@@ -21,8 +21,7 @@ DIFFER = 0.02
 """Devices whose steps are no further apart keep one step: they wait for each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """A device with its captures, the changes that were found, and what is written of it."""
 
     pair: Pair

@@ -4,8 +4,9 @@ and utilization."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from nsysdiag.comparison.changes import LEAST_CHANGE
 from nsysdiag.comparison.differences import NOT_COMPARED
@@ -80,8 +81,7 @@ def kernel_changes(
     return found[:MOST_KERNELS]
 
 
-@dataclass(slots=True)
-class _Sum:
+class _Sum(Struct):
     """Rows of one key over the captures of a side."""
 
     row: object = None

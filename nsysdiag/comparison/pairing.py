@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nsysdiag.errors import NotComparableError
 from nsysdiag.replay.facts import WhatIf
@@ -14,8 +15,7 @@ MOST_FILES = 3
 _ONE_REDACTION = "compare the traces themselves with --redact, or redact all reports with the same --redact-key"
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A device in each report before and in each after."""
 
     before: list[tuple[Report, DeviceReport]]

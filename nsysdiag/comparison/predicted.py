@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from nsysdiag.comparison.changes import IMPROVED, REGRESSED, change_between, change_of_part
 from nsysdiag.comparison.compare import WORK_TITLES, compare_reports, redactions

@@ -4,9 +4,9 @@ its four parts, and its idle time by cause."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from nsysdiag.comparison.changes import adding_up
 from nsysdiag.comparison.compare import side_trace
@@ -24,16 +24,14 @@ from nsysdiag.units import format_ns, format_share
 LEDGER = "ledger."
 
 
-@dataclass(frozen=True, slots=True)
-class Length:
+class Length(Struct, frozen=True):
     """A time in ns; of a prediction with its bounds, None where they are not known."""
 
     ns: int
     bounds: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceLength:
+class DeviceLength(Struct, frozen=True):
     """One device: its length, the four parts by name, and its idle time by cause."""
 
     key: str
@@ -43,8 +41,7 @@ class DeviceLength:
     ledger: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class OneSide:
+class OneSide(Struct, frozen=True):
     """A side: the job's length, that of each device, and how many steps are behind them. `options` are the changes of a
     prediction; `notes` say what makes the side less certain."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.codes import WIDEST, from_planes, from_text
 from nsysdiag.errors import InputError
@@ -22,8 +23,7 @@ STEADY = ("steady", "phase")
 Column = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
+class Capture(Struct, frozen=True):
     """One device of one report: `table` holds ns of each entry by column, for a unit of work; `units` is how many units
     of work its window holds, `fold` how many are in an iteration, `entries` how many iterations it has."""
 
@@ -35,8 +35,7 @@ class Capture:
     fold: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Struct, frozen=True):
     """A time of both sides beside work and causes, of a kernel or of gaps: for each capture the columns that add up to
     it, none where the capture has nothing of it."""
 

@@ -7,11 +7,11 @@ drawn, not single ones. Drawing from few entries makes intervals too narrow; the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 Values = npt.NDArray[np.float64]
 """One row an entry, one column a quantity."""
@@ -26,8 +26,7 @@ _NORMAL = 1.959964
 _FREE = 1.5
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """The means of a side: as they are, and of each draw (one row a draw). `blocks` is how many independent pieces the
     side is made of, None where it is a single one, which tells nothing about chance."""
 

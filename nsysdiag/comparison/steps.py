@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.comparison.changes import DECIDED, MIXED, SAME, change_of_step, outside
 from nsysdiag.comparison.facts import Change, Speedup
@@ -17,8 +17,7 @@ SLOW = 2.0
 MEDIAN, MEAN = "median", "mean"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """The change of the median (or the mean) step, and the degrees of freedom behind its interval. `slow` where a side
     has steps far longer than its median one."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.comparison.facts import Unit
@@ -27,8 +27,7 @@ STEP, WINDOW = "step", "window"
 On = tuple[Report, DeviceReport]
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Struct, frozen=True):
     """One device's captures before and after, all in the same unit of work."""
 
     before: list[Capture]

@@ -34,12 +34,14 @@ def copy_rates(
 ) -> list[CopyRate]:
     """One row for each direction that occurs inside the window, most time first. `bandwidth` is that of the device's
     memory in bytes a second, None where it is unknown."""
-    rows = [_rate(device, inside, name, kinds, bandwidth, limits) for name, kinds in DIRECTIONS.items()]
+    copies = np.flatnonzero(device.operations.category == Category.MEMCPY)
+    rows = [_rate(device, copies, inside, name, kinds, bandwidth, limits) for name, kinds in DIRECTIONS.items()]
     return sorted((row for row in rows if row is not None), key=lambda row: (-row.total_ns, row.direction))
 
 
 def _rate(
     device: DeviceTimeline,
+    copies: IntArray,
     inside: BoolArray,
     name: str,
     kinds: tuple[CopyKind, ...],
@@ -47,7 +49,7 @@ def _rate(
     limits: MemoryThresholds,
 ) -> CopyRate | None:
     operations = device.operations
-    every = np.flatnonzero(np.isin(operations.copy_kind, kinds) & (operations.category == Category.MEMCPY))
+    every = copies[np.isin(operations.copy_kind[copies], kinds)]
     mine = every[inside[every]]
     if len(mine) == 0:
         return None
@@ -89,6 +91,8 @@ def pinning(device: DeviceTimeline, inside: BoolArray) -> Pinning | None:
     """Pageable beside pinned copies between host and device by direction and size; None where none is pageable."""
     operations = device.operations
     kind = operations.copy_kind
+    if not (operations.category == Category.MEMCPY).any():
+        return None
     to_device = np.isin(kind, DIRECTIONS["HtoD"])
     chosen = inside & (to_device | np.isin(kind, DIRECTIONS["DtoH"])) & (operations.category == Category.MEMCPY)
     pageable = is_pageable(device)

@@ -9,8 +9,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.config.settings import CostSettings
@@ -40,8 +40,7 @@ def price_of(name: str, settings: CostSettings) -> tuple[float | None, str | Non
     return settings.gpus[longest], longest
 
 
-@dataclass(frozen=True, slots=True)
-class _Rate:
+class _Rate(Struct, frozen=True):
     """The price of the whole window in each measure, not rounded yet."""
 
     hour: float

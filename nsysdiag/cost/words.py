@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import WORK
@@ -22,8 +23,7 @@ BEST = "What a fix saves at best may overlap with what other fixes save: it may 
 PARTS = {"idle": "Idle", "exposed_comm": WORK["exposed_comm"][1], "exposed_copy": WORK["exposed_copy"][1]}
 
 
-@dataclass(frozen=True, slots=True)
-class CostRow:
+class CostRow(Struct, frozen=True):
     """An amount of one device, or of all of them: `what` it is lost to, or saved by; `kind` is `part`, `sum` or
     `best`."""
 

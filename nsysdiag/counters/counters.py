@@ -4,9 +4,9 @@ what has to be said where there are none, or where they speak against the trace.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
@@ -29,8 +29,7 @@ FEWEST_GAP_SAMPLES = 10
 MOST_NAMES, LONGEST_NAME = 5, 60
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(Struct, frozen=True):
     """All that was sampled, the chips that the trace describes, and the GPU of each device by its key."""
 
     samples: GpuMetricSamples

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
+from msgspec import Struct, field
 
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.counters.facts import IterationMetrics, KernelMetrics, RangeMetrics
@@ -22,8 +21,7 @@ def rounded(mean: float | None) -> float | None:
     return round(float(mean), DIGITS if abs(mean) <= 1 else 0)
 
 
-@dataclass(slots=True)
-class Cells:
+class Cells(Struct):
     """The means of one row so far, by metric, and the samples of the metric that has most of them."""
 
     means: dict[str, float | None] = field(default_factory=dict)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import (
     BoolArray,
@@ -23,8 +23,7 @@ from nsysdiag.events.gpu_metric_names import METRICS, Unit
 from nsysdiag.events.gpu_metrics import Grid, Series
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Within:
+class Within(Struct, frozen=True, eq=False):
     """The samples that are at least partly in a set, by their `index`: `ns` of each are, `worked` of these while the
     device was busy, and all of it where `whole` is true."""
 
@@ -78,8 +77,7 @@ def _touched(grid: Grid, spans: Intervals) -> IntArray:
     return touched
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sampled:
+class Sampled(Struct, frozen=True, eq=False):
     """A series with running sums over its valid samples: `area` is value times ns, `ns` their time, `valid` their
     number, each up to the beginning of sample i; one element more than there are samples."""
 
@@ -142,8 +140,7 @@ FEWEST_IDLE, HIGHEST_IDLE = 10, 0.05
 """Idle time is known by at least so many samples, and idle up to this share."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Parted:
+class Parted(Struct, frozen=True, eq=False):
     """A metric: `value` as sampled; `working` the value of each sample's busy part, and `idle` that of all idle parts,
     None where they are not known."""
 

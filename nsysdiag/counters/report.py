@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import Intervals, equal_edges, union
 from nsysdiag.counters.clocks import clocks
@@ -30,8 +30,7 @@ NOTHING = -1
 MEMORY = ("dram_read", "dram_write")
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """The series of one device's GPU by metric, what is known of the chip, and the GPU's number."""
 
     gpu: int

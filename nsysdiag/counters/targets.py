@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
 from nsysdiag.counters.masks import Within, Work
@@ -26,8 +26,7 @@ MOST_ROWS = 20
 CANDIDATES = 100
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Target:
+class Target(Struct, frozen=True, eq=False):
     """The time of one name, a set, and how many instances it is of. `whole`: only samples wholly inside it count, where
     there are any; `long_count` instances last at least one sampling period. `short_name` is empty for ranges."""
 
@@ -102,8 +101,7 @@ def _longest(code: IntArray, spans: Intervals, count: int) -> list[int]:
     return longest
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Lens:
+class Lens(Struct, frozen=True, eq=False):
     """Sets of time on a device over the samples of one grid: its window, that of any kernel and of compute inside it,
     its gaps, and the ranges and kernels of the report."""
 

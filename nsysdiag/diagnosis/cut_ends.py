@@ -18,7 +18,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.events.rows import distinct, distinct_values, taken
 
 MOST_QUEUED = 1_024
 """About how many launches a stream queues before a launch call blocks (CUDA's launch queue): no more are cut."""
@@ -28,7 +28,7 @@ _DEVICE_SYNC = re.compile(r"cuda(Device|Thread)Synchronize|cuCtxSynchronize")
 def run_after_the_end(activity: DeviceActivity, launches: IntArray, unseen: BoolArray) -> BoolArray:
     """Which of the kernel launches, rows of the table of calls, have no kernel because the slice ends before it."""
     result = np.zeros(len(launches), dtype=np.bool_)
-    process = process_of(activity.api_calls.rows.thread[launches])
+    process = process_of(taken(activity.api_calls.rows.thread, launches))
     for owner in distinct_values(process[unseen]).tolist():
         mine = np.flatnonzero(unseen & (process == owner))
         cut = _behind_the_last(activity, owner, launches[mine])
@@ -73,7 +73,7 @@ def launched_before_the_begin(device: DeviceTimeline, activity: DeviceActivity) 
     first = np.array([activity.first_correlation.get(each, 0) for each in processes.tolist()], dtype=np.int64)
     before: BoolArray = (device.launch < 0) & (operations.correlation > 0)
     before &= operations.correlation < first[process] if len(processes) else False
-    ids, number = distinct(operations.correlation)
-    launches = distinct_values(joint(process[before], number[before], len(ids)))
+    ids, number = distinct(operations.correlation[before])
+    launches = distinct_values(joint(process[before], number, len(ids)))
     queues = len(distinct_values(device.stream_code[before]))
     return before & (len(launches) <= MOST_QUEUED * queues)

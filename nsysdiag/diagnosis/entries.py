@@ -4,8 +4,9 @@ differently."""
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from nsysdiag.diagnosis.chart import account_stack, accounts, longest_part
 from nsysdiag.document.blocks import PAGE, Block, Column, Limit, Paragraph, Table

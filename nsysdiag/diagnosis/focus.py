@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct, field
 
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
@@ -19,8 +20,7 @@ SEEN_LATER = SECOND_NS
 """Of work behind a start, so that a capture which begins there holds some."""
 
 
-@dataclass(frozen=True, slots=True)
-class Focus:
+class Focus(Struct, frozen=True):
     """The set of time `parts` and the places of its phases; `phase` is the place of the one, None where it is all."""
 
     parts: Intervals
@@ -28,8 +28,7 @@ class Focus:
     phase: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """What is judged: on what basis, and the phase that it is, None where it is more than one. `place` is that of the
     phase in the report, `which` its name among several that repeat (`steady 2`, `repeats 1`). `later` is a whole second
     behind all start-up causes at which the trace shows work for SEEN_LATER more, None where there is none. `others`

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import Intervals
@@ -56,8 +56,7 @@ NO_PHASES = JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
 NO_FOCUS = Focus(Intervals.empty(), [], None)
 
 
-@dataclass(frozen=True, slots=True)
-class Leading:
+class Leading(Struct, frozen=True):
     """The bottleneck with most of an account, its share, and the next one of SECOND or more."""
 
     bottleneck: str
@@ -104,8 +103,7 @@ def phase_records(found: JobPhases, devices: list[list[PhaseDevice]], judged: li
     return records
 
 
-@dataclass(frozen=True, slots=True)
-class Judgment:
+class Judgment(Struct, frozen=True):
     """What the report says of the job."""
 
     diagnosis: Diagnosis

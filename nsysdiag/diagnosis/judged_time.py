@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
@@ -32,8 +32,7 @@ EXPLAINED = 0.0025
 """A difference of shares that a reader sees."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """The judged time of one device: `window_ns` of its window, `account_ns` in its account, which may begin before
     that, `compute_ns` of it in its kernels."""
 
@@ -48,8 +47,7 @@ class Judged:
         return cls(window_ns(device), sum(device.account.values()), compute)
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """The largest share of the judged time that can be saved: what the device that computes most, `busiest`, does not
     compute. None where there is no such bound."""
 

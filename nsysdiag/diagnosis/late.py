@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
@@ -32,8 +31,7 @@ DIFFERENCES = {
 ELSE_DIFFERENT = "its share of the data, the CPU cores and NUMA node of its process, other load on these cores"
 
 
-@dataclass(frozen=True, slots=True)
-class Lateness:
+class Lateness(Struct, frozen=True):
     """Of the communication of one device the `share` that is waiting for other devices, divided by why these were late:
     shares of that by cause or kind of work. `ranks` are the late ones, those waited for longest first."""
 

@@ -4,9 +4,9 @@ no call launched, and events that nsys reports as lost."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.diagnosis.cut_ends import launched_before_the_begin, run_after_the_end
@@ -25,8 +25,7 @@ _KERNEL_LAUNCH = re.compile(r"cu(da)?Launch(Cooperative)?(Kernel.*|Grid.*)?(_v\d
 _BEGIN, _END = re.compile(r"cu(da)?StreamBeginCapture.*"), re.compile(r"cu(da)?StreamEndCapture.*")
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """Of a device: `unseen` of the `launches` of its processes have no operation, `unlaunched` of its `operations` no
     launch, and `malformed` of them were left out. `reported` says that nsys lost events. Not among them are the cut
     ends of a slice: `before` operations were launched before it began, `after` launches run after it ends."""
@@ -94,8 +93,7 @@ def _of(part: int, whole: int) -> str:
     return f"{format_count(part)} of {format_count(whole)} ({format_share(part, whole)})"
 
 
-@dataclass(frozen=True, slots=True)
-class UnseenLaunches:
+class UnseenLaunches(Struct, frozen=True):
     """The process of each kernel launch of a trace, whether nothing but the call was recorded of it, and whether that
     is because it runs after the end of the trace."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
@@ -50,8 +50,7 @@ WAITS = "sync"
 WITHOUT_WORK, NOT_IN_TRACE = "time without GPU work", "time that is not in the trace"
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """What a headline needs beside the account: the basis, the judged phase, the length of what is judged, and by
     bottleneck what stands behind it, as the end of a sentence; sentences on `unused` GPUs and on MPI `ranks` that are
     not in the trace; how long the capture is, None where the trace does not say; which of several steady phases is

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.document.figures import percent, safe_color
 from nsysdiag.document.view import WORK
@@ -21,8 +22,7 @@ FEWEST_SLOTS = 20
 LINE_ROOM = 90
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """`parts` from the bottom up; `tooltip` is what the pointer shows. `faded` bars do not count."""
 
     total: int
@@ -32,8 +32,7 @@ class Bar:
     faded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """All rectangles of one colour: `part` names a colour of the theme where `color` is empty."""
 
     part: str
@@ -42,40 +41,35 @@ class Path:
     d: str
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A sign above a bar; `x` is its middle in per cent of the width."""
 
     x: str
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A level across the bars, `y` from the top in per cent of the height."""
 
     y: str
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """Where the pointer finds the bar, in units of the drawing."""
 
     x: int
     tooltip: str
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     """What stands below a drawing; `x` is its middle in per cent of the width."""
 
     x: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class LegendEntry:
+class LegendEntry(Struct, frozen=True):
     """What a colour means."""
 
     label: str
@@ -83,8 +77,7 @@ class LegendEntry:
     color: str
 
 
-@dataclass(frozen=True, slots=True)
-class BarChart:
+class BarChart(Struct, frozen=True):
     """A drawing of `width` by HEIGHT units with slots of SLOT, and what is over it unstretched. `bottom` stands at the
     floor, which is drawn then, `labels` below it."""
 

@@ -7,9 +7,10 @@ the page. Names, times and shares in it stay what they are; only renderers make 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
 
 from nsysdiag.document.bars import BarChart, LegendEntry
 from nsysdiag.document.curve import Curve, Strips
@@ -33,8 +34,7 @@ class Detail(Enum):
     """HTML"""
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """How many rows or lines of a block each format shows: None for all, 0 to leave the block out."""
 
     page: int | None = None
@@ -59,8 +59,7 @@ TERMINAL = Limit(page=0, ticket=0)
 """Text alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A name from the trace, shown short. `whole` is shown with it where there is room, and on hover. The page makes
     it a link to `href`."""
 
@@ -76,8 +75,7 @@ Tone = Literal["plain", "strong", "quiet", "note", "verdict", "good", "bad"]
 """How a text stands out: a `note` warns, a `verdict` says all in one sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """A smaller line below the value of a cell; the pointer shows `hint`."""
 
     text: str
@@ -85,8 +83,7 @@ class Remark:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A value with more to it: a kind of its own; smaller lines below it (`note`), on the page alone; a tag behind it;
     `strong` for sums; what the pointer shows (`hint`), and what the column is sorted by (`order`)."""
 
@@ -100,8 +97,7 @@ class Cell:
     order: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of a table. `head` has what names a row, at most one of a table; `pick` offers its values as a filter; a
     `spare` one is left out where the terminal is narrow; names and texts are cut to `length` characters."""
 
@@ -115,16 +111,14 @@ class Column:
     limit: Limit = EVERYWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """A title inside a section."""
 
     text: str
     limit: Limit = EVERYWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(Struct, frozen=True):
     """A sentence or more. In the terminal a `line` is never wrapped: its names are cut until it fits."""
 
     text: Words
@@ -133,8 +127,7 @@ class Paragraph:
     line: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """Sentences, the most important ones first."""
 
     lines: Sequence[Words]
@@ -142,16 +135,14 @@ class Lines:
     tone: Tone = "plain"
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """Steps that lead from one to the next."""
 
     steps: Sequence[str]
     limit: Limit = EVERYWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A command line to copy. `place` tells it from the same command elsewhere on a page."""
 
     text: str
@@ -159,8 +150,7 @@ class Command:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """A figure with its label, a smaller `note`, and the part of the window whose colour it has."""
 
     label: str
@@ -170,8 +160,7 @@ class Fact:
     part: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """Figures side by side; `cards` are large."""
 
     facts: Sequence[Fact]
@@ -179,8 +168,7 @@ class Facts:
     cards: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows with a cell for each column, most important first: a value of the column's kind, None, or a Cell. The page
     needs a title, which Markdown and text leave out where it is empty.
 
@@ -201,8 +189,7 @@ class Table:
     limit: Limit = TICKET
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """A drawing, which scripts may replace by its plotly `figure`. `label` says in words what it shows, and stands for
     it in formats without drawings."""
 
@@ -214,8 +201,7 @@ class Chart:
     limit: Limit = PAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Callout:
+class Callout(Struct, frozen=True):
     """What a reader should do: a `label` ("Fix first"), what it is about (`title`, which leads to `href` on the page),
     the `figure` that it brings and of what (`of`), and how (`text`)."""
 
@@ -228,16 +214,14 @@ class Callout:
     limit: Limit = EVERYWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(Struct, frozen=True):
     """Things in order of weight, each with a few lines about it."""
 
     items: Sequence[tuple[Words, Sequence[Words]]]
     limit: Limit = EVERYWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Details:
+class Details(Struct, frozen=True):
     """Blocks that the page folds; those that are `open` are unfolded at first."""
 
     title: str
@@ -246,8 +230,7 @@ class Details:
     open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One thing of several, with the blocks about it: a `mark` before its title, in colour by `tone`, and a `note`."""
 
     title: str
@@ -258,8 +241,7 @@ class Entry:
     limit: Limit = EVERYWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Custom:
+class Custom(Struct, frozen=True):
     """What the page draws with a template of its own, of the values that `view` makes; the other formats show
     `fallback` and never ask for them. The page asks more than once: `view` keeps what takes long."""
 
@@ -274,8 +256,7 @@ Block = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """All about one subject, of one device or of the whole report."""
 
     id: str
@@ -283,8 +264,7 @@ class Section:
     blocks: Sequence[Block]
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """Sections under a title. The page has `facts` beside the title, a list of `contents` where asked for, and is
     called `tab` by the browser, or else by its title."""
 

@@ -9,8 +9,10 @@ Where a table shows records, the columns are their fields, with names and kinds 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.fields import fields_of, leaves_at, value_at
 
@@ -25,8 +27,7 @@ _KINDS: dict[Any, Kind] = {str: "text", int: "integer", float: "number", bool: "
 _NONE = type(None)
 
 
-@dataclass(frozen=True)
-class Column(Generic[Row]):
+class Column(Struct, Generic[Row], frozen=True):
     """A column, what its cells hold, and how a row gives its cell. Text, numbers and truths may be None, integers only
     where their kind says so."""
 
@@ -35,8 +36,7 @@ class Column(Generic[Row]):
     cell: Callable[[Row], Cell]
 
 
-@dataclass(frozen=True)
-class Table(Generic[Source, Row]):
+class Table(Struct, Generic[Source, Row], frozen=True):
     """A table of a report: its rows are found in the `Source`."""
 
     name: str

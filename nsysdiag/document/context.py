@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
+
+from msgspec import Struct
 
 from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.view import Causes
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
 DEVICES_IN_FULL, FEWEST_ROWS, FEWEST_LARGE_ROWS = 1.5, 20, 10
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """The whole report, as people read it, and its causes by id."""
 
     report: Report

@@ -3,8 +3,9 @@ one value each, and a small line in a cell."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from nsysdiag.document.bars import HEIGHT, SLOT
 from nsysdiag.units import format_share
@@ -19,8 +20,7 @@ LEAST_RANGE = 0.05
 """The height of a small line is at least so much of the whole: what is less is noise and looks like it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """A filled area, a line or dots over it, with what the legend says of it."""
 
     d: str
@@ -28,8 +28,7 @@ class Layer:
     look: Look
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """Layers of `width` by `height` units; `lines` are the levels of the scale, `bottom` is what stands at its floor,
     `limit` a level of its own. A spot is `spot_width` wide; `labels` stand below."""
 
@@ -44,8 +43,7 @@ class Curve:
     labels: Sequence[Label] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
+class Strip(Struct, frozen=True):
     """One value over time: `d` is filled, `note` a figure beside its title, `label` its words for a screen reader."""
 
     title: str
@@ -56,8 +54,7 @@ class Strip:
     spot_width: int
 
 
-@dataclass(frozen=True, slots=True)
-class Strips:
+class Strips(Struct, frozen=True):
     """Strips of `width` by `height` units over the same time, each on a scale of its own, with `marks` across all."""
 
     width: int
@@ -66,8 +63,7 @@ class Strips:
     marks: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Spark:
+class Spark(Struct, frozen=True):
     """A small line: how a share went from one time to the next, in a drawing of `width` by `height` units, its last
     point, its ends in words (`said`), and a `label` for screen readers. `change` is from the first to the last
     share."""

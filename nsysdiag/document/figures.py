@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.document.view import UNKNOWN_COLOR
 
@@ -16,8 +17,7 @@ SHARE_PERCENT, CHARACTER_PERCENT = 6.5, 1.15
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """A part of a stacked bar. `x` and `width` are per cent of the bar; `color` is a fill, or None with a `kind`.
 
     `has_share` and `has_label` say what is drawn on it: only what fits. A `faded` one is drawn paler.
@@ -35,8 +35,7 @@ class Segment:
     faded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
+class Stack(Struct, frozen=True):
     """A stacked bar: what it shows in words, and what its segments add up to. In a cell it is `width` of the cell wide;
     `said` stands above it, and for it in formats without drawings. One that is `over_time` has labels without shares on
     it, and below it `ticks`: where each is in per cent, and its label."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.document.axis import EDGES, time_label
 from nsysdiag.document.bars import Bar, BarChart, draw_bars
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 MOST_LABELS = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(Struct, frozen=True):
     """An edge: where it is, in bins from the left and in per cent of the width, and what stands below it."""
 
     at: int
@@ -33,16 +32,14 @@ class Tick:
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bin:
+class Bin(Struct, frozen=True):
     """What is in one bin: `parts` from the bottom up, and what the pointer shows."""
 
     parts: list[Share]
     tooltip: str
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
+class Histogram(Struct, frozen=True):
     """Drawings above each other by title, over the same bins, whose edges stand below the last."""
 
     panels: dict[str, BarChart]
@@ -66,8 +63,7 @@ def ticks(edges: list[int]) -> list[Tick]:
     return [Tick(at, percent(at, len(edges) - 1), time_label(edge)) for at, edge in named]
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Struct, frozen=True):
     """The number of gaps of one dominant cause in each bin, and their ns."""
 
     count: npt.NDArray[np.int64]

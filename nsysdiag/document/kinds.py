@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from nsysdiag.document.words import instant
 from nsysdiag.units import (
@@ -22,8 +23,7 @@ MISSING = "–"
 """What stands for None."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """How values of one unit are written: `show` for people, `exact` with all digits; `right` ones are aligned as
     numbers, and sorted by their value."""
 
@@ -37,8 +37,7 @@ class Kind:
         return MISSING if value is None else self.show(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A judgement as a sign and words, so that colour is not all that says it; `tone` names a colour of the theme."""
 
     icon: str

@@ -3,11 +3,11 @@ the level of device memory."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.codes import from_text, running_sums
 from nsysdiag.errors import InputError
@@ -25,8 +25,7 @@ FULL = 255
 """What a lane holds for all of a bucket."""
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """The depth in buckets: `edges` in ns has one element more than the others; the mean is a fraction."""
 
     edges: npt.NDArray[np.int64]
@@ -35,8 +34,7 @@ class Series:
     highest: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """Bytes given out, in buckets: `edges` in ns has one element more than the others."""
 
     edges: npt.NDArray[np.int64]
@@ -119,8 +117,7 @@ def _array(text: str, kind: str, count: int) -> npt.NDArray[np.int64]:
     return np.frombuffer(from_text(text, count * np.dtype(kind).itemsize), dtype=kind).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(Struct, frozen=True):
     """A timeline in buckets: `edges` in ns has one element more than each lane; a lane is 0 to FULL for none to all."""
 
     edges: list[int]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.report import CauseInfo
 from nsysdiag.units import format_count, format_share
@@ -29,8 +30,7 @@ NOTABLE_ACTIVITY = 0.2
 SEVERITIES = ("high", "medium", "low", "info")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One of the four parts of a window, which add up to it."""
 
     id: str
@@ -38,8 +38,7 @@ class Part:
     ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """Some of an iteration's time: what ran, with the id of a part of the window, or the cause of idle time, with its
     colour; the other one is empty."""
 
@@ -50,8 +49,7 @@ class Share:
     color: str
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerRow:
+class LedgerRow(Struct, frozen=True):
     """The idle time of one cause, with its sub-labels; `root_ns` is the cause's time after wake-ups were followed."""
 
     cause: CauseInfo
@@ -60,8 +58,7 @@ class LedgerRow:
     labels: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RootRow:
+class RootRow(Struct, frozen=True):
     """A cause after wake-ups were followed: its time then, what it was before, and the kinds within it."""
 
     cause: CauseInfo

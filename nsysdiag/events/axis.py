@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.constant import is_constant
@@ -17,8 +17,7 @@ from nsysdiag.events.rows import distinct_values, picked, taken
 _POSITION_LIMIT = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadAxis:
+class ThreadAxis(Struct, frozen=True):
     """Lanes for `threads` (sorted globalTids), each holding the time [origin, origin + span)."""
 
     threads: IntArray
@@ -69,8 +68,7 @@ class ThreadAxis:
         return position % self.stride + self.origin
 
 
-@dataclass(frozen=True, slots=True)
-class CallTable:
+class CallTable(Struct, frozen=True):
     """A table of calls as the export has it: times in ns, globalTids, `name` an index into `names`; `kind` is a number
     whose meaning the table gives (overhead type, return value)."""
 
@@ -82,8 +80,7 @@ class CallTable:
     kind: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Struct, frozen=True):
     """Named rows on the thread axis, sorted by start, outer rows before inner ones. `row` is the row's place in its own
     table. `shown` is an index into `shown_names`, what people read: the name, with what encloses it."""
 
@@ -99,7 +96,7 @@ class Lane:
     def __len__(self) -> int:
         return len(self.spans)
 
-    def take(self, rows: IntArray | BoolArray) -> Lane:
+    def take(self, rows: IntArray | BoolArray | slice) -> Lane:
         """The rows at these places, or under a mask; rows that follow each other are not copied."""
         index = picked(rows)
         name = self.name[index]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.calls import ApiCalls
@@ -22,8 +22,7 @@ NO_CHAIN = 0
 """What an export writes for a call whose chain was not recorded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """A function on a stack: its name, empty where the trace has an address alone; the file name of its module, or of
     its source in Python, where `line` is known too; and whose code it is."""
 
@@ -34,8 +33,7 @@ class Frame:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
+class Stack(Struct, frozen=True):
     """A call chain: its innermost frames of the program's own, innermost first, or, where it has none, its innermost
     frame. `leaf` is that innermost frame in any case."""
 
@@ -48,13 +46,12 @@ Stacks = dict[int, Stack]
 """Stacks by the id of their chain; a chain that is not in the trace, or holds no function, is not in it."""
 
 
-@dataclass(slots=True)
-class CallChains:
+class CallChains(Struct):
     """The call chains of a trace. Nothing is read before it is asked for, and of chains only those asked for."""
 
     trace: Trace
     api_calls: ApiCalls
-    _os_ids: IntArray | None = field(default=None, init=False)
+    _os_ids: IntArray | None = None
 
     def ids(self, source: str) -> IntArray:
         """The chain id of every row of the table of CUDA calls (`cuda`) or OS calls (`osrt`), NO_CHAIN or below where

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
+from nsysdiag.arrays.constant import is_constant
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.identity import once, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
@@ -25,8 +26,7 @@ def clean_api_name(name: str) -> str:
     return _SUFFIX.sub("", name)
 
 
-@dataclass(frozen=True, slots=True)
-class CallRows(Rows):
+class CallRows(Rows, frozen=True):
     """Calls in the order of the export: start and end in ns, `name` an index into the names beside it."""
 
     start: IntArray
@@ -37,8 +37,7 @@ class CallRows(Rows):
     returned: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class ApiCalls:
+class ApiCalls(Struct, frozen=True):
     """Runtime and driver API calls (CUPTI_ACTIVITY_KIND_RUNTIME), names without suffixes. `malformed` counts the rows
     left out; `chain` is the id of each row's call chain, empty where the trace holds no call chains of CUDA calls."""
 
@@ -88,17 +87,15 @@ def match_launches(process: IntArray, correlation: IntArray, calls: CallRows) ->
     Runtime and driver rows may share the id of one launch: the outermost is the one that starts first and, of those,
     ends last. Ids repeat across processes, so the process is part of the key.
     """
+    if not len(process) or not len(calls):
+        return np.full(len(process), -1, dtype=np.int32)
     processes = distinct_values(process)
     wanted = _launch_key(processes, process, correlation)
     keys = _launch_key(processes, process_of(calls.thread), calls.correlation)
-    rows = np.flatnonzero(keys >= 0)
-    rows = rows[np.argsort(keys[rows], kind="stable")]
-    rows = _outermost_of_each(keys, rows, calls)
+    rows = _outermost_of_each(keys, _in_order(keys), calls)
     if len(rows) == 0:
         return np.full(len(wanted), -1, dtype=np.int32)
-    known = keys[rows]
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.where((wanted >= 0) & (known[at] == wanted), rows[at].astype(np.int32), np.int32(-1))
+    return np.where(wanted >= 0, _looked_up(keys[rows], rows, wanted), np.int32(-1))
 
 
 def issue_times(launch: IntArray, calls: CallRows, otherwise: IntArray) -> IntArray:
@@ -108,11 +105,36 @@ def issue_times(launch: IntArray, calls: CallRows, otherwise: IntArray) -> IntAr
 
 def _launch_key(processes: IntArray, process: IntArray, correlation: IntArray) -> IntArray:
     """One integer for (process, correlation id); -1 for what cannot match: id 0 or below, an unknown process."""
-    if len(processes) == 0:
-        return np.full(len(process), -1, dtype=np.int64)
-    rank: IntArray = once(process, lambda each: np.minimum(np.searchsorted(processes, each), len(processes) - 1))
-    valid = (processes[rank] == process) & (correlation > 0) & (correlation < 1 << _CORRELATION_BITS)
+    rank: IntArray = once(process, lambda each: _places(processes, each))
+    valid = (correlation > 0) & (correlation < 1 << _CORRELATION_BITS)
+    valid &= rank >= 0
+    if is_constant(rank) and valid.all():
+        return correlation.astype(np.int64, copy=False) + (int(rank[0]) << _CORRELATION_BITS)
     return np.where(valid, (rank << _CORRELATION_BITS) | correlation, -1)
+
+
+def _places(known: IntArray, values: IntArray) -> IntArray:
+    """The place of each value among the `known`, which are sorted; -1 where it is none of them."""
+    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.where(known[at] == values, at, -1)
+
+
+def _in_order(keys: IntArray) -> IntArray:
+    """The rows that have a key, by key; of one key in their order. No sort where they are in order."""
+    rows = np.flatnonzero(keys >= 0).astype(np.int32)
+    keys = keys if len(rows) == len(keys) else keys[rows]
+    return rows if np.all(keys[1:] >= keys[:-1]) else rows[np.argsort(keys, kind="stable")]
+
+
+def _looked_up(known: IntArray, rows: IntArray, wanted: IntArray) -> IntArray:
+    """The row of each key, -1 where it is not among the `known`, which are sorted; no search where they are dense."""
+    low, high = int(known[0]), int(known[-1])
+    if high - low > 4 * len(known):
+        at = _places(known, wanted)
+        return np.where(at >= 0, rows[at], np.int32(-1))
+    table = np.full(high - low + 2, -1, dtype=np.int32)
+    table[known - low] = rows
+    return table[np.where((wanted >= low) & (wanted <= high), wanted - low, -1)]
 
 
 def _outermost_of_each(keys: IntArray, rows: IntArray, calls: CallRows) -> IntArray:

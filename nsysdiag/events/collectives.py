@@ -3,7 +3,6 @@ launched it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,8 +51,7 @@ def kind_of(name: str) -> int:
     return KINDS.index(min(found)[2]) if found else _OTHER
 
 
-@dataclass(frozen=True, slots=True)
-class Collectives(Rows):
+class Collectives(Rows, frozen=True):
     """The communication kernels of a device in order of start: `row` among its operations, times in ns, `kind` an index
     into KINDS, `communicator` 0 where the trace does not name it, `stream` a code. MPI calls likewise, where these are
     what ranks meet in: `row` among the calls, `stream` that of the thread."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
 from nsysdiag.events.event_waits import StreamWaits, read_stream_waits
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceTimeline:
+class DeviceTimeline(Struct, frozen=True):
     """Operations of one GPU, sorted by start; those that start together: launched ones first, then by launch time,
     correlation id and stream. `launch` is the row of the launching call, -1 where the trace has none.
 
@@ -47,8 +47,7 @@ class DeviceTimeline:
     malformed: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceActivity:
+class DeviceActivity(Struct, frozen=True):
     """All GPUs of a trace with what they share. `operations`, `launch`, `communication` and `device` (an index into
     `devices`) describe the operations of all GPUs, one GPU after another; those of a timeline are a part of them, not a
     copy. `streams` is by stream code.
@@ -75,8 +74,7 @@ class DeviceActivity:
     left_out_gpus: int
 
 
-@dataclass(frozen=True, slots=True)
-class GpuOperations:
+class GpuOperations(Struct, frozen=True):
     """The operations that can be, sorted as in `DeviceActivity`, and the row of the call that launched each, -1 for
     none. `device` is an index into `keys`; `lost` counts, for each key, the rows that were left out. The rest is as
     recorded."""
@@ -163,8 +161,7 @@ def _first_correlations(calls: CallRows) -> dict[int, int]:
     processes, process = distinct(process_of(calls.thread[numbered]))
     if len(processes) == 1:
         return {int(processes[0]): int(correlation.min())}
-    lowest = np.full(len(processes), np.iinfo(np.int64).max)
-    np.minimum.at(lowest, process, correlation)
+    lowest = least_of_each(process, correlation, len(processes))
     return dict(zip(processes.tolist(), lowest.tolist(), strict=True))
 
 
@@ -203,7 +200,7 @@ def _with_process(operations: Operations, api_calls: ApiCalls) -> Operations:
     processes = distinct_values(process_of(api_calls.rows.thread))
     if len(processes) != 1:
         return operations
-    return dataclasses.replace(operations, process=np.where(unknown, processes[0], operations.process))
+    return replace(operations, process=np.where(unknown, processes[0], operations.process))
 
 
 def _is_communication(
@@ -217,7 +214,9 @@ def _is_communication(
     """Kernels whose short name begins with a pattern, or that were launched inside a range of the domain NCCL."""
     kernel: BoolArray = operations.category == Category.KERNEL
     starts = tuple(pattern.lower() for pattern in patterns)
-    named = trace.strings.ids_where(lambda text: text.lower().startswith(starts), np.unique(operations.short_name))
+    named = trace.strings.ids_where(
+        lambda text: text.lower().startswith(starts), distinct_values(operations.short_name)
+    )
     result: BoolArray = kernel & np.isin(operations.short_name, named)
     inside = ranges.rows.take(ranges.rows.communication)
     launched = np.flatnonzero(kernel & (launch >= 0)) if len(inside) else np.empty(0, dtype=np.int64)

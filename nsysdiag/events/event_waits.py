@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +23,7 @@ _WAIT_NAMES = ("cudaStreamWaitEvent", "cuStreamWaitEvent")
 _STREAM_SYNC_NAMES = ("cudaStreamSynchronize", "cuStreamSynchronize")
 
 
-@dataclass(frozen=True, slots=True)
-class StreamWaits(Rows):
+class StreamWaits(Rows, frozen=True):
     """Waits sorted by stream code, then by the time at which they were issued. `producer` is the row of the operation
     waited for among all operations, UNKNOWN_PRODUCER, or NO_PRODUCER where the event had nothing before it."""
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Unit(StrEnum):
@@ -33,8 +34,7 @@ class Combine(StrEnum):
     LARGEST = "largest"
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """`names` are alternatives, the first that a trace has in full is read; the parts of an alternative are combined.
     Each part is a pattern for whole names. `joined` metrics are averaged over ranges, kernels and iterations too."""
 

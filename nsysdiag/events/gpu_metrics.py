@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals
 from nsysdiag.events.device import DeviceTimeline
@@ -24,8 +25,7 @@ GPU_BITS = 0xFF
 Names = dict[Pair, str]
 
 
-@dataclass(frozen=True, slots=True)
-class GpuMetricSamples:
+class GpuMetricSamples(Struct, frozen=True):
     """`by_gpu`: the series of each GPU, by the GPU's id and the metric's id; a GPU of which nothing was understood has
     none. `unknown` are the names of metrics that nothing is known of, sorted; `captured` says whether there are rows at
     all."""
@@ -95,8 +95,7 @@ def _series(metric: str, parts: list[Pair], names: Names, rows: dict[Pair, Colum
     return Series(metric, tuple(names[pair] for pair in there), grid, value, left_out, capped)
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
+class Chip(Struct, frozen=True):
     """A row of TARGET_INFO_GPU. `memory_bytes_per_second` and `clock_hz` are the chip's maximum, None where the trace
     does not say."""
 
@@ -146,8 +145,7 @@ HOLE = 2
 """After more than so many periods without a sample nothing is known of the time before the next one's own period."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Grid:
+class Grid(Struct, frozen=True, eq=False):
     """The time of each sample: a value is the average over the sampling interval that ends at its timestamp.
 
     ```
@@ -180,8 +178,7 @@ class Grid:
         return cls(times - length, times, period)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Series:
+class Series(Struct, frozen=True, eq=False):
     """A metric of one GPU: `value` has an element for each sample of `grid`, NaN where there is no valid one.
 
     `names` are those of the trace. `left_out` counts values that are none: NULL, out of range, or a second row of the

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.events.identity import pid_of
@@ -32,8 +32,7 @@ _OLD_LIMITS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SmLimits:
+class SmLimits(Struct, frozen=True):
     """What one SM holds at a time; 0 where the export does not say. `shared_memory` is in bytes, `compute` the compute
     capability, as in (8, 0)."""
 
@@ -45,8 +44,7 @@ class SmLimits:
     compute: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """A physical GPU as the export describes it; `sm_count` is None where it does not say."""
 
     name: str
@@ -54,8 +52,7 @@ class Gpu:
     limits: SmLimits = SmLimits()
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceKeys:
+class DeviceKeys(Struct, frozen=True):
     """`index` of each operation points into `keys`; `gpu_id` is the export's id of the GPU, None where it is unknown.
 
     `assumed_apart` says that several processes used the same device number without a map to GPUs. The index of
@@ -167,8 +164,7 @@ def _gpu(table: Columns, row: int, columns: tuple[str, ...]) -> Gpu:
     return Gpu(table["name"].text(row) or UNKNOWN_GPU, sm_count or None, limits)
 
 
-@dataclass(frozen=True, slots=True)
-class TimeSlices(Rows):
+class TimeSlices(Rows, frozen=True):
     """Time slices [start, end) that a GPU gave to a process (globalPid)."""
 
     start: IntArray

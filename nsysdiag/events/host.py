@@ -3,10 +3,10 @@ and what they say of chosen threads, on one axis."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, Intervals, pieces, union
 from nsysdiag.events.axis import CallTable, Lane, ThreadAxis, place_calls, within
@@ -49,8 +49,7 @@ UNKNOWN_LOADING = 102
 OF_CUPTI = (OverheadType.BUFFER_FLUSH, OverheadType.INSTRUMENTATION, OverheadType.RESOURCE, PROFILER_OF_CUPTI)
 
 
-@dataclass(frozen=True, slots=True)
-class HostTables:
+class HostTables(Struct, frozen=True):
     """OS calls, library and MPI calls, overhead, context switches and CPU samples of all threads; who held each CPU."""
 
     os_calls: CallTable
@@ -130,8 +129,7 @@ def large_tables(trace: Trace) -> list[Request]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class HostActivity:
+class HostActivity(Struct, frozen=True):
     """Everything known of the threads of `axis`. `cupti` is the time in which a thread may have waited for CUPTI inside
     a CUDA call; `os_traced` says for each lane whether OS calls of its process were captured at all; `malformed` counts
     rows left out, by table. OS, library and MPI calls are the outermost ones."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
@@ -17,8 +15,7 @@ _BLOCKS_BITS = 63 - _THREADS_BITS - _REGISTERS_BITS - _SHARED_BITS
 SAMPLE = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchShapes(Rows):
+class LaunchShapes(Rows, frozen=True):
     """One row for each shape: the blocks of the grid, threads of a block, registers of a thread, and bytes of shared
     memory of a block, static and dynamic together."""
 

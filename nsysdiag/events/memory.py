@@ -5,10 +5,11 @@ Rows of a device are those of its processes' own numbers for it; their times are
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.device import DeviceActivity
@@ -27,8 +28,7 @@ USAGE, CPU_FAULTS, GPU_FAULTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Usage(Rows):
+class Usage(Rows, frozen=True):
     """Allocations and frees (`operation`: 0 and 1). `kind` is CUPTI's memory kind, `pool` the address of a pool of
     cudaMallocAsync, -1 outside of one, with what it held (`reserved`) and had in use (`used`) then."""
 
@@ -45,8 +45,7 @@ class Usage(Rows):
     used: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class Migrations(Rows):
+class Migrations(Rows, frozen=True):
     """Migrations of unified memory; `address` is where the block begins, -1 where the export does not say."""
 
     start: IntArray
@@ -59,16 +58,14 @@ class Migrations(Rows):
     size: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class CpuFaults(Rows):
+class CpuFaults(Rows, frozen=True):
     """Page faults of CPUs."""
 
     time: IntArray
     process: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class GpuFaults(Rows):
+class GpuFaults(Rows, frozen=True):
     """Groups of page faults of GPUs, open over [start, end)."""
 
     start: IntArray
@@ -79,16 +76,14 @@ class GpuFaults(Rows):
     access: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryLimits:
+class MemoryLimits(Struct, frozen=True):
     """What a GPU has: bytes of memory, and bytes a second to and from it; None where the trace does not say."""
 
     total: int | None = None
     bandwidth: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """All devices' rows; None where the trace has no such table, or no row in it."""
 
     usage: Usage | None

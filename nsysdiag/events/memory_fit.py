@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays import spill
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
@@ -44,8 +44,7 @@ MARGIN_NS = 1_000_000_000
 """How long before the analysed part rows are read: what was launched in it may have been called before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Rows of the time [`read_from`, `end`) in ns are read, and `start` to `end` is analysed; `reason` says why."""
 
     read_from: int
@@ -120,8 +119,7 @@ def _middle(time: IntArray, held: FloatArray, room: float, limit: int, needed: i
     return Part(read_from, start, end, reason)
 
 
-@dataclass(frozen=True, slots=True)
-class _Samples:
+class _Samples(Struct, frozen=True):
     """The `time` of rows picked evenly from each table, sorted, and of each the `table`, a number into `tables`."""
 
     time: IntArray

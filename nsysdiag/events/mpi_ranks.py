@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.events.identity import process_names, thread_names
 
@@ -17,8 +18,7 @@ _NAMED = re.compile(r"MPI Rank ([0-9]{1,8})")
 """What nsys calls the main thread of a rank."""
 
 
-@dataclass(frozen=True, slots=True)
-class MpiRanks:
+class MpiRanks(Struct, frozen=True):
     """The `ranks` in MPI_COMM_WORLD of the processes of a trace, sorted, none where it does not tell; there are
     `at_least` so many: a communicator may have a part of them."""
 

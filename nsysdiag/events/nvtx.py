@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.arrays.nesting import enclosing
@@ -40,8 +40,7 @@ GIL_DOMAIN, PYTHON_DOMAIN = "GIL Trace", "Python Backtrace"
 UNNAMED = "(unnamed range)"
 
 
-@dataclass(frozen=True, slots=True)
-class RangeRows(Rows):
+class RangeRows(Rows, frozen=True):
     """Push/pop and start/end ranges; times in ns, `name` an index into the names beside it. A range that was never
     closed ends with the trace. `thread` is where a range began; a start/end range may end on any thread. `communicator`
     is the number of the communicator that an NCCL call names, else 0."""
@@ -56,8 +55,7 @@ class RangeRows(Rows):
     communicator: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class PythonMarks(Rows):
+class PythonMarks(Rows, frozen=True):
     """The marks that hold Python stacks: when, on which thread they were written, and their category."""
 
     start: IntArray
@@ -65,8 +63,7 @@ class PythonMarks(Rows):
     category: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class NvtxRanges:
+class NvtxRanges(Struct, frozen=True):
     """All ranges of the trace in the order of the export; `domains` are the names of all domains that were made."""
 
     rows: RangeRows

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray
@@ -39,8 +39,7 @@ UNKNOWN_SESSION_FACTOR = 100
 FIRST_MIGRATION, LAST_MIGRATION = min(MIGRATIONS), max(MIGRATIONS)
 
 
-@dataclass(frozen=True, slots=True)
-class Operations(Rows):
+class Operations(Rows, frozen=True):
     """Times in ns. `name` and `short_name` are string ids, -1 where the operation has none; `graph_node` is 0 or -1
     outside graphs; `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 where there are none; `graph` is the
     number of an instantiated graph that was recorded as a whole, else -1; `shape` is a place in the table of launch
@@ -84,8 +83,7 @@ def operation_columns(category: Category) -> tuple[str, ...]:
     return (*_COMMON, *_SPECIAL[category])
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedOperations:
+class RecordedOperations(Struct, frozen=True):
     """Every row of the four tables, valid or not; `wrong` marks those that cannot be. `shapes` are the shapes of
     kernels that occur, `duration_ns` is the length of the capture (None: unknown), `latest_ns` the time after which no
     row of the host can end."""

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.axis import ThreadAxis
@@ -45,13 +45,12 @@ THREAD_ENTRY = "_bootstrap"
 _FRAME = np.dtype([("function", "<i8"), ("file", "<i8"), ("line", "<i4"), ("padding", "<i4")])
 
 
-@dataclass(slots=True)
-class PythonStacks:
+class PythonStacks(Struct):
     """The Python stacks of a trace; payloads are read for the marks that are asked for only."""
 
     trace: Trace
     marks: PythonMarks
-    _main: dict[int, int] | None = field(default=None, init=False)
+    _main: dict[int, int] | None = None
 
     def on_axis(self, axis: ThreadAxis) -> tuple[IntArray, IntArray]:
         """The marks of the axis's threads: their positions, sorted, and which mark each is."""

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from nsysdiag.arrays.constant import constant, is_constant
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray
 
 
 def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:
-    """The index itself; for a mask of consecutive rows the slice that picks them, which copies nothing."""
-    if isinstance(mask, slice) or mask.dtype != np.bool_:
+    """The index itself; for consecutive rows, under a mask or one by one, the slice that picks them, which copies
+    nothing."""
+    if isinstance(mask, slice):
         return mask
+    if mask.dtype != np.bool_:
+        return slice(int(mask[0]), int(mask[-1]) + 1) if _follow(mask) else mask
     first = int(mask.argmax()) if len(mask) else 0
     count = int(np.count_nonzero(mask))
     return slice(first, first + count) if mask[first : first + count].all() else mask
+
+
+def _follow(rows: npt.NDArray[Any]) -> bool:
+    """Does each of the rows, at least one, follow the one before it?"""
+    if len(rows) == 0 or int(rows[0]) < 0 or int(rows[-1]) - int(rows[0]) != len(rows) - 1:
+        return False
+    return bool(np.all(rows[1:] > rows[:-1]))
 
 
 def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDArray[Any]:
@@ -31,23 +42,34 @@ def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDAr
 
 def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
     """The distinct values, sorted, and for each row its place among them; no sort where they are few and dense."""
-    if len(values) == 0:
-        return values, np.zeros(0, dtype=np.int64)
-    low, high = int(values.min()), int(values.max())
-    if low == high:
+    if len(values) == 0 or is_constant(values):
         return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
-    if high - low > 2 * len(values) + 65_536:
+    low, seen = _seen(values)
+    if len(seen) == 1:
+        return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
+    if len(seen) == 0:
         unique, inverse = np.unique(values, return_inverse=True)
         return unique, inverse.astype(np.int64)
-    seen = np.zeros(high - low + 1, dtype=np.bool_)
-    seen[values - low] = True
     return np.flatnonzero(seen) + low, (np.cumsum(seen, dtype=np.int64) - 1)[values - low]
 
 
 def distinct_values(values: IntArray) -> IntArray:
     """The distinct values, sorted; fast where there is one, as with the process of most tables."""
-    # One value is copied: a part of the array would keep all of it in memory.
-    return values[:1].copy() if len(values) and values.min() == values.max() else np.unique(values)
+    if len(values) == 0 or is_constant(values):
+        return values[:1].copy()  # a part of the array would keep all of it in memory
+    low, seen = _seen(values)
+    return np.flatnonzero(seen) + low if len(seen) else np.unique(values)
+
+
+def _seen(values: IntArray) -> tuple[int, BoolArray]:
+    """The lowest of the values, at least one, and whether each number from it to the highest occurs; no flags where
+    these are too many."""
+    low, high = int(values.min()), int(values.max())
+    if high - low > 2 * len(values) + 65_536:
+        return low, np.zeros(0, dtype=np.bool_)
+    seen = np.zeros(high - low + 1, dtype=np.bool_)
+    seen[values - low if low != high else 0] = True
+    return low, seen
 
 
 class RowsOf:
@@ -75,23 +97,21 @@ class RowsOf:
         return list(self._at)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """Base of tables: all fields are arrays of one length, and an index means the same row in each."""
 
     def __len__(self) -> int:
-        first: npt.NDArray[Any] = getattr(self, dataclasses.fields(self)[0].name)
-        return len(first)
+        return len(astuple(self)[0])
 
     def take(self, index: npt.NDArray[Any] | slice) -> Self:
         """The rows at `index`: positions in the order asked for, a mask, or a slice, whose rows are not copied."""
         index = picked(index)
-        return type(self)(**{field.name: taken(getattr(self, field.name), index) for field in dataclasses.fields(self)})
+        return type(self)(*(taken(values, index) for values in astuple(self)))
 
     @classmethod
     def empty(cls) -> Self:
         """No rows at all."""
-        return cls(*(np.empty(0, dtype=np.int64) for _ in dataclasses.fields(cls)))
+        return cls(*(np.empty(0, dtype=np.int64) for _ in cls.__struct_fields__))
 
     @classmethod
     def concatenate(cls, parts: list[Self]) -> Self:
@@ -99,9 +119,4 @@ class Rows:
         parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
-        return cls(
-            **{
-                field.name: np.concatenate([getattr(part, field.name) for part in parts])
-                for field in dataclasses.fields(cls)
-            }
-        )
+        return cls(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, union
 from nsysdiag.events.axis import ThreadAxis
@@ -26,8 +26,7 @@ UNEVEN_PART = 10
 """A step is even if it is within this part of the median."""
 
 
-@dataclass(frozen=True, slots=True)
-class SampleRows(Rows):
+class SampleRows(Rows, frozen=True):
     """CPU samples in the order of the export: time in ns, globalTid, and the id that the call chain goes by."""
 
     time: IntArray
@@ -41,8 +40,7 @@ def read_samples(trace: Trace) -> SampleRows:
     return SampleRows(columns["start"], columns["globalTid"], columns["id"])
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(Struct, frozen=True):
     """Samples of the axis's threads, sorted by position: where, and the id that their call chains go by. `time` is what
     they vouch for as computing, a set."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.identity import pid_of, tid_of
-from nsysdiag.events.rows import Rows
+from nsysdiag.events.rows import Rows, picked
 from nsysdiag.trace.enums import ThreadState
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ SWITCHES = "SCHED_EVENTS"
 SWITCH_COLUMNS = ("start", "cpu", "isSchedIn", "globalTid", "threadState")
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchRows(Rows):
+class SwitchRows(Rows, frozen=True):
     """Context switches: time in ns, CPU, True where the thread comes in, thread, state of a thread that goes out."""
 
     time: IntArray
@@ -32,8 +31,7 @@ class SwitchRows(Rows):
     state: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class Scheduling:
+class Scheduling(Struct, frozen=True):
     """Lanes of the launching threads: `on_cpu` and `out` on the thread axis, `out` with the CPU that was left.
 
     `runnable` marks the intervals of `out` whose thread could have gone on; `held` those during which other threads
@@ -65,7 +63,7 @@ def switches_by_thread(axis: ThreadAxis, switches: SwitchRows) -> tuple[SwitchRo
     mine = rank >= 0
     if not mine.all():
         switches, rank = switches.take(mine), rank[mine]
-    order = sorted_order(rank, switches.time, switches.comes_in)
+    order = picked(sorted_order(rank, switches.time, switches.comes_in))
     return switches.take(order), rank[order]
 
 
@@ -110,8 +108,7 @@ def maybe_ready(away: Intervals) -> BoolArray:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Cpus:
+class Cpus(Struct, frozen=True):
     """The stretches in which a thread held a CPU: from the moment it comes in to the next event there. The idle loop
     (pid 0 or tid 0) holds nothing.
 

@@ -12,9 +12,8 @@ on two GPUs; kernels that do run at once those of one GPU with MPS, or cut into 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, clip, coverage, nearest_before, union
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -31,8 +30,7 @@ MOST_DEVICES = 16
 _KEPT_APART = "Several processes use this device number and the trace has no map to GPUs: they are kept apart here"
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Struct, frozen=True):
     """When kernels of a process ran, one after the other without a break in each stretch, and when the call that
     launched the first of a stretch ended; the largest number where that is not known."""
 
@@ -50,8 +48,7 @@ class _Work:
         return cls(stretches, np.where(launch >= 0, ends, never))
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     """Two processes while both were at work: the `stretches` of the one, how many of them `met` one of the other, how
     many at least would by chance (`expected`), and how many `waited` their turn; how often work changed hands
     (`turns`); and the share of the stretches' time that went by `beside` the other's."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.identity import pid_of
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 _NO_STREAM = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class Streams:
+class Streams(Struct, frozen=True):
     """`null` and `non_blocking` say for each code what the tables of streams and contexts hold of the stream."""
 
     null: BoolArray

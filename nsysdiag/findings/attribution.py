@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import CODE, Bottlenecks
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of
 from nsysdiag.causes.blocking_copy import READS_BACK
@@ -26,8 +26,7 @@ AROUND = (CODE["communication"], CODE["other_process"])
 """Bottlenecks of idle time by what went on around it, whatever its cause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attribution:
+class Attribution(Struct, frozen=True):
     """The cause that each slice counts for, which is its root: its place in the registry, and its label, an index into
     `labels` or -1. `own` is what the launching thread itself did then."""
 
@@ -43,8 +42,7 @@ class Attribution:
         return cls(slices.rows.cause, slices.rows.label, slices.labels, rooted.own)
 
 
-@dataclass(frozen=True, slots=True)
-class Shares(Rows):
+class Shares(Rows, frozen=True):
     """A row for each part of a slice inside the time that findings are about, then one for each part that a wait made:
     whose time it is. `lost` is its ns by root cause, `made` that of idle time which a call of this kind made though
     another cause explains it; a row has one of them. `counted` is what counts to `family`, an index into FAMILIES: all
@@ -79,8 +77,9 @@ def shares_of(
     the paths behind the codes, those of `keys` and then those of waits alone. `kinds` and `families` are the variant
     and the bottleneck of each slice; inside MPI calls that is communication, and what another device did where that
     was waited for. Where counters saw another program at work, that is the cause, whatever the host did meanwhile."""
-    lost = np.where(found.slice >= 0, coverage(focus, found.spans), 0)
-    inside = np.flatnonzero(lost)
+    idle = np.flatnonzero(found.slice >= 0)
+    lost = coverage(focus, found.spans[idle])
+    inside, lost = idle[lost > 0], lost[lost > 0]
     row = found.slice[inside]
     gap, code = context.slices.rows.gap[row], found.code[inside]
     waits = found.other[inside] >= 0
@@ -89,13 +88,13 @@ def shares_of(
     explained = Shares(
         gap=gap,
         slice=row,
-        wait=np.full(len(row), -1, dtype=np.int32),
+        wait=constant(np.full(1, -1, dtype=np.int32), len(row)),
         cause=np.where(foreign, PLACE[OTHER_PROCESS], attribution.cause[row]),
         kind=np.where(foreign, len(CAUSES[OTHER_PROCESS].variants) - 1, kinds[row]),
         path=keys.path[gap],
-        lost=lost[inside],
-        made=np.broadcast_to(np.int64(0), len(inside)),
-        counted=np.where(around | (code == families[row]), lost[inside], 0),
+        lost=lost,
+        made=constant(np.zeros(1, dtype=np.int64), len(row)),
+        counted=np.where(around | (code == families[row]), lost, 0),
         family=np.where(around, code, families[row]),
         other=found.other[inside],
     )
@@ -131,8 +130,7 @@ def slice_kinds(context: GapContext, evidence: LayeredEvidence, attribution: Att
     return np.array(kinds, dtype=np.int32)[code]
 
 
-@dataclass(frozen=True, slots=True)
-class _CallsAt:
+class _CallsAt(Struct, frozen=True):
     """The last outermost API calls that began, on their launching threads, before some moments: `at` is their place in
     `calls`, -1 for none. `stride` is the length of a lane."""
 

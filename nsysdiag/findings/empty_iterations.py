@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.arrays.nesting import levels
@@ -19,8 +18,7 @@ from nsysdiag.iterations.loop import FEWEST
 from nsysdiag.iterations.ranges import OPERATOR
 
 
-@dataclass(frozen=True, slots=True)
-class EmptyIterations:
+class EmptyIterations(Struct, frozen=True):
     """Of the `count` instances of a range on `thread` those, in time, that launched nothing to the device."""
 
     name: str

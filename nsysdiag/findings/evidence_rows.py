@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
+from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES, host_compute
 from nsysdiag.causes.cause import Rows
@@ -24,8 +25,7 @@ RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _TRIED_PER_ROW = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Sightings:
+class Sightings(Struct, frozen=True):
     """Finds the rows behind the slices of one device; `own` is what the launching thread itself did in each.
     With `several` processes ids repeat, and operations need theirs to be distinguished."""
 
@@ -44,7 +44,7 @@ class Sightings:
         """The rows behind the longest of `slices`, at most `most`, each once."""
         ns = self.context.slices.lengths(slices)
         start = self.context.slices.rows.start[slices]
-        order = np.lexsort((start, -ns))[: most * _TRIED_PER_ROW]
+        order = longest(ns, start, most * _TRIED_PER_ROW)
         found: dict[tuple[str, int, int | None], EvidenceRow] = {}
         for each in slices[order].tolist():
             row = self._row(each)
@@ -85,7 +85,7 @@ class Sightings:
         mpi, axis = self.evidence.host.mpi, self.context.axis
         lane = self.context.lane[self.context.slices.rows.gap[slices]].astype(np.int64)
         inside = coverage(union(axis.place(lane, idle)), mpi.spans)
-        longest = np.lexsort((mpi.spans.start, -inside))[:most]
+        order = longest(inside, mpi.spans.start, most)
         return [
             EvidenceRow(
                 table=MPI_TABLES[int(mpi.kind[at])],
@@ -94,7 +94,7 @@ class Sightings:
                 ns=int(inside[at]),
                 thread=int(axis.threads[int(mpi.spans.start[at]) // axis.stride]),
             )
-            for at in longest.tolist()
+            for at in order.tolist()
             if inside[at]
         ]
 

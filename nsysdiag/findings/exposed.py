@@ -6,6 +6,7 @@ import numpy as np
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import CODE, Bottlenecks
+from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, contains, pieces
 from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.copies.copies import top_copies
@@ -139,7 +140,7 @@ def longest_operations(context: FindingContext, mine: BoolArray) -> list[Evidenc
     operations = device.operations
     chosen = np.flatnonzero(mine & device.running & contains(context.judged.parts, operations.start))
     length = operations.end[chosen] - operations.start[chosen]
-    order = np.lexsort((operations.start[chosen], -length))[: context.thresholds.rows]
+    order = longest(length, operations.start[chosen], context.thresholds.rows)
     return [context.sightings.operation(int(chosen[at]), int(length[at])) for at in order.tolist()]
 
 

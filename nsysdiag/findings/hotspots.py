@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import IntArray, rows_from
@@ -12,15 +11,14 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.causes.families import FAMILIES
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.report import Thread
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """Part of one cause's time that counts to the bottleneck `family`. `rows` are its places in the shares; `kind`
     and `path` are None for a spot of several places; `rest` marks what a cause has besides its large places.
     `counted_ns` is the part of the ceiling that the account of the bottleneck holds: not what a wait made of it."""
@@ -56,7 +54,7 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
     least = max(thresholds.smallest * window_ns, 1)
     found: list[Spot] = []
     key = joint(shares.cause, shares.family, len(FAMILIES))
-    for each in np.unique(key).tolist():
+    for each in distinct_values(key).tolist():
         cause, family = divmod(each, len(FAMILIES))
         whole = spot_of(shares, (list(CAUSES)[cause], FAMILIES[family]), np.flatnonzero(key == each))
         if whole.ceiling_ns < least:
@@ -112,8 +110,7 @@ def _by_place(code: IntArray, places: int, ns: IntArray) -> IntArray:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class SpotGaps:
+class SpotGaps(Struct, frozen=True):
     """The time of a spot by gap: `gap` are its gaps in order of time, `ns` what each contributes, never 0. Where its
     calls made more idle time than they lose themselves, it is that time."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import Intervals, intersect
 from nsysdiag.ledger.busy import WindowSplit
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedTime:
+class JudgedTime(Struct, frozen=True):
     """The set `parts` of a device's window, and how many ns of it the device computed, communicated and copied with
     nothing else running; the rest of `ns` it was idle."""
 

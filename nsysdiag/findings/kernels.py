@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import Bottlenecks
@@ -34,8 +35,7 @@ LEAST = 0.01
 """Of the kernels' time: a kernel with less is not named."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelWork:
+class KernelWork(Struct, frozen=True):
     """What the kernels of the judged time do: those with most time, and all of them by kind; communication is none."""
 
     top: list[TopKernel]

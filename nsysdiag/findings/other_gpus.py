@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.causes import CAUSES, EVENT_WAIT
@@ -27,8 +26,7 @@ DID = {
 """What another GPU was busy with; where it was idle itself, it is only named."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gpus:
+class Gpus(Struct, frozen=True):
     """The keys of all GPUs of a trace, by number, and the numbers of those that are `analysed`."""
 
     keys: list[str]

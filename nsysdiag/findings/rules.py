@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.advice import Advice, Words
@@ -15,8 +15,7 @@ NOT_SAVED = ("profiler", "unknown")
 """Bottlenecks of which no repair of the program promises anything."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindingRule:
+class FindingRule(Struct, frozen=True):
     """A finding beside those of the causes: its name in the report, what it says, and what to do about it.
 
     `bottleneck` is what its time counts to; `fix` is the short form of the plain `advice` that ends a causal chain;

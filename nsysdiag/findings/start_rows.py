@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.account.outside import Start
+from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, subtract, union
 from nsysdiag.events.axis import Lane
 from nsysdiag.events.host import OS_CALLS, HostActivity
@@ -53,7 +54,7 @@ def _samples(host: HostActivity, spans: Intervals, most: int) -> list[EvidenceRo
 
 
 def _longest(ns: IntArray, start: IntArray, most: int) -> list[int]:
-    order = np.lexsort((start, -ns))[:most]
+    order = longest(ns, start, most)
     return [at for at in order.tolist() if ns[at] > 0]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.credit import Waits
@@ -38,8 +39,7 @@ Times = dict[str, tuple[int, int]]
 """Time in ns and number of pieces by word, most time first."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindingContext:
+class FindingContext(Struct, frozen=True):
     """What findings of a device are made from. `attribution` is the cause that each slice counts for, `sightings` finds
     the rows behind them, `waits` are the calls that waited for the device, `paths` the places in the program, `judged`
     is the time that they are about, `frameworks` those of the programs (ids of programs.facts), by which advice is
@@ -56,8 +56,7 @@ class FindingContext:
     frameworks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(Struct, frozen=True):
     """What a finding says beside its figures."""
 
     title: str
@@ -73,8 +72,7 @@ class Story:
     rows: list[EvidenceRow]
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
+class _Facts(Struct, frozen=True):
     """What is known of a spot, before words are made of it; `symbols` is what CPU samples were in, for host code,
     `waits` is what each wait made. `alone` is whether almost all of it is of one `kind`, `placed` whether it has one
     place, `path`."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import group_totals
@@ -23,8 +22,7 @@ from nsysdiag.units import format_count, format_ns, format_share
 MOST_NAMED = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(Struct, frozen=True):
     """Kernels that directly follow one another on a stream: `followers` come after another one, and `rest_ns` is what
     the runs take beside the longest kernel of each."""
 

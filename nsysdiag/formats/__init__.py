@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.formats.csv_ import TABLES, table_path, tables
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.formats.registry import FORMATS, format_for
 
-__all__ = ["FORMATS", "TABLES", "Format", "RenderOptions", "format_for", "table_path", "tables"]
+__all__ = ["FORMATS", "Format", "RenderOptions", "format_for"]

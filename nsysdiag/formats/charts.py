@@ -3,11 +3,11 @@ the host ran ahead of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
+from msgspec import Struct
 
 from nsysdiag.document.axis import unit_of
 from nsysdiag.document.figures import safe_color
@@ -28,8 +28,7 @@ NO_GAPS, NO_DEPTH = "No gaps", "Not in this report"
 _GRID = {"showgrid": True, "automargin": True, "gridcolor": "#e3e6ea", "zeroline": False}
 
 
-@dataclass(frozen=True, slots=True)
-class _Bars:
+class _Bars(Struct, frozen=True):
     """Bars of one colour: the time of one part or cause on each device."""
 
     label: str

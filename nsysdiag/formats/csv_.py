@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from nsysdiag.document.columns import Cell
 from nsysdiag.document.names import visible
-from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.rows import BY_NAME
 from nsysdiag.ranks.show.rows import BY_NAME as RANK_TABLES
-from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,6 +81,3 @@ def _text(value: str) -> str:
     shown = _FORMULA.sub(r"\1'", visible(value))
     control = value.lstrip(" ").startswith(FORMULA_STARTS) and not shown.startswith("'")  # written out by now
     return f"'{shown}" if control else shown
-
-
-FORMAT = Format("csv", ".csv", "CSV, the gaps and beside them one file for every other table", render, is_ours, TEXT)

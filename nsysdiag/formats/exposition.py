@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nsysdiag.units import NS_PER
 
@@ -23,8 +24,7 @@ PREFIX = "nsysdiag_"
 Labels = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """One value: a whole number, a fraction, or exact text from `seconds`. None is left out, for it was not
     measurable."""
 
@@ -32,8 +32,7 @@ class Sample:
     value: int | float | str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """All samples of one metric. `name` is without the prefix; it ends in `unit` where there is one."""
 
     name: str

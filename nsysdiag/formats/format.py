@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol, cast
+
+from msgspec import Struct
 
 from nsysdiag.ci.facts import BudgetResult, UnjudgedBudget
 from nsysdiag.report import Report
 
 
-@dataclass(frozen=True, slots=True)
-class RenderOptions:
+class RenderOptions(Struct, frozen=True):
     """`width` (in columns) and `color` are for text. `details` shows all sections instead of the first screen, in text
     and Markdown. `source`, `command` and `created` go to the footer where given. `budgets` were checked on the report,
     `unjudged` are those that it cannot tell; both are for the formats of CI systems.
@@ -28,14 +29,32 @@ class RenderOptions:
     unjudged: tuple[UnjudgedBudget, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """One way to write a report. `is_ours` says whether the content of a file carries this format's marker. `syntax` is
-    one of those of `workflow_commands`: how a command in it is broken where the result goes to stdout."""
+class _Writer(Protocol):
+    """What the module of a format has."""
+
+    def render(self, report: Report, options: RenderOptions, /) -> bytes: ...
+
+    def is_ours(self, data: bytes, /) -> bool: ...
+
+
+class Format(Struct, frozen=True):
+    """One way to write a report. Its `module`, by its place in this package, is imported when it is first asked: a run
+    needs few of them. `syntax` is one of those of `workflow_commands`: how a command in it is broken where the result
+    goes to stdout."""
 
     name: str
     suffix: str
     title: str
-    render: Callable[[Report, RenderOptions], bytes]
-    is_ours: Callable[[bytes], bool]
+    module: str
     syntax: str
+
+    def render(self, report: Report, options: RenderOptions) -> bytes:
+        """The report in this format."""
+        return self._writer().render(report, options)
+
+    def is_ours(self, data: bytes) -> bool:
+        """Does the content of a file carry this format's marker?"""
+        return self._writer().is_ours(data)
+
+    def _writer(self) -> _Writer:
+        return cast("_Writer", import_module(f"nsysdiag.formats.{self.module}"))

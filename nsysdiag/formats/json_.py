@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.formats.format import RenderOptions
 from nsysdiag.record import UNREADABLE, to_json
 from nsysdiag.report import Report
-from nsysdiag.workflow_commands import JSON
 
 
 def render(report: Report, _options: RenderOptions) -> bytes:
@@ -29,6 +28,3 @@ def is_ours(data: bytes) -> bool:
         return msgspec.json.decode(data, type=_Marked).tool.name == "nsysdiag"
     except UNREADABLE:
         return False
-
-
-FORMAT = Format("json", ".json", "JSON, the saved report", render, is_ours, JSON)

@@ -11,10 +11,9 @@ from nsysdiag.document.markdown import markdown_blocks, markdown_of
 from nsysdiag.document.markup import MARKER, code, text
 from nsysdiag.findings import show as findings
 from nsysdiag.formats import sections
-from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.formats.format import RenderOptions
 from nsysdiag.replay.show import outlooks
 from nsysdiag.trace.show import source
-from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
     from nsysdiag.report import Report
@@ -53,6 +52,3 @@ def _in_full(context: Context) -> list[str]:
 def is_ours(data: bytes) -> bool:
     """Does the document begin with our marker?"""
     return data.lstrip().startswith(MARKER.encode())
-
-
-FORMAT = Format("md", ".md", "Markdown for tickets", render, is_ours, TEXT)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.document.kinds import part
 from nsysdiag.document.view import SEVERITIES
 from nsysdiag.fields import NS, SUM, Unit, leaves_at, value_at
 from nsysdiag.formats.exposition import PREFIX, Family, Labels, Sample, clean, exposition, seconds
-from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.formats.format import RenderOptions
 from nsysdiag.report import DeviceReport
-from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
     from nsysdiag.report import Report
@@ -31,8 +31,7 @@ _BASE_UNITS = {Unit.NS: "seconds", Unit.SHARE: "ratio", Unit.BYTES: "bytes"}
 """The base unit of a number by what it counts in; all others have none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gauge:
+class Gauge(Struct, frozen=True):
     """A metric of each device: `values` gives its values, with labels beside those of the device."""
 
     name: str
@@ -196,6 +195,3 @@ GAUGES = (
 def is_ours(data: bytes) -> bool:
     """Does the file begin with the help text of our info metric?"""
     return data.startswith(MARKER)
-
-
-FORMAT = Format("prom", ".prom", "OpenMetrics gauges for a Prometheus textfile collector", render, is_ours, TEXT)

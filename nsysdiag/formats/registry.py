@@ -6,26 +6,22 @@ from collections.abc import Collection
 
 from nsysdiag.document.names import visible
 from nsysdiag.errors import UsageError
-from nsysdiag.formats import ci, csv_, json_, markdown, openmetrics, text_
 from nsysdiag.formats.format import Format
-from nsysdiag.formats.html import page
-from nsysdiag.formats.perfetto import perfetto
+from nsysdiag.workflow_commands import JSON, MARKUP, TEXT
 
-FORMATS: dict[str, Format] = {
-    known.name: known
-    for known in (
-        page.FORMAT,
-        json_.FORMAT,
-        markdown.FORMAT,
-        text_.FORMAT,
-        csv_.FORMAT,
-        openmetrics.FORMAT,
-        perfetto.FORMAT,
-        ci.JUNIT,
-        ci.SARIF,
-        ci.GITLAB,
-    )
-}
+_KNOWN = (
+    Format("html", ".html", "HTML report in one file", "html.page", MARKUP),
+    Format("json", ".json", "JSON, the saved report", "json_", JSON),
+    Format("md", ".md", "Markdown for tickets", "markdown", TEXT),
+    Format("txt", ".txt", "text summary", "text_", TEXT),
+    Format("csv", ".csv", "CSV, the gaps and beside them one file for every other table", "csv_", TEXT),
+    Format("prom", ".prom", "OpenMetrics gauges for a Prometheus textfile collector", "openmetrics", TEXT),
+    Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", "perfetto.perfetto", JSON),
+    Format("junit", ".junit.xml", "JUnit XML, one test case a budget", "ci.junit", MARKUP),
+    Format("sarif", ".sarif", "SARIF 2.1.0 for code scanning", "ci.sarif", JSON),
+    Format("gitlab", ".gitlab.json", "GitLab code quality report", "ci.gitlab", JSON),
+)
+FORMATS = {known.name: known for known in _KNOWN}
 
 
 def format_for(path: str, possible: Collection[str] = FORMATS.keys()) -> str:

@@ -5,8 +5,9 @@ To add one, write `show.py` in the folder of its subject, and name it below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.communication import show as communication
 from nsysdiag.copies import show as copies
@@ -67,8 +68,7 @@ PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
 CLOSING: tuple[Callable[[Context], Section | None], ...] = (host.section, trace.health, diagnosis.method)
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Sections that belong together: those of one device, or of the whole report."""
 
     device: DeviceReport | None

@@ -15,9 +15,8 @@ from nsysdiag.document.terminal import heading, printed
 from nsysdiag.document.text import text_of, wide_enough
 from nsysdiag.findings import show as findings
 from nsysdiag.formats import sections
-from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.formats.format import RenderOptions
 from nsysdiag.units import format_bytes
-from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
     from nsysdiag.report import Report
@@ -69,6 +68,3 @@ def _head(report: Report) -> Text:
 def is_ours(data: bytes) -> bool:
     """Does the first line begin with our name?"""
     return data.startswith(b"nsysdiag ")
-
-
-FORMAT = Format("txt", ".txt", "text summary", render, is_ours, TEXT)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES, FALLBACK, places
 from nsysdiag.events.axis import ThreadAxis
@@ -33,8 +34,7 @@ _SAMPLED = places(lambda cause: cause.sampled)
 MOST_NAMES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class GapContext:
+class GapContext(Struct, frozen=True):
     """What all gaps of a device have in common when they are described."""
 
     device: DeviceTimeline
@@ -57,19 +57,13 @@ def largest_gaps(context: GapContext, limit: int) -> IntArray:
     """The longest `limit` gaps (0: all), longest first, of equal ones the earliest first."""
     gaps = context.frame.gaps
     length = gaps.end - gaps.start
-    count = len(gaps) if limit == 0 else min(limit, len(gaps))
-    if count < len(gaps):
-        cut = np.partition(length, len(length) - count)[len(length) - count]
-        candidates = np.flatnonzero(length >= cut)
-    else:
-        candidates = np.arange(len(gaps))
-    return candidates[np.lexsort((gaps.start[candidates], -length[candidates]))][:count]
+    return longest(length, gaps.start, limit or max(len(gaps), 1))
 
 
 def gap_moments(frame: Frame) -> IntArray:
     """The moment at which each gap's NVTX path is read: the middle of the host's part, else the launch."""
-    middle = (frame.gaps.opened + frame.call_start) // 2
-    return np.where(frame.case == Case.LATE, middle, frame.call_start)
+    launched = frame.call_start
+    return np.where(frame.case == Case.LATE, (frame.gaps.opened + launched) // 2, launched)
 
 
 def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
+from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint
@@ -25,8 +26,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _COUNTER = re.compile(r"(?<![^\W\d_])\d+|\d+(?![^\W_]|\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class GapKeys:
+class GapKeys(Struct, frozen=True):
     """For each gap the codes of its previous and next operation, its NVTX path and its dominant cause (its place in the
     registry), with the names behind the codes, without their counters. `code` numbers the different combinations in
     the order of their first gaps."""
@@ -94,8 +94,7 @@ def _numbered_by_first_gap(code: IntArray, start: IntArray) -> IntArray:
     """The same groups, numbered in the order of their first gaps, so that ties do not depend on the order of rows."""
     if len(code) == 0:
         return code
-    first = np.full(int(code.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, code, start)
+    first = least_of_each(code, start, int(code.max()) + 1)
     rank = np.empty(len(first), dtype=np.int32)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[code]

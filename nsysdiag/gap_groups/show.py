@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from nsysdiag.document import words
 from nsysdiag.document.blocks import NOT_PAGE, TERMINAL, Block, Cell, Column, Entry, Limit, Paragraph, Section, Table

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -18,8 +17,7 @@ LATENCY_SAMPLES, LATENCY_PERCENTILE = 20, 25
 LATENCY_FACTOR, LATENCY_LOWEST_NS, LATENCY_HIGHEST_NS = 3, 20_000, 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     """`floor_ns`: a gap that short before launched work is dispatch. `latency_ns`: from the end of a launch call to the
     start of its kernel on an idle device. A value that the trace has too few cases for is 5 µs, and not calibrated."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, pieces
@@ -11,8 +9,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.rows import Rows
 
 
-@dataclass(frozen=True, slots=True)
-class Gaps(Rows):
+class Gaps(Rows, frozen=True):
     """Idle intervals [start, end) inside the window, sorted. A gap that a border of the window cuts keeps the bounds of
     the whole gap in `opened` and `closed`.
 
@@ -38,27 +35,45 @@ def find_gaps(device: DeviceTimeline, parts: Intervals) -> Gaps:
     gaps                        ^none   [--)         previous C, next D
     ```
     """
-    rows = np.flatnonzero(device.running)
-    start, end = device.operations.start[rows], device.operations.end[rows]
-    reach = np.maximum.accumulate(end)
-    ends_gap = np.flatnonzero(start[1:] > reach[:-1]) + 1
-    # The previous operation is the first one, in order of start, that reached the largest end so far.
-    raises = np.append(True, end[1:] > reach[:-1]) if len(rows) else np.zeros(0, dtype=np.bool_)
-    holder = np.maximum.accumulate(np.where(raises, np.arange(len(rows)), 0))
-    whole = Intervals(reach[ends_gap - 1], start[ends_gap])
-    launched = np.flatnonzero(~device.operations.migration[rows])
-    after = np.searchsorted(launched, ends_gap, side="left")
-    target = np.append(rows[launched], -1)[after]
-    gap, inside = pieces(parts, whole)
-    previous, following = rows[holder[ends_gap - 1]].astype(np.int32), rows[ends_gap].astype(np.int32)
-    if len(inside) == len(whole) and inside.total() == whole.total():
-        return Gaps(whole.start, whole.end, whole.start, whole.end, previous, following, target.astype(np.int32))
+    rows = np.flatnonzero(device.running).astype(np.int32)
+    spans = Intervals(device.operations.start, device.operations.end)[device.running]
+    reach = np.maximum.accumulate(spans.end)
+    behind = np.flatnonzero(spans.start[1:] > reach[:-1]) + 1
+    whole = Intervals(reach[behind - 1], spans.start[behind])
+    gap, inside, whole = _inside(whole, parts)
+    before, behind = behind[gap] - 1, behind[gap]
     return Gaps(
         start=inside.start,
         end=inside.end,
-        opened=whole.start[gap],
-        closed=whole.end[gap],
-        previous=previous[gap],
-        next=following[gap],
-        target=target[gap].astype(np.int32),
+        opened=whole.start,
+        closed=whole.end,
+        previous=rows[_first_to_reach(reach)[before]],
+        next=rows[behind],
+        target=_launched(device, rows, behind),
     )
+
+
+def _inside(gaps: Intervals, parts: Intervals) -> tuple[IntArray | slice, Intervals, Intervals]:
+    """The parts of the set `gaps` inside the set `parts`, the gap of each, and those gaps: the same where nothing is
+    cut."""
+    if len(parts) == 1 and len(gaps) and parts.start[0] <= gaps.start[0] and gaps.end[-1] <= parts.end[0]:
+        return slice(None), gaps, gaps
+    gap, inside = pieces(parts, gaps)
+    return gap, inside, gaps[gap]
+
+
+def _first_to_reach(reach: IntArray) -> IntArray:
+    """For each operation, in order of start, the first one that ended as late as any so far."""
+    raises = np.append(True, reach[1:] > reach[:-1])[: len(reach)]
+    place = np.arange(len(reach), dtype=np.int32)
+    return place if raises.all() else np.maximum.accumulate(np.where(raises, place, np.int32(0)))
+
+
+def _launched(device: DeviceTimeline, rows: IntArray, behind: IntArray) -> IntArray:
+    """The first of the `rows` from each place `behind` on that is no migration; -1 where there is none."""
+    migrates = device.operations.migration[rows]
+    if not migrates.any():
+        return rows[behind]
+    launched = np.flatnonzero(~migrates)
+    found: IntArray = np.append(rows[launched], np.int32(-1))[np.searchsorted(launched, behind, side="left")]
+    return found

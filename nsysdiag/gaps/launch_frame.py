@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import distinct, picked
 from nsysdiag.gaps.calibration import Calibration
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.stream_waits import EventWaits
@@ -28,10 +28,10 @@ class Case(IntEnum):
     UNKNOWN = 7  # no launch row
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """For each gap its case, the row of the launching call (-1: none), that call from its start to its end wherever
-    they lie, and the borders inside [opened, closed):
+    they lie, and whether its operation waited for an event. `latency_ns` is how long a launch may take after its call.
+    From these follow the borders inside [opened, closed), which are made anew whenever they are asked for:
 
     ```
     opened      call_start       call_end        settled          closed
@@ -43,22 +43,47 @@ class Frame:
     case: IntArray
     call: IntArray
     whole_call: Intervals
-    call_start: IntArray
-    call_end: IntArray
-    settled: IntArray
     event_wait: BoolArray
+    latency_ns: int
+
+    @property
+    def host_known(self) -> BoolArray:
+        """Does the launch tell when the host was done?"""
+        return _host_known(self.case)
+
+    @property
+    def call_start(self) -> IntArray:
+        """The beginning of the call's part; the opening of the gap where nothing is known of the host."""
+        return self._inside(self.whole_call.start)
+
+    @property
+    def call_end(self) -> IntArray:
+        """The end of the call's part."""
+        return self._inside(self.whole_call.end)
+
+    @property
+    def settled(self) -> IntArray:
+        """The end of the latency."""
+        # A malformed end near the largest number must not wrap around.
+        return self._inside(np.minimum(self.whole_call.end, self.gaps.closed) + self.latency_ns)
+
+    def _inside(self, times: IntArray) -> IntArray:
+        opened = self.gaps.opened
+        return np.where(self.host_known, np.clip(times, opened, self.gaps.closed), opened)
 
     def region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> tuple[Intervals, IntArray]:
         """[low, high) of the chosen gaps, cut to the parts inside the window, and whose each piece is."""
         owner = np.flatnonzero(chosen)
-        start = np.maximum(low[owner], self.gaps.start[owner])
-        end = np.minimum(high[owner], self.gaps.end[owner])
-        kept = end > start
+        if len(owner) == 0:
+            return Intervals.empty(), owner
+        start, end = self.gaps.start[owner], self.gaps.end[owner]
+        start = start if low is self.gaps.opened else np.maximum(low[owner], start)
+        end = end if high is self.gaps.closed else np.minimum(high[owner], end)
+        kept = picked(end > start)
         return Intervals(start[kept], end[kept]), owner[kept]
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSide:
+class DeviceSide(Struct, frozen=True):
     """What a device-side rule sees: the frame of all gaps, the device and what all devices share."""
 
     frame: Frame
@@ -67,8 +92,7 @@ class DeviceSide:
     waits: EventWaits
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
+class Explained(Struct, frozen=True):
     """A device-side rule's answer: all that is left of the gaps in `whole`, and of gaps whose next operation belongs to
     a process, what `slices` cover. `label` is a code into `labels` for each gap, or -1."""
 
@@ -89,20 +113,19 @@ def frame_of(
     api_start = np.where(has_call, calls.start[call], 0) if len(calls) else nothing
     api_end = np.where(has_call, calls.end[call], 0) if len(calls) else nothing
     case = _cases(gaps, device, activity, calibration, call, api_start, api_end)
-    host_known = (case == Case.LATE) | (case == Case.ISSUING) | (case == Case.ISSUED)
-    opened, closed = gaps.opened, gaps.closed
-    # A malformed end near the largest number must not wrap around.
-    settled = np.clip(np.minimum(api_end, closed) + calibration.latency_limit_ns, opened, closed)
     return Frame(
         gaps=gaps,
         case=case,
         call=call,
         whole_call=Intervals(api_start, api_end),
-        call_start=np.where(host_known, np.clip(api_start, opened, closed), opened),
-        call_end=np.where(host_known, np.clip(api_end, opened, closed), opened),
-        settled=np.where(host_known, settled, opened),
-        event_wait=waits.explains & host_known,
+        event_wait=waits.explains & _host_known(case),
+        latency_ns=calibration.latency_limit_ns,
     )
+
+
+def _host_known(case: IntArray) -> BoolArray:
+    known: BoolArray = case <= Case.ISSUED
+    return known
 
 
 def _cases(

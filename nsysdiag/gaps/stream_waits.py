@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray, rows_from
 from nsysdiag.events.calls import issue_times
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -27,8 +27,7 @@ LABELS = [
 _COMPUTE, _COMMUNICATION, _COPY, _OTHER_DEVICE, _UNKNOWN = range(5)
 
 
-@dataclass(frozen=True, slots=True)
-class EventWaits:
+class EventWaits(Struct, frozen=True):
     """For each gap: did the next operation wait for an event at all, does that explain the gap, and what was waited for
     (an index into LABELS, -1 where nothing explains). `other` is the number of the other device whose work that was, -1
     for none."""
@@ -48,12 +47,12 @@ def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) ->
                 |--- gap on an idle device --|   the producer ends no earlier than 50 µs before the gap opens
     ```
     """
-    nothing = np.zeros(len(gaps), dtype=np.bool_)
-    unknown = np.full(len(gaps), -1, dtype=np.int32)
+    waits, count = activity.waits, len(gaps)
+    if len(waits) == 0 or count == 0:
+        never, unknown = constant(np.zeros(1, dtype=np.bool_), count), constant(np.full(1, -1, dtype=np.int32), count)
+        return EventWaits(never, never, unknown, unknown)
+    nothing, unknown = np.zeros(count, dtype=np.bool_), np.full(count, -1, dtype=np.int32)
     result = EventWaits(nothing, nothing.copy(), unknown, unknown.copy())
-    waits = activity.waits
-    if len(waits) == 0 or len(gaps) == 0:
-        return result
     gap, wait = _waits_before(gaps, device, activity)
     result.present[gap] = True
     producer = waits.producer[wait]

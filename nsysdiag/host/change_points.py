@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import insort
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import FloatArray
 from nsysdiag.host.facts import ChangePoint, HostWindow
@@ -22,8 +22,7 @@ KEPT_SHARE = 0.8
 FEWEST_SYNCS, FEWEST_COUNTED = 5, 10
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """A column, whether more of it is worse, and the least change that counts. Of what is `counted` a second, a window
     must hold some on one side at least."""
 

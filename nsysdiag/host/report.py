@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.errors import InputError
@@ -21,8 +21,7 @@ from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.wakeups.host_trace import HostTrace
 
 
-@dataclass(frozen=True, slots=True)
-class HostOverTime:
+class HostOverTime(Struct, frozen=True):
     """The scene in windows of time, between `edges`: `states` of its threads, by how much each synchronization was
     `late`, in ns, and the rows that are shown."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.causes.off_cpu import NON_WAITS
@@ -16,8 +15,7 @@ from nsysdiag.trace.enums import ThreadState
 NOTED = (ThreadState.RUNNING, ThreadState.INTERRUPTIBLE, ThreadState.UNINTERRUPTIBLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Stretches(Rows):
+class Stretches(Rows, frozen=True):
     """Times on or off a CPU inside the range, by lane, then time; `cpu` is the one that is used or was left. A stretch
     of no length is outside of the range but for its beginning."""
 
@@ -31,8 +29,7 @@ class Stretches(Rows):
         return Intervals(self.start, self.end)
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadStates:
+class ThreadStates(Struct, frozen=True):
     """What scheduling says of every lane in the range. `running` and `away` are parts of the lane's time, the rest is
     unknown: before the thread's first event if that brings it onto a CPU (it may not have begun yet), and after its
     last if that takes it off.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, nearest_before
 from nsysdiag.events.identity import process_of
@@ -23,8 +22,7 @@ CROWDED = 0.05
 PARTS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Struct, frozen=True):
     """Windows to compare, and by which of their columns they were chosen."""
 
     quiet: IntArray

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, union
 from nsysdiag.events.identity import pid_of, process_of, tid_of
@@ -19,8 +18,7 @@ MOST_THREADS = 50
 NOTHING = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadTotals:
+class ThreadTotals(Struct, frozen=True):
     """Sums for each lane, in ns or counts; `estimate` and `voluntary` are -1 where nothing tells. `stall` is the row of
     the longest stretch off the CPU, -1 without one."""
 
@@ -100,8 +98,7 @@ def _estimates(scene: HostScene, known: BoolArray) -> IntArray:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class CallTotals:
+class CallTotals(Struct, frozen=True):
     """The calls of each lane in the range: how many, and how long it was inside them; `launches` is how many of them
     launched work on each device, by its key."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.arrays.nesting import outermost
@@ -17,8 +16,7 @@ from nsysdiag.events.rows import distinct_values
 from nsysdiag.wakeups.host_trace import HostTrace
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """The outermost calls of some threads on their lanes."""
 
     axis: ThreadAxis
@@ -56,8 +54,7 @@ class Calls:
         return np.where((rank >= 0) & (row >= 0) & (self.spans.end[row] > position), row, -1)
 
 
-@dataclass(frozen=True, slots=True)
-class SyncCalls:
+class SyncCalls(Struct, frozen=True):
     """Synchronizations that begin in the range, none inside another: `lane` on the axis of all threads, times in ns,
     `row` in the table of API calls."""
 
@@ -66,8 +63,7 @@ class SyncCalls:
     row: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class HostScene:
+class HostScene(Struct, frozen=True):
     """`axis` has a lane for every thread with any evidence, of the processes that worked on `devices`; without nsys's
     own. The range [low, high) is what is reported. `launched` holds for each device the calls that launched what ran
     on it in the range (rows of the table of API calls), even if they were made before. `launching` marks the lanes of

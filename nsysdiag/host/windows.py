@@ -3,10 +3,9 @@ shares."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, equal_edges, nearest_before, union
 from nsysdiag.events.operations import Category
@@ -18,8 +17,7 @@ from nsysdiag.units import NS_PER
 FEWEST, MOST = 30, 60
 
 
-@dataclass(frozen=True, slots=True)
-class Working:
+class Working(Struct, frozen=True):
     """What a device did in its window: the time of work and the parts of the window, both sets."""
 
     busy: Intervals
@@ -130,8 +128,7 @@ def _shares(scene: HostScene, states: ThreadStates, stretches: Stretches, spans:
     return share
 
 
-@dataclass(frozen=True, slots=True)
-class SyncColumns:
+class SyncColumns(Struct, frozen=True):
     """Of the synchronizations that begin in each window: how many, and how long they take. Percentile p is the smallest
     length that p % do not exceed; 0 in windows without any."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, contains, union
 from nsysdiag.events.device import DeviceTimeline
@@ -37,8 +36,7 @@ MOST_LOOPS, MOST_WARM_UP, ALIKE_WARM_UP = 8, 10, 0.1
 """Repeats before the regular ones are a warm-up where they have about as many operations."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Struct, frozen=True):
     """Kernels and graph launches by name: `row` is the place in time among them, `names` the string id of each code.
     `copies` are the starts of copies from and to the host."""
 
@@ -63,8 +61,7 @@ class _Work:
         return cls(operations.start[chosen][order], order, code[order], names, copies, end)
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidates:
+class _Candidates(Struct, frozen=True):
     """Stretches with the time that each spans, one usual distance after its last start included."""
 
     rows: Stretches
@@ -184,8 +181,7 @@ def _times(pool: _Candidates, inner: int, outer: int) -> int:
     return times if times > 1 and abs(many - times * few) <= times else 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Repeats:
+class _Repeats(Struct, frozen=True):
     """The repeats of a candidate: how long each is, how many operations it has, and whether one of a rarer one begins
     in it."""
 

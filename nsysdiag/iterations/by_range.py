@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, union
 from nsysdiag.arrays.nesting import levels
@@ -24,8 +23,7 @@ LEAST_PARTS, LEAST_INNER = 0.25, 0.25
 MOST_LEVELS, MOST_NAMES = 4, 256
 
 
-@dataclass(frozen=True, slots=True)
-class _Launched:
+class _Launched(Struct, frozen=True):
     """What one thread launched, in the order of its calls: when it was issued, when it started and ended. `main` holds
     that of the stream on which its work takes most time."""
 
@@ -86,8 +84,7 @@ def apart(loops: list[Loop]) -> list[Loop]:
     return kept
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
+class _Named(Struct, frozen=True):
     """The ranges of a thread, in order of time, with the level of each."""
 
     spans: Intervals
@@ -104,8 +101,7 @@ class _Named:
         return cls(spans, levels(spans, MOST_LEVELS + 1), kinds.code[name], kinds.part[name], kinds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
+class _Family(Struct, frozen=True):
     """Ranges of one name on one level that make a loop: it goes by `name`, and `kind` is that of its repeats."""
 
     rows: IntArray

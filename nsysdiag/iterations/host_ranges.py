@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.nesting import outermost
@@ -20,8 +19,7 @@ LEAST_COVERED = 0.6
 """Of the time between the first start and the last end: where outermost ranges take less, little repeats."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostRange:
+class HostRange(Struct, frozen=True):
     """Ranges of one name, its counters as #: how many, and their share of the time."""
 
     name: str
@@ -29,8 +27,7 @@ class HostRange:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class HostLoop:
+class HostLoop(Struct, frozen=True):
     """Outermost ranges that repeat on one thread, the longest first; `period_ns` is the median time from the start of
     one of the first kind to the start of the next."""
 

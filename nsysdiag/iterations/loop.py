@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 
@@ -21,8 +22,7 @@ NVTX, ANCHOR = "nvtx", "anchor"
 STEP, LAYER = "step", "layer"
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(Struct, frozen=True):
     """What repeats: the `range` of the program, with its counters as `#`, or the string id of an operation's name,
     below 0 for launches of graphs."""
 
@@ -39,8 +39,7 @@ class Called:
         return self.range or (strings.text(self.anchor) if self.anchor >= 0 else "graph launch")
 
 
-@dataclass(frozen=True, slots=True)
-class Inner:
+class Inner(Struct, frozen=True):
     """The shorter period of a loop: it comes `per_iteration` times in each repeat, `median_ns` from one to the next."""
 
     called: Called
@@ -48,8 +47,7 @@ class Inner:
     median_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """Repeats of a loop on the device: repeat i is [starts[i], ends[i]), int64 ns, in order and disjoint.
 
     `ends[i]` is `starts[i + 1]` except where the loop is left: such a repeat is `open`, it ends with its own work or,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.codes import to_planes, to_text
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces
+from nsysdiag.arrays.intervals import IntArray, Intervals, pieces
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import distinct, picked
 from nsysdiag.iterations.report import WORK
 from nsysdiag.report import IterationsPacked, KernelRow
 
@@ -23,8 +24,7 @@ MOST_KERNELS, MOST_KERNEL_VALUES = 30, 20_000
 _EFFORT = 6
 
 
-@dataclass(frozen=True, slots=True)
-class KindsOfGaps:
+class KindsOfGaps(Struct, frozen=True):
     """The gaps of a device, disjoint and in order, each with the place of its kind among the `count` rows of the
     report, -1 where it has none."""
 
@@ -48,7 +48,7 @@ def pack_iterations(
     each = -(-len(steady) // MOST_ENTRIES)
     count = len(steady) // each
     place = _place(device.operations.start, steady[: count * each]) // each
-    category_of = device.operations.category
+    category_of, inside = device.operations.category, place >= 0
     most = MOST_KERNEL_VALUES // count
     first = kernels[: min(MOST_KERNELS, most)]
 
@@ -69,7 +69,7 @@ def pack_iterations(
         ops={
             category.name.lower(): to_text(to_planes(counted), _EFFORT)
             for category in Category
-            if (counted := np.bincount(place[(place >= 0) & (category_of == category)], minlength=count)).any()
+            if (counted := np.bincount(place[inside & (category_of == category)], minlength=count)).any()
         },
         kernels=[to_text(to_planes(ns), _EFFORT) for ns in _kernel_times(device, place, count, first, strings)],
         signatures=[column(ns) for ns in _gap_times(kinds, steady, min(kinds.count, most))],
@@ -105,20 +105,24 @@ def _kernel_times(
     wanted = np.array(
         [[number.get((text, other), -1) for other in (False, True)] for text in strings.whole(names)], dtype=np.int64
     ).reshape(-1, 2)
-    kernel = wanted[name, device.communication[rows].astype(np.int64)]
-    kept: BoolArray = kernel >= 0
+    kernel = wanted.reshape(-1)[2 * name + device.communication[rows]]
+    kept = picked(kernel >= 0)
     rows, kernel = rows[kept], kernel[kept]
-    found = np.zeros((len(kernels), count), dtype=np.int64)
-    np.add.at(found, (kernel, place[rows]), operations.end[rows] - operations.start[rows])
-    return found
+    return _added(kernel, place[rows], operations.end[rows] - operations.start[rows], (len(kernels), count))
+
+
+def _added(row: IntArray, column: IntArray, ns: IntArray, shape: tuple[int, int]) -> IntArray:
+    """A table of such a shape: the sum of the ns of each row and column."""
+    # In one dimension numpy adds ten times as fast.
+    found = np.zeros(shape[0] * shape[1], dtype=np.int64)
+    np.add.at(found, joint(row, column, shape[1]), ns)
+    return found.reshape(shape)
 
 
 def _gap_times(kinds: KindsOfGaps, steady: Intervals, most: int) -> IntArray:
     """The ns of each of the first kinds of gaps in each iteration; a gap may reach into several."""
-    kept = (kinds.place >= 0) & (kinds.place < most)
-    gaps = kinds.gaps[kept]
+    kept = picked((kinds.place >= 0) & (kinds.place < most))
+    gaps, kind = kinds.gaps[kept], kinds.place[kept]
     iteration, piece = pieces(gaps, steady)
-    kind = kinds.place[kept][np.searchsorted(gaps.start, piece.start, side="right") - 1]
-    found = np.zeros((most, len(steady)), dtype=np.int64)
-    np.add.at(found, (kind, iteration), piece.end - piece.start)
-    return found
+    kind = kind[np.searchsorted(gaps.start, piece.start, side="right") - 1]
+    return _added(kind, iteration, piece.end - piece.start, (most, len(steady)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.nvtx import NvtxRanges
@@ -25,8 +25,7 @@ _MODULE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Kinds:
+class Kinds(Struct, frozen=True):
     """For each name of a range: the code of the name without its counters, and whether it is that of an operator.
     `part` is the code of the name with its counters where these number parts of a model, else -1."""
 

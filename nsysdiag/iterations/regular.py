@@ -12,8 +12,6 @@ that repeat at one distance and later at another one make two stretches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
@@ -30,8 +28,7 @@ LEAST_ALTERNATING, ALIKE, MOST_ALTERNATING = 0.8, 0.25, 64
 MOST_SPREADS, LEAST_BAND = 5, 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Stretches(Rows):
+class Stretches(Rows, frozen=True):
     """Stretches of regular starts: `count` starts from row `first` of the sorted rows, with the median distance, the
     time in usual distances, and the sum of all deviations from the median, in ns."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES
@@ -26,8 +26,7 @@ MOST_CAUSES = 4
 WORK = ("compute", "exposed_comm", "exposed_copy")
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceIterations:
+class DeviceIterations(Struct, frozen=True):
     """The report on the iterations, the steady ones in time, and the ns of each of these by what the device did and by
     cause; the defaults where none were found. Layers of one pass have a report only: nothing is measured by them."""
 

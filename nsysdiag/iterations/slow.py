@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 
@@ -14,8 +13,7 @@ LEAST_MULTIPLES, LEAST_EQUAL = 0.8, 0.5
 FEWEST_SLOW = 3
 
 
-@dataclass(frozen=True, slots=True)
-class SlowOnes:
+class SlowOnes(Struct, frozen=True):
     """The slow ones among the steady iterations, the longest first, with the time by which all of them exceed the
     median one; `period` is how many iterations come from one to the next, None where that is not regular."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals, intersect, union
@@ -22,8 +22,7 @@ from nsysdiag.iterations.iterations import find_loops, main_loop
 from nsysdiag.units import format_exact_ns
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisWindow:
+class AnalysisWindow(Struct, frozen=True):
     """`parts` is a set; `whole` the span from first to last launched operation; time of it outside `parts` is edge."""
 
     parts: Intervals

@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, copy_name
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import distinct, taken
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import Operation
 
@@ -27,7 +27,9 @@ def operation_names(device: DeviceTimeline, rows: IntArray, strings: Strings) ->
 def whole_names(device: DeviceTimeline, rows: IntArray) -> IntArray:
     """The string id of each kernel's whole name, of its short name where the export has no other."""
     operations = device.operations
-    return np.where(operations.name[rows] >= 0, operations.name[rows], operations.short_name[rows])
+    name = taken(operations.name, rows)
+    unknown = name < 0
+    return np.where(unknown, operations.short_name[rows], name) if unknown.any() else name
 
 
 def normal_operation_names(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[IntArray, list[str]]:
@@ -45,10 +47,13 @@ def _coded(
 ) -> tuple[IntArray, list[str], int]:
     """The code of each row's name, the names, and the place of the first of a kernel: those of others come before."""
     operations = device.operations
-    category = operations.category[rows]
-    # Kernels by string id; everything else by a number below zero made of category and kind.
-    other = -(category.astype(np.int64) * 100 + np.clip(operations.copy_kind[rows], -1, 90) + 2)
-    values, code = distinct(np.where(category == Category.KERNEL, kernel_name, other))
+    other = np.flatnonzero(operations.category[rows] != Category.KERNEL)
+    if len(other):
+        # Kernels by string id; everything else by a number below zero made of category and kind.
+        category, kind = operations.category[rows[other]], operations.copy_kind[rows[other]]
+        kernel_name = kernel_name.astype(np.int64)
+        kernel_name[other] = -(category.astype(np.int64) * 100 + np.clip(kind, -1, 90) + 2)
+    values, code = distinct(kernel_name)
     others = [_other_name(value) for value in values[values < 0].tolist()]
     return code, [*others, *strings.texts(values[values >= 0])], len(others)
 

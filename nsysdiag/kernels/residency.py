@@ -27,9 +27,8 @@ Waves are taken to last equally long, and blocks to be dealt out evenly, one to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray
 from nsysdiag.events.gpus import Gpu, SmLimits
@@ -45,8 +44,7 @@ MOST_SMS, MOST_WARPS = 1 << 16, 1 << 10
 _UNLIMITED = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True, slots=True)
-class Residency:
+class Residency(Struct, frozen=True):
     """One element a shape. `blocks_per_sm` is 0 where a block does not fit (the chip is not what the export says) or
     where nothing is known of what an SM holds; what follows from it is NaN then. `limit` is a place in LIMITS: which of
     them is lowest, the first of equal ones."""

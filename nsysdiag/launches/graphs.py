@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.groups import medians
 from nsysdiag.arrays.intervals import BoolArray, IntArray
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 MOST = 20
 
 
-@dataclass(frozen=True, slots=True)
-class _Launches:
+class _Launches(Struct, frozen=True):
     """One row a graph launch, sorted by `call`, its row among the API calls. `nodes` is 0 where only the whole graph
     was recorded; `first` is the row of the operation that ran first, `graph` the code of its graph; times in ns."""
 

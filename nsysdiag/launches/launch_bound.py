@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import takewhile
 
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import medians
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, rows_from
@@ -27,8 +27,7 @@ from nsysdiag.report import LaunchBound, LaunchBoundPhase
 MOST = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Stretches(Rows):
+class Stretches(Rows, frozen=True):
     """Launch-bound phases in order of time: the rows of their first and last gap and operation among the gaps and the
     operations of the device, and the ns that the operations of the median launch take."""
 

@@ -45,7 +45,7 @@ def launch_summary(
         **_kernel_lengths(operations, kernel),
         **_intervals(calls.start[call]),
         **_delays(calls, row, start, alone),
-        "call": distribution(calls.end[alone_call] - calls.start[alone_call]),
+        "call": distribution(_sorted(calls.end[alone_call] - calls.start[alone_call])),
     }
     return Launch(
         launched_ops=len(row),
@@ -61,40 +61,41 @@ def launch_summary(
 
 
 def _kernel_lengths(operations: Operations, kernel: BoolArray) -> dict[str, Any]:
-    length = _pick(operations.end, kernel) - _pick(operations.start, kernel)
+    length = _sorted(_pick(operations.end, kernel) - _pick(operations.start, kernel))
     return {"median_kernel_ns": _median(length), "kernel": distribution(length)}
 
 
 def _intervals(begin: IntArray) -> dict[str, Any]:
     """From the beginning of each launch to that of the next."""
     begin = np.sort(begin, kind="stable")
-    interval = begin[1:] - begin[:-1]
-    return {"median_interval_ns": _median(_pick(interval, interval > 0)), "interval": distribution(interval)}
+    interval = _sorted(begin[1:] - begin[:-1])
+    apart = interval[np.searchsorted(interval, 1) :]
+    return {"median_interval_ns": _median(apart), "interval": distribution(interval)}
 
 
 def _delays(calls: CallRows, row: IntArray, start: IntArray, alone: BoolArray) -> dict[str, Any]:
     """From each call and from its return to the start of its operation; those of graphs are no delays of one call."""
     delay = np.maximum(start - calls.end[row], 0)
-    found = {"median_queue_delay_ns": _median(delay), "queue_delay": distribution(_pick(delay, alone))}
-    np.subtract(start, calls.start[row], out=delay)
-    np.maximum(delay, 0, out=delay)
-    return found | {"to_start": distribution(_pick(delay, alone))}
+    of_calls = distribution(_sorted(delay[alone]))
+    delay = _sorted(delay)
+    found = {"median_queue_delay_ns": _median(delay), "queue_delay": of_calls}
+    row, start = _pick(row, alone), _pick(start, alone)
+    np.subtract(start, calls.start[row], out=delay[: len(row)])
+    return found | {"to_start": distribution(_sorted(np.maximum(delay[: len(row)], 0)))}
 
 
-def distribution(values: IntArray) -> Distribution | None:
-    """Values from 0 up, in ns, as percentiles and a histogram on a logarithmic scale; None without any. Percentile p is
-    the smallest value that p % do not exceed, so it occurs."""
-    if len(values) == 0:
+def distribution(ordered: IntArray) -> Distribution | None:
+    """Sorted values from 0 up, in ns, as percentiles and a histogram on a logarithmic scale; None without any.
+    Percentile p is the smallest value that p % do not exceed, so it occurs."""
+    if len(ordered) == 0:
         return None
-    ranks = [-(-len(values) * percent // 100) - 1 for percent in PERCENTILES]
-    ordered = np.partition(values, [*ranks, len(values) - 1])
-    found = [int(ordered[rank]) for rank in ranks]
-    first, behind = np.searchsorted(EDGES, [values.min(), values.max()], side="right") - (1, 0)
+    found = [int(ordered[-(-len(ordered) * percent // 100) - 1]) for percent in PERCENTILES]
+    first, behind = np.searchsorted(EDGES, ordered[[0, -1]], side="right") - (1, 0)
     edges = EDGES[first:behind]
-    counts = np.bincount(np.searchsorted(edges, values, side="right") - 1)
+    counts = np.diff(np.searchsorted(ordered, edges), append=len(ordered))
     return Distribution(
-        count=len(values),
-        total_ns=int(values.sum()),
+        count=len(ordered),
+        total_ns=int(ordered.sum()),
         p5_ns=found[0],
         p25_ns=found[1],
         p50_ns=found[2],
@@ -118,8 +119,16 @@ def _distinct(rows: IntArray, count: int) -> IntArray:
     return np.flatnonzero(seen).astype(np.int32)
 
 
-def _median(values: IntArray) -> int | None:
-    return int(np.median(values)) if len(values) else None
+def _sorted(values: IntArray) -> IntArray:
+    """Sorted once: percentiles, medians and histograms follow from it without looking at each value again."""
+    values.sort()
+    return values
+
+
+def _median(ordered: IntArray) -> int | None:
+    """The mean of the two middle values where their number is even, rounded down."""
+    middle = len(ordered) // 2
+    return int(np.mean(ordered[middle - 1 + len(ordered) % 2 : middle + 1])) if len(ordered) else None
 
 
 def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import group_durations
@@ -27,8 +26,7 @@ NO_EVIDENCE = "no evidence"
 LONGEST_NS = 1 << 53  # 104 days: sums of times are exact as floats up to here
 
 
-@dataclass(frozen=True, slots=True)
-class Outstanding:
+class Outstanding(Struct, frozen=True):
     """When operations of a device began to count, and when they ended: each sorted by itself.
 
     ```

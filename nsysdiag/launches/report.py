@@ -29,11 +29,12 @@ def launch_report(
     activity: DeviceActivity,
     layered: LayeredEvidence,
     untraced: dict[int, Intervals],
+    ahead: QueueDepth | None,
     limits: Thresholds,
 ) -> Launch:
-    """Everything about the launches of one device; `inside` marks its operations inside the window."""
+    """Everything about the launches of one device; `inside` marks its operations inside the window, `ahead` is how far
+    the host was."""
     device, frame, calls = context.device, context.frame, activity.api_calls.rows
-    ahead = _queue_depth(context, layered, activity, window.parts, limits)
     phases = find_launch_bound(device, calls, frame, context.ledger, window.parts, limits)
     unseen = untraced_count(device, activity, untraced, window.parts)
     return msgspec.structs.replace(
@@ -45,7 +46,7 @@ def launch_report(
     )
 
 
-def _queue_depth(
+def depth_of_queue(
     context: GapContext, layered: LayeredEvidence, activity: DeviceActivity, parts: Intervals, limits: Thresholds
 ) -> QueueDepth | None:
     """How far the host was ahead over the window, and what ended its lead. The sorted times are let go of with it."""

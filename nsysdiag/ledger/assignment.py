@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.rows import Rows
 
 
-@dataclass(frozen=True, slots=True)
-class SliceRows(Rows):
+class SliceRows(Rows, frozen=True):
     """Slices [start, end) of gaps in ns. `cause` is an index into the registry's order, `label` and `text` indices into
     the tables beside them, -1 where there is none."""
 
@@ -25,8 +24,7 @@ class SliceRows(Rows):
     text: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class Slices:
+class Slices(Struct, frozen=True):
     """All slices of one device, and the words that they point to."""
 
     rows: SliceRows

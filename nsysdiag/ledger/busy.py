@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import Intervals, intersect, subtract, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 
 
-@dataclass(frozen=True, slots=True)
-class WindowSplit:
+class WindowSplit(Struct, frozen=True):
     """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `kernels` is the time in which
     any kernel or graph ran, `kernel_ns` its length, `busy` the set of all work, `parts` those of compute, exposed
     communication, exposed copies."""
@@ -54,5 +53,10 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
         kernel_ns=both.total(),
         kernels=both,
         busy=busy,
-        parts=(compute, subtract(both, compute), subtract(busy, both)),
+        parts=(compute, _beside(both, compute), _beside(busy, both)),
     )
+
+
+def _beside(whole: Intervals, part: Intervals) -> Intervals:
+    """What the set `whole` has beside the set `part` of it."""
+    return Intervals.empty() if whole.total() == part.total() else subtract(whole, part)

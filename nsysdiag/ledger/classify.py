@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
@@ -22,6 +21,7 @@ from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
 from nsysdiag.causes.launch_call import FIRST_USE
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.host import HostActivity
+from nsysdiag.events.rows import taken
 from nsysdiag.gaps import stream_waits
 from nsysdiag.gaps.launch_frame import Case, DeviceSide, Frame
 from nsysdiag.ledger.assignment import SliceCollector, Slices
@@ -29,8 +29,7 @@ from nsysdiag.ledger.assignment import SliceCollector, Slices
 _NEVER_UNTRACED = (Case.DISPATCH, Case.UNIFIED_MEMORY)
 
 
-@dataclass(frozen=True, slots=True)
-class LayeredEvidence:
+class LayeredEvidence(Struct, frozen=True):
     """The layers of every host-side cause, for time before launches and for time inside them, and the launch calls that
     are wholly a cause's; made once a trace."""
 
@@ -80,7 +79,7 @@ class _Splitter:
         self.collector = SliceCollector(list(CAUSES))
         self.axis: ThreadAxis = layered.host.axis
         calls = side.activity.api_calls
-        thread = calls.rows.thread[self.frame.call] if len(calls.rows) else self.frame.call
+        thread = taken(calls.rows.thread, self.frame.call) if len(calls.rows) else self.frame.call
         self.lane = np.where(self.frame.call >= 0, self.axis.rank(thread), -1)
         launch = side.device.launch[side.device.operations.graph_node > 0]
         self.nodes = np.bincount(launch[launch >= 0], minlength=len(calls.rows))
@@ -145,7 +144,7 @@ class _Splitter:
     def latency(self) -> None:
         """From the end of the call for as long as a launch may take, unless the operation waited for an event."""
         frame = self.frame
-        known = np.isin(frame.case, (Case.LATE, Case.ISSUING, Case.ISSUED))
+        known = frame.host_known
         waits = frame.event_wait
         on_its_way = self._region(frame.call_end, frame.settled, known & ~waits)
         self._give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
@@ -156,7 +155,7 @@ class _Splitter:
     def device_side(self, going_on: dict[str, BoolArray]) -> None:
         """After the latency: what goes on after the call, then the device-side rules in order."""
         frame = self.frame
-        known = np.isin(frame.case, (Case.LATE, Case.ISSUING, Case.ISSUED, Case.BEFORE_CAPTURE))
+        known = frame.host_known | (frame.case == Case.BEFORE_CAPTURE)
         left = self._region(frame.settled, frame.gaps.closed, known)
         for name, gaps in going_on.items():
             arriving, left = _divide(left, gaps & ~frame.event_wait)

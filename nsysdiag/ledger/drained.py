@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import blocking_copy, sync
@@ -14,8 +13,7 @@ from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.gaps.launch_frame import Case, Frame
 
 
-@dataclass(frozen=True, slots=True)
-class Drained:
+class Drained(Struct, frozen=True):
     """For each gap: was it opened by a synchronization, and by a call of which name (an index into `names`)."""
 
     flag: BoolArray

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from nsysdiag.arrays.codes import to_text
 from nsysdiag.arrays.intervals import IntArray
@@ -19,16 +18,14 @@ ACCEPTED = frozenset(cause.id for cause in CAUSES.values() if cause.accepted)
 _LEVEL = 1  # the deltas are small already; higher levels cost seconds on a million gaps and save a tenth
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """`total` is ns by cause, causes in order of precedence, none with 0; `labels` the kinds within a cause."""
 
     total: dict[str, int]
     labels: dict[str, dict[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger(Totals):
+class Ledger(Totals, frozen=True):
     """Also `dominant`, the cause (place in the registry) with most of each gap, and how much of each gap no cause
     explains."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, nearest_after, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import blocking_copy, sync
 from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.identity import process_of
+from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values
 
 _LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
@@ -95,21 +95,34 @@ def _by_name(names: list[str], pattern: re.Pattern[str]) -> BoolArray:
 
 def has_operations(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     """True for launches whose correlation id has kernels or a graph row."""
+    launched = np.zeros(len(activity.api_calls.rows), dtype=np.bool_)
+    launched[activity.launch[activity.launch >= 0]] = True
+    found = launched[launches]
+    # Of two calls of one id only one is known to have launched something.
+    rest = np.flatnonzero(~found)
+    found[rest] = _shares_an_id(activity, launches[rest])
+    return found
+
+
+def _shares_an_id(activity: DeviceActivity, launches: IntArray) -> BoolArray:
+    """True for launches with the correlation id of any operation of their process."""
+    if len(launches) == 0:
+        return np.zeros(0, dtype=np.bool_)
     calls, operations = activity.api_calls.rows, activity.operations
     _, process = distinct(np.concatenate((operations.process, process_of(calls.thread[launches]))))
     ids, number = distinct(np.concatenate((operations.correlation, calls.correlation[launches])))
-    key = process * len(ids) + number
+    key = joint(process, number, len(ids))
     return np.isin(key[len(operations) :], key[: len(operations)])
 
 
 def is_outermost(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     """Runtime and driver rows of one launch count once."""
-    calls = activity.api_calls.rows
+    calls = activity.api_calls.rows.take(launches)
     # By id: of calls at the very same time the first counts, whatever the order of the rows.
-    order = np.argsort(calls.correlation[launches], kind="stable")
-    ordered = launches[order]
+    order = np.argsort(calls.correlation, kind="stable")
+    calls = calls.take(order)
     result = np.zeros(len(launches), dtype=np.bool_)
-    result[order] = outermost(Intervals(calls.start[ordered], calls.end[ordered]), calls.thread[ordered])
+    result[order] = outermost(Intervals(calls.start, calls.end), calls.thread)
     return result
 
 
@@ -121,8 +134,7 @@ def _blocks(activity: DeviceActivity, facts: CallFacts) -> BoolArray:
     return waits[calls.name] | (copies[calls.name] & facts.pageable)
 
 
-@dataclass(frozen=True, slots=True)
-class _Horizon:
+class _Horizon(Struct, frozen=True):
     """What ends the untraced time of a process: when its operations were issued and started, in order of issue, and
     when its blocking calls began and ended, in order of their beginning."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
@@ -19,8 +17,7 @@ _TOO_LARGE = 1 << 50
 """No device has a pebibyte: such a row is malformed, and would make sums wrap around."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changes(Rows):
+class Changes(Rows, frozen=True):
     """By how many bytes memory rises or falls, at which time. `given` marks allocations, `implied` the end of what was
     never freed but whose address was given out again; all other rows are frees. `unknown` marks frees of what no
     allocation was seen of: they change no level; where `earlier` is true too, the memory was there before the capture.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, union
 from nsysdiag.phases.names import JobWork
@@ -83,8 +82,7 @@ def moved_cuts(cost: FloatArray, edges: IntArray, cuts: list[int]) -> list[int]:
     return moved
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """Times at which a phase can begin, in sorted arrays: borders of steps, and where operations or idle time begin."""
 
     steps: IntArray

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.phases.cuts import LEAST_LENGTH

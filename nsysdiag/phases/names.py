@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.device import DeviceTimeline
@@ -17,16 +16,14 @@ _MEMSET, _FIRST_COPY, _FIRST_GRAPH = -2, -3, -100
 """Keys of what has no string id: below -1, the id of a kernel without a name."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedWork:
+class NamedWork(Struct, frozen=True):
     """The launched operations of one device that have a length, by start, and the code of the name of each."""
 
     spans: Intervals
     name: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class JobWork:
+class JobWork(Struct, frozen=True):
     """The work of the devices of a job. By code of the name: whether it is one of kernels (or of graphs), and the time
     of all its operations in ns. Code 0 stands for all other kernels."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import Intervals, coverage, intersect, union
 from nsysdiag.phases.cut_steps import with_all_work, with_their_end
@@ -52,8 +52,7 @@ Cut = tuple[int, int]
 """Time at the beginning and at the end of a phase, in ns, that is in steps without all of their work."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundPhase:
+class FoundPhase(Struct, frozen=True):
     """A phase [start, end) in ns. `repeats` is how often its work repeats: the number of steps with all of their work
     where a loop is known, else how often the kernels that carry 60 % of the kernel time run. `steps` are whole steps of
     `loop` inside it."""
@@ -67,8 +66,7 @@ class FoundPhase:
     loop: Loop | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JobPhases:
+class JobPhases(Struct, frozen=True):
     """The phases of a job in time. They touch and cover its window [start, end), from the first to the last launched
     operation of all devices; a start-up begins before that, with the first CUDA call.
 

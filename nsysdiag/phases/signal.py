@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, equal_edges, union
 from nsysdiag.events.device import DeviceTimeline
@@ -27,8 +26,7 @@ IRREGULAR = 4
 """Times the median step: a longer step, longer than a window too, holds a pause or a warm-up."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Loop:
+class Loop(Struct, frozen=True, eq=False):
     """Steps that repeat on a device: step i is [starts[i], starts[i + 1]) in ns; `starts` ascend.
 
     `source` and `name` are those of the iterations. `closed` is False where the repeats are known to be parts of a
@@ -48,8 +46,7 @@ class Loop:
         return int(self.starts[-1] - self.starts[0]) if len(self) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSignal:
+class DeviceSignal(Struct, frozen=True):
     """What one device gives to the phases of the job: its operations, its window (a set), how that was spent, the idle
     time by root causes of the families `startup`, `memory` and `unknown` (sets), and all loops found on it."""
 
@@ -64,8 +61,7 @@ class DeviceSignal:
     narrowed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Signal:
+class Signal(Struct, frozen=True):
     """Window i is [edges[i], edges[i + 1]) in ns, `values[i]` the share of it that each feature takes, a mean over
     devices, times the `scale` of the feature. `sets` holds for each device and feature when it was so."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, pieces
 from nsysdiag.phases.names import JobWork, NamedWork
@@ -32,8 +32,7 @@ TWO_STEPS = 2
 """Borders: two steps have three."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segments:
+class Segments(Struct, frozen=True):
     """Parts of the job's window: part i is [borders[i], borders[i + 1]) in ns.
 
     `mix` is the work by device and name in ns: the kernels, or all where copies count as kernels. `account` is the

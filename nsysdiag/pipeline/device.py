@@ -13,7 +13,7 @@ from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import DOUBTED, Missing
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.findings.attribution import Attribution, shares_of
+from nsysdiag.findings.attribution import Attribution, Shares, shares_of
 from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.empty_iterations import EmptyIterations
 from nsysdiag.findings.evidence_rows import Sightings
@@ -151,10 +151,8 @@ def kernel_work(
     return KernelWork.of(device, judged, activity.shapes, strings, metrics)
 
 
-@steps.step()
-def findings(
-    report: DeviceReport,
-    gpus: Gpus,
+@steps.step(spills=True)
+def shares(
     root_context: GapContext,
     root_slices: RootSlices,
     layered: LayeredEvidence,
@@ -163,36 +161,72 @@ def findings(
     families: IntArray,
     bottlenecks: Bottlenecks,
     judged: JudgedTime,
-    kernel_work: KernelWork,
+) -> tuple[Shares, list[list[str]]]:
+    """Whose idle time that is, and the places in the program that it is at."""
+    attribution = Attribution.by_root(root_slices)
+    return shares_of(root_context, layered, keys, attribution, kinds, families, bottlenecks, judged.parts)
+
+
+@steps.step()
+def finding_context(
+    root_context: GapContext,
+    root_slices: RootSlices,
+    layered: LayeredEvidence,
+    keys: GapKeys,
+    bottlenecks: Bottlenecks,
+    shares: tuple[Shares, list[list[str]]],
+    judged: JudgedTime,
+    frameworks: list[Framework],
+    settings: Settings,
+) -> FindingContext:
+    """What all findings of the device are about."""
+    attribution, made_with = Attribution.by_root(root_slices), tuple(ids_of(frameworks))
+    sightings = Sightings.of(root_context, layered, attribution.own)
+    return FindingContext(
+        root_context, keys, attribution, sightings, bottlenecks.waits, shares[1], judged, settings.findings, made_with
+    )
+
+
+@steps.step()
+def of_idle_time(
+    report: DeviceReport,
+    finding_context: FindingContext,
+    shares: tuple[Shares, list[list[str]]],
+    bottlenecks: Bottlenecks,
+    gpus: Gpus,
+) -> list[Finding]:
+    """The findings on time in which the device waited, or worked exposed."""
+    return findings_of(report, finding_context, shares[0], bottlenecks, gpus)
+
+
+@steps.step()
+def of_kernels(
+    report: DeviceReport, finding_context: FindingContext, bottlenecks: Bottlenecks, kernel_work: KernelWork
+) -> list[Finding]:
+    """The findings on time in which it computed."""
+    found = kernel_findings(report, finding_context, bottlenecks, kernel_work)
+    return [*found, *unfused_findings(report, finding_context)]
+
+
+@steps.step()
+def findings(
+    report: DeviceReport,
+    finding_context: FindingContext,
+    of_idle_time: list[Finding],
+    of_kernels: list[Finding],
+    judged: JudgedTime,
     without_work: EmptyIterations | None,
     before_work: Start | None,
     leaf_symbols: LeafSymbols,
     missing: Missing,
-    frameworks: list[Framework],
     settings: Settings,
 ) -> list[Finding]:
     """What is worth doing something about; less sure where rows are missing."""
-    attribution, made_with = Attribution.by_root(root_slices), tuple(ids_of(frameworks))
-    shares, paths = shares_of(root_context, layered, keys, attribution, kinds, families, bottlenecks, judged.parts)
-    sightings = Sightings.of(root_context, layered, attribution.own)
-    context = FindingContext(
-        root_context,
-        keys,
-        attribution,
-        sightings,
-        bottlenecks.waits,
-        paths,
-        judged,
-        settings.findings,
-        made_with,
-    )
-    of_time = findings_of(report, context, shares, bottlenecks, gpus)
     found = [
-        *of_time,
-        *kernel_findings(report, context, bottlenecks, kernel_work),
-        *unfused_findings(report, context),
+        *of_idle_time,
+        *of_kernels,
         *before_findings(report.key, judged, before_work, leaf_symbols, settings.findings),
-        *pointers_of(report, context, without_work, of_time),
+        *pointers_of(report, finding_context, without_work, of_idle_time),
     ]
     if not missing.reasons():
         return found

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag.account.bottlenecks import CODE, MPI_START_UP, Bottlenecks
 from nsysdiag.account.bottlenecks import bottlenecks as divide
@@ -99,7 +98,7 @@ def other_devices(
     return waited_for(root_slices.slices, lane, calls, waits.other, host.axis)
 
 
-@steps.step(spills=True)
+@steps.step(spills=True, trims=True)
 def own_bottlenecks(
     device: DeviceTimeline,
     split: WindowSplit,

@@ -27,7 +27,7 @@ from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.packing import pack_iterations
 from nsysdiag.iterations.report import DeviceIterations, idle_parts
 from nsysdiag.iterations.window import AnalysisWindow
-from nsysdiag.launches.report import launch_report
+from nsysdiag.launches.report import depth_of_queue, launch_report
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
@@ -44,12 +44,25 @@ from nsysdiag.report import (
     KernelRow,
     Launch,
     OpCounts,
+    QueueDepth,
     SignatureRow,
     Window,
 )
 from nsysdiag.wakeups.root_attribution import RootSlices
 
 steps = Steps()
+
+
+@steps.step()
+def ahead(
+    context: GapContext,
+    window: AnalysisWindow,
+    activity: DeviceActivity,
+    layered: LayeredEvidence,
+    settings: Settings,
+) -> QueueDepth | None:
+    """How far the host was ahead."""
+    return depth_of_queue(context, layered, activity, window.parts, settings.thresholds)
 
 
 @steps.step(trims=True)
@@ -60,10 +73,11 @@ def launch(
     activity: DeviceActivity,
     layered: LayeredEvidence,
     untraced: dict[int, Intervals],
+    ahead: QueueDepth | None,
     settings: Settings,
 ) -> Launch:
     """How work reached the device."""
-    return launch_report(context, window, inside, activity, layered, untraced, settings.thresholds)
+    return launch_report(context, window, inside, activity, layered, untraced, ahead, settings.thresholds)
 
 
 @steps.step()

@@ -76,7 +76,7 @@ def split(device: DeviceTimeline, window: AnalysisWindow) -> WindowSplit:
     return split_window(device, window.parts)
 
 
-@steps.step()
+@steps.step(spills=True)
 def all_gaps(device: DeviceTimeline, window: AnalysisWindow) -> Gaps:
     """The gaps in all of the device's work."""
     return find_gaps(device, window.whole)
@@ -94,7 +94,7 @@ def gaps(device: DeviceTimeline, window: AnalysisWindow, all_gaps: Gaps) -> Gaps
     return find_gaps(device, window.parts) if window.narrowed else all_gaps
 
 
-@steps.step()
+@steps.step(spills=True)
 def waits(device: DeviceTimeline, activity: DeviceActivity, gaps: Gaps) -> EventWaits:
     """Where the operation behind a gap waited for an event."""
     return event_waits(gaps, device, activity)
@@ -123,7 +123,7 @@ def slices(
     return classify(side, layered, untraced_on(device, activity, untraced), settings.disabled)
 
 
-@steps.step()
+@steps.step(spills=True)
 def ledger(slices: Slices, gaps: Gaps) -> Ledger:
     """Idle time by cause."""
     return ledger_of(slices, len(gaps))

@@ -33,7 +33,7 @@ from nsysdiag.wakeups.wake_chain import WakeChains
 steps = Steps()
 
 
-@steps.step()
+@steps.step(spills=True)
 def lane(frame: Frame, activity: DeviceActivity, host: HostActivity) -> IntArray:
     """The lane of the thread that launched the operation behind each gap, on the axis of the host; -1 for none."""
     calls = activity.api_calls.rows
@@ -76,7 +76,7 @@ def wake_chains(
     return WakeChains(slices, chains, names, files, leaf_symbols, calls, settings.thresholds.root_floor)
 
 
-@steps.step()
+@steps.step(spills=True)
 def drained(frame: Frame, draining: list[Layer], host: HostActivity, lane: IntArray) -> Drained:
     """The gaps that a synchronization opened."""
     return sync_drained(frame, draining, host.axis, lane)
@@ -123,7 +123,7 @@ def root_totals(root_slices: RootSlices, slices: Slices, ledger: Ledger) -> Tota
     return ledger if root_slices.slices is slices else add_up(root_slices.slices)
 
 
-@steps.step()
+@steps.step(spills=True)
 def keys(context: GapContext, ledger: Ledger) -> GapKeys:
     """What makes gaps alike."""
     return GapKeys.of(context, ledger.dominant)

@@ -87,7 +87,7 @@ def ranges(trace: Trace) -> NvtxRanges:
     return read_ranges(trace)
 
 
-@steps.step()
+@steps.step(spills=True)
 def recorded(trace: Trace) -> RecordedOperations:
     """Kernels, copies, sets and graphs of all GPUs."""
     return read_operations(trace)
@@ -170,7 +170,7 @@ def unseen(trace: Trace, activity: DeviceActivity) -> UnseenLaunches:
     return UnseenLaunches.unknown() if trace.partial else UnseenLaunches.of(activity)
 
 
-@steps.step(spills=True, progress=("reading host activity", 0.3))
+@steps.step(spills=True, trims=True, progress=("reading host activity", 0.3))
 def tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     """What threads and CPUs did, table by table."""
     return read_host_tables(trace, ranges)
@@ -218,7 +218,7 @@ def host(
     return host_activity(tables, activity.api_calls, axis, placed_api_calls, placed_os_calls, activity.latest_ns)
 
 
-@steps.step(progress=("classifying gaps", 0.6))
+@steps.step(spills=True, progress=("classifying gaps", 0.6))
 def facts(activity: DeviceActivity) -> CallFacts:
     """What API calls are known to be."""
     return call_facts(activity)
@@ -230,7 +230,7 @@ def evidence(host: HostActivity, facts: CallFacts) -> HostEvidence:
     return HostEvidence.of(host, facts)
 
 
-@steps.step()
+@steps.step(spills=True)
 def layered(evidence: HostEvidence) -> LayeredEvidence:
     """What the host-side rules of all causes make of the calls."""
     return layer_evidence(evidence)

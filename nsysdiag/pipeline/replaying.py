@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.config.settings import Settings
@@ -43,8 +43,7 @@ Builder = Callable[[int], Model | str]
 steps = Steps()
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(Struct, frozen=True):
     """Where the ranks of a trace meet: the communication kernels that are parts of one collective, or calls of MPI."""
 
     kernels: Met
@@ -126,7 +125,8 @@ def builder(
         if isinstance(repeating, str):
             return repeating
         numbers = [each.number for each in devices]
-        starts = np.sort(activity.operations.start[np.isin(activity.device, numbers)])
+        starts = np.concatenate([each.operations.start for each in devices])
+        starts = starts if len(devices) == 1 else np.sort(starts)
         stretch = stretch_of(repeating.parts, repeating.steps, starts, most)
         if isinstance(stretch, str):
             return stretch

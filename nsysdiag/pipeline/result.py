@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import Missing
@@ -16,8 +16,7 @@ from nsysdiag.report import DeviceReport, Finding
 from nsysdiag.timeline.timeline import DeviceLanes
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceResult:
+class DeviceResult(Struct, frozen=True):
     """The report of one device, the slices behind its root ledger, its findings, and the timeline without the
     lanes of threads (None: not asked for, or nothing ran); the work inside its window, its communication kernels,
     and the MPI calls in which its threads met those of other ranks; the phases of the job, what the device did in
@@ -36,8 +35,7 @@ class DeviceResult:
     missing: Missing
 
 
-@dataclass(frozen=True, slots=True)
-class TraceResult:
+class TraceResult(Struct, frozen=True):
     """What the analysis of one trace leaves for a comparison of ranks: its devices, warnings about its rows, the
     frameworks of its programs (ids of programs.facts), how many GPUs the machine has, and how long the capture is; both
     None where the trace does not say; and what predicts the savings of findings, or why nothing does."""

@@ -31,9 +31,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import cache, partial, wraps
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.malloc_trim import trim
@@ -45,8 +46,7 @@ Progress = Callable[[str, float], None]
 """Takes what is done next, and the share of the work that is done, 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
+class Each(Struct, frozen=True):
     """Makes a list: what `steps` make for each element of the list named `of`, which they call `item`."""
 
     item: str
@@ -54,8 +54,7 @@ class Each:
     steps: list[Step]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """Makes `name` out of `needs`. What a step with `spills` makes is large and long needed: its arrays are in files.
     One with `trims` leaves much free memory behind, which goes back to the system. Of one that is `deferred` later
     steps get a function that makes it at its first call. One that `joins` another is made once for all items of a
@@ -133,8 +132,7 @@ class Steps(list[Step]):
         return made[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     background: Background
     progress: Progress | None
 

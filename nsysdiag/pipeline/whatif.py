@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import trace as trace_steps
@@ -21,8 +22,7 @@ from nsysdiag.shortage import Attempt
 from nsysdiag.trace.trace import open_trace
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(Struct, frozen=True):
     """A report, and the model of its judged time, or a sentence why there is none."""
 
     report: Report

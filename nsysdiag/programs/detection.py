@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.fields import Text
@@ -11,8 +12,7 @@ from nsysdiag.programs.facts import FRAMEWORKS, TITLES, Framework
 from nsysdiag.programs.rules import COMPILED_BY_XLA, MADE_WITH, RULES, Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """What a trace names, each name once, in any order: whole kernel names, NVTX ranges and domains, the file names of
     modules in call chains, programs, threads, and the tables that hold rows."""
 
@@ -25,8 +25,7 @@ class Names:
     tables: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """A kind of name: the field of `Names`, that of `Rule`, and how the evidence is worded."""
 
     names: str

@@ -17,15 +17,15 @@ registries of the projects themselves:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nsysdiag.programs.facts import FrameworkId
 
 Pattern = re.Pattern[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """Patterns are looked for anywhere in a name, unless they say where; None: no name of this kind tells.
 
     `kernel` is about whole kernel names, `range` about NVTX ranges, `domain` about NVTX domains, `module` about the

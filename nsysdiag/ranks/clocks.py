@@ -12,9 +12,9 @@ How far the differences are from their median is the error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.events.collectives import KINDS, MEETINGS
@@ -25,8 +25,7 @@ FEWEST = 3
 FEWEST_FOR_DRIFT, MOST_DRIFT, BETTER = 30, 500e-6, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """What to add to times of one clock to have those of another: `ns` at the time `pivot`, and `rate` times as much as
     goes by from then on."""
 
@@ -83,8 +82,7 @@ def _error(shift: Shift, ends: IntArray, reference: IntArray) -> int:
     return int(np.percentile(np.abs(shift.forward(ends) - reference), 95))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Clocks:
+class Clocks(Struct, frozen=True, eq=False):
     """For each rank the number of its clock, what to add to its times, and the error of that in ns: None where no
     collective tells. `how` says in words where the offsets come from."""
 
@@ -118,8 +116,7 @@ class Clocks:
         return Intervals(self.shift[rank].back(spans.start), self.shift[rank].back(spans.end))
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
+class _Link(Struct, frozen=True):
     """The way from clock `second` to clock `first`, and how sure it is."""
 
     first: int

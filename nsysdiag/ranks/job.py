@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Diagnosis
@@ -23,8 +22,7 @@ if TYPE_CHECKING:  # the package of the pipeline imports this one
     from nsysdiag.pipeline.result import DeviceResult, TraceResult
 
 
-@dataclass(frozen=True, slots=True)
-class RankJob:
+class RankJob(Struct, frozen=True):
     """What holds the job up, the findings of all ranks, and the judged time of each rank."""
 
     diagnosis: Diagnosis
@@ -32,8 +30,7 @@ class RankJob:
     judged: list[RankAccount]
 
 
-@dataclass(frozen=True, slots=True)
-class _Rank:
+class _Rank(Struct, frozen=True):
     """A device under its name among all ranks."""
 
     name: str

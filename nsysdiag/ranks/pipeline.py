@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.config.settings import Settings
@@ -27,8 +28,7 @@ from nsysdiag.trace.trace import open_trace
 from nsysdiag.version import __version__
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     """What is kept of a file when it is closed."""
 
     trace: RankTrace

@@ -16,9 +16,9 @@ late, it compares what they did since they left the one before together.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
 from nsysdiag.ledger.ledger import UNRESOLVED
@@ -32,8 +32,7 @@ Times = dict[str, int]
 """ns by work or cause of idle time."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Lateness:
+class Lateness(Struct, frozen=True, eq=False):
     """A group with, for each collective, what follows from its times. `wait` has a row a member; `last` and `middle`
     are rows: of the rank that began last, and of that with which more than half of the others had begun. `late` says
     where the last one is late by `late_by` for certain: by more than `doubt_ns`."""
@@ -102,8 +101,7 @@ def divided(ns: int, shares: Times) -> Times:
     return {name: part for name, part in parts.items() if part}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Delays:
+class _Delays(Struct, frozen=True, eq=False):
     """The collectives of one group that the rank in row `row` was late for."""
 
     lateness: Lateness

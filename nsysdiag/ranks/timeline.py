@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.causes import CAUSES
@@ -16,8 +17,7 @@ if TYPE_CHECKING:  # the package of the pipeline imports this one
 WORK = ("compute", "exposed_comm", "exposed_copy")
 
 
-@dataclass(frozen=True, slots=True)
-class RankTimeline:
+class RankTimeline(Struct, frozen=True):
     """One rank: a device of a file. Ranks of one file have the same `clock`, a number; `epoch_ns` is the UTC of its
     time 0, None where the file does not say. `parts` is the time in `window` by what the device did and, where it was
     idle, by cause: disjoint sets that cover it."""
@@ -63,8 +63,7 @@ def meet_by_mpi(results: list[DeviceResult]) -> bool:
     return not any(len(result.collectives) for result in results)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class Group(Struct, frozen=True, eq=False):
     """Collectives of one kind that `members` (indices of ranks) ran together. `start` and `end` are tables of ns with a
     row a member and a column a collective; `communicator` is 0 where the trace does not name it."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.causes import places
@@ -19,8 +18,7 @@ OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.BEFORE_COPY, Kind.EVENT, Kind.BAR
 """Edges that hold the length of the operation at their row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """A model with changes, which are made in place.
 
     `time` is the part of each piece of host time that stays; `unseen` that of host time in no piece, and `lag` that of

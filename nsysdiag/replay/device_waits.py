@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import ALLOCATION, BLOCKING_COPY, PLACE, QUEUE_FULL, SYNCHRONIZATION, blocking_copy, sync
@@ -26,8 +26,7 @@ FEWEST_QUEUED = 32
 """Operations that are launched and have not started when a queue is full."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceWaits(Rows):
+class DeviceWaits(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` (globalTid) for the operation at `target`, a place in `Work`; `cause` is a
     place in the registry, `call` the row of the call that waits, -1 where several do."""
 
@@ -61,8 +60,7 @@ def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, l
     return DeviceWaits(rows.thread, rows.begin, rows.end, rows.cause, rows.call, target[kept])
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked(Rows):
+class _Asked(Rows, frozen=True):
     thread: IntArray
     begin: IntArray
     end: IntArray
@@ -104,8 +102,7 @@ def _own_stream(work: Work, asked: _Asked) -> IntArray:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Groups:
+class _Groups(Struct, frozen=True):
     """What a wait may ask for as groups of operations: a stream, a device of a process, all of a process. `issued`
     holds every operation three times, once for each."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
@@ -17,8 +15,7 @@ from nsysdiag.replay.mpi_meetings import MpiCalls
 from nsysdiag.replay.work import LATENCY_NS, Before, Class, Pace, Work, class_order, overlapped_order, stream_order
 
 
-@dataclass(frozen=True, slots=True)
-class Program(Rows):
+class Program(Rows, frozen=True):
     """The edges between moments of a thread that follow each other: the host time [start, end) in ns of `thread`, and
     `lag`, what a wait itself takes at least at the end of it, `cause` being that wait's; -1 where there is no wait."""
 

@@ -8,11 +8,12 @@ launch call ----> kernel starts ------> wait ends ----> next launch call
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.rows import Rows
@@ -41,8 +42,7 @@ class Kind(IntEnum):
     BEFORE_COPY = 12  # a wait for a copy, and the operation before the copy that is none
 
 
-@dataclass(frozen=True, slots=True)
-class Edges(Rows):
+class Edges(Rows, frozen=True):
     """Edges from the moment `source` to the moment `target`, which is at least `ns` later; `kind` is one of `Kind`.
     `row` is what the edge is about, by its kind: the operation whose length it holds, or a place in a table of host
     time or of waits; -1 for nothing."""
@@ -60,8 +60,7 @@ class Edges(Rows):
         return cls(source, target, ns, np.full(len(source), kind, dtype=np.int8), about)
 
 
-@dataclass(frozen=True, slots=True)
-class Slots:
+class Slots(Struct, frozen=True):
     """The edges of a graph as two for each node; a moment with more than two has nodes before it that join them.
 
     `node` is the node of each moment; `source` (two rows) the nodes that each node waits for, `edge` (two rows) the
@@ -72,8 +71,7 @@ class Slots:
     edge: IntArray
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Struct, frozen=True, dict=True):
     """Moments in an order in which every edge goes forward; the first is ORIGIN. `time` is when each was, in ns,
     `residual` how much later than its edges ask for; `asked` is the length of each edge before it was shortened to what
     was."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
@@ -17,8 +17,7 @@ from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.ledger.classify import LayeredEvidence
 
 
-@dataclass(frozen=True, slots=True)
-class HostTime(Rows):
+class HostTime(Rows, frozen=True):
     """Pieces [start, end) of host time, positions on the axis of threads: the place of the `cause` in the registry, its
     label and the call as codes (-1: none), and `owner`, whose time it is."""
 
@@ -75,7 +74,9 @@ def host_time(spans: Owned, layered: LayeredEvidence, launches: IntArray) -> tup
     """All time of `spans`, which are on the axis of `layered`, piece by piece, and the words. `launches` are the rows
     of the calls that launched something: what happens in them is a part of launching."""
     found, api = _Collector(), layered.host.api
-    chosen = np.flatnonzero(api.outermost & np.isin(api.row, launches))
+    launched = np.zeros(len(layered.host.api_calls.rows), dtype=np.bool_)
+    launched[launches] = True
+    chosen = np.flatnonzero(api.outermost & launched[api.row])
     inside, left, source = claim(spans, api.spans[chosen])
     # The pieces inside a call keep its place: what no layer claims is the call's own.
     rest = found.by_layers(Owned(inside.spans, np.arange(len(inside))), layered.inside)

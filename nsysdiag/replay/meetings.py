@@ -9,9 +9,8 @@ rank 1             [====]        the exchange begins when rank 1 has come
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.identity import joint
@@ -19,8 +18,7 @@ from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.replay.work import Class, Work
 
 
-@dataclass(frozen=True, slots=True)
-class Met(Rows):
+class Met(Rows, frozen=True):
     """That the communication kernel of `device` (a number) which started at `start` (ns) is a part of the collective
     `meeting`, a number."""
 
@@ -29,8 +27,7 @@ class Met(Rows):
     start: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class Meetings:
+class Meetings(Struct, frozen=True):
     """`time` is when the last rank came to each, in ns; `of` is the place of each operation's meeting, -1 for none."""
 
     time: IntArray

@@ -10,10 +10,11 @@ device     S==A==) S====B=====)         S==C==)  S: an operation starts
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
 from nsysdiag.causes import CAUSES, PLACE
@@ -52,8 +53,7 @@ from nsysdiag.trace.strings import Strings
 from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """The short and the whole name of each operation, copies by their kind, as codes into `texts`, and as reports show
     them in `shown`; NVTX ranges; and a device's key by its number."""
 
@@ -85,8 +85,7 @@ class Names:
         )
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(Struct, frozen=True, dict=True):
     """The graph of a stretch. `pace` is that of the devices.
 
     `program` has a row for each PROGRAM edge, and `pieces` what its host time was, on the axis of `host`; `words` are

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import HOST_CODE, PLACE
@@ -33,8 +33,7 @@ class What(IntEnum):
     MEETING = 5  # the last rank has come to a collective
 
 
-@dataclass(frozen=True, slots=True)
-class Moments(Rows):
+class Moments(Rows, frozen=True):
     """Moments of threads (globalTid, or DEVICE), in ns. One that ends a wait has the wait's `begin`, the time at which
     it was `released`, and the `cause` of the wait, a place in the registry; for all others these are its own time,
     NEVER and -1."""
@@ -58,8 +57,7 @@ class Moments(Rows):
         return cls(end, np.full(len(end), What.RETURN), thread, begin, released, cause)
 
 
-@dataclass(frozen=True, slots=True)
-class Threads:
+class Threads(Struct, frozen=True):
     """What the threads of a stretch did that the replay moves: the rows of the calls that launched its operations,
     ascending, waits for devices and for full queues, waits for other threads with the place of their cause, and calls
     of MPI in which ranks meet."""
@@ -72,8 +70,7 @@ class Threads:
     mpi: MpiCalls
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """The number of each row's moment, from 1 on: 0 is the ORIGIN. `end` is the moment from which the length of each
     operation counts: its start, or its meeting."""
 

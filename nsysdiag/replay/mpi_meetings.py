@@ -9,8 +9,6 @@ rank 1           [computes ] [=)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
@@ -18,8 +16,7 @@ from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.replay.meetings import last_to_come
 
 
-@dataclass(frozen=True, slots=True)
-class MpiCalls(Rows):
+class MpiCalls(Rows, frozen=True):
     """Calls [begin, end) in ns of `thread` (globalTid) that are parts of a `meeting`, a number; `came` is when the last
     rank came to it."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray
 from nsysdiag.errors import UsageError
@@ -29,8 +29,7 @@ LEAST_WORK = 0.05
 SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One replay: the `times` of all moments, when each operation starts and ends, and the `borders` of the steps that
     count, in ns: when the work of each is done; or those of the window, from its begin to the last end."""
 
@@ -55,8 +54,7 @@ class Run:
         return round(float(self.steps.mean()))
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Struct, frozen=True):
     """The length of a step or of the window as it was, as predicted with `changes`, and the bounds of that, in ns."""
 
     changes: Changes

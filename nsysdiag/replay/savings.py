@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from nsysdiag.diagnosis.facts import REPLAY, Predicted
 from nsysdiag.replay.changes import Changes
@@ -17,8 +17,7 @@ from nsysdiag.replay.repairs import repair
 from nsysdiag.report import Finding, Outlook
 
 
-@dataclass(frozen=True, slots=True)
-class Predictions:
+class Predictions(Struct, frozen=True):
     """Predicts what repairing findings brings, by the replay of a model; each finding once."""
 
     model: Model

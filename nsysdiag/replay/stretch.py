@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
 
@@ -14,8 +13,7 @@ MOST_OPERATIONS, MOST_AT_ALL = 100_000, 1_000_000
 where fewer steps than needed or a window without steps hold more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """The time [borders[0], borders[-1]) in ns; `borders` are those of its steps where `stepwise`, else two."""
 
     borders: IntArray
@@ -32,8 +30,7 @@ class Stretch:
         return int(self.borders[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class Repeating:
+class Repeating(Struct, frozen=True):
     """The judged time (a set), and the borders of its steps in ns, None where it has none."""
 
     parts: Intervals

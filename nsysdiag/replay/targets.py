@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
@@ -13,8 +11,7 @@ from nsysdiag.events.rows import Rows, distinct
 NONE = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Issued(Rows):
+class Issued(Rows, frozen=True):
     """Operations: the `group` that waits ask for (a stream, a device or a process, by a number of 0 or more), when the
     call that launched them began, and their end, in ns."""
 
@@ -23,8 +20,7 @@ class Issued(Rows):
     end: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class HostWaits(Rows):
+class HostWaits(Rows, frozen=True):
     """Waits [begin, end) in ns for the operations of a `group`."""
 
     group: IntArray

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, Intervals, union
 from nsysdiag.arrays.nesting import outermost
@@ -50,8 +50,7 @@ def apply(changes: Changes, transform: Transform) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """What a repair is about: masks over the pieces of host time, and over the waits of the three kinds."""
 
     pieces: BoolArray

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, union
@@ -14,8 +12,7 @@ from nsysdiag.wakeups.loaders import Loaders
 from nsysdiag.wakeups.waits import Ends, Waits
 
 
-@dataclass(frozen=True, slots=True)
-class Wakes(Rows):
+class Wakes(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that `waker` ended (globalTids) at `at`; `confidence` is how sure that is, 0
     to 1, and `loader` is 1 where the waker loads data."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.device import DeviceActivity
@@ -33,8 +33,7 @@ class Class(IntEnum):
     COPY = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Work(Rows):
+class Work(Rows, frozen=True):
     """Operations by device, in order of start: `row` among all operations of the trace, times in ns, `launch` the row
     of the launching call (-1: none) and `issued` when it began, `stream` a code, `device` a number, `kind` one of
     `Class`."""
@@ -82,8 +81,7 @@ def _inside(start: IntArray, stretch: Stretch) -> IntArray:
     return np.arange(first, min(behind + 1, len(start)))
 
 
-@dataclass(frozen=True, slots=True)
-class Before(Rows):
+class Before(Rows, frozen=True):
     """That the operation `after` waits for the operation `before` to end, both places among the operations."""
 
     before: IntArray
@@ -184,8 +182,7 @@ def _ended(work: Work, pairs: Before) -> Before:
     return pairs.take(work.end[pairs.before] <= work.start[pairs.after])
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """What devices need at least, in ns, by device number and `Class`: `gap` between two operations of a stream,
     `switch` from the end of an operation to the start of what waits for it in another stream, `latency` from the moment
     at which a launch is on its way to the start of what it launched on an idle stream."""

@@ -11,10 +11,10 @@ neither                                      |------|        the chain of the la
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import evenly
@@ -52,8 +52,7 @@ class Kind(IntEnum):
 _LAUNCHES = (Kind.PYTHON_LAUNCH, Kind.LAUNCH)
 
 
-@dataclass(frozen=True, slots=True)
-class HostSide:
+class HostSide(Struct, frozen=True):
     """What tells where gaps come from: how they were split, and what their launching threads did. `dominant` is the
     cause (place in the registry) with most of each gap, `lane` its thread's on the axis, -1 for none."""
 
@@ -66,8 +65,7 @@ class HostSide:
     python: PythonStacks
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a group of gaps comes from, None where no call chain tells; and for a group that host code leads, the
     innermost functions of its samples."""
 
@@ -75,8 +73,7 @@ class Place:
     code: list[CodeShare]
 
 
-@dataclass(frozen=True, slots=True)
-class _Chains(Rows):
+class _Chains(Rows, frozen=True):
     """Call chains that speak for gaps: `source` is a place in SOURCES."""
 
     gap: IntArray

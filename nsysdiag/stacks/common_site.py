@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from nsysdiag.events.callchains import Frame, Stack
 from nsysdiag.report import CallSite, CodeFrame, CodeShare

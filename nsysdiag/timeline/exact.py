@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from msgspec import structs
+from msgspec import Struct, structs
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, clip, union
 from nsysdiag.timeline.facts import TimelineLane
@@ -75,16 +74,14 @@ Chosen = Callable[[Source, Intervals, int], IntArray]
 """The rows of a source to keep, by the exact parts and the number of rows that there is room for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """So many rows, which take so many bytes in a report together with their names."""
 
     rows: int
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """Lanes, the time [start, end) in ns in which they hold every row, and all names so far."""
 
     lanes: list[TimelineLane]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.events.axis import Lane
@@ -27,7 +28,7 @@ def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> Sourc
     wanted = np.zeros(count, dtype=np.bool_)
     wanted[gaps] = True
     rows = np.flatnonzero(wanted[slices.rows.gap] & (slices.ns > 0))
-    rows = rows[np.argsort(-slices.lengths(rows), kind="stable")][:most]
+    rows = rows[np.sort(longest(slices.lengths(rows), rows, most))]
     rows = rows[np.argsort(slices.rows.start[rows], kind="stable")]
     if len(rows) == 0:
         return None

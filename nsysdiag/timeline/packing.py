@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 
 import numpy as np
-from msgspec import structs
+from msgspec import Struct, structs
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.buckets import bucket_coverage, bucket_edges, coarser
@@ -62,8 +62,7 @@ class NameTable:
         return known or 0
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
+class Packing(Struct, frozen=True):
     """How lanes of one timeline are packed: its names, its time [low, high), and the edges of the finest buckets, which
     are added up in pairs."""
 

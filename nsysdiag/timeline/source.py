@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
 
@@ -13,8 +13,7 @@ Named = Callable[[IntArray], tuple[IntArray, list[str]]]
 """For rows of a source, the code of each one's name, and the names that the codes stand for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """Rows [start, end) in ns, sorted by start, none of them empty. `reach` is the largest end so far. `kinds` is None
     where all rows are of one kind; `shares` says whether their share of the time means anything."""
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from msgspec import structs
+from msgspec import Struct, structs
 
 from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import IntArray, Intervals
@@ -30,8 +28,7 @@ CAUSE_SLICES = 3
 MOST_SIGNATURES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceLanes:
+class DeviceLanes(Struct, frozen=True):
     """A timeline that has no lanes of threads yet, and what these are made of: the `threads`, the gaps that matter most
     in this order, the names so far, the room that is left."""
 
@@ -93,8 +90,7 @@ MOST_LAUNCHING, MOST_WAKING = 4, 6
 _THREAD_BITS = 48
 
 
-@dataclass(frozen=True, slots=True)
-class Threads:
+class Threads(Struct, frozen=True):
     """globalTids: the `launching` ones with most idle time behind them first, then the `waking` ones; `left_out` counts
     further ones that launched."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.report import Capability
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence, Set
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A kind of evidence: the tables that may carry it, and the option of `nsys profile` that brings it."""
 
     tables: tuple[str, ...]

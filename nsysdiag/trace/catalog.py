@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag import limits
 from nsysdiag.shortage import is_shortage
@@ -20,8 +21,7 @@ _VERSION_SUFFIX = re.compile(r"_V(\d{1,9})$")
 _MOST_RIVALS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class FoundColumn:
+class FoundColumn(Struct, frozen=True):
     """A column of the file. `key` is its place in the primary key, from 1; 0 is none."""
 
     name: str
@@ -29,8 +29,7 @@ class FoundColumn:
     key: int
 
 
-@dataclass(frozen=True, slots=True)
-class FoundTable:
+class FoundTable(Struct, frozen=True):
     """An ordinary table of the file. `rowid` is a name under which its rowid can be asked for; None: it has
     none."""
 
@@ -54,8 +53,7 @@ class FoundTable:
         return column is not None and column.key == 1
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(Struct, frozen=True):
     """What stands for a declared table: a table of the file, or the reason why there is none (or no row in
     it), and what the user should know about it."""
 
@@ -64,8 +62,7 @@ class Resolution:
     warning: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(Struct, frozen=True):
     """The ordinary tables that are looked at, by name; how many others there are; all schema SQL as one text."""
 
     tables: dict[str, FoundTable]

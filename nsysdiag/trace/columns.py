@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.intervals import FloatArray
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.signedinteger[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """A text column: `values[codes[row]]`; code -1 is NULL. `values` are distinct, in order of appearance."""
 
     codes: IntArray

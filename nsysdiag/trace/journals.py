@@ -15,9 +15,10 @@ import os
 import shutil
 import struct
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.errors import InputError, OutputError
 from nsysdiag.printable import printable
@@ -41,8 +42,7 @@ _SPARE_RECORDS = 16
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
+class Journal(Struct, frozen=True):
     """A file beside a database with changes that SQLite would apply. Only its first `used_bytes` count."""
 
     path: Path

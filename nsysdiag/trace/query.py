@@ -3,11 +3,11 @@ have."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from msgspec import Struct
 from sqlalchemy.dialects import sqlite
 
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, quoted
@@ -20,31 +20,27 @@ _DIALECT = sqlite.dialect()
 NULL_REAL = "-9e999"  # minus infinity: SQLite has no NaN, and a first batch of NULLs would lose its type
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """A restriction: only rows whose `column` is one of `ids`."""
 
     column: str
     ids: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenPairs:
+class ChosenPairs(Struct, frozen=True):
     """A restriction: only rows whose two `columns` are one of `pairs`."""
 
     columns: tuple[str, str]
     pairs: Sequence[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenRows:
+class ChosenRows(Struct, frozen=True):
     """A restriction: only the rows with these rowids."""
 
     ids: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Within:
+class Within(Struct, frozen=True):
     """A restriction: only rows that reach into [low, high). The columns of their start and end are one for moments; a
     row whose end is unknown may last."""
 

@@ -20,8 +20,9 @@ text        NULL    code -1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class ColumnType(StrEnum):
@@ -48,8 +49,7 @@ _CODES = frozenset(
 which is half of the memory of a large trace."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSpec:
+class ColumnSpec(Struct, frozen=True):
     """A column of a declared table. `default` stands for NULL (only of an INTEGER column). A BLOB
     reads as text of hexadecimal digits, two a byte.
 
@@ -82,8 +82,7 @@ _SPANS = frozenset(
 """Tables of events that may be read for a part of the time alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableSpec:
+class TableSpec(Struct, frozen=True):
     """A table by its newest name. A table of this name (or an older one) without the column `identified_by`
     is another table that bore the name in another version of the export."""
 

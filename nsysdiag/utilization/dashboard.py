@@ -10,9 +10,8 @@ whether anything ran since the last one says much more of short kernels:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.buckets import Periods, in_periods
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals
@@ -25,8 +24,7 @@ MOST_PERIODS, MOST_VALUES = 1 << 20, 2000
 SHORTEST_NS, LONGEST_NS = NS_PER["ms"], NS_PER["s"]
 
 
-@dataclass(frozen=True, slots=True)
-class Dashboard:
+class Dashboard(Struct, frozen=True):
     """Both series; the share of periods in which a kernel ran, each period weighed by its time inside the window."""
 
     by_time: UtilizationSeries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from nsysdiag.config.settings import Thresholds, UtilizationThresholds
 from nsysdiag.ledger.busy import WindowSplit
@@ -12,8 +12,7 @@ from nsysdiag.utilization.dashboard import Dashboard
 ESTIMATE, MEASURED = "estimate", "gpu-metrics"
 
 
-@dataclass(frozen=True, slots=True)
-class UtilizationInput:
+class UtilizationInput(Struct, frozen=True):
     """What the rules look at. `active` is SM activity over the window, `at_most` the most that it may have been where
     the estimate leaves out kernels; both None where nothing is known. `source` says where they come from."""
 

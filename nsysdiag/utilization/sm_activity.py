@@ -12,9 +12,8 @@ below are grids with fewer blocks than SMs, and those cannot use more SMs than t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, intersect, union
 from nsysdiag.arrays.loads import taken
@@ -35,8 +34,7 @@ NO_SHAPE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredSm:
+class MeasuredSm(Struct, frozen=True):
     """The mean share of SMs with work inside the window, from GPU metrics."""
 
     active_share: float

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.identity import joint
@@ -32,8 +32,7 @@ SAMPLED = 1_000
 _DOUBTED = (How.CALL, How.CALL_OF_SEVERAL, How.RAN, How.RAN_NEAREST, How.RETURNED)
 
 
-@dataclass(frozen=True, slots=True)
-class Presence:
+class Presence(Struct, frozen=True):
     """What the trace shows of threads around the ends of waits: `there` is True for the waits at some rows when a
     thread ran until the end or called then, `chance` (0 to 1) how likely that is of a thread at any moment. `unclear`
     marks waits for which no waker is searched: they ended long before, or the call returned at once, as a read does

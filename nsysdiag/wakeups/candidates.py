@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -15,8 +13,7 @@ from nsysdiag.events.rows import Rows, distinct
 PAIRS_AT_ONCE = 2_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs(Rows):
+class Pairs(Rows, frozen=True):
     """Waits, and threads that may have ended them, at a `distance` in ns from the moment; `at` is when they did, `call`
     by what, -1 where that is not known."""
 
@@ -139,8 +136,7 @@ CONFIDENCE = {
 and the nearest of several in 19 of 26."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wakers(Rows):
+class Wakers(Rows, frozen=True):
     """For each wait: the thread that ended it (globalTid, 0: not known), when in ns, by what call (an index into the
     names of OS calls, -1: none known), how that is known (`How`), and how sure it is, 0 to 1."""
 
@@ -158,8 +154,8 @@ class Wakers(Rows):
 
     def put(self, rows: IntArray, others: Wakers) -> None:
         """Write others down in some rows."""
-        for field in dataclasses.fields(Wakers):
-            getattr(self, field.name)[rows] = getattr(others, field.name)
+        for name in self.__struct_fields__:
+            getattr(self, name)[rows] = getattr(others, name)
 
     def settle(self, pairs: Pairs, how: How) -> None:
         """Write down the nearest pair of each wait that is still open."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import PurePath
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
@@ -29,8 +29,7 @@ Frames = Callable[[IntArray], list[str]]
 Finder = Callable[[], WakeFinder]
 
 
-@dataclass(frozen=True)
-class HostTrace:
+class HostTrace(Struct, frozen=True, dict=True):
     """One trace, as far as wake-ups need it; times are in [low, high).
 
     `thread_names` and `process_names` are names by globalTid and globalPid; `frames` gives the functions in the call
@@ -103,8 +102,7 @@ class ThreadNames:
         )
 
 
-@dataclass(frozen=True)
-class WaitingThreads:
+class WaitingThreads(Struct, frozen=True, dict=True):
     """Threads whose waits, and what they did in layers of causes, are looked at."""
 
     host: HostActivity

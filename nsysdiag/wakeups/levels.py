@@ -10,9 +10,8 @@ root      X read, then W computed; what is left of the wait stays what it is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
@@ -44,8 +43,7 @@ class Words:
         return np.array([*(self.code(word) for word in words), -1], dtype=np.int32)
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces(Rows):
+class Pieces(Rows, frozen=True):
     """Time [start, end) in ns in which `thread` did what `cause`, `label` and `text` say; `parent` is the piece of the
     level before that waited for it (at level 0: the slice), `slice` the slice that it comes from."""
 
@@ -65,8 +63,7 @@ def vague(pieces: Pieces, words: Words) -> BoolArray:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """The pieces of one hop; for those that wait who ended the wait, and the confidence of all hops so far. `loader`
     marks waits for a worker that loads data. `aside` marks what a holder of the interpreter lock did: it is shown, but
     the lock itself is the root. `view` are the threads of the pieces."""
@@ -79,8 +76,7 @@ class Level:
     view: WaitingThreads
 
 
-@dataclass(frozen=True, slots=True)
-class Chains:
+class Chains(Struct, frozen=True):
     """All levels of a device's wait slices, and the words that their codes stand for."""
 
     levels: list[Level]
@@ -117,8 +113,7 @@ def follow(
     return Chains(levels, words)
 
 
-@dataclass(frozen=True, slots=True)
-class _Before(Rows):
+class _Before(Rows, frozen=True):
     """What is known of the pieces of a level from the one before; `until` is when their threads woke others, in ns."""
 
     confidence: FloatArray
@@ -166,8 +161,7 @@ def _first(slices: Slices, lane: IntArray, host: WaitingThreads, words: Words) -
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
+class _Search(Struct, frozen=True):
     """Who ended the waits of a level."""
 
     finder: Finder

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
@@ -17,8 +16,7 @@ from nsysdiag.wakeups.levels import Chains, Pieces, vague
 _IDS = list(CAUSES)
 
 
-@dataclass(frozen=True, slots=True)
-class RootSlices:
+class RootSlices(Struct, frozen=True):
     """The slices of the root ledger, and for each what the launching thread itself did then, by the ledger."""
 
     slices: Slices

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, nearest_before, rows_from
 from nsysdiag.events.axis import ThreadAxis
@@ -16,8 +15,7 @@ from nsysdiag.limits import MOST_SEEN
 AROUND_NS = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Seen(Rows):
+class Seen(Rows, frozen=True):
     """Threads at moments: `query` is the moment's index, `lane` the thread's, `distance` how far in ns from it the
     thread stopped running, before or after; `ago` is the same before, and 0 where it still ran."""
 
@@ -27,8 +25,7 @@ class Seen(Rows):
     ago: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretches(Rows):
+class _Stretches(Rows, frozen=True):
     """Times [start, end) in which a thread, by its lane, was on a CPU, or (`left`) had just left it, sorted by lane.
 
     ```
@@ -43,8 +40,7 @@ class _Stretches(Rows):
     left: BoolArray
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
+class Runs(Struct, frozen=True):
     """Context switches by thread, then time: positions on `axis`, True where the thread comes in, the CPU. `share` is
     for each thread how likely it is seen at any moment at all: on a CPU, or off it for no more than the time `just`
     that the runs were made with."""

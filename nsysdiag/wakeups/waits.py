@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -29,8 +28,7 @@ class Ends(IntEnum):
     UNKNOWN = 5  # off the CPU in something that was not traced
 
 
-@dataclass(frozen=True, slots=True)
-class Waits(Rows):
+class Waits(Rows, frozen=True):
     """Waits [start, end) in ns of `thread` (globalTid). `name` says which call, `ends` is one of `Ends`; `timed` (1)
     are waits that may also end by themselves."""
 

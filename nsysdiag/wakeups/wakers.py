@@ -10,10 +10,10 @@ waker    [ read ][ compute ](sem_post)[ waits again   no row of its own: it was 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.axis import CallTable
@@ -59,8 +59,7 @@ SLOW_NS = 1_000_000
 """How long after a call of the thread that usually ends such waits the waiting one may come in."""
 
 
-@dataclass(frozen=True, slots=True)
-class _WakeCalls(Rows):
+class _WakeCalls(Rows, frozen=True):
     """Calls that end waits, by start; `ends` as in `Ends`, `name` an index into the names of OS calls."""
 
     start: IntArray
@@ -86,8 +85,7 @@ class _Callers:
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
+class Moments(Struct, frozen=True):
     """When each wait may have been ended: between the `first` and the `last` moment, in ns."""
 
     first: IntArray

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.arrays.groups import evenly, group_durations, group_totals, medians, summed
+from nsysdiag.arrays.groups import evenly, group_durations, group_totals, longest, medians, summed
 
+EMPTY = np.empty(0, dtype=np.int64)
 PAIRS = st.lists(st.tuples(st.integers(0, 6), st.one_of(st.integers(0, 9), st.integers(-5, 1 << 40))), max_size=120)
 
 
@@ -110,6 +111,13 @@ def test_evenly_keeps_as_many_as_it_may_and_the_first(code: list[int], most: int
         assert chosen[0] == 0
         gaps = np.diff([*chosen, len(mine)])
         assert gaps.max() - gaps.min() <= 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=60), st.integers(1, 9))
+def test_the_longest_are_those_that_a_sort_puts_first(rows: list[tuple[int, int]], most: int) -> None:
+    ns, start = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)) if rows else 2 * [EMPTY]
+    expected = sorted(range(len(rows)), key=lambda at: (-rows[at][0], rows[at][1], at))[:most]
+    assert longest(ns, start, most).tolist() == expected
 
 
 def test_sums_by_name() -> None:

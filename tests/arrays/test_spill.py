@@ -6,13 +6,13 @@ import errno
 import re
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from msgspec import Struct
 
 from nsysdiag import analyze
 from nsysdiag.arrays import spill as spilling
@@ -24,8 +24,7 @@ MIB = 1 << 20
 only_linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is laid away")
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """A record as the analysis has them: arrays, some twice, records of arrays, and words."""
 
     name: npt.NDArray[Any]

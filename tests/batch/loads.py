@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.task import Shared, Task

@@ -6,12 +6,12 @@ import importlib.util
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from queue import Queue
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag.batch import cluster as clusters
 from nsysdiag.batch.cluster import run_on_cluster

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from nsysdiag.batch import limits
 from nsysdiag.batch.inputs import Input
@@ -62,7 +62,7 @@ def test_a_report_that_needs_more_alone_is_refused(tmp_path: Path) -> None:
 
 def test_a_trace_that_needs_more_alone_runs_alone_with_the_limit(tmp_path: Path) -> None:
     (saved, small) = tasks_of(tmp_path, "huge", "small", sizes=(1000 * MIB, MIB))
-    huge = dataclasses.replace(saved, input=dataclasses.replace(saved.input, path=Path("huge.sqlite")))
+    huge = structs.replace(saved, input=structs.replace(saved.input, path=Path("huge.sqlite")))
     bounds = Limits(2, 2000 * MIB)
     assert bounds.too_large(huge) is None
     assert bounds.fitted(huge).shared.settings.memory_limit == 2000 * MIB

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from nsysdiag.batch.task import work
 from tests.batch.loads import tasks_of

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag.capture.nsys import Nsys, find_nsys, probe
 from nsysdiag.capture.permissions import Host, this_host

@@ -12,7 +12,6 @@ import sqlite3
 import subprocess
 import sys
 import zlib
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -26,7 +25,7 @@ from nsysdiag import analyze
 from nsysdiag.arrays.codes import from_text, to_text
 from nsysdiag.batch.task import work
 from nsysdiag.errors import InputError, MemoryShortError
-from nsysdiag.formats.registry import FORMATS
+from nsysdiag.formats.html import page
 from nsysdiag.record import to_json
 from nsysdiag.shortage import is_shortage
 from tests.batch.loads import loading, tasks_of
@@ -125,8 +124,7 @@ class TestEveryCommand:
     def test_no_output_where_one_cannot_be_made(
         self, cli: Callable[..., Result], inputs: set[str], folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        broken = replace(FORMATS["html"], render=partial(fail, MemoryError))
-        monkeypatch.setitem(FORMATS, "html", broken)
+        monkeypatch.setattr(page, "render", partial(fail, MemoryError))
         result = cli("render", SAVED, "-o", "o.json", "-o", "o.html")
         self._check(result, "make 'o.html'", "python")
         assert left_in(folder) == inputs

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from msgspec import structs
 
 from nsysdiag.arrays.intervals import Intervals
@@ -102,6 +100,6 @@ def test_waits_add_up_by_device_and_bottleneck() -> None:
 
 def test_one_of_several_goes_by_the_name_that_the_screen_has() -> None:
     second = Focus(Intervals.empty(), [3], 3)
-    many = replace(STEADY, phases=[replace(each, repeats=9) for each in STEADY.phases])
+    many = structs.replace(STEADY, phases=[structs.replace(each, repeats=9) for each in STEADY.phases])
     assert (Scope.of(STEADY, second).which, Scope.of(many, second).which) == ("repeats 2", "steady 2")
     assert Scope.of(job("steady", [1], "start-up", "steady"), Focus(Intervals.empty(), [1], 1)).which == ""

@@ -22,7 +22,6 @@ import pytest
 from nsysdiag.errors import InputError, MemoryShortError
 from nsysdiag.limits import BLOB_BYTES, TEXT_BYTES
 from nsysdiag.report import Report
-from nsysdiag.trace.parquet import file as parquet_file
 from nsysdiag.trace.parquet import folder as parquet_folder
 from nsysdiag.trace.parquet import rows as parquet_rows
 from nsysdiag.trace.parquet.footer import extremes
@@ -139,8 +138,17 @@ class TestDamage:
         assert listing(folder) == before
 
     def test_a_footer_that_is_too_long(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(parquet_file, "FOOTER_BYTES", 100)
+        monkeypatch.setattr(parquet_folder, "FOOTER_BYTES", 100)
         refused(folder, "its list of row groups takes ", "more than 100")
+
+    def test_footers_that_are_too_long_together(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        every = [pq.read_metadata(path).serialized_size for path in folder.glob("*.parquet")]
+        assert len(every) > 1
+        monkeypatch.setattr(parquet_folder, "FOOTER_BYTES", sum(every))
+        with open_trace(folder):
+            pass
+        monkeypatch.setattr(parquet_folder, "FOOTER_BYTES", sum(every) - 1)
+        refused(folder, "its list of row groups takes ")
 
 
 class TestFooters:
@@ -270,7 +278,7 @@ class TestTables:
             assert len(found) == rows
             trace.only_between(100, 200)
             assert trace.read(KERNELS, "start")["start"].tolist() == list(range(100, 200, 10))
-        monkeypatch.setattr(parquet_file, "FOOTER_BYTES", 1 << 20)
+        monkeypatch.setattr(parquet_folder, "FOOTER_BYTES", 1 << 20)
         refused(folder, "its list of row groups takes ")
 
     @pytest.mark.slow

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
+from msgspec import structs
 
 from nsysdiag.events.gpus import Gpu, SmLimits
 from nsysdiag.events.launch_shapes import LaunchShapes
@@ -161,4 +160,4 @@ def test_shapes_side_by_side_do_not_mix() -> None:
 
 def test_limits_are_hashable() -> None:
     """GPUs that are the same are told to be so by a set of them."""
-    assert len({AMPERE, dataclasses.replace(AMPERE), HOPPER}) == 2
+    assert len({AMPERE, structs.replace(AMPERE), HOPPER}) == 2

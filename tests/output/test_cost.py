@@ -10,7 +10,8 @@ import pytest
 from nsysdiag.config.settings import CostSettings
 from nsysdiag.cost.cost import priced
 from nsysdiag.cost.words import cost_lines, cost_rows, price_sentences
-from nsysdiag.formats import FORMATS, RenderOptions, tables
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.csv_ import tables
 from tests.output.page import Element
 from tests.output.rendered import tree
 from tests.output.samples import SAMPLES, device, finding, report

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.errors import UsageError
-from nsysdiag.formats import FORMATS, format_for, tables
+from nsysdiag.formats import FORMATS, format_for
+from nsysdiag.formats.csv_ import tables
 from tests.output.rendered import EVERY_SAMPLE, rendered
 from tests.output.samples import SAMPLES
 

@@ -16,7 +16,7 @@ import pytest
 import nsysdiag
 from nsysdiag.document.columns import Kind
 from nsysdiag.errors import InputError
-from nsysdiag.formats import tables
+from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.frames import _DTYPES, all_gaps, frames
 from nsysdiag.formats.rows import BY_NAME
 from tests.levels import some

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nsysdiag.formats import FORMATS, RenderOptions, tables
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.frames import frames
 from nsysdiag.host.chart import draw_windows
 from nsysdiag.host.facts import HostReport

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nsysdiag.formats import FORMATS, RenderOptions, tables
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.csv_ import tables
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import Intervals, complement, union
 from nsysdiag.replay.changes import Changes

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings, Thresholds
@@ -129,7 +129,7 @@ def test_rules_hold_from_their_thresholds_on(about: str, at: WindowSplit, beside
     ],
 )
 def test_few_sms_from_their_thresholds_on(busy: int, active: float | None, at_most: float | None, said: bool) -> None:
-    inputs = dataclasses.replace(given(split(busy, idle=1000 - busy), active), at_most=at_most)
+    inputs = structs.replace(given(split(busy, idle=1000 - busy), active), at_most=at_most)
     assert is_about("but an estimated 30.0% of the SMs")(inputs) == said
 
 
@@ -150,7 +150,7 @@ def test_a_poll_misleads_from_its_thresholds_on(busy: int, polled: float, said: 
 def test_thresholds_are_settings() -> None:
     parts = split(900, copies=60, idle=40)
     assert not is_about("copies alone")(given(parts))
-    assert is_about("copies alone")(dataclasses.replace(given(parts), thresholds=Thresholds(copies=0.05)))
+    assert is_about("copies alone")(structs.replace(given(parts), thresholds=Thresholds(copies=0.05)))
 
 
 # ---- measured beside estimated -----------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.cells import TIMES, judged, share_of_before, times_of

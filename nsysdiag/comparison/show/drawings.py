@@ -12,8 +12,9 @@ after    [===============]
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.rows import Level, entry, levels
@@ -32,8 +33,7 @@ MOST_STEPS = 14
 FAR, LEAST_VIEW, ROOM = 0.6, 0.1, 3
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """The lengths from `low` to `high` in ns, which fill the width, and the ticks on it."""
 
     low: int
@@ -45,8 +45,7 @@ class Axis:
         return percent(max(ns - self.low, 0), self.high - self.low)
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """A bar of the waterfall: a length from the left, or a step from one length to the next. `begin` and `end` are
     where lines lead to the bars above and below; `entry` is None for a length, and for small steps as one."""
 
@@ -61,8 +60,7 @@ class Bar:
     end: str
 
 
-@dataclass(frozen=True, slots=True)
-class Waterfall:
+class Waterfall(Struct, frozen=True):
     """The bars from before to after. `cut` says where the axis begins, empty where at 0."""
 
     bars: list[Bar]
@@ -118,8 +116,7 @@ def _step(step: Level, before: int, axis: Axis, causes: Causes) -> Bar:
 WORK = (("compute", "Compute"), ("communication", "Communication"), ("copies", "Copies"))
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One side's lanes; `width` is its length in per cent of the longer side's."""
 
     label: str
@@ -128,8 +125,7 @@ class Side:
     lanes: list[StillLane]
 
 
-@dataclass(frozen=True, slots=True)
-class Strips:
+class Strips(Struct, frozen=True):
     """Both sides, the ticks of their common axis, and what the colours mean."""
 
     sides: list[Side]

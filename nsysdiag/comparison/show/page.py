@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.comparison.show import job, sections, words
 from nsysdiag.document.blocks import Detail, Section, shown
@@ -22,16 +23,14 @@ if TYPE_CHECKING:
     from nsysdiag.formats.format import RenderOptions
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnSection:
+class DrawnSection(Struct, frozen=True):
     """A section with its place in the page."""
 
     anchor: str
     section: Section
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnDevice:
+class DrawnDevice(Struct, frozen=True):
     """A device with its verdict and its sections."""
 
     anchor: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.document.bars import LegendEntry, legend_entry
 from nsysdiag.document.view import share_of
@@ -29,8 +30,7 @@ DIFFERENT = ("improved", "regressed")
 IDLE = "idle"
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """A step of the waterfall: it leads from one length to the next. Without an id it is `count` steps as one."""
 
     id: str
@@ -44,8 +44,7 @@ class Level:
         return self.to_ns - self.from_ns
 
 
-@dataclass(frozen=True, slots=True)
-class MatrixRow:
+class MatrixRow(Struct, frozen=True):
     """Where the time went that was counted as `id`; `cells` has a (ns, seen ns) for each column."""
 
     id: str | None
@@ -53,8 +52,7 @@ class MatrixRow:
     total_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     """Time by what it was counted as before (rows) and after (columns). None is the row of what came, the column of
     what went; OTHERS are small ones as one. All rows add up to `total_ns`, and all columns do."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.drawings import strips, waterfall
@@ -22,8 +23,7 @@ View = dict[str, object]
 MOST_PARTS, MOST_FLOWS = 8, 6
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """Time that was counted as one thing and is counted as another; None where it came or went."""
 
     before: LegendEntry | None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.document.interactive.figure import AXIS, SCALE_WIDTH, Figure, figure, note, trace
 
@@ -15,8 +16,7 @@ TITLE, PLOT, AXIS_ROOM = 24, 110, 20
 """The heights of the drawing in pixels: a title, the bars below it, the edges below the last bars."""
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(Struct, frozen=True):
     """Bars of one quantity: `heights` by entry of the legend and bin, and round values with their texts."""
 
     title: str

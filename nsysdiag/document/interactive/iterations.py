@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.document.axis import unit_of
 from nsysdiag.document.bars import legend_entry
@@ -19,8 +20,7 @@ BARS, MARKS = 180, 16
 FADED = 0.35
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
+class Stack(Struct, frozen=True):
     """An iteration: its number, what its length consists of, and whether it is slow or does not count."""
 
     index: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nsysdiag.document.axis import unit_of
 from nsysdiag.document.bars import LegendEntry
@@ -15,8 +15,7 @@ BAR, LABEL, AXIS_ROOM = 34, 20, 20
 """The heights of the drawing in pixels: a bar, the label above it where there are several, the axis."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """The idle time by cause, one way of counting it: (title, ns, colour), empty ones too."""
 
     label: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.document.names import clip
 from nsysdiag.formats.batch.rows import FAIL, FAILED, by_weight
@@ -24,8 +26,7 @@ SENTENCE, TITLE = 600, 120
 _FAILED_WEIGHT, _BUDGET_WEIGHT, _UNJUDGED_WEIGHT = 1e6, 1e3, 1e2
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One thing to report; `weight` orders those of a level, most first. `rule` is `not-analysed`, `budget`, or the
     cause that a finding is about; `severity` that of a finding, empty otherwise. `title` and `sentence` are fit to be
     shown; `identity` stays the same as long as trace, rule and place do, whatever the numbers are, and no two share

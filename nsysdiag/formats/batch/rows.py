@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.document.kinds import Mark
 from nsysdiag.document.names import visible
@@ -28,8 +29,7 @@ MARKS = (_FAILED, _BROKEN, _UNJUDGED, _WARNED, _ELSEWHERE, _KEPT, _PLAIN)
 """What can become of a trace, the worst first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A device of a trace; `device` is None where the trace could not be analysed or has no GPU work. `broken` are the
     broken budgets of this device and of the whole trace, `unjudged` those that the trace cannot tell, `top` its first
     finding."""

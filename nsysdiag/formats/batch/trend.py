@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.document.axis import MOST_TICKS, time_levels
 from nsysdiag.document.bars import Bar, BarChart, Label, draw_bars
@@ -64,8 +66,7 @@ RUNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(Struct, frozen=True):
     """One trace and GPU over its runs, the newest last; `points` is how many of them charts show."""
 
     anchor: str

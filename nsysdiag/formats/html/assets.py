@@ -8,9 +8,10 @@ import gzip
 import hashlib
 import re
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 from nsysdiag.errors import NsysdiagError
 from nsysdiag.formats.html.carried import compressed, to_carried
@@ -31,16 +32,14 @@ _COMMENTS = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)$", re.MULTILINE | r
 BLANKS = re.compile(r"\n\s+")
 
 
-@dataclass(frozen=True, slots=True)
-class PackedScript:
+class PackedScript(Struct, frozen=True):
     """A script as it runs, and the same compressed, as text."""
 
     source: str
     packed: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(Struct, frozen=True):
     """`source` is the script as it runs, `packed` the same with gzip as text, `licence` what must go with it:
     its licence, and the notices of the libraries in it."""
 

@@ -7,13 +7,13 @@ but the page's own style and scripts, by their hashes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec import Struct
 
 from nsysdiag import units
 from nsysdiag.document import words
@@ -22,7 +22,7 @@ from nsysdiag.document.context import Context
 from nsysdiag.document.html import figures, html_of, width_of
 from nsysdiag.document.names import brief, clip, visible
 from nsysdiag.formats import sections
-from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html.assets import (
     BLANKS,
     Bundle,
@@ -35,8 +35,8 @@ from nsysdiag.formats.html.assets import (
     templates_folder,
     timeline_script,
 )
+from nsysdiag.formats.html.compiled import AheadOfTime
 from nsysdiag.formats.html.timeline.data import timelines
-from nsysdiag.workflow_commands import MARKUP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,16 +48,14 @@ HEAD_BYTES = 4096
 _KEPT = re.compile(r"(<(?:pre|script|style)\b.*?</(?:pre|script|style)>)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """A section with its place on the page."""
 
     anchor: str
     section: Section
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Sections that belong together: those of the whole report, or those of one device."""
 
     anchor: str
@@ -166,6 +164,7 @@ def environment() -> Environment:
     """The template engine: everything escaped, control characters made visible, unknown names an error."""
     made = Environment(
         loader=FileSystemLoader(templates_folder()),
+        bytecode_cache=AheadOfTime(),
         autoescape=True,
         finalize=lambda value: visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
         undefined=StrictUndefined,
@@ -202,6 +201,3 @@ def _groups(context: Context) -> list[Group]:
 def is_ours(data: bytes) -> bool:
     """Does the head of the page name us as its generator?"""
     return f'<meta name="generator" content="{GENERATOR} '.encode() in data[:HEAD_BYTES]
-
-
-FORMAT = Format("html", ".html", "HTML report in one file", render, is_ours, MARKUP)

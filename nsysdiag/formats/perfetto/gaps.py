@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.document.code import call_site_label, whole
 from nsysdiag.document.packed import unpack
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     Packed = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
-@dataclass(frozen=True, slots=True)
-class GapEvents:
+class GapEvents(Struct, frozen=True):
     """The events of each device in order of time, and what of all gaps they leave out."""
 
     events: list[list[Event]]

@@ -18,13 +18,12 @@ import msgspec
 from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.names import visible
 from nsysdiag.document.view import Causes
-from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.perfetto.gaps import GapEvents, gap_events
 from nsysdiag.formats.perfetto.trace_events import Event, Track, process_names, track_names
 from nsysdiag.formats.perfetto.tracks import counters, finding_events, iteration_events, verdict_events
 from nsysdiag.record import UNREADABLE
 from nsysdiag.report import Report
-from nsysdiag.workflow_commands import JSON
 
 GENERATOR = "nsysdiag"
 MOST_GAPS = 200_000
@@ -88,6 +87,3 @@ def is_ours(data: bytes) -> bool:
         return msgspec.json.decode(data, type=_Marked).otherData.generator == GENERATOR
     except UNREADABLE:
         return False
-
-
-FORMAT = Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", render, is_ours, JSON)

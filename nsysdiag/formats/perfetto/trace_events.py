@@ -5,8 +5,6 @@ Times are microseconds as decimals with three places: to the nanosecond. Text is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from nsysdiag.document.names import clip
@@ -15,8 +13,7 @@ LONGEST_NAME, LONGEST_TEXT = 200, 500
 Event = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Track:
+class Track(msgspec.Struct, frozen=True):
     """A row of events: a thread of a process, by the numbers that events name it with."""
 
     process: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from nsysdiag.diagnosis.chart import JUDGED_TIME, account_chart, accounts
 from nsysdiag.diagnosis.entries import NAMED, account_table

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -28,8 +27,7 @@ _OF_TRACE = ("file", "fingerprint", "size_bytes", "nsys_version", "export_schema
 _OF_DEVICES = ("key", "name", "window_ns", "idle_ns", "ledger", "root_ledger", "verdict")
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(msgspec.Struct, frozen=True):
     """A finished zip, and the slice in it; the file that it names is gone. `slice_bytes` is None where the slice was
     left out."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import pipeline
@@ -16,8 +16,7 @@ from nsysdiag.share.slice.roles import Rename
 from nsysdiag.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A device of the trace and the same one in the slice; None where nothing of it is in there."""
 
     full: DeviceReport
@@ -31,8 +30,7 @@ class Pair:
         return self.full.verdict.id == self.part.verdict.id and _leading(self.full) == _leading(self.part)
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """A slice in the file `path`. Where nothing ran on a GPU, or no span shows what the trace shows, `span` is None and
     all events are in it. `lean` means that call chains and the samples of most threads are left out."""
 
@@ -48,8 +46,7 @@ class Slice:
         return all(pair.alike for pair in self.pairs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Attempt(Struct, frozen=True):
     span: Candidate | None
     whole: bool = False
     lean: bool = False

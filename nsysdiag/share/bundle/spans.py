@@ -11,7 +11,6 @@ tried                  [---------------)                                      5 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,8 +36,7 @@ MOST_DIFFERENT, TOO_DIFFERENT = 2.0, 0.5
 """How much of the time may be divided otherwise: at most twice all of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A span [start_ns, end_ns); `iterations` are those from the first up to but not including the second, None where
     the borders are not those of iterations."""
 
@@ -47,8 +45,7 @@ class Candidate:
     iterations: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Borders:
+class Borders(msgspec.Struct, frozen=True):
     """Where a slice may begin and end, in order; `numbers` are those of the iterations that begin there."""
 
     times: Times

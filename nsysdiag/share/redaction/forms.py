@@ -12,7 +12,8 @@ train step 12        train step #                                          range
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nsysdiag.events.collectives import KINDS, OTHER, kind_of
 from nsysdiag.events.program_code import file_name
@@ -32,8 +33,7 @@ _DIGITS = re.compile(r"[0-9]+")
 _HEX = re.compile(r"0x[0-9a-fA-F]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """`family` is what all ways of writing share, `variant` distinguishes kernels of one template, `exact` what else
     differs; empty where nothing does. `counters` follow the token as they are."""
 

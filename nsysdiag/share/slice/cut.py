@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from nsysdiag.share.slice.nvtx import copy_nvtx
 from nsysdiag.share.slice.operations import copy_calls, copy_operations
@@ -34,8 +35,7 @@ PROCESS_TREE_TABLES = (*PROGRAM_TABLES, "SCHED_EVENTS", "COMPOSITE_EVENTS")
 """The same of a capture whose scheduling and samples are those of the program's process tree alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """The rows about [start_ns, end_ns), on the trace's clock; all of them where both are None.
 
     It is one span, not several: time left out between two would look like idle time in the result.

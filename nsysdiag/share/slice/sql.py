@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nsysdiag.limits import TEXT_BYTES
 from nsysdiag.share.slice.roles import Role, number_of
@@ -15,8 +15,7 @@ _BEGINS = ("start", "startedAt", "timestamp")
 _ENDS = ("end", "endedAt")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """[low, high) in ns."""
 
     low: int

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 import sys
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from nsysdiag.errors import InputError, OutputError
 from nsysdiag.printable import printable

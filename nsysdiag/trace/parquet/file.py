@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
@@ -29,14 +30,13 @@ _END_BYTES = 8
 LEAST_BYTES = 12
 """The magic at both ends, and the length of the footer."""
 FOOTER_BYTES = 64 << 20
-"""Of a footer that is parsed, which takes some ten times as much memory. One of nsys has 100 to 200 bytes for each
-column of each row group: a table of 100 million rows in groups of 1,000,000 has 300 KB."""
+"""Of the footers of a folder together, which take some ten times as much memory once they are parsed. One of nsys has
+100 to 200 bytes for each column of each row group: a table of 100 million rows in groups of 1,000,000 has 300 KB."""
 INSTALL_HINT = "pip install 'nsysdiag[parquet]', or export it again: nsys export --type sqlite"
 AGAIN_HINT = "copy it again, or export it again: nsys export --type parquetdir"
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Struct, frozen=True):
     """Of an integer column in a row group: the least and the largest value, and how many are NULL."""
 
     low: int
@@ -50,8 +50,7 @@ class Statistics:
         return cls(low, high, stored[2])
 
 
-@dataclass(frozen=True)
-class TableFile:
+class TableFile(Struct, frozen=True, dict=True):
     """A table: the file, its size and time when it was opened, and what its footer says (pyarrow's FileMetaData)."""
 
     path: Path
@@ -129,8 +128,9 @@ def _first_line(error: BaseException) -> str:
     return printable(str(error).strip().split("\n")[0])[:200]
 
 
-def table_file(path: Path) -> TableFile:
-    """The table in a file. Raises InputError for what is no Parquet file, and where pyarrow is missing."""
+def table_file(path: Path, most: int) -> TableFile:
+    """The table in a file with a footer of at most `most` bytes. Raises InputError for what is no Parquet file, and
+    where pyarrow is missing."""
     if not has_spare():
         raise memory_short(MemoryError(), f"read '{printable(path)}'")
     try:
@@ -140,7 +140,7 @@ def table_file(path: Path) -> TableFile:
             f"'{printable(path.parent)}' is a folder of Parquet files, and pyarrow, which reads them, is not installed",
             hint=INSTALL_HINT,
         ) from error
-    status = _checked(path)
+    status = _checked(path, most)
     with errors(path), path.open("rb") as stream:  # pyarrow takes paths in UTF-8 only
         found = TableFile(path, status.st_size, status.st_mtime_ns, pq.read_metadata(stream))
         names = [name.casefold() for name in found.schema.names]
@@ -156,7 +156,7 @@ def _footer_size(tail: bytes) -> int:
     return int.from_bytes(tail[:4], "little")
 
 
-def _checked(path: Path) -> os.stat_result:
+def _checked(path: Path, most: int) -> os.stat_result:
     """The status of a file that begins and ends as a Parquet file does."""
     name = printable(path)
     try:
@@ -180,9 +180,9 @@ def _checked(path: Path) -> os.stat_result:
     footer = _footer_size(tail)
     if footer > status.st_size - LEAST_BYTES:
         raise InputError(f"'{name}' is a damaged Parquet file: its footer is longer than the file", hint=AGAIN_HINT)
-    if footer > FOOTER_BYTES:
+    if footer > most:
         raise InputError(
-            f"'{name}' is not read: its list of row groups takes {footer:,} bytes, more than {FOOTER_BYTES:,}",
+            f"'{name}' is not read: its list of row groups takes {footer:,} bytes, more than {most:,}",
             hint="write it again with larger row groups",
         )
     return status

@@ -18,7 +18,7 @@ from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.connect import decode, immutable_uri
 from nsysdiag.trace.identity import add_ends, sha256_of
 from nsysdiag.trace.parquet.as_sqlite import write_sqlite
-from nsysdiag.trace.parquet.file import AGAIN_HINT, TableFile, errors, table_file
+from nsysdiag.trace.parquet.file import AGAIN_HINT, FOOTER_BYTES, TableFile, errors, table_file
 from nsysdiag.trace.parquet.names import SUFFIX, named, table_paths
 from nsysdiag.trace.parquet.reader import ParquetDatabase, found_tables
 
@@ -51,7 +51,11 @@ class ParquetFolder:
             raise InputError(
                 f"'{printable(self.path)}' holds {len(found):,} tables, more than {TABLES:,}", hint=AGAIN_HINT
             )
-        return {decode(os.fsencode(each.name.removesuffix(SUFFIX))): table_file(each) for each in found}
+        files, room = {}, FOOTER_BYTES
+        for each in found:
+            file = files[decode(os.fsencode(each.name.removesuffix(SUFFIX)))] = table_file(each, room)
+            room -= file.metadata.serialized_size
+        return files
 
     def database(self, reader: str, warn: Callable[[str], None], long: LongTexts) -> Database:
         """What reads it; `reader` is that of SQLite files."""

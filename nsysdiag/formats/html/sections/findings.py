@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 from nsysdiag.document import words
 from nsysdiag.document.context import Context
@@ -23,8 +23,7 @@ OPEN = ("high", "medium")
 """Findings of these severities show their evidence at once; the others fold it, so that the timeline comes sooner."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindingView:
+class FindingView(Struct, frozen=True):
     """One finding as drawn. `anchor` stays the same from report to report, as the finding's id does. `cause` is empty
     where the title begins with it, `device` where there is but one, `saves` where nothing is known; `saves` is `of` a
     step or the judged time, `share` is of the `whole`. `queries` hold what a row of the trace is, and the SELECT that

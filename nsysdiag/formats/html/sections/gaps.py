@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.document import words
 from nsysdiag.document.code import call_site_label, host_code_label
@@ -43,8 +44,7 @@ def recurring_view(context: Context, device: DeviceReport) -> View:
 recurring = device_section("signatures", "Recurring gaps", lambda device: device.signatures, recurring_view, groups)
 
 
-@dataclass(frozen=True, slots=True)
-class SliceView:
+class SliceView(Struct, frozen=True):
     """A slice with its cause's title and colour, and its share of the gap."""
 
     slice: Slice
@@ -54,8 +54,7 @@ class SliceView:
     evidence: str
 
 
-@dataclass(frozen=True, slots=True)
-class GapView:
+class GapView(Struct, frozen=True):
     """A gap as drawn; `slices` has the longest first, `segments` the order of the report."""
 
     gap: Gap

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.document import words
 from nsysdiag.document.axis import time_ticks
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 MAX_LABELS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A cause as drawn; `bar` is its share of the longest one."""
 
     row: LedgerRow

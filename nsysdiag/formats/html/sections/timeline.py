@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nsysdiag.document import words
 from nsysdiag.document.bars import LegendEntry
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 MOST_STILLS, MOST_KEYS = 24, 6
 
 
-@dataclass(frozen=True, slots=True)
-class Still:
+class Still(Struct, frozen=True):
     """The drawing of one device and the moments at both of its ends."""
 
     label: str

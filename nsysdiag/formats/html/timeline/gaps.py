@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.document.packed import unpack
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 MOST_GAPS, FEWEST_GAPS = 20_000, 500
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnGaps:
+class DrawnGaps(Struct, frozen=True):
     """Start and length in ns and place of the cause in `cause_ids` of `count` gaps in order of time, out of `total`.
     All that last `threshold` ns or longer are among them, `longest` of them, and all that touch exact windows."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.codes import WIDEST, from_planes, running_sums
 from nsysdiag.arrays.intervals import Intervals, union
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     IntArray = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """Slices by start: start and length in ns, number of the name and kind, empty where a lane has none. Starts count
     from `base`."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.document.figures import safe_color
 from nsysdiag.errors import InputError
@@ -21,8 +21,7 @@ FULL, MANY_DEVICES = 255, 8
 LABELS = {"compute": "Compute", "communication": "Communication", "copies": "Copies", "idle": "Idle"}
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """One colour of a lane: `part` names a colour of the theme where `color` is empty."""
 
     part: str
@@ -30,8 +29,7 @@ class Drawn:
     d: str
 
 
-@dataclass(frozen=True, slots=True)
-class StillLane:
+class StillLane(Struct, frozen=True):
     """A lane in `width` by FULL units."""
 
     label: str

@@ -1,0 +1,30 @@
+"""Rows picked from a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysdiag.events.rows import picked
+
+COUNT = 12
+VALUES = np.arange(100, 100 + COUNT)
+
+
+@given(
+    st.one_of(
+        st.lists(st.integers(-COUNT, COUNT - 1), max_size=6).map(lambda rows: np.array(rows, dtype=np.int64)),
+        st.lists(st.booleans(), min_size=COUNT, max_size=COUNT).map(np.array),
+    )
+)
+def test_the_rows_picked_are_those_asked_for(index: npt.NDArray[np.generic]) -> None:
+    assert VALUES[picked(index)].tolist() == VALUES[index].tolist()
+
+
+def test_rows_that_follow_each_other_are_not_copied() -> None:
+    assert picked(np.array([3, 4, 5])) == slice(3, 6)
+    assert picked((VALUES > 102) & (VALUES < 106)) == slice(3, 6)
+    assert not isinstance(picked(np.array([3, 5, 5])), slice)
+    assert not isinstance(picked(np.array([5, 3, 7])), slice)
