@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from enum import StrEnum
@@ -61,6 +60,8 @@ def _answer(command: Any, asked: str) -> int:
 @cache
 def known_words() -> dict[str, list[str]]:
     """Causes, rules, formats and suffixes, from a file that a test keeps as they are: the modules import numpy."""
+    import json
+
     words: dict[str, list[str]] = json.loads(files("nsysdiag").joinpath("data", "completion.json").read_text("utf-8"))
     return words
 

@@ -31,6 +31,8 @@ COMMANDS: dict[str, Sequence[str]] = {
     "bundle": ["bundle", OTHER, "-o", "e.zip"],
     "batch": ["batch", ONE, SAVED, "-o", "out", "--jobs", "2"],
     "demo": ["demo", "-o", "f.html"],
+    "completion": ["completion", "bash"],
+    "manual": ["manual"],
 }
 
 
