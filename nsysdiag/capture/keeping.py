@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nsysdiag.errors import OutputError
 from nsysdiag.printable import printable
+from nsysdiag.signals import undisturbed
 
 SUFFIX, STREAM = ".nsys-rep", ".qdstrm"
 """A report, and what nsys leaves where it has no importer that makes one."""
@@ -26,6 +27,7 @@ def beside(path: Path) -> Path:
     return path.absolute().with_name(f".nsysdiag-{secrets.token_hex(8)}{SUFFIX}")
 
 
+@undisturbed
 def keep(written: Path, path: Path, *, force: bool) -> Path:
     """Give a file its name in one step, and return it: without `force` the next free one where another process has
     taken it since. Raises OutputError, which says where the file lies, where that cannot be done."""

@@ -311,6 +311,8 @@ def _signal_in(code: int) -> str:
 
 def _nothing(nsys: "Nsys", recorded: "Recorded", span: "Span", stream: Path | None) -> NsysdiagError:
     """Why there is no report."""
+    from nsysdiag.capture.plan import RANGE_OF_CUDA
+
     said = recorded.said
     if not recorded.started:
         return UsageError(f"nsys {nsys.version} could not start the program (exit code {recorded.code})", shown=said)
@@ -318,7 +320,9 @@ def _nothing(nsys: "Nsys", recorded: "Recorded", span: "Span", stream: Path | No
         hint = f"QdstrmImporter of a complete Nsight Systems makes one: QdstrmImporter -i {printable(stream)}"
         return InputError(f"nsys wrote {printable(stream)} and could make no report of it", hint=hint, shown=said)
     if span.capture_range:
-        return InputError(f"nothing was recorded: the range '{printable(span.capture_range)}' never began")
+        name = printable(span.capture_range)
+        what = "cudaProfilerStart was never called" if name == RANGE_OF_CUDA else f"the range '{name}' never began"
+        return InputError(f"nothing was recorded: {what}")
     if span.delay:
         return InputError("nothing was recorded: the program ended before --delay was over")
     hint = "'nsys status --environment' says what it lacks on this machine"

@@ -324,6 +324,7 @@ class TestNsysFails:
             ((), "nsys 2025.1.1.103 made no report (exit code 0)"),
             (("--delay", "5"), "nothing was recorded: the program ended before --delay was over"),
             (("--capture-range", "step"), "nothing was recorded: the range 'step' never began"),
+            (("--capture-range", "cudaProfilerApi"), "nothing was recorded: cudaProfilerStart was never called"),
         ],
     )
     def test_it_makes_no_report(self, record: Record, nsys: StandIn, options: tuple[str, ...], said: str) -> None:
