@@ -38,7 +38,7 @@ ROWS_IN_FILES = spill.LEAST_BYTES // 4
 """Tables of so many rows have columns so large, the narrow ones too, that they are laid into files (see
 `nsysdiag/arrays/spill.py`)..."""
 SHARE_IN_FILES = 0.6
-"""... and each row needs about so much of the above: 345 to 365 bytes a kernel and what comes with it were measured."""
+"""... and each row needs about so much of the above: 400 bytes a kernel and what comes with it were measured."""
 SAMPLE_ROWS = 2_000
 MARGIN_NS = 1_000_000_000
 """How long before the analysed part rows are read: what was launched in it may have been called before."""
