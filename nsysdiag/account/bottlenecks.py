@@ -13,6 +13,7 @@ from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.causes.families import FAMILIES, Family
 from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.rows import picked
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 
@@ -111,17 +112,19 @@ def bottlenecks(
 
 def _in_order(parts: list[Piece], other: IntArray, made: Made, waits: Waits) -> Bottlenecks:
     """The pieces that have a length, by start; `parts` is emptied."""
-    spans = Intervals.concatenate(part[0] for part in parts)
-    code = np.concatenate([part[1].astype(np.int8) for part in parts])
-    row = np.concatenate([part[2].astype(np.int32) for part in parts])
+    with_length = [picked(part[0].end > part[0].start) for part in parts]
+    kept = [(part[0][rows], part[1][rows], part[2][rows]) for part, rows in zip(parts, with_length, strict=True)]
     parts.clear()
-    order = np.flatnonzero(spans.end > spans.start)
-    order = order[np.argsort(spans.start[order], kind="stable")]
-    code, row = code[order], row[order]
+    begins = np.concatenate([part[0].start for part in kept])
+    order = np.argsort(begins, kind="stable").astype(np.int32)
+    begins = begins[order]  # column by column: a trace of millions of gaps has to fit
+    spans = Intervals(begins, np.concatenate([part[0].end for part in kept])[order])
+    code = np.concatenate([part[1].astype(np.int8) for part in kept])[order]
+    row = np.concatenate([part[2].astype(np.int32) for part in kept])[order]
     waiting = np.flatnonzero((row >= 0) & (code == CODE["sync"]))
     asked = np.full(len(row), -1, dtype=np.int16)
     asked[waiting] = other[row[waiting]]
-    return Bottlenecks(spans[order], code, row, asked, made, waits)
+    return Bottlenecks(spans, code, row, asked, made, waits)
 
 
 def _codes(name: Family, count: int) -> IntArray:

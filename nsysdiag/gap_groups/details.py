@@ -71,13 +71,13 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
     gaps, frame, drained = context.frame.gaps, context.frame, context.drained
     before = describe_operations(context.device, gaps.previous[chosen], context.strings)
     after = describe_operations(context.device, gaps.next[chosen], context.strings)
-    moments = gap_moments(frame)[chosen]
+    moments = gap_moments(frame.take(chosen))
     path, paths = path_codes(context.ranges, context.axis, context.lane[chosen], moments)
     elsewhere = ranges_elsewhere(context.ranges, _threads(context, chosen), moments)
-    number = np.full(len(gaps), -1, dtype=np.int64)
+    number = np.full(len(gaps), -1, dtype=np.int32)
     number[chosen] = np.arange(len(chosen))
     slices = _slices_by_gap(context, number, [paths[code] for code in path.tolist()])
-    length = (gaps.end - gaps.start)[chosen]
+    length = gaps.end[chosen] - gaps.start[chosen]
     known = 1 - context.ledger.unresolved_ns[chosen] / np.maximum(length, 1)
     places = places_of(context.host_side, number, len(chosen))
     return [

@@ -46,6 +46,11 @@ class Frame(Struct, frozen=True):
     event_wait: BoolArray
     latency_ns: int
 
+    def take(self, rows: IntArray) -> Frame:
+        """That of some of the gaps."""
+        call, whole = self.call[rows], self.whole_call[rows]
+        return Frame(self.gaps.take(rows), self.case[rows], call, whole, self.event_wait[rows], self.latency_ns)
+
     @property
     def host_known(self) -> BoolArray:
         """Does the launch tell when the host was done?"""

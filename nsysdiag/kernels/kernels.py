@@ -17,7 +17,7 @@ from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import distinct, picked
 from nsysdiag.kernels.facts import TopKernel
 from nsysdiag.kernels.families import KernelFamily, families_of
 from nsysdiag.kernels.names import normal_kernel
@@ -42,18 +42,17 @@ _SHAPE = (
 def kernel_rows(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list[KernelRow]:
     """One row for each kernel name among the operations `inside`, largest total first. Zero-length kernels count."""
     operations = device.operations
-    rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
+    rows = picked((operations.category == Category.KERNEL) & inside)
     names, name = distinct(operations.name[rows])
-    shorts, short = distinct(operations.short_name[rows])
-    groups = group_durations(name * 2 + device.communication[rows], operations.end[rows] - operations.start[rows])
     short_of = np.zeros(len(names), dtype=np.int64)
-    short_of[name] = short
+    short_of[name] = operations.short_name[rows]
+    groups = group_durations(name * 2 + device.communication[rows], operations.end[rows] - operations.start[rows])
     mean = groups.mean
-    texts, short_texts = strings.whole(names), strings.texts(shorts)
+    texts, short_texts = strings.whole(names), strings.texts(short_of)
     return [
         KernelRow(
             name=texts[code // 2],
-            short_name=short_texts[int(short_of[code // 2])],
+            short_name=short_texts[code // 2],
             count=int(groups.count[at]),
             total_ns=int(groups.total[at]),
             mean_ns=int(mean[at]),

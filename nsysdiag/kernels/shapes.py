@@ -11,7 +11,7 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import distinct, picked
 from nsysdiag.kernels.residency import Residency, limit_name
 from nsysdiag.utilization.facts import KernelShape
 
@@ -26,7 +26,7 @@ def kernel_shapes(
 ) -> list[KernelShape]:
     """One row for each kernel name of those `inside` with a known shape, most time first, at most MOST_KERNELS."""
     operations = device.operations
-    rows = np.flatnonzero((operations.category == Category.KERNEL) & inside & (operations.shape >= 0))
+    rows = picked((operations.category == Category.KERNEL) & inside & (operations.shape >= 0))
     names, name = distinct(operations.name[rows])
     pairs, pair = distinct(name * max(len(shapes), 1) + operations.shape[rows])
     totals = group_totals(pair, operations.end[rows] - operations.start[rows])

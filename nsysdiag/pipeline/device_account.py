@@ -9,7 +9,7 @@ from nsysdiag.account.bottlenecks import CODE, MPI_START_UP, Bottlenecks
 from nsysdiag.account.bottlenecks import bottlenecks as divide
 from nsysdiag.account.credit import Waits
 from nsysdiag.account.families import slice_families
-from nsysdiag.account.filling import foreign_time, hollow_time
+from nsysdiag.account.filling import foreign_time
 from nsysdiag.account.other_devices import followed, waited_for
 from nsysdiag.account.outside import Outside, Start, evidence_of_start, outside_of, start_of
 from nsysdiag.account.phases import device_phases
@@ -30,7 +30,6 @@ from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.stream_waits import EventWaits
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.window import AnalysisWindow
-from nsysdiag.kernels.residency import residency
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
@@ -63,14 +62,6 @@ def device_waits(device: DeviceTimeline, layered: LayeredEvidence, split: Window
     """The calls in which threads waited for the device."""
     before = layered.before
     return Waits.of(before[SYNCHRONIZATION], before[BLOCKING_COPY], device.number, split.busy, host.axis)
-
-
-@steps.step()
-def hollow(
-    device: DeviceTimeline, activity: DeviceActivity, split: WindowSplit, measured: Measured | None
-) -> Intervals | None:
-    """The compute time in which most of the chip was empty; None where the trace cannot tell."""
-    return hollow_time(device, split, residency(activity.shapes, device.gpu), measured)
 
 
 @steps.step(spills=True)
@@ -194,7 +185,7 @@ def before_work(
     return start_of(evidence_of_start([outside], tables, activity, facts), outside)
 
 
-@steps.step()
+@steps.step(trims=True)
 def devices_in_phases(
     job_phases: JobPhases,
     device: DeviceTimeline,

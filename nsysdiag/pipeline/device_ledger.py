@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.account.filling import hollow_time
 from nsysdiag.arrays.intervals import BoolArray, Intervals, contains
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters import report as counter_report
@@ -25,6 +26,7 @@ from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.report import DeviceIterations, device_iterations
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.kernels.kernels import kernel_rows
+from nsysdiag.kernels.residency import residency
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit, split_window
 from nsysdiag.ledger.classify import LayeredEvidence, classify
@@ -70,10 +72,24 @@ def without_work(
     return empty_iterations.empty_iterations(device, activity.api_calls.rows, ranges, host.axis.threads)
 
 
-@steps.step(spills=True)
+@steps.step(spills=True, trims=True)
 def split(device: DeviceTimeline, window: AnalysisWindow) -> WindowSplit:
     """The window by what the device did."""
     return split_window(device, window.parts)
+
+
+@steps.step()
+def measured(device: DeviceTimeline, counters: Counters) -> Measured | None:
+    """The GPU metrics of this device."""
+    return counters.of(device)
+
+
+@steps.step(background=True)
+def hollow(
+    device: DeviceTimeline, activity: DeviceActivity, split: WindowSplit, measured: Measured | None
+) -> Intervals | None:
+    """The compute time in which most of the chip was empty; None where the trace cannot tell."""
+    return hollow_time(device, split, residency(activity.shapes, device.gpu), measured)
 
 
 @steps.step(spills=True)
@@ -153,12 +169,6 @@ def missing(device: DeviceTimeline, activity: DeviceActivity, unseen: UnseenLaun
 def packed_gaps(gaps: Gaps, ledger: Ledger) -> GapsPacked:
     """All gaps in a few bytes each."""
     return pack_gaps(gaps, ledger)
-
-
-@steps.step()
-def measured(device: DeviceTimeline, counters: Counters) -> Measured | None:
-    """The GPU metrics of this device."""
-    return counters.of(device)
 
 
 @steps.step(background=True)

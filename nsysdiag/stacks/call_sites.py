@@ -25,7 +25,7 @@ from nsysdiag.events.axis import Lane
 from nsysdiag.events.callchains import NO_CHAIN, CallChains, Stack, Stacks
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.python_stacks import PythonStacks
-from nsysdiag.events.rows import Rows
+from nsysdiag.events.rows import Rows, distinct_values
 from nsysdiag.gaps.launch_frame import Frame as GapFrame
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.report import CallSite, CodeShare
@@ -108,16 +108,16 @@ def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
     ):
         if stack := stacks[source].get(chain):
             stacks_by_kind[at].setdefault(kind, []).append((SOURCES[source], stack))
-    computes = set(group[np.isin(side.dominant, _SAMPLED)].tolist())
+    computes = set(distinct_values(group[np.isin(side.dominant, _SAMPLED)]).tolist())
     return [_place(each, at in computes) for at, each in enumerate(stacks_by_kind)]
 
 
 def _focus(side: HostSide, group: IntArray) -> Owned:
     """The time on the thread axis that the dominant causes of the grouped gaps took, with the gap of each piece."""
     rows = side.slices.rows
-    gap = rows.gap
-    leads = (rows.cause == side.dominant[gap]) & _ON_THREAD[rows.cause] & (side.lane[gap] >= 0) & (group[gap] >= 0)
-    mine = rows.take(np.flatnonzero(leads))
+    grouped = np.flatnonzero(group[rows.gap] >= 0)
+    gap, cause = rows.gap[grouped], rows.cause[grouped]
+    mine = rows.take(grouped[(cause == side.dominant[gap]) & _ON_THREAD[cause] & (side.lane[gap] >= 0)])
     spans = side.host.axis.place(side.lane[mine.gap], Intervals(mine.start, mine.end))
     return Owned.of(spans, mine.gap)
 
@@ -137,7 +137,9 @@ def _longest_calls(side: HostSide, focus: Owned) -> _Chains:
 
 def _calls_in(focus: Owned, lane: Lane, ids: IntArray, source: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """For each piece of a call with a chain inside the focus: the gap, its length, the source and the chain."""
-    chain = ids[lane.row] if len(ids) else np.full(len(lane), NO_CHAIN, dtype=np.int64)
+    if not len(ids):
+        return 4 * (np.empty(0, dtype=np.int64),)
+    chain = ids[lane.row]
     known = np.flatnonzero((chain > NO_CHAIN) & (lane.spans.end > lane.spans.start))
     known = known[outermost(lane.spans[known])]
     # A set is asked for: what begins before the call in front of it has ended is no call of the same thread.
