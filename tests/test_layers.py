@@ -26,6 +26,7 @@ LAYERS = [
     files_of_subjects("facts"),
     "phrases older",
     "report findings.first ranks.report comparison.facts ci.facts replay.facts replay.options",
+    "saved_files",
     "trace config cost",
     "events",
     "kernels.names kernels.operation_names",

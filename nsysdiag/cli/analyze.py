@@ -85,7 +85,6 @@ def analyze(
 
     from nsysdiag.ci.budgets import Judgement, judge, refuse_changes
     from nsysdiag.ci.budgets import check as check_budgets
-    from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import (
         budgets_of_options,
@@ -96,6 +95,7 @@ def analyze(
         settings_of_file,
         with_price,
     )
+    from nsysdiag.saved_files import is_saved_report
     from nsysdiag.units import parse_bytes
 
     options.check_redaction(redact_key, redact=redact)
@@ -140,8 +140,9 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     from msgspec.structs import replace
 
     from nsysdiag.arrays.malloc_trim import share_one_heap
-    from nsysdiag.cli.load import analyze_trace, is_saved_report, read_report
+    from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.settings import priced_again, refuse_analysis_settings
+    from nsysdiag.saved_files import is_saved_report, read_report
 
     if not is_saved_report(path):
         share_one_heap()

@@ -68,12 +68,12 @@ def compare(
 
     from nsysdiag.ci.budgets import judge
     from nsysdiag.ci.changes import check_comparison
-    from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.output import Kind, plan, write_all
     from nsysdiag.cli.settings import budgets_of_options, concluding, require_one_way, settings_of_file
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.predicted import compare_sides
     from nsysdiag.comparison.show.registry import RENDERERS
+    from nsysdiag.saved_files import is_saved_report
     from nsysdiag.share.redaction import Names, is_redacted, redacted_by
 
     options.check_redaction(redact_key, redact=redact)
@@ -120,8 +120,9 @@ def _sides(
 
 
 def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report | WhatIf":
-    from nsysdiag.cli.load import analyze_trace, is_saved_report, read_side
+    from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.settings import refuse_analysis_settings
+    from nsysdiag.saved_files import is_saved_report, read_side
 
     if not is_saved_report(path):
         return analyze_trace(path, settings, quiet=quiet)

@@ -209,7 +209,7 @@ def _rendered(
     details: bool = False,
     judged: Judgement | None = None,
 ) -> bytes:
-    from nsysdiag.cli.command import command_of
+    from nsysdiag.document.command import command_of
     from nsysdiag.formats.format import RenderOptions
 
     options = RenderOptions(

@@ -39,9 +39,9 @@ def render(
     debug: options.DebugOption = False,
 ) -> None:
     """Write a saved report in other formats, without the trace."""
-    from nsysdiag.cli.load import read_document
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.saved_files import read_document
 
     options.check_redaction(redact_key, redact=redact)
     if not output:
