@@ -68,11 +68,12 @@ def compare(
 
     from nsysdiag.ci.budgets import judge
     from nsysdiag.ci.changes import check_comparison
-    from nsysdiag.cli.output import Kind, plan, write_all
+    from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import budgets_of_options, concluding, require_one_way, settings_of_file
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.predicted import compare_sides
     from nsysdiag.comparison.show.registry import RENDERERS
+    from nsysdiag.formats.documents import Kind
     from nsysdiag.saved_files import is_saved_report
     from nsysdiag.share.redaction import Names, is_redacted, redacted_by
 
