@@ -68,6 +68,7 @@ from nsysdiag.phases.facts import Phase
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Column, Packed, Record
+from nsysdiag.shown import Result, Shown
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
 
@@ -227,7 +228,7 @@ class CodeShare(Record, frozen=True):
     share: Share
 
 
-class Gap(Record, frozen=True):
+class Gap(Shown, frozen=True):
     """One maximal idle interval [start_ns, end_ns) of a device; its slices add up to its length.
 
     `nvtx` are the ranges open on the launching thread, outermost first; `nvtx_elsewhere` start/end ranges that another
@@ -639,7 +640,7 @@ class IterationReport(Record, frozen=True):
     inner: Annotated[InnerLoop | None, NO_BUDGET] = None
 
 
-class DeviceReport(Record, frozen=True):
+class DeviceReport(Shown, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
@@ -726,7 +727,7 @@ class Joined(Record, frozen=True):
     nvtx: list[RangeName]
 
 
-class Finding(Record, frozen=True):
+class Finding(Shown, frozen=True):
     """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1.
 
     `bottleneck` is what its time counts to, `share` the part of the judged time that it takes. `summary` says in a
@@ -809,7 +810,7 @@ class NotRecorded(Record, frozen=True):
     tool: OwnText
 
 
-class Report(Record, frozen=True):
+class Report(Result, frozen=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
     nothing that they have in common; `not_recorded` is what no such trace tells, `cost` that of all devices that have a
     price; `host` is about threads and CPUs, None where no device worked. `phrases` are the names in all

@@ -20,7 +20,7 @@ def files_of_subjects(names: str) -> str:
 
 
 LAYERS = [
-    "signals errors version printable workflow_commands messages private limits shortage units fields record "
+    "signals errors version printable workflow_commands messages private limits shortage units fields record shown "
     "pseudonyms epoch typed walk",
     "arrays config.settings saved causes.ids",
     files_of_subjects("facts"),

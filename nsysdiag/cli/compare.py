@@ -146,12 +146,8 @@ def _with_file(made: "Comparison", file: "Settings", settings: "Settings", names
 
 
 def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") -> list["SideTrace"]:
-    """The captures with the files that they were read from, where those are not the traces themselves."""
-    from msgspec.structs import replace
-
+    """The captures with the files that they were read from."""
+    from nsysdiag.comparison.pairing import read_from
     from nsysdiag.share.redaction.forms import FILE
 
-    files = [names.of(FILE, path.name) if names else path.name for path in paths]
-    return [
-        replace(trace, given=file) if file != trace.file else trace for trace, file in zip(traces, files, strict=True)
-    ]
+    return read_from(traces, [names.of(FILE, path.name) if names else path.name for path in paths])
