@@ -68,7 +68,7 @@ from nsysdiag.phases.facts import Phase
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Column, Packed, Record
-from nsysdiag.shown import Result, Shown
+from nsysdiag.shown import Result, Shown, in_a_cell
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
 
@@ -774,6 +774,10 @@ class Finding(Shown, frozen=True):
         """Whether it is about host code that neither CPU samples nor ranges of the program name."""
         return self.cause == HOST_CODE and not self.nvtx and names_nothing(self.call)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        return in_a_cell(self)
+
 
 def names_nothing(call: str | None) -> bool:
     """All of a program is in main, and an address is no name."""
@@ -833,3 +837,7 @@ class Report(Result, frozen=True):
     diagnosis: Diagnosis | None = None
     phases: list[Phase] = []
     phrases: Phrases | None = None
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        return in_a_cell(self)

@@ -47,3 +47,8 @@ class Result(Shown, frozen=True):
     def _rendered(self, format_name: str) -> str:
         data: bytes = import_module("nsysdiag.formats.documents").rendered(self, format_name)
         return data.decode()
+
+
+def in_a_cell(record: Record) -> str:
+    """What a notebook shows of a report, a finding or a comparison: HTML without scripts, in the colours around it."""
+    return cast("str", import_module("nsysdiag.formats.notebook").cell(record))
