@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -68,9 +68,12 @@ from nsysdiag.phases.facts import Phase
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Column, Packed, Record
-from nsysdiag.shown import Result, Shown, in_a_cell
+from nsysdiag.shown import Result, Shown, asked, in_a_cell
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA_VERSION = "2"
 _NO_NAME = re.compile(r"(main|0x[0-9a-f]+)?")
@@ -837,6 +840,13 @@ class Report(Result, frozen=True):
     diagnosis: Diagnosis | None = None
     phases: list[Phase] = []
     phrases: Phrases | None = None
+
+    def query(self, expression: str, table: str = "gaps") -> pd.DataFrame:
+        """The rows of a table of `nsysdiag.frames` for which an expression of pandas' DataFrame.query holds.
+
+        Names in it are columns, not variables of Python. Raises UsageError for an unknown table or a wrong expression.
+        """
+        return asked(self, expression, table)
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it."""

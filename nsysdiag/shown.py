@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from nsysdiag.record import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Shown(Record, frozen=True):
@@ -52,3 +55,8 @@ class Result(Shown, frozen=True):
 def in_a_cell(record: Record) -> str:
     """What a notebook shows of a report, a finding or a comparison: HTML without scripts, in the colours around it."""
     return cast("str", import_module("nsysdiag.formats.notebook").cell(record))
+
+
+def asked(record: Record, expression: str, table: str) -> pd.DataFrame:
+    """The rows of a table of a report for which an expression holds. pandas is loaded for it."""
+    return cast("pd.DataFrame", import_module("nsysdiag.formats.frames").query(record, expression, table))
