@@ -6,7 +6,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.facts import Comparison, SideTrace
-from nsysdiag.document.names import brief, clip
+from nsysdiag.document.names import brief, clip, visible
 from nsysdiag.document.view import slices_by_time
 from nsysdiag.document.words import counted
 from nsysdiag.ranks.report import RanksReport
@@ -27,8 +27,8 @@ NAME, TITLE = 30, 50
 
 def one_line(record: Shown) -> str:
     """At most LONGEST characters, all of which print, whatever the names of the trace hold."""
-    kind = type(record).__name__
-    return f"<{kind} {clip(_facts(record), LONGEST - len(kind) - 3)}>"
+    line = f"<{type(record).__name__} {visible(_facts(record))}>"
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 2]}…>"
 
 
 @singledispatch
@@ -60,8 +60,10 @@ def _(gap: Gap) -> str:
 def _(finding: Finding) -> str:
     devices = finding.devices or [finding.device]
     more = f" and {len(devices) - 1:,} more" if len(devices) > 1 else ""
-    title = clip(finding.title, TITLE)
-    return f"{_name(finding.severity)} on {_name(devices[0])}{more}: {title}, {format_ns(finding.lost_ns)} lost"
+    facts = f"{_name(finding.severity)} on {_name(devices[0])}{more}: {clip(finding.title, TITLE)}"
+    if finding.lost_ns:
+        return f"{facts}, {format_ns(finding.lost_ns)} lost"
+    return f"{facts}, saves {finding.saves.figure}" if finding.saves else facts
 
 
 @_facts.register(Comparison)

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 import nsysdiag
@@ -22,7 +22,7 @@ from nsysdiag.record import Record, to_json
 from nsysdiag.report import DeviceReport, Finding, Gap
 from tests.output import compare_samples, rank_samples, whatif_samples
 from tests.output.rendered import EVERY_SAMPLE
-from tests.output.samples import HOSTILE, SAMPLES, device, finding, gap, one_device
+from tests.output.samples import HOSTILE, REPLAYED, SAMPLES, device, finding, gap, one_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,7 +75,7 @@ class TestOneLine:
 
     @pytest.mark.parametrize("name", HOSTILE)
     def test_hostile_names(self, name: str) -> None:
-        bad = msgspec.structs.replace(gap(name=name), nvtx=[name])
+        bad = replace(gap(name=name), nvtx=[name])
         found = [bad, device(key=name, name=name), finding(title=name, severity=name, device=name, devices=[name] * 9)]
         for each in [*found, compare_samples.hostile()]:
             assert len(repr(each)) <= LONGEST
@@ -87,9 +87,18 @@ class TestOneLine:
         assert repr(report.devices[0]) == "<DeviceReport gpu0 'NVIDIA H100 80GB HBM3': 100 ms, 40.0% idle, 1,234 gaps>"
         assert repr(report.devices[0].gaps[0]).startswith("<Gap 400 µs at 100,000,000 ns, sync in forward before ")
         assert repr(report.findings[0]).endswith("The step ends in a stream synchronisation, 17.0 ms lost>")
+        assert repr(finding(lost_ns=0, saves=REPLAYED)).endswith("stream synchronisation, saves 31 to 36%>")
         assert repr(compare_samples.comparison()).startswith("<Comparison 'before-train.sqlite' → 'after-train.sqlite'")
         assert repr(rank_samples.ranks_report()).startswith("<RanksReport 4 ranks in 2 traces")
         assert repr(whatif_samples.whatif()) == "<WhatIf 'train.sqlite': step 34.9 ms → 18.9 ms>"
+
+    def test_a_long_line_is_cut_at_its_end(self) -> None:
+        report = one_device()
+        assert report.diagnosis is not None
+        long = replace(report, diagnosis=replace(report.diagnosis, headline="word " * 99))
+        assert repr(long).startswith("<Report 'train.sqlite': 1 GPU, 3 findings; word word ")
+        assert repr(long).endswith(" word word …>")
+        assert len(repr(long)) == LONGEST
 
 
 class TestSave:
@@ -198,7 +207,7 @@ def test_compare_takes_traces_saved_reports_and_reports(demo_trace: Path, tmp_pa
 
 
 def test_compare_names_no_file_of_a_redacted_report(tmp_path: Path) -> None:
-    hidden = msgspec.structs.replace(one_device(), settings={"redacted": "keyed"})
+    hidden = replace(one_device(), settings={"redacted": "keyed"})
     hidden.save(tmp_path / "secret.json")
     assert "secret" not in nsysdiag.compare(tmp_path / "secret.json", hidden).to_json()
 
