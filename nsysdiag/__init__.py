@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nsysdiag.formats.frames import all_gaps, frames
     from nsysdiag.pipeline import analyze
     from nsysdiag.pipeline.before_after import compare
+    from nsysdiag.pipeline.loading import load
     from nsysdiag.pipeline.whatif import whatif
     from nsysdiag.ranks.pipeline import analyze_ranks
     from nsysdiag.ranks.report import RanksReport
@@ -45,6 +46,7 @@ __all__ = [
     "frames",
     "gap_chart",
     "ledger_chart",
+    "load",
     "open_trace",
     "queue_depth_chart",
     "whatif",
@@ -70,6 +72,7 @@ _HOMES = {
     "frames": "nsysdiag.formats.frames",
     "gap_chart": "nsysdiag.formats.charts",
     "ledger_chart": "nsysdiag.formats.charts",
+    "load": "nsysdiag.pipeline.loading",
     "open_trace": "nsysdiag.trace.trace",
     "queue_depth_chart": "nsysdiag.formats.charts",
     "whatif": "nsysdiag.pipeline.whatif",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -68,8 +68,12 @@ from nsysdiag.phases.facts import Phase
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Column, Packed, Record
+from nsysdiag.shown import Result, Shown, asked, in_a_cell
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA_VERSION = "2"
 _NO_NAME = re.compile(r"(main|0x[0-9a-f]+)?")
@@ -227,7 +231,7 @@ class CodeShare(Record, frozen=True):
     share: Share
 
 
-class Gap(Record, frozen=True):
+class Gap(Shown, frozen=True):
     """One maximal idle interval [start_ns, end_ns) of a device; its slices add up to its length.
 
     `nvtx` are the ranges open on the launching thread, outermost first; `nvtx_elsewhere` start/end ranges that another
@@ -639,7 +643,7 @@ class IterationReport(Record, frozen=True):
     inner: Annotated[InnerLoop | None, NO_BUDGET] = None
 
 
-class DeviceReport(Record, frozen=True):
+class DeviceReport(Shown, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
@@ -726,7 +730,7 @@ class Joined(Record, frozen=True):
     nvtx: list[RangeName]
 
 
-class Finding(Record, frozen=True):
+class Finding(Shown, frozen=True):
     """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1.
 
     `bottleneck` is what its time counts to, `share` the part of the judged time that it takes. `summary` says in a
@@ -773,6 +777,10 @@ class Finding(Record, frozen=True):
         """Whether it is about host code that neither CPU samples nor ranges of the program name."""
         return self.cause == HOST_CODE and not self.nvtx and names_nothing(self.call)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        return in_a_cell(self)
+
 
 def names_nothing(call: str | None) -> bool:
     """All of a program is in main, and an address is no name."""
@@ -809,7 +817,7 @@ class NotRecorded(Record, frozen=True):
     tool: OwnText
 
 
-class Report(Record, frozen=True):
+class Report(Result, frozen=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
     nothing that they have in common; `not_recorded` is what no such trace tells, `cost` that of all devices that have a
     price; `host` is about threads and CPUs, None where no device worked. `phrases` are the names in all
@@ -832,3 +840,14 @@ class Report(Record, frozen=True):
     diagnosis: Diagnosis | None = None
     phases: list[Phase] = []
     phrases: Phrases | None = None
+
+    def query(self, expression: str, table: str = "gaps") -> pd.DataFrame:
+        """The rows of a table of `nsysdiag.frames` for which an expression of pandas' DataFrame.query holds.
+
+        Names in it are columns, not variables of Python. Raises UsageError for an unknown table or a wrong expression.
+        """
+        return asked(self, expression, table)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        return in_a_cell(self)

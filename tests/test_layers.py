@@ -20,12 +20,13 @@ def files_of_subjects(names: str) -> str:
 
 
 LAYERS = [
-    "signals errors version printable workflow_commands messages private limits shortage units fields record "
+    "signals errors version printable workflow_commands messages private limits shortage units fields record shown "
     "pseudonyms epoch typed walk",
     "arrays config.settings saved causes.ids",
     files_of_subjects("facts"),
     "phrases older",
     "report findings.first ranks.report comparison.facts ci.facts replay.facts replay.options",
+    "saved_files",
     "trace config cost",
     "events",
     "kernels.names kernels.operation_names",

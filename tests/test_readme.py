@@ -147,10 +147,11 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "formats": formats,
     "python output": partial(python_output, 0),
     "notebook output": partial(python_output, 1),
+    "results output": partial(python_output, 2),
 }
 
 
-MARKS = dict.fromkeys(("demo", "python output", "notebook output"), pytest.mark.slow)
+MARKS = dict.fromkeys(("demo", "python output", "notebook output", "results output"), pytest.mark.slow)
 MARKS["whatif"] = pytest.mark.fixtures
 
 

@@ -77,10 +77,10 @@ def analyze(
     from msgspec.structs import replace
 
     from nsysdiag.ci.budgets import refuse_changes
-    from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.output import plan
     from nsysdiag.cli.reporting import Wanted, conclude
     from nsysdiag.cli.settings import budgets_of_options, known_causes, require_one_way, settings_of_file, with_price
+    from nsysdiag.saved_files import is_saved_report
     from nsysdiag.units import parse_bytes
 
     options.check_redaction(redact_key, redact=redact)
@@ -130,8 +130,9 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     from msgspec.structs import replace
 
     from nsysdiag.arrays.malloc_trim import share_one_heap
-    from nsysdiag.cli.load import analyze_trace, is_saved_report, read_report
+    from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.settings import priced_again, refuse_analysis_settings
+    from nsysdiag.saved_files import is_saved_report, read_report
 
     if not is_saved_report(path):
         share_one_heap()

@@ -99,8 +99,7 @@ def batch(
     from nsysdiag.batch.results import check_targets
     from nsysdiag.batch.task import Shared, check_budgets
     from nsysdiag.ci.budgets import Judgement, refuse_changes, unused
-    from nsysdiag.cli.command import command_of
-    from nsysdiag.cli.load import is_saved_report, load_report
+    from nsysdiag.cli.load import load_report
     from nsysdiag.cli.settings import (
         budgets_of_options,
         only_prices,
@@ -108,7 +107,9 @@ def batch(
         say_what_mattered,
         settings_of_file,
     )
+    from nsysdiag.document.command import command_of
     from nsysdiag.formats.batch.entries import summary_of
+    from nsysdiag.saved_files import is_saved_report
 
     runner = _runner(scheduler, jobs, memory_limit)
     require_one_way(config, no_config=no_config)

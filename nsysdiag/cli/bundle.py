@@ -46,10 +46,10 @@ def bundle(
     command line, the host or programs that were not traced. With --redact no file in the zip holds a name of the
     trace. Without -o, writes TRACE-stem.nsysdiag.zip into the current folder, with --redact redacted.nsysdiag.zip.
     """
-    from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.output import check_file
     from nsysdiag.config.settings import Settings
     from nsysdiag.formats.write import write
+    from nsysdiag.saved_files import is_saved_report
     from nsysdiag.share.bundle.archive import is_ours
     from nsysdiag.share.bundle.summary import LEFT_OUT, coverage, differences
     from nsysdiag.units import format_bytes
@@ -84,7 +84,7 @@ def _target(stem: str, output: str | None) -> Path:
 
 
 def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool, quiet: bool) -> "Bundle":
-    from nsysdiag.cli.command import command_of
+    from nsysdiag.document.command import command_of
     from nsysdiag.formats.format import RenderOptions
     from nsysdiag.private import private_folder
     from nsysdiag.share.bundle.contents import bundle_of

@@ -68,12 +68,13 @@ def compare(
 
     from nsysdiag.ci.budgets import judge
     from nsysdiag.ci.changes import check_comparison
-    from nsysdiag.cli.load import is_saved_report
-    from nsysdiag.cli.output import Kind, plan, write_all
+    from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import budgets_of_options, concluding, require_one_way, settings_of_file
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.predicted import compare_sides
     from nsysdiag.comparison.show.registry import RENDERERS
+    from nsysdiag.formats.documents import Kind
+    from nsysdiag.saved_files import is_saved_report
     from nsysdiag.share.redaction import Names, is_redacted, redacted_by
 
     options.check_redaction(redact_key, redact=redact)
@@ -120,8 +121,9 @@ def _sides(
 
 
 def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report | WhatIf":
-    from nsysdiag.cli.load import analyze_trace, is_saved_report, read_side
+    from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.settings import refuse_analysis_settings
+    from nsysdiag.saved_files import is_saved_report, read_side
 
     if not is_saved_report(path):
         return analyze_trace(path, settings, quiet=quiet)
@@ -144,12 +146,8 @@ def _with_file(made: "Comparison", file: "Settings", settings: "Settings", names
 
 
 def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") -> list["SideTrace"]:
-    """The captures with the files that they were read from, where those are not the traces themselves."""
-    from msgspec.structs import replace
-
+    """The captures with the files that they were read from."""
+    from nsysdiag.comparison.pairing import read_from
     from nsysdiag.share.redaction.forms import FILE
 
-    files = [names.of(FILE, path.name) if names else path.name for path in paths]
-    return [
-        replace(trace, given=file) if file != trace.file else trace for trace, file in zip(traces, files, strict=True)
-    ]
+    return read_from(traces, [names.of(FILE, path.name) if names else path.name for path in paths])

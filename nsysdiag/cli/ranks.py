@@ -41,8 +41,9 @@ def ranks(
     Matches the collectives of all ranks in one or several traces, brings their clocks together, and prints a summary.
     Without -o, writes ranks.nsysdiag.html into the current folder.
     """
-    from nsysdiag.cli.output import Kind, plan, write_all
+    from nsysdiag.cli.output import plan, write_all
     from nsysdiag.config.settings import Settings
+    from nsysdiag.formats.documents import Kind
     from nsysdiag.ranks import pipeline
     from nsysdiag.ranks.show.csv_ import TABLES
     from nsysdiag.ranks.show.registry import RENDERERS

@@ -1,19 +1,12 @@
 """`nsysdiag render`: other views of a saved report."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
-
-if TYPE_CHECKING:
-    from nsysdiag.cli.output import Kind
-    from nsysdiag.comparison.facts import Comparison
-    from nsysdiag.ranks.report import RanksReport
-    from nsysdiag.replay.facts import WhatIf
-    from nsysdiag.report import Report
 
 EPILOG = """\b
 Examples:
@@ -39,16 +32,17 @@ def render(
     debug: options.DebugOption = False,
 ) -> None:
     """Write a saved report in other formats, without the trace."""
-    from nsysdiag.cli.load import read_document
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.formats.documents import kind_of
+    from nsysdiag.saved_files import read_document
 
     options.check_redaction(redact_key, redact=redact)
     if not output:
         raise UsageError("render needs an output", hint="add -o report.html, or '-o -' with --format")
     path = Path(report)
     document = read_document(path)
-    kind = _kind(document)
+    kind = kind_of(document)
     destinations = plan(output, format_name, path.stem, kind, inputs=[path], force=force, open_html=open_html)
     if isinstance(document, Comparison):
         if redact:
@@ -59,20 +53,3 @@ def render(
     else:
         document = options.redacted_for(document, redact_key, redact=redact)
     write_all(document, destinations, force=force, quiet=quiet, summary=False, open_html=open_html, details=details)
-
-
-def _kind(document: "Report | RanksReport | Comparison | WhatIf") -> "Kind | None":
-    from nsysdiag.cli.output import Kind
-    from nsysdiag.comparison.facts import Comparison
-    from nsysdiag.comparison.show.registry import RENDERERS as COMPARISONS
-    from nsysdiag.ranks.report import RanksReport
-    from nsysdiag.ranks.show.csv_ import TABLES
-    from nsysdiag.ranks.show.registry import RENDERERS
-    from nsysdiag.replay.facts import WhatIf
-    from nsysdiag.replay.show.registry import RENDERERS as PREDICTIONS
-
-    if isinstance(document, RanksReport):
-        return Kind("a comparison of ranks", [*RENDERERS], TABLES)
-    if isinstance(document, WhatIf):
-        return Kind("a prediction", [*PREDICTIONS], tables=())
-    return Kind("a comparison", [*COMPARISONS], tables=()) if isinstance(document, Comparison) else None

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.ci.budgets import Budget
-    from nsysdiag.cli.output import Destination
     from nsysdiag.cli.settings import FromFile
     from nsysdiag.config.settings import Settings
+    from nsysdiag.formats.documents import Destination
     from nsysdiag.report import Report
 
 

@@ -129,8 +129,8 @@ def with_price(cost: CostSettings, price: float | None) -> CostSettings:
 
 def refuse_analysis_settings(path: Path, report: Report | WhatIf, file: Settings, given: Settings) -> None:
     """Raise UsageError where options, or settings of the file, ask a saved report for another analysis than its own."""
-    from nsysdiag.cli.command import AFTERWARDS
     from nsysdiag.config.settings import OPTION_OF_SETTING
+    from nsysdiag.document.command import AFTERWARDS
 
     asked, of_file = given.changed(), file.changed()
     options = [
@@ -153,8 +153,8 @@ def refuse_analysis_settings(path: Path, report: Report | WhatIf, file: Settings
 
 def priced_again(report: Report, settings: Settings) -> Report:
     """A saved report with today's prices, which its settings then hold; as it is where there are none."""
-    from nsysdiag.cli.command import AFTERWARDS
     from nsysdiag.cost.cost import priced
+    from nsysdiag.document.command import AFTERWARDS
     from nsysdiag.share.redaction import is_redacted
 
     made = priced(report, settings.cost)

@@ -91,11 +91,12 @@ def whatif(
 
     from nsysdiag.arrays.malloc_trim import share_one_heap
     from nsysdiag.cli.console import progress_bar
-    from nsysdiag.cli.load import is_saved_report
-    from nsysdiag.cli.output import Kind, plan, write_all
+    from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import require_one_way, settings_of_file
+    from nsysdiag.formats.documents import Kind
     from nsysdiag.pipeline import whatif as pipeline
     from nsysdiag.replay.show.registry import RENDERERS
+    from nsysdiag.saved_files import is_saved_report
 
     options.check_redaction(redact_key, redact=redact)
     start_ns, end_ns = options.narrowed_window(start, end, nvtx, iterations)

@@ -33,6 +33,7 @@ from nsysdiag.fields import (
 from nsysdiag.phrases import Phrases
 from nsysdiag.record import Record
 from nsysdiag.report import CauseInfo, Tool
+from nsysdiag.shown import Result, in_a_cell
 from nsysdiag.timeline.facts import TimelineLevel
 
 COMPARISON_SCHEMA_VERSION = "2"
@@ -323,7 +324,7 @@ class SideTrace(Record, frozen=True):
     prediction: OwnText = ""
 
 
-class Comparison(Record, frozen=True):
+class Comparison(Result, frozen=True):
     """Two sides compared. `headline` says it in a line, `job` in numbers; None in comparisons of older versions.
     `verdict` is improved, regressed, same, mixed or unknown, over all devices: where nothing
     changed on any of them, one in twenty says otherwise. `notes` say what lowers the confidence in it. `not_compared`
@@ -346,3 +347,7 @@ class Comparison(Record, frozen=True):
     headline: Sentence = ""
     job: JobComparison | None = None
     phrases: Phrases | None = None
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        return in_a_cell(self)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from nsysdiag.comparison.facts import SideTrace
 from nsysdiag.errors import NotComparableError
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
@@ -32,6 +34,20 @@ def require_names(reports: Sequence[Report | WhatIf]) -> None:
         )
     if len(kinds) > 1:
         raise NotComparableError("some reports have pseudonyms for names, others have not", hint=_ONE_REDACTION)
+
+
+def are_redacted(reports: Sequence[Report | WhatIf]) -> bool:
+    """Has any of them pseudonyms for names? Then what its file is called may be a name, too."""
+    return any("redacted" in report.settings for report in reports)
+
+
+def read_from(traces: Sequence[SideTrace], files: Sequence[str | None]) -> list[SideTrace]:
+    """The captures with the names of the files that they were read from, where those are not the traces themselves;
+    None for what was read from none."""
+    return [
+        replace(trace, given=file) if file and file != trace.file else trace
+        for trace, file in zip(traces, files, strict=True)
+    ]
 
 
 def is_keyed(report: Report) -> bool:

@@ -1,11 +1,14 @@
-"""Settings as options of the command line."""
+"""The command line that makes a report: from its settings, so that a saved one still knows it."""
 
 from __future__ import annotations
 
 import shlex
 from typing import TYPE_CHECKING
 
+from nsysdiag.comparison.facts import Comparison
 from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, setting_text
+from nsysdiag.ranks.report import RanksReport
+from nsysdiag.replay.facts import WhatIf
 from nsysdiag.replay.options import words_of
 
 if TYPE_CHECKING:
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.fields import SettingValue
     from nsysdiag.replay.facts import Transform
+    from nsysdiag.report import Report
 
 REDACTED = "redacted"
 REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
@@ -21,6 +25,28 @@ REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "
 FLAGS = ("same_gpu", "full_hash", "replay")
 OF_WHATIF = ("device", "same_gpu", "start_ns", "end_ns", "nvtx", "iterations", "config", REDACTED)
 """The settings that `whatif` has options for."""
+AFTERWARDS = ("config", "cost")
+"""What a saved report can still be given: a price. The other options change the analysis."""
+
+
+def command_of(document: Report | RanksReport | Comparison | WhatIf) -> str:
+    """`nsysdiag analyze`, `ranks`, `compare` or `whatif` with the files, by their names alone, and the options
+    that differ from their defaults."""
+    if isinstance(document, Comparison):
+        (before, *more_before), (after, *more_after) = (
+            [trace.given or trace.file for trace in side] for side in (document.before, document.after)
+        )
+        words = ["compare", before, after]
+        words += [word for file in more_before for word in ("--before", file)]
+        words += [word for file in more_after for word in ("--after", file)]
+        words += ["--across-gpus"] if document.across_gpus else []
+    elif isinstance(document, RanksReport):
+        words = ["ranks", *(trace.file for trace in document.traces)]
+    elif isinstance(document, WhatIf):
+        return whatif_command(document.trace.file, document.transforms, document.settings)
+    else:
+        words = ["analyze", document.trace.file]
+    return shlex.join(["nsysdiag", *words, *options_of(document.settings)])
 
 
 def options_of(settings: Mapping[str, SettingValue]) -> list[str]:

@@ -74,7 +74,7 @@ def markdown_blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:  # no
             case Table():
                 yield from _table(block)
             case Chart():
-                yield _chart(block)
+                yield text(in_words(block))
             case Callout():
                 brings = f"Saves {block.figure} {block.of}. " if block.figure else ""
                 yield f"**{text(f'{block.label}: {block.title}')}.** {text(brings + block.text)}".strip()
@@ -106,13 +106,13 @@ def markdown_page(
     return ("\n\n".join([MARKER, *first, f"# nsysdiag: {text(title)}", *blocks, "---", *made]) + "\n").encode()
 
 
-def _chart(block: Chart) -> str:
+def in_words(block: Chart) -> str:
     """What it shows in words; of a stacked bar its parts."""
     drawing = block.drawing
     if not isinstance(drawing, Stack) or not drawing.segments:
-        return text(block.label)
+        return block.label
     parts = (f"{each.label} {format_share(each.ns, drawing.whole)}" for each in drawing.segments)
-    return text(f"{drawing.label}: {', '.join(parts)}.")
+    return f"{drawing.label}: {', '.join(parts)}."
 
 
 def _item(number: int, item: tuple[Words, Sequence[Words]]) -> Iterator[str]:

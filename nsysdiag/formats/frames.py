@@ -1,22 +1,31 @@
-"""The report's tables as pandas data frames, for a notebook: typed columns, raw values."""
+"""The tables of a result as pandas data frames, for a notebook: typed columns, raw values."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype
 
+from nsysdiag.comparison.facts import Comparison
+from nsysdiag.comparison.show.values import BY_NAME as OF_COMPARISONS
 from nsysdiag.document.columns import Table
+from nsysdiag.document.names import clip
 from nsysdiag.document.packed import unpack
-from nsysdiag.errors import InputError
+from nsysdiag.errors import InputError, UsageError
 from nsysdiag.formats.rows import BY_NAME
+from nsysdiag.ranks.report import RanksReport
+from nsysdiag.ranks.show.rows import BY_NAME as OF_RANKS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from nsysdiag.report import Report
 
+Source = TypeVar("Source")
+MOST_SHOWN = 200
+"""Characters of an expression, and of what is wrong with it, in an error."""
 _DTYPES = {
     "text": "string",
     "integer": "int64",
@@ -26,16 +35,46 @@ _DTYPES = {
 }
 
 
-def frames(report: Report) -> dict[str, pd.DataFrame]:
-    """One frame for each table of the CSV output, with the same names, columns and order of rows.
+def frames(result: Report | RanksReport | Comparison) -> dict[str, pd.DataFrame]:
+    """One frame for each table. Of a report, and of a comparison of ranks, those of the CSV output, with the same
+    names, columns and order of rows; of a comparison of two sides what changed, with times for a unit of work.
 
     Times are int64 nanoseconds, shares float64 from 0 to 1; a missing number is NaN, any other missing value `pd.NA`.
     Text is as the trace has it: it may hold control characters. Raises InputError where a saved report is damaged.
     """
-    return {name: _frame(table, report) for name, table in BY_NAME.items()}
+    if isinstance(result, RanksReport):
+        return {name: _frame(table, result.comparison) for name, table in OF_RANKS.items()}
+    if isinstance(result, Comparison):
+        return {name: _frame(table, result) for name, table in OF_COMPARISONS.items()}
+    return {name: _frame(table, result) for name, table in BY_NAME.items()}
 
 
-def _frame(table: Table[Report, Any], report: Report) -> pd.DataFrame:
+def query(report: Report, expression: str, table: str = "gaps") -> pd.DataFrame:
+    """The rows of a table of `frames(report)` for which an expression of pandas' DataFrame.query holds, such as
+    `length_ns > 1e6 and cause == "sync"`.
+
+    Names in it are columns; variables of Python (`@x`) are not known. It may call methods of columns, so take none from
+    people whose code you would not run. Raises UsageError for an unknown table, and for an expression that is none or
+    does not say yes or no of each row.
+    """
+    if table not in BY_NAME:
+        raise UsageError(
+            f"there is no table '{clip(str(table), MOST_SHOWN)}'", hint=f"the tables are: {', '.join(BY_NAME)}"
+        )
+    frame, hint = _frame(BY_NAME[table], report), f"its columns are: {', '.join(BY_NAME[table].header)}"
+    asked = f"'{clip(str(expression), MOST_SHOWN)}' cannot be asked of {table}"
+    try:
+        # DataFrame.query in its two steps: it takes what is no truth for labels of rows.
+        holds: Any = frame.eval(expression, engine="python", local_dict={}, global_dict={})
+    except Exception as error:  # pandas lets through whatever parsing and evaluating raise
+        raise UsageError(f"{asked}: {clip(str(error), MOST_SHOWN)}", hint=hint) from error
+    if not (is_bool_dtype(holds) and np.shape(holds) == (len(frame),)):
+        raise UsageError(f"{asked}: it does not say yes or no of each row", hint=hint)
+    found: pd.DataFrame = frame.loc[holds]
+    return found
+
+
+def _frame(table: Table[Source, Any], report: Source) -> pd.DataFrame:
     rows = list(table.rows(report))
     series: dict[str, pd.Series] = {}
     for column in table.columns:

@@ -9,6 +9,7 @@ from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Record
 from nsysdiag.report import CauseInfo, Finding, Tool
+from nsysdiag.shown import Result
 
 RANKS_SCHEMA_VERSION = "2"
 KIND = "ranks"
@@ -38,7 +39,7 @@ class RankAccount(PhaseDevice, frozen=True):
     key: RankName
 
 
-class RanksReport(Record, frozen=True):
+class RanksReport(Result, frozen=True):
     """Everything that was found out about the ranks of one run. The diagnosis and the findings are the job's; each
     rank is judged by the phases of its own trace."""
 

@@ -21,6 +21,7 @@ from nsysdiag.fields import (
 from nsysdiag.phrases import Phrases
 from nsysdiag.record import Record
 from nsysdiag.report import CauseInfo, Tool, TraceInfo
+from nsysdiag.shown import Result
 
 WHATIF_SCHEMA_VERSION = "2"
 KIND = "whatif"
@@ -90,7 +91,7 @@ class Saving(Record, frozen=True):
     title: Sentence = ""
 
 
-class WhatIf(Record, frozen=True):
+class WhatIf(Result, frozen=True):
     """A prediction. Lengths are those of one step of the judged time, or of the window (`per`); `steps` is how many
     were replayed. low_ns <= predicted_ns <= high_ns. Without `transforms` predicted_ns is now_ns and `savings` lists
     what each finding would bring; `floor_ns` is what stays when all are repaired. `refused` says why nothing is

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.cli.command import command_of
 from nsysdiag.config.settings import OPTION_OF_SETTING, Settings
+from nsysdiag.document.command import command_of
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.registry import FORMATS
 from nsysdiag.record import to_json

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.cli.command import command_of
 from nsysdiag.config.settings import CostSettings, Settings, Thresholds
+from nsysdiag.document.command import command_of
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json

@@ -14,9 +14,9 @@ from nsysdiag import all_gaps, compare, frames
 from nsysdiag.arrays.codes import to_text
 from nsysdiag.batch.history import lines_of
 from nsysdiag.batch.results import further_files
-from nsysdiag.cli.command import command_of
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
+from nsysdiag.document.command import command_of
 from nsysdiag.errors import InputError, NotComparableError, UsageError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.entries import entry_of, summary_of

@@ -19,12 +19,12 @@ from nsysdiag import analyze, limits, saved
 from nsysdiag.arrays.codes import from_text, names_from, to_text
 from nsysdiag.batch.history import read_history
 from nsysdiag.batch.inputs import find_inputs
-from nsysdiag.cli.load import read_document
 from nsysdiag.errors import InputError, OutputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
+from nsysdiag.saved_files import read_document
 from tests.hostile.every_table import write_every_table
 from tests.hostile.reports import changed, get, kind_of_place, places, replacements, uses
 from tests.levels import quick, some

@@ -14,16 +14,20 @@ import pandas as pd
 import pytest
 
 import nsysdiag
+from nsysdiag.comparison.show.values import BY_NAME as OF_COMPARISONS
 from nsysdiag.document.columns import Kind
-from nsysdiag.errors import InputError
+from nsysdiag.errors import InputError, UsageError
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.frames import _DTYPES, all_gaps, frames
 from nsysdiag.formats.rows import BY_NAME
+from nsysdiag.ranks.show.csv_ import tables as rank_tables
 from tests.levels import some
+from tests.output import compare_samples, rank_samples
 from tests.output.rendered import EVERY_SAMPLE
 from tests.output.samples import HOSTILE, SAMPLES, device, pack, report
 
 ROOT = Path(__file__).parent.parent.parent
+LIMIT = 0
 
 
 def test_every_kind_has_a_type() -> None:
@@ -139,6 +143,107 @@ class TestAllGaps:
         packed = msgspec.structs.replace(device().gaps_packed, lengths="x")
         with pytest.raises(InputError):
             all_gaps(report([device(gaps_packed=packed)], []))
+
+
+class TestOfRanks:
+    def test_same_tables_columns_and_rows_as_csv(self) -> None:
+        made = rank_samples.ranks_report()
+        texts, found = rank_tables(made), frames(made)
+        assert list(found) == list(texts)
+        for name, frame in found.items():
+            header, *body = csv.reader(io.StringIO(texts[name].decode(), newline=""))
+            assert list(frame.columns) == header
+            assert len(frame) == len(body)
+        assert found["ranks"]["rank"].to_list() == [each.rank for each in made.comparison.ranks]
+
+
+class TestOfComparisons:
+    @pytest.mark.parametrize("sample", ["comparison", "bare", "mixed", "hostile"])
+    def test_types_hold_with_and_without_rows(self, sample: str) -> None:
+        found = frames(getattr(compare_samples, sample)())
+        assert list(found) == list(OF_COMPARISONS)
+        for name, frame in found.items():
+            expected = {column.name: _DTYPES[column.kind] for column in OF_COMPARISONS[name].columns}
+            assert frame.dtypes.astype(str).replace("str", "string").to_dict() == expected, name
+
+    def test_every_list_of_a_device_has_its_rows(self) -> None:
+        made = compare_samples.mixed()
+        found = frames(made)
+        assert len(made.devices) > 1
+        of_lists = {
+            **{name: name for name in ("parts", "ledger", "root_ledger", "waterfall", "moves", "workload", "kernels")},
+            **{name: name for name in ("signatures", "copies", "findings")},
+            "collectives": "communication",
+        }
+        for name, field in of_lists.items():
+            rows = [each.key for each in made.devices for _ in getattr(each, field)]
+            assert found[name]["device"].to_list() == rows, name
+            assert rows, name
+        assert set(found) - set(of_lists) == {"devices", "metrics", "account", "work", "traces"}
+
+    def test_values(self) -> None:
+        made = compare_samples.comparison()
+        found, device = frames(made), made.devices[0]
+        row = found["devices"].iloc[0]
+        assert [row["length_before_ns"], row["length_after_ns"]] == [device.length.before_ns, device.length.after_ns]
+        assert row["length_before_ns"] + found["waterfall"]["change_ns"].sum() == row["length_after_ns"]
+        assert (found["ledger"]["after_ns"] - found["ledger"]["before_ns"] == found["ledger"]["change_ns"]).all()
+        assert found["traces"]["side"].to_list() == ["before", "after"]
+        assert found["metrics"]["before"].dtype == "float64"
+
+    def test_what_is_missing(self) -> None:
+        bare = frames(compare_samples.bare())
+        assert bare["devices"]["step_before_ns"].isna().all()
+        assert bare["account"].empty
+
+
+class TestQuery:
+    def test_rows_for_which_it_holds(self) -> None:
+        made = SAMPLES["one_device"]()
+        gaps = frames(made)["gaps"]
+        found = made.query("length_ns > 395_000 and cause == 'sync'")
+        assert 0 < len(found) < len(gaps)
+        pd.testing.assert_frame_equal(found, gaps[(gaps["length_ns"] > 395_000) & (gaps["cause"] == "sync")])
+        assert made.query("severity == 'high'", "findings")["id"].to_list() == [
+            each.id for each in made.findings if each.severity == "high"
+        ]
+        assert made.query("idle_ns >= 0", table="ledger").equals(frames(made)["ledger"])
+
+    def test_unknown_is_not_true(self) -> None:
+        made = SAMPLES["one_device"]()
+        known = frames(made)["gaps"]["root_confidence"].notna().sum()
+        assert len(made.query("root_confidence >= 0")) == known < len(made.query("length_ns > 0"))
+        assert made.query("cause == 'no@such'").empty
+
+    def test_nothing_to_ask(self) -> None:
+        assert SAMPLES["no_device"]().query("length_ns > 0").empty
+
+    @pytest.mark.parametrize(
+        "expression",
+        [
+            *("", "length_ns >", "nope > 1", "length_ns", "length_ns + 1", "cause", "index", "1", "True", "'x'"),
+            *("length_ns.sum()", "[1, 0]", "a = 1", "a = length_ns > 1\nb = 2", "device.__class__", "length_ns.nope()"),
+            *("__import__('os')", "length_ns > cause", "\x1b[31m\0"),
+        ],
+    )
+    def test_wrong_expressions(self, expression: str) -> None:
+        with pytest.raises(UsageError, match="cannot be asked of gaps") as caught:
+            SAMPLES["one_device"]().query(expression)
+        assert caught.value.message.isprintable()
+        assert len(caught.value.message) < 500
+        assert "length_ns" in str(caught.value.hint)
+
+    @pytest.mark.parametrize("expression", ["length_ns > @limit", "@pd.isna(cause)", "length_ns > @LIMIT", "@frames"])
+    def test_variables_of_python_are_not_known(self, expression: str) -> None:
+        limit = 0
+        assert limit == LIMIT
+        with pytest.raises(UsageError, match="is not defined"):
+            SAMPLES["one_device"]().query(expression)
+
+    def test_unknown_table(self) -> None:
+        with pytest.raises(UsageError, match="there is no table 'nope'") as caught:
+            SAMPLES["one_device"]().query("length_ns > 0", "nope")
+        assert "gaps, devices, ledger" in str(caught.value.hint)
 
 
 @pytest.mark.slow

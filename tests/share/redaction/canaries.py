@@ -16,7 +16,7 @@ import zlib
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
-from nsysdiag.cli.command import command_of
+from nsysdiag.document.command import command_of
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.registry import FORMATS

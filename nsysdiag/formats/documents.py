@@ -1,0 +1,142 @@
+"""Any document in any of its formats: a report of one trace or of ranks, a comparison, or a prediction."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from nsysdiag.comparison.facts import Comparison
+from nsysdiag.document.command import command_of
+from nsysdiag.errors import UsageError
+from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats.registry import FORMATS, format_for
+from nsysdiag.formats.write import check, write
+from nsysdiag.printable import printable
+from nsysdiag.ranks.report import RanksReport
+from nsysdiag.replay.facts import WhatIf
+from nsysdiag.shortage import Attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.report import Report
+
+    Document = Report | RanksReport | Comparison | WhatIf
+    Files = list[tuple[Path | None, bytes]]
+
+
+class Kind(Struct, frozen=True):
+    """What is written: what it is called, the formats that it has, and the tables beside a CSV file, None for those of
+    a report."""
+
+    what: str
+    formats: Sequence[str]
+    tables: Sequence[str] | None = None
+
+    def require(self, format_name: str) -> None:
+        """Raise UsageError for a format that it has not."""
+        if format_name not in self.formats:
+            raise UsageError(
+                f"{self.what} cannot be written as {format_name}", hint=f"its formats are: {', '.join(self.formats)}"
+            )
+
+
+REPORT = Kind("a report", [*FORMATS])
+
+
+def kind_of(document: Document) -> Kind:
+    """What a document is called, and its formats."""
+    if isinstance(document, RanksReport):
+        from nsysdiag.ranks.show.csv_ import TABLES
+        from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
+
+        return Kind("a comparison of ranks", [*OF_RANKS], TABLES)
+    if isinstance(document, WhatIf):
+        from nsysdiag.replay.show.registry import RENDERERS as OF_PREDICTIONS
+
+        return Kind("a prediction", [*OF_PREDICTIONS], tables=())
+    if isinstance(document, Comparison):
+        from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
+
+        return Kind("a comparison", [*OF_COMPARISONS], tables=())
+    return REPORT
+
+
+class Destination(Struct, frozen=True):
+    """One result: a file, or stdout where `path` is None. `format` is a key of the registry of formats; `tables` names
+    the files beside a CSV file, None for those of a report."""
+
+    path: Path | None
+    format: str
+    tables: Sequence[str] | None = None
+
+    def files(self) -> list[Path]:
+        """Every file that is written: a CSV result has one for each of its tables."""
+        if self.path is None:
+            return []
+        if self.format != "csv":
+            return [self.path]
+        from nsysdiag.formats.csv_ import TABLES, table_path
+
+        beside = TABLES if self.tables is None else self.tables
+        return [self.path, *(table_path(self.path, table) for table in beside)]
+
+
+def rendered(document: Document, format_name: str, options: RenderOptions | None = None) -> bytes:
+    """The document in one of its formats, with the command that makes it."""
+    options = replace(options or RenderOptions(), command=command_of(document))
+    if isinstance(document, RanksReport):
+        from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
+
+        return OF_RANKS[format_name](document, options)
+    if isinstance(document, Comparison):
+        from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
+
+        return OF_COMPARISONS[format_name](document, options)
+    if isinstance(document, WhatIf):
+        from nsysdiag.replay.show.registry import RENDERERS as OF_PREDICTIONS
+
+        return OF_PREDICTIONS[format_name](document, options)
+    return FORMATS[format_name].render(document, options)
+
+
+def content(document: Document, destination: Destination, options: RenderOptions | None = None) -> Files:
+    """The content of stdout, whose path is None, or of the files of a destination. Raises MemoryShortError."""
+    with Attempt(f"make '{printable(destination.path or destination.format)}'"):
+        data = rendered(document, destination.format, options)
+        if destination.path is None or destination.format != "csv":
+            return [(destination.path, data)]
+        return [(destination.path, data), *_tables_beside(document, destination.path)]
+
+
+def _tables_beside(document: Document, path: Path) -> list[tuple[Path, bytes]]:
+    """The CSV files beside the main one at `path`."""
+    from nsysdiag.formats import csv_
+    from nsysdiag.ranks.show import csv_ as ranks_csv
+
+    assert not isinstance(document, Comparison | WhatIf)  # have no CSV
+    if isinstance(document, RanksReport):
+        main, tables = ranks_csv.MAIN_TABLE, ranks_csv.tables(document)
+    else:
+        main, tables = csv_.MAIN_TABLE, csv_.tables(document)
+    return [(csv_.table_path(path, table), made) for table, made in tables.items() if table != main]
+
+
+def save(document: Document, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Write a document to `path` in the format of its suffix; CSV writes a file beside it for each further table.
+
+    Raises UsageError for a suffix of no format, or of one that the document has not; OutputError for a file that cannot
+    be written, or that is not ours to overwrite without `force`. All files are checked and made before the first is
+    written."""
+    kind, name = kind_of(document), os.fsdecode(path)
+    destination = Destination(Path(name), format_for(name, kind.formats), kind.tables)
+    kind.require(destination.format)
+    for each in destination.files():
+        check(each, force=force)
+    for file, data in content(document, destination):
+        assert file is not None
+        write(file, data, force=force)
