@@ -62,9 +62,7 @@ def fragment(title: str, blocks: Sequence[Block]) -> str:
     """The blocks under a title, the first ones of them where all would be too many for a cell."""
     head = Markup("<p><strong>{}</strong></p>").format(_text(title))
     made = Markup("").join(_within(MOST_BYTES, [head, *_drawn(blocks)]))
-    return str(
-        Markup('<div style="color:inherit;background:none;overflow-x:auto;max-width:70em">{}</div>').format(made)
-    )
+    return str(Markup('<div style="{}">{}</div>').format(AROUND, made))
 
 
 def _within(most: int, pieces: Iterable[Markup]) -> Iterator[Markup]:
