@@ -200,3 +200,5 @@ def _ignore() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, mine)  # none may come while its handler is changed
     for number in mine:
         signal.signal(number, signal.SIG_IGN)
+    if hasattr(signal, "setitimer") and signal.getsignal(signal.SIGALRM) is _retry:
+        signal.setitimer(signal.ITIMER_REAL, 0)  # it would end the process once its handler is gone
