@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
+from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, rows_from
 
 
 class Owned(Struct, frozen=True):
@@ -23,7 +23,7 @@ class Owned(Struct, frozen=True):
         kept = spans.end > spans.start
         if not kept.all():
             spans, owner = spans[kept], owner[kept]
-        if np.all(spans.start[1:] >= spans.start[:-1]):
+        if ascending(spans.start):
             return cls(spans, owner)
         order = np.argsort(spans.start, kind="stable")
         return cls(spans[order], owner[order])

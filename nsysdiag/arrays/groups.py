@@ -64,7 +64,7 @@ def group_durations(code: IntArray, duration: IntArray) -> Groups:
     if len(code) == 0:
         nothing = np.empty(0, dtype=np.int64)
         return Groups(nothing, nothing, nothing, nothing, nothing, nothing, nothing)
-    ordered_code, ordered = _sorted_pairs(code, duration)
+    ordered_code, ordered = sorted_pairs(code, duration)
     begin = np.flatnonzero(np.append(True, ordered_code[1:] != ordered_code[:-1]))
     count = np.diff(np.append(begin, len(code)))
     total = np.add.reduceat(ordered, begin, dtype=np.int64)
@@ -129,8 +129,9 @@ def evenly(code: IntArray, most: int) -> BoolArray:
     return kept
 
 
-def _sorted_pairs(code: IntArray, duration: IntArray) -> tuple[IntArray, IntArray]:
-    """Both sorted by code, then duration; as one number where they fit into one, which sorts much faster."""
+def sorted_pairs(code: IntArray, duration: IntArray) -> tuple[IntArray, IntArray]:
+    """Both sorted by code, then duration, at least one of each; as one number where they fit into one, which sorts much
+    faster."""
     bits = int(duration.max()).bit_length()
     together = bits + int(code.max()).bit_length()
     if int(duration.min()) >= 0 and together < 63:

@@ -69,6 +69,11 @@ class Intervals(Struct, frozen=True, eq=False):
         return cls(np.concatenate([part.start for part in every]), np.concatenate([part.end for part in every]))
 
 
+def ascending(values: npt.NDArray[Any]) -> bool:
+    """Is no value less than the one before it?"""
+    return bool(np.all(values[1:] >= values[:-1]))
+
+
 def is_set(intervals: Intervals) -> bool:
     """Are these intervals, none of which is empty, a set?"""
     return bool(np.all(intervals.start[1:] > intervals.end[:-1]))
@@ -87,7 +92,7 @@ def union(*parts: Intervals) -> Intervals:
     every = _without_empty(parts[0] if len(parts) == 1 else Intervals.concatenate(parts))
     if is_set(every):
         return every
-    if not np.all(every.start[1:] >= every.start[:-1]):
+    if not ascending(every.start):
         # A stable sort merges runs that are sorted already, as joined sets and rows of one stream are.
         every = every[np.argsort(every.start, kind="stable")]
     reach = np.maximum.accumulate(every.end)

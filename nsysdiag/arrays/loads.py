@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import AT_ONCE, FloatArray, IntArray, Intervals, coverage
+from nsysdiag.arrays.intervals import AT_ONCE, FloatArray, IntArray, Intervals, ascending, coverage
 
 _Order = IntArray | None
 _ALL = slice(None)
@@ -71,4 +71,4 @@ def _part(order: _Order, places: slice) -> slice | IntArray:
 
 def _sorted(times: IntArray) -> _Order:
     """What puts times in order: None where they are."""
-    return None if np.all(times[1:] >= times[:-1]) else np.argsort(times, kind="stable").astype(np.int32)
+    return None if ascending(times) else np.argsort(times, kind="stable").astype(np.int32)

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.groups import least_of_each
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending
 from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.causes.threshold import READ_BACK_BYTES
 from nsysdiag.events.device import DeviceActivity
@@ -125,7 +125,7 @@ class _FirstLaunches(Struct, frozen=True):
 
 def _earliest_of_each(group: IntArray, start: IntArray) -> IntArray:
     """The place of each group's smallest `start`, of equal ones the first."""
-    if not np.all(start[1:] >= start[:-1]):
+    if not ascending(start):
         order = np.argsort(start, kind="stable")
         first: IntArray = order[_earliest_of_each(group[order], start[order])]
         return first

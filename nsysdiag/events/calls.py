@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.constant import is_constant
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import IntArray, ascending
 from nsysdiag.events.identity import once, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
 
@@ -123,7 +123,7 @@ def _in_order(keys: IntArray) -> IntArray:
     """The rows that have a key, by key; of one key in their order. No sort where they are in order."""
     rows = np.flatnonzero(keys >= 0).astype(np.int32)
     keys = keys if len(rows) == len(keys) else keys[rows]
-    return rows if np.all(keys[1:] >= keys[:-1]) else rows[np.argsort(keys, kind="stable")]
+    return rows if ascending(keys) else rows[np.argsort(keys, kind="stable")]
 
 
 def _looked_up(known: IntArray, rows: IntArray, wanted: IntArray) -> IntArray:

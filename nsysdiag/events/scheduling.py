@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, coverage, union
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.events.rows import Rows, picked
@@ -223,7 +223,7 @@ def _open_until(times: IntArray, start: IntArray, end: IntArray) -> IntArray:
 
 def sorted_order(group: IntArray, time: IntArray, comes_in: BoolArray) -> IntArray:
     """The order of events by group, then time; of events at the same time the one that goes out first."""
-    if np.all(time[1:] >= time[:-1]):
+    if ascending(time):
         order = np.argsort(_small(group), kind="stable")
         ordered, moment, enters = group[order], time[order], comes_in[order]
         tied = (ordered[1:] == ordered[:-1]) & (moment[1:] == moment[:-1])

@@ -12,7 +12,7 @@ from nsysdiag.host.change_points import change_points
 from nsysdiag.host.contention import contention
 from nsysdiag.host.facts import HostReport, HostWindow
 from nsysdiag.host.shortage import evidence
-from nsysdiag.host.states import ThreadStates, thread_states
+from nsysdiag.host.states import ThreadStates
 from nsysdiag.host.sync_latency import latencies, sync_latency
 from nsysdiag.host.thread_table import thread_rows
 from nsysdiag.host.threads import HostScene, host_scene
@@ -22,11 +22,9 @@ from nsysdiag.wakeups.host_trace import HostTrace
 
 
 class HostOverTime(Struct, frozen=True):
-    """The scene in windows of time, between `edges`: `states` of its threads, by how much each synchronization was
-    `late`, in ns, and the rows that are shown."""
+    """The scene in windows of time, between `edges`: by how much each synchronization was `late`, in ns, and the rows
+    that are shown."""
 
-    states: ThreadStates
-    scheduled: bool
     late: IntArray
     edges: IntArray
     windows: list[HostWindow]
@@ -48,25 +46,22 @@ def scene_of(
         return None
 
 
-def over_time(scene: HostScene, working: list[Working]) -> HostOverTime:
+def over_time(scene: HostScene, states: ThreadStates, working: list[Working]) -> HostOverTime:
     """What threads did, window by window."""
-    states = thread_states(scene)
-    scheduled = bool(states.known.any())
     edges = window_edges(scene.low, scene.high)
     late = latencies(scene)
-    windows = host_windows(scene, states if scheduled else None, working, late, edges)
-    return HostOverTime(states, scheduled, late, edges, windows)
+    return HostOverTime(late, edges, host_windows(scene, states if states.scheduled else None, working, late, edges))
 
 
-def host_report(scene: HostScene, over_time: HostOverTime) -> HostReport:
+def host_report(scene: HostScene, states: ThreadStates, over_time: HostOverTime) -> HostReport:
     """All that is reported of the host's threads and CPUs."""
-    states, windows = over_time.states, over_time.windows
+    windows = over_time.windows
     threads = thread_rows(scene, states)
-    contended = contention(scene, states) if over_time.scheduled else None
+    contended = contention(scene, states) if states.scheduled else None
     return HostReport(
         start_ns=scene.low,
         end_ns=scene.high,
-        scheduling=over_time.scheduled,
+        scheduling=states.scheduled,
         threads=threads,
         thread_count=len(scene.axis.threads),
         contention=contended,

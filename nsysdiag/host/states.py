@@ -58,6 +58,11 @@ class ThreadStates(Struct, frozen=True):
     state: IntArray
     moved: IntArray
 
+    @property
+    def scheduled(self) -> bool:
+        """Does the trace have scheduling events of any of the lanes?"""
+        return bool(self.known.any())
+
 
 def thread_states(scene: HostScene) -> ThreadStates:
     """What the scheduling events say of every lane of the scene, in one pass."""

@@ -7,8 +7,19 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, equal_edges, nearest_before, union
+from nsysdiag.arrays.groups import sorted_pairs
+from nsysdiag.arrays.intervals import (
+    FloatArray,
+    IntArray,
+    Intervals,
+    ascending,
+    coverage,
+    equal_edges,
+    nearest_before,
+    union,
+)
 from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import picked
 from nsysdiag.host.facts import HostWindow
 from nsysdiag.host.states import Stretches, ThreadStates
 from nsysdiag.host.threads import HostScene
@@ -81,6 +92,9 @@ def _share(values: FloatArray | None, at: int) -> float | None:
 
 
 def _counted(edges: IntArray, times: IntArray) -> IntArray:
+    """How many of the times, which are all in the range, are in each window."""
+    if ascending(times):
+        return np.diff(np.searchsorted(times, edges))
     return np.bincount(window_of_time(edges, times), minlength=len(edges) - 1)
 
 
@@ -117,10 +131,11 @@ def _ratio(part: npt.NDArray[np.generic], whole: IntArray) -> FloatArray:
 def _shares(scene: HostScene, states: ThreadStates, stretches: Stretches, spans: Intervals) -> FloatArray:
     """The share of each of `spans` that the threads that launch work spent in `stretches`, a mean over those of which
     the trace has scheduling events; NaN without any."""
-    lanes = np.flatnonzero(scene.launching & states.known)
+    chosen = scene.launching & states.known
+    lanes = np.flatnonzero(chosen)
     if len(lanes) == 0:
         return np.full(len(spans), np.nan)
-    mine = stretches.take(np.isin(stretches.lane, lanes))
+    mine = stretches.take(picked(chosen[stretches.lane]))
     covered = union(scene.axis.place(mine.lane, mine.spans))
     lane, window = np.repeat(lanes, len(spans)), np.tile(np.arange(len(spans)), len(lanes))
     spent = coverage(covered, scene.axis.place(lane, spans[window])).reshape(len(lanes), -1).sum(axis=0)
@@ -139,11 +154,10 @@ class SyncColumns(Struct, frozen=True):
 
 
 def _sync_columns(window: IntArray, length: IntArray, count: int) -> SyncColumns:
-    order = np.lexsort((length, window))
     calls = np.bincount(window, minlength=count)
     first = np.cumsum(calls) - calls
-    ordered = np.append(length[order], 0)
-    total = np.append(np.int64(0), np.cumsum(length[order]))
+    ordered = np.append(sorted_pairs(window, length)[1], 0) if len(window) else np.zeros(1, dtype=np.int64)
+    total = np.append(np.int64(0), np.cumsum(ordered[:-1], dtype=np.int64))
 
     def percentile(rank: int) -> IntArray:
         return np.where(calls > 0, ordered[first + np.maximum(-(-calls * rank // 100) - 1, 0)], 0)

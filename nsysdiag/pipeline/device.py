@@ -36,7 +36,7 @@ from nsysdiag.ledger.ledger import Ledger, Totals, coverage
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases
-from nsysdiag.pipeline import device_account, device_figures, device_ledger, device_roots
+from nsysdiag.pipeline import device_account, device_figures, device_ledger, device_phases, device_roots
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.programs.detection import ids_of
@@ -64,7 +64,15 @@ from nsysdiag.trace.strings import Strings
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.wakeups.root_attribution import RootSlices
 
-steps = Steps([*device_ledger.steps, *device_roots.steps, *device_account.steps, *device_figures.steps])
+steps = Steps(
+    [
+        *device_ledger.steps,
+        *device_roots.steps,
+        *device_account.steps,
+        *device_figures.steps,
+        *device_phases.steps,
+    ]
+)
 
 
 @steps.step()
@@ -143,7 +151,7 @@ def judged(split: WindowSplit, window: AnalysisWindow, focus: Focus) -> JudgedTi
     return JudgedTime.of(split, window.parts, focus.parts)
 
 
-@steps.step()
+@steps.step(background=True)
 def kernel_work(
     device: DeviceTimeline, judged: JudgedTime, activity: DeviceActivity, strings: Strings, metrics: GpuMetrics | None
 ) -> KernelWork:

@@ -53,7 +53,7 @@ from nsysdiag.wakeups.root_attribution import RootSlices
 steps = Steps()
 
 
-@steps.step()
+@steps.step(background=True)
 def ahead(
     context: GapContext,
     window: AnalysisWindow,
@@ -65,7 +65,7 @@ def ahead(
     return depth_of_queue(context, layered, activity, window.parts, settings.thresholds)
 
 
-@steps.step(trims=True)
+@steps.step(background=True)
 def launch(
     context: GapContext,
     window: AnalysisWindow,
@@ -197,7 +197,7 @@ def allocated(
     )
 
 
-@steps.step()
+@steps.step(background=True)
 def packed_iterations(
     iterations: DeviceIterations,
     root_slices: RootSlices,

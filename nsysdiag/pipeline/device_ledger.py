@@ -72,7 +72,7 @@ def without_work(
     return empty_iterations.empty_iterations(device, activity.api_calls.rows, ranges, host.axis.threads)
 
 
-@steps.step(spills=True, trims=True)
+@steps.step(spills=True)
 def split(device: DeviceTimeline, window: AnalysisWindow) -> WindowSplit:
     """The window by what the device did."""
     return split_window(device, window.parts)

@@ -123,7 +123,7 @@ def root_totals(root_slices: RootSlices, slices: Slices, ledger: Ledger) -> Tota
     return ledger if root_slices.slices is slices else add_up(root_slices.slices)
 
 
-@steps.step(spills=True, trims=True)
+@steps.step(spills=True)
 def keys(context: GapContext, ledger: Ledger) -> GapKeys:
     """What makes gaps alike."""
     return GapKeys.of(context, ledger.dominant)

@@ -344,7 +344,7 @@ def python_stacks(trace: Trace, ranges: NvtxRanges) -> PythonStacks:
     return PythonStacks(trace, ranges.python)
 
 
-@steps.step(trims=True)
+@steps.step()
 def memory(trace: Trace, activity: DeviceActivity) -> Memory:
     """Allocations, migrations and page faults."""
     return read_memory(trace, activity)

@@ -148,7 +148,7 @@ def builder(
     return build
 
 
-@steps.step(trims=True)
+@steps.step(background=True)
 def predictions(builder: Builder, activity: DeviceActivity, settings: Settings) -> Predictions | str:
     """What the repair of findings would bring, by the replay of a stretch so short that it costs little beside the
     analysis; or why nothing is predicted."""

@@ -162,8 +162,6 @@ class _Run(Struct, frozen=True):
                 values[step.name] = self._made(step, needs)
             del needs  # or what no later step needs would stay until the next one has begun
             evict()
-            if step.trims:
-                trim()
 
     def _needs(self, step: Step, at: int, last_use: dict[str, int], values: dict[str, Any]) -> dict[str, Any]:
         return {name: values[name] if last_use[name] > at else values.pop(name) for name in step.needs}
@@ -184,8 +182,13 @@ class _Run(Struct, frozen=True):
             needs.clear()  # the last item uses up what all share
             return self.results(each.steps, values)
         arguments = {name: _finished(value) for name, value in needs.items()}
+        needs.clear()
         made = step.make(**arguments)
-        return spill(made, arguments.values()) if step.spills else made
+        made = spill(made, arguments.values()) if step.spills else made
+        if step.trims:
+            del arguments
+            trim()
+        return made
 
 
 def _finished(value: Any) -> Any:

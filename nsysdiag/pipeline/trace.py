@@ -21,6 +21,7 @@ from nsysdiag.findings.rules import cause_infos
 from nsysdiag.host import report as host_steps
 from nsysdiag.host.facts import HostReport
 from nsysdiag.host.report import HostOverTime
+from nsysdiag.host.states import ThreadStates, thread_states
 from nsysdiag.host.threads import HostScene
 from nsysdiag.host.windows import Working
 from nsysdiag.iterations.host_ranges import HostLoop
@@ -77,18 +78,31 @@ def scene(
 
 
 @steps.step()
+def host_states(scene: HostScene | None) -> ThreadStates | None:
+    """When these threads were on a CPU."""
+    return None if scene is None else thread_states(scene)
+
+
+@steps.step()
 def host_over_time(
-    scene: HostScene | None, windows: dict[str, AnalysisWindow], results: list[DeviceResult]
+    scene: HostScene | None,
+    host_states: ThreadStates | None,
+    windows: dict[str, AnalysisWindow],
+    results: list[DeviceResult],
 ) -> HostOverTime | None:
-    """What these threads did, window by window."""
+    """What they did, window by window."""
     working = [Working(result.split.busy, windows[result.report.key].parts) for result in results]
-    return None if scene is None else host_steps.over_time(scene, working)
+    return None if scene is None or host_states is None else host_steps.over_time(scene, host_states, working)
 
 
 @steps.step(trims=True)
-def host_report(scene: HostScene | None, host_over_time: HostOverTime | None) -> HostReport | None:
+def host_report(
+    scene: HostScene | None, host_states: ThreadStates | None, host_over_time: HostOverTime | None
+) -> HostReport | None:
     """What threads and CPUs did while the devices were in use."""
-    return None if scene is None or host_over_time is None else host_steps.host_report(scene, host_over_time)
+    if scene is None or host_states is None or host_over_time is None:
+        return None
+    return host_steps.host_report(scene, host_states, host_over_time)
 
 
 @steps.step(progress=("writing the report", 0.95))

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.arrays.groups import longest
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending
 from nsysdiag.arrays.nesting import levels
 from nsysdiag.events.axis import Lane
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import picked
 from nsysdiag.kernels.operation_names import operation_names
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.timeline.facts import OFF_CPU
@@ -119,7 +120,7 @@ def _calls(host: HostActivity, lane: Lane, kind: str, rank: int, place: int, low
     mine = slice(int(first), int(behind))
     spans = lane.spans[mine]
     shift = host.axis.origin - base
-    kept = np.flatnonzero(lane.outermost[mine] & _inside(spans, low - shift, high - shift))
+    kept = picked(lane.outermost[mine] & _inside(spans, low - shift, high - shift))
     start, end = spans.start[kept] + shift, spans.end[kept] + shift
     named = codes_of(lane.shown[mine][kept], lane.shown_names)
     return Source(kind, "", place, 0, start, end, reach_of(end), named)
@@ -128,10 +129,12 @@ def _calls(host: HostActivity, lane: Lane, kind: str, rank: int, place: int, low
 def _off_cpu(host: HostActivity, rank: int, place: int, low: int, high: int) -> Source:
     base, out = rank * host.axis.stride, host.scheduling.out
     shift = host.axis.origin - base
-    mine = (out.start >= base) & (out.start < base + host.axis.stride) & _inside(out, low - shift, high - shift)
+    mine = picked((out.start >= base) & (out.start < base + host.axis.stride) & _inside(out, low - shift, high - shift))
     start, end = out.start[mine] + shift, out.end[mine] + shift
-    order = np.argsort(start, kind="stable")
-    return Source(OFF_CPU, "", place, 0, start[order], end[order], reach_of(end[order]), None)
+    if not ascending(start):
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    return Source(OFF_CPU, "", place, 0, start, end, reach_of(end), None)
 
 
 def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> list[Source]:

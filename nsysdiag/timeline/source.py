@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
+from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, rows_from
 
 Named = Callable[[IntArray], tuple[IntArray, list[str]]]
 """For rows of a source, the code of each one's name, and the names that the codes stand for."""
@@ -36,7 +36,7 @@ class Source(Struct, frozen=True):
 
 def reach_of(end: IntArray) -> IntArray:
     """The largest end so far."""
-    return np.maximum.accumulate(end) if len(end) else end
+    return end if ascending(end) else np.maximum.accumulate(end)
 
 
 def rows_in(source: Source, parts: Intervals) -> IntArray:

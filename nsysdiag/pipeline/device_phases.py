@@ -1,0 +1,92 @@
+"""The steps of one device in which it meets the others: the phases of the job, and what it did in each."""
+
+from __future__ import annotations
+
+from nsysdiag.account.bottlenecks import Bottlenecks
+from nsysdiag.account.outside import Outside, Start, evidence_of_start, outside_of, start_of
+from nsysdiag.account.phases import device_phases
+from nsysdiag.causes.evidence import CallFacts
+from nsysdiag.diagnosis.focus import Focus, focus_of
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.host import HostTables
+from nsysdiag.iterations.loop import Loop
+from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.ledger.assignment import Slices
+from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.phases.phases import JobPhases, find_phases
+from nsysdiag.phases.signal import DeviceSignal
+from nsysdiag.phases.signal import Loop as PhaseLoop
+from nsysdiag.pipeline.stages import Steps
+
+steps = Steps()
+COLD = "cold"
+
+
+@steps.step()
+def outside(window: AnalysisWindow, activity: DeviceActivity, device: DeviceTimeline) -> Outside | None:
+    """What the program did from its first CUDA call to the device's first work."""
+    return None if window.narrowed else outside_of(window.parts, device, activity.api_calls.rows)
+
+
+@steps.step()
+def signal(
+    device: DeviceTimeline,
+    window: AnalysisWindow,
+    split: WindowSplit,
+    bottlenecks: Bottlenecks,
+    loops: list[Loop],
+    outside: Outside | None,
+) -> DeviceSignal:
+    """What the device tells about the phases of the job."""
+    runs = [PhaseLoop(run, loop.source, loop.name, loop.closed) for loop in loops for run in loop.runs]
+    return DeviceSignal(
+        device=device,
+        window=window.parts,
+        split=split,
+        startup=bottlenecks.set_of("startup"),
+        memory=bottlenecks.set_of("memory"),
+        unknown=bottlenecks.set_of("unknown"),
+        loops=tuple(runs),
+        first_call_ns=None if outside is None else outside.begin,
+        narrowed=window.narrowed,
+    )
+
+
+@steps.joined("signal")
+def job_phases(signals: list[DeviceSignal]) -> JobPhases:
+    """The phases of the job, of all its devices."""
+    calls = [each.first_call_ns for each in signals if each.first_call_ns is not None]
+    return find_phases(signals, min(calls, default=None), narrowed=any(each.narrowed for each in signals))
+
+
+@steps.step()
+def before_work(
+    job_phases: JobPhases, outside: Outside | None, tables: HostTables, activity: DeviceActivity, facts: CallFacts
+) -> Start | None:
+    """In a cold start what the program did before the device's first work; else None."""
+    if outside is None or job_phases.basis != COLD:
+        return None
+    return start_of(evidence_of_start([outside], tables, activity, facts), outside)
+
+
+@steps.step(trims=True)
+def devices_in_phases(
+    job_phases: JobPhases,
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    slices: Slices,
+    split: WindowSplit,
+    bottlenecks: Bottlenecks,
+    before_work: Start | None,
+) -> list[PhaseDevice]:
+    """What the device did in each phase."""
+    before = None if before_work is None else before_work.account
+    keys = [each.key for each in activity.devices]
+    return device_phases(job_phases, device.key, slices, split, bottlenecks, before, keys)
+
+
+@steps.joined("devices_in_phases")
+def focus(devices: list[list[PhaseDevice]], job_phases: JobPhases) -> Focus:
+    """The time that findings are about."""
+    return focus_of(job_phases, devices)
