@@ -56,7 +56,7 @@ def loops(device: DeviceTimeline, window: AnalysisWindow, activity: DeviceActivi
     return [] if window.narrowed else find_loops(device, activity.api_calls.rows, ranges, window.whole)
 
 
-@steps.step()
+@steps.step(background=True)
 def repeating(loops: list[Loop]) -> Loop | None:
     """The loop whose repeats are the iterations."""
     return main_loop(loops)

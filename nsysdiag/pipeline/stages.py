@@ -14,8 +14,8 @@ def kernels(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list
 ```
 
 Steps run in the order in which they are written, those for the background in a second thread; one that is deferred
-runs when a later step first calls for it. What a step made is dropped after the last step that needs it, and between
-steps what was spilled leaves the memory.
+runs when a later step first calls for it. What a step made is dropped after the last step that needs it, and after
+each step what was spilled leaves the memory.
 
 The steps for the items of a list run item by item. One that is joined waits until all items have come to it and is made
 once, from the list of what a step made for each:
@@ -160,8 +160,6 @@ class _Run(Struct, frozen=True):
                 values[step.name] = cache(partial(self._made, step, needs))
             else:
                 values[step.name] = self._made(step, needs)
-            del needs  # or what no later step needs would stay until the next one has begun
-            evict()
 
     def _needs(self, step: Step, at: int, last_use: dict[str, int], values: dict[str, Any]) -> dict[str, Any]:
         return {name: values[name] if last_use[name] > at else values.pop(name) for name in step.needs}
@@ -172,7 +170,6 @@ class _Run(Struct, frozen=True):
         made = self._made(step, {**needs[-1], name: [_finished(each[name]) for each in needs]})
         for values in items:
             values[step.name] = made
-        evict()
 
     def _made(self, step: Step, needs: dict[str, Any]) -> Any:
         if isinstance(step.make, Each):
@@ -182,12 +179,11 @@ class _Run(Struct, frozen=True):
             needs.clear()  # the last item uses up what all share
             return self.results(each.steps, values)
         arguments = {name: _finished(value) for name, value in needs.items()}
-        needs.clear()
+        needs.clear()  # or what no later step needs would stay until the next one has begun
         made = step.make(**arguments)
         made = spill(made, arguments.values()) if step.spills else made
-        if step.trims:
-            del arguments
-            trim()
+        del arguments
+        trim() if step.trims else evict()
         return made
 
 
