@@ -847,7 +847,3 @@ class Report(Result, frozen=True):
         Names in it are columns, not variables of Python. Raises UsageError for an unknown table or a wrong expression.
         """
         return asked(self, expression, table)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows of it."""
-        return in_a_cell(self)
