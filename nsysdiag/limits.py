@@ -51,8 +51,11 @@ SAVED_VALUES = 1 << 24
 than SAVED_BYTES; at 2 bytes each SAVED_BYTES would hold 16 times as many. So many take up to 2.3 GB of memory."""
 UNPACKED_BYTES, UNPACKED_FOR_EACH = 1 << 28, 4
 """What all packed columns of a document may hold together: so much, and so much more for each byte of the document.
-Real reports hold 0.4 to 3 times their size. A gap takes 17 bytes, so the first is enough for 15 million gaps that
+Real reports hold 0.4 to 3 times their size. A gap takes 20 to 23 bytes, so the first is enough for 11 million gaps that
 compress to nearly nothing."""
+PLACES_CHARACTERS = 1 << 22
+"""Characters of the different NVTX paths of the gaps of a device, each written out; a report holds the names that they
+share once. Those of real traces have under 10,000. Reached: the report holds none of them, and says so by that."""
 MOST_BUCKETS = 1 << 16
 """Of a series or a level of a timeline in a saved report: 32 times as many as the finest level has."""
 MOST_NAMES_BYTES = 1 << 24

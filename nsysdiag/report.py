@@ -62,6 +62,7 @@ from nsysdiag.fields import (
     Version,
     WhyNone,
 )
+from nsysdiag.gap_groups.facts import GapPlaces
 from nsysdiag.host.facts import HostReport
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
 from nsysdiag.phases.facts import Phase
@@ -256,13 +257,15 @@ class Gap(Shown, frozen=True):
 
 class GapsPacked(Packed, frozen=True):
     """Every gap, compact. `starts` (delta coded) and `lengths` are zlib-compressed little-endian int64 in base64,
-    `causes` likewise one byte a gap, an index into `cause_ids`: the gap's dominant cause."""
+    `causes` likewise one byte a gap, an index into `cause_ids`: the gap's dominant cause. `places` says where in the
+    program each gap lay, None in older reports."""
 
     count: Count
     starts: Base64
     lengths: Base64
     causes: Base64
     cause_ids: list[CauseId]
+    places: GapPlaces | None = None
     encoding: OwnText = "base64(zlib(little-endian)); starts: int64 deltas, lengths: int64, causes: uint8"
 
     def columns(self) -> Iterable[Column]:
@@ -847,7 +850,3 @@ class Report(Result, frozen=True):
         Names in it are columns, not variables of Python. Raises UsageError for an unknown table or a wrong expression.
         """
         return asked(self, expression, table)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows of it."""
-        return in_a_cell(self)

@@ -47,13 +47,17 @@ class Result(Shown, frozen=True):
         """The JSON that `-o x.json` writes, which `load` and the command line read back."""
         return self._rendered("json")
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: its first screen."""
+        return in_a_cell(self)
+
     def _rendered(self, format_name: str) -> str:
         data: bytes = import_module("nsysdiag.formats.documents").rendered(self, format_name)
         return data.decode()
 
 
 def in_a_cell(record: Record) -> str:
-    """What a notebook shows of a report, a finding or a comparison: HTML without scripts, in the colours around it."""
+    """What a notebook shows of a result or a finding: HTML without scripts, in the colours around it."""
     return cast("str", import_module("nsysdiag.formats.notebook").cell(record))
 
 

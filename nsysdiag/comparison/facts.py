@@ -33,7 +33,7 @@ from nsysdiag.fields import (
 from nsysdiag.phrases import Phrases
 from nsysdiag.record import Record
 from nsysdiag.report import CauseInfo, Tool
-from nsysdiag.shown import Result, in_a_cell
+from nsysdiag.shown import Result
 from nsysdiag.timeline.facts import TimelineLevel
 
 COMPARISON_SCHEMA_VERSION = "2"
@@ -347,7 +347,3 @@ class Comparison(Result, frozen=True):
     headline: Sentence = ""
     job: JobComparison | None = None
     phrases: Phrases | None = None
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows of it."""
-        return in_a_cell(self)

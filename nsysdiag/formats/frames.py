@@ -13,6 +13,7 @@ from nsysdiag.comparison.show.values import BY_NAME as OF_COMPARISONS
 from nsysdiag.document.columns import Table
 from nsysdiag.document.names import clip
 from nsysdiag.document.packed import unpack
+from nsysdiag.document.packed_places import Coded, unpack_places
 from nsysdiag.errors import InputError, UsageError
 from nsysdiag.formats.rows import BY_NAME
 from nsysdiag.ranks.report import RanksReport
@@ -89,35 +90,43 @@ def _frame(table: Table[Source, Any], report: Source) -> pd.DataFrame:
 def all_gaps(report: Report) -> pd.DataFrame:
     """Every gap of every device, short ones included, by device, then time: a row a gap.
 
-    Columns: `device` and `cause`, the dominant one, as categories; `start_ns`, `end_ns` and `length_ns` as int64.
+    Columns: `device` and `cause`, the dominant one, as categories; `start_ns`, `end_ns` and `length_ns` as int64; and
+    categories again: `nvtx`, the ranges open on the launching thread (empty where none is), `previous_op` and
+    `next_op`, the operations on both sides. These three are named as in the table `signatures`: counters read `#`.
+
+    They are missing where the report does not hold them: `nvtx` where the launching thread is unknown or no ranges were
+    captured, and all three in reports of older versions and where the names would have taken too much of the report.
+
     Raises InputError where a saved report is damaged.
     """
     parts = [unpack(device.gaps_packed) for device in report.devices]
-    causes = list(dict.fromkeys(cause for device in report.devices for cause in device.gaps_packed.cause_ids))
-    keys = list(dict.fromkeys(device.key for device in report.devices))
-    codes = [
-        _codes(device.gaps_packed.cause_ids, causes)[part[2]]
-        for device, part in zip(report.devices, parts, strict=True)
-    ]
-    owners = np.repeat(
-        _codes([device.key for device in report.devices], keys), [len(starts) for starts, _lengths, _causes in parts]
-    )
+    places = [unpack_places(device.gaps_packed) for device in report.devices]
     start, length = (_joined([part[at] for part in parts]) for at in (0, 1))
+    counts = [len(starts) for starts, _lengths, _causes in parts]
+    devices = [Coded(np.zeros(n, dtype=np.int64), [each.key]) for each, n in zip(report.devices, counts, strict=True)]
+    causes = [Coded(part[2], each.gaps_packed.cause_ids) for each, part in zip(report.devices, parts, strict=True)]
+    captured = not any(kind.id == "nvtx" and not kind.available for kind in report.trace.capabilities)
     return pd.DataFrame(
         {
-            "device": pd.Categorical.from_codes(owners, pd.Index(keys, dtype="string")),
+            "device": _category(devices),
             "start_ns": start,
             "end_ns": start + length,
             "length_ns": length,
-            "cause": pd.Categorical.from_codes(_joined(codes), pd.Index(causes, dtype="string")),
+            "cause": _category(causes),
+            "nvtx": _category([each.nvtx if captured else Coded.unknown(len(each.nvtx.codes)) for each in places]),
+            "previous_op": _category([each.previous_op for each in places]),
+            "next_op": _category([each.next_op for each in places]),
         }
     )
 
 
-def _codes(names: list[str], known: list[str]) -> npt.NDArray[np.int64]:
-    """The place of each name among the known ones."""
-    places = {name: place for place, name in enumerate(known)}
-    return np.array([places[name] for name in names], dtype=np.int64)
+def _category(parts: list[Coded]) -> pd.Categorical:
+    """The texts of all devices, each of which numbers them its own way."""
+    known = list(dict.fromkeys(name for part in parts for name in part.names))
+    place = {name: at for at, name in enumerate(known)}
+    # -1, for what is unknown, takes the last one.
+    codes = [np.array([*(place[name] for name in part.names), -1], dtype=np.int64)[part.codes] for part in parts]
+    return pd.Categorical.from_codes(_joined(codes), pd.Index(known, dtype="string"))
 
 
 def _joined(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:

@@ -1,8 +1,10 @@
-"""What the cell of a notebook shows of a report, a finding or a comparison that stands at its end."""
+"""What the cell of a notebook shows of a result or a finding that stands at its end."""
 
 from __future__ import annotations
 
 from functools import singledispatch
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show import changes, job, sections
@@ -14,16 +16,25 @@ from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.fragment import fragment
 from nsysdiag.document.words import counted, path_label
 from nsysdiag.findings.show import items_of
+from nsysdiag.ranks.report import RanksReport
+from nsysdiag.ranks.show import blocks as ranks
+from nsysdiag.ranks.show.diagnosis import NOUN as RANKS
+from nsysdiag.replay.facts import WhatIf
+from nsysdiag.replay.show import blocks as whatif
+from nsysdiag.replay.show import words as whatif_words
 from nsysdiag.report import Finding, Report
 from nsysdiag.trace.show import source
 
-MOST_FINDINGS, MOST_DEVICES = 7, 8
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST_FINDINGS, MOST_DEVICES, MOST_FILES = 7, 8, 3
 
 
 @singledispatch
 def cell(record: object) -> str:
-    """A piece of HTML without scripts, colours or links: the first screen of a report or a comparison, or a finding.
-    Raises TypeError for any other record."""
+    """A piece of HTML without scripts, colours or links: the first screen of a result, or a finding. Raises TypeError
+    for any other record."""
     raise TypeError(f"a {type(record).__name__} is not drawn")
 
 
@@ -32,11 +43,7 @@ def _(report: Report) -> str:
     context = Context.of(report)
     report = context.report
     found = diagnosis.summary(context)
-    blocks: list[Block] = [*(found.blocks if found else ())]
-    if report.findings:
-        blocks.append(items_of(report.findings[:MOST_FINDINGS], len(report.devices)))
-    if (left := len(report.findings) - MOST_FINDINGS) > 0:
-        blocks.append(Paragraph(f"{counted(left, 'more finding')}.", "quiet"))
+    blocks: list[Block] = [*(found.blocks if found else ()), *_first_findings(report.findings, len(report.devices))]
     return fragment(f"nsysdiag: {report.trace.file}", [*blocks, Paragraph(source(report), "quiet")])
 
 
@@ -55,3 +62,31 @@ def _(comparison: Comparison) -> str:
     headline = [Paragraph(comparison.headline, "strong")] if comparison.headline else []
     blocks = [*headline, *sections.verdict(comparison).blocks, *job.brief(comparison), *changes.in_brief(comparison)]
     return fragment(f"nsysdiag: {files_label(comparison.before)} → {files_label(comparison.after)}", blocks)
+
+
+@cell.register(RanksReport)
+def _(report: RanksReport) -> str:
+    report = as_read(report)
+    names = [each.file for each in report.traces]
+    files = ", ".join(names[:MOST_FILES])
+    more = f" and {len(names) - MOST_FILES:,} more" if len(names) > MOST_FILES else ""
+    first = _first_findings(report.findings, len(report.judged), RANKS)
+    parts = [first if each.id == "findings" else each.blocks for each in ranks.sections(report)]
+    return fragment(f"nsysdiag: ranks of {files}{more}", [*chain.from_iterable(parts)])
+
+
+@cell.register(WhatIf)
+def _(prediction: WhatIf) -> str:
+    prediction = as_read(prediction)
+    blocks = chain.from_iterable(each.blocks for each in whatif.sections(prediction))
+    headline = Paragraph(whatif_words.headline(prediction), "verdict")
+    return fragment(f"nsysdiag: {prediction.trace.file}", [headline, *blocks])
+
+
+def _first_findings(findings: Sequence[Finding], devices: int, noun: str = "GPUs") -> list[Block]:
+    """The first findings of a job of so many devices, and the number of the others."""
+    if not findings:
+        return []
+    left = len(findings) - MOST_FINDINGS
+    rest = [Paragraph(f"{counted(left, 'more finding')}.", "quiet")] if left > 0 else []
+    return [items_of(findings[:MOST_FINDINGS], devices, noun), *rest]

@@ -9,6 +9,7 @@ from msgspec import Struct
 from nsysdiag.arrays.codes import to_text
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES
+from nsysdiag.gap_groups.facts import GapPlaces
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.report import GapsPacked
@@ -76,14 +77,15 @@ def coverage(total: dict[str, int]) -> float | None:
     return 1 - sum(ns for cause, ns in total.items() if cause in UNRESOLVED) / accountable
 
 
-def pack_gaps(gaps: Gaps, ledger: Ledger) -> GapsPacked:
-    """Starts as deltas, lengths, and dominant causes of all gaps, in order of time."""
+def pack_gaps(gaps: Gaps, ledger: Ledger, places: GapPlaces) -> GapsPacked:
+    """Starts as deltas, lengths, dominant causes and places of all gaps, in order of time."""
     return GapsPacked(
         count=len(gaps),
         starts=packed(np.diff(gaps.start, prepend=np.int64(0)).astype("<i8")),
         lengths=packed((gaps.end - gaps.start).astype("<i8")),
         causes=packed(ledger.dominant.astype("<u1")),
         cause_ids=list(CAUSES),
+        places=places,
     )
 
 

@@ -23,6 +23,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.gap_groups.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.gap_groups.groups import kinds_of_gaps, signature_rows
 from nsysdiag.gap_groups.keys import GapKeys
+from nsysdiag.gap_groups.packing import pack_places
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.packing import pack_iterations
 from nsysdiag.iterations.report import DeviceIterations, idle_parts
@@ -31,7 +32,7 @@ from nsysdiag.launches.report import depth_of_queue, launch_report
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.ledger.ledger import Ledger
+from nsysdiag.ledger.ledger import Ledger, pack_gaps
 from nsysdiag.memory import unified
 from nsysdiag.memory.device import device_memory
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
@@ -40,6 +41,7 @@ from nsysdiag.report import (
     Communication,
     Copies,
     Gap,
+    GapsPacked,
     IterationReport,
     KernelRow,
     Launch,
@@ -78,6 +80,12 @@ def launch(
 ) -> Launch:
     """How work reached the device."""
     return launch_report(context, window, inside, activity, layered, untraced, ahead, settings.thresholds)
+
+
+@steps.step(background=True)
+def packed_gaps(gaps: Gaps, ledger: Ledger, keys: GapKeys, lane: IntArray) -> GapsPacked:
+    """All gaps in a few bytes each."""
+    return pack_gaps(gaps, ledger, pack_places(keys, lane >= 0))
 
 
 @steps.step()

@@ -30,10 +30,10 @@ from nsysdiag.kernels.residency import residency
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit, split_window
 from nsysdiag.ledger.classify import LayeredEvidence, classify
-from nsysdiag.ledger.ledger import Ledger, ledger_of, pack_gaps
+from nsysdiag.ledger.ledger import Ledger, ledger_of
 from nsysdiag.ledger.untraced_graphs import untraced_on
 from nsysdiag.pipeline.stages import Steps
-from nsysdiag.report import GapsPacked, KernelRow
+from nsysdiag.report import KernelRow
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.levels import finest_level
 from nsysdiag.timeline.levels import overview as draw_overview
@@ -163,12 +163,6 @@ def inside(device: DeviceTimeline, window: AnalysisWindow) -> BoolArray:
 def missing(device: DeviceTimeline, activity: DeviceActivity, unseen: UnseenLaunches, events_dropped: bool) -> Missing:
     """What was not recorded."""
     return missing_of(device, activity, unseen, reported=events_dropped)
-
-
-@steps.step(background=True)
-def packed_gaps(gaps: Gaps, ledger: Ledger) -> GapsPacked:
-    """All gaps in a few bytes each."""
-    return pack_gaps(gaps, ledger)
 
 
 @steps.step(background=True)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MORE_BYTES = 1 << 28
 BOMB = base64.b64encode(zlib.compress(bytes(1 << 29), 1)).decode()
+DEFLATED = ("eA", "eF", "eJ", "eN")
+"""How a packed column begins, at any level of zlib."""
 COUNTS = ("count", "buckets", "each")
 
 
@@ -53,7 +55,7 @@ def _packed(document: Any) -> Iterator[Place]:
     seen = set()
     for place in places(document):
         value = get(document, place)
-        if isinstance(value, str) and value.startswith("eJ") and kind_of_place(place) not in seen:
+        if isinstance(value, str) and value.startswith(DEFLATED) and kind_of_place(place) not in seen:
             seen.add(kind_of_place(place))
             yield place
 

@@ -14,14 +14,16 @@ from nsysdiag.document.blocks import Items, Lines, Paragraph, Table
 from nsysdiag.document.fragment import MOST_BYTES, MOST_ROWS, fragment
 from nsysdiag.document.kinds import COUNT, TEXT
 from nsysdiag.formats.notebook import cell
-from tests.output import compare_samples
+from nsysdiag.ranks.report import RankFinding
+from tests.output import compare_samples, rank_samples, whatif_samples
 from tests.output.rendered import EVERY_SAMPLE
 from tests.output.samples import HOSTILE, SAMPLES, device, finding, gap, one_device, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nsysdiag.report import Report
+    from nsysdiag.ranks.report import RanksReport
+    from nsysdiag.report import Finding, Report
 
 TAGS = {
     *("div", "p", "strong", "code", "pre", "ul", "ol", "li", "details", "summary"),
@@ -87,6 +89,55 @@ def test_report_and_findings(sample: str) -> None:
 def test_comparison(sample: str) -> None:
     made = getattr(compare_samples, sample)()
     assert "nsysdiag:" in check(made._repr_html_()).text
+
+
+@pytest.mark.parametrize("name", ["train.sqlite", *HOSTILE, SCRIPT])
+def test_ranks(name: str) -> None:
+    many = [name] * 9
+    found = job(name, [finding(title=name, device=name, devices=many, nvtx=many, evidence=many, advice=many)] * 9)
+    names = (name, f"{name} 1", f"{name} 2", f"{name} 3")
+    for made in (found, rank_samples.ranks_report(rank_samples.comparison(names), file=name)):
+        check(made._repr_html_())
+
+
+def job(headline: str, findings: list[Finding]) -> RanksReport:
+    """A comparison of ranks with the diagnosis and the findings of the whole job."""
+    diagnosis = one_device().diagnosis
+    assert diagnosis is not None
+    fields = [{name: getattr(each, name) for name in each.__struct_fields__} for each in findings]
+    return replace(
+        rank_samples.ranks_report(),
+        diagnosis=replace(diagnosis, headline=headline),
+        findings=[RankFinding(**each) for each in fields],
+    )
+
+
+def test_what_it_says_of_ranks() -> None:
+    findings = [finding(f"f-{at}", title=f"title {at}.") for at in range(9)]
+    seen = check(job("Synchronization takes 40 %.", findings)._repr_html_())
+    for said in ("nsysdiag: ranks of train.sqlite, second.sqlite", "Synchronization takes 40 %.", "title 6."):
+        assert said in seen.text
+    assert "title 7." not in seen.text
+    assert "2 more findings." in seen.text
+    assert rank_samples.SENTENCE in check(rank_samples.ranks_report()._repr_html_()).text
+
+
+@pytest.mark.parametrize("name", ["train.sqlite", *HOSTILE, SCRIPT])
+def test_prediction(name: str) -> None:
+    several = [whatif_samples.device(name, name) for _ in range(9)]
+    for made in (
+        whatif_samples.whatif(devices=several, file=name),
+        whatif_samples.listing(name),
+        whatif_samples.refused(name),
+    ):
+        check(made._repr_html_())
+
+
+def test_what_it_says_of_a_prediction() -> None:
+    text = check(whatif_samples.whatif()._repr_html_()).text
+    assert "nsysdiag: train.sqlite" in text
+    assert "Step time 34.9 → 18.9 ms predicted" in text
+    assert "Waiting for input data" in check(whatif_samples.listing()._repr_html_()).text
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, SCRIPT])

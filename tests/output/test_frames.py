@@ -21,6 +21,8 @@ from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.frames import _DTYPES, all_gaps, frames
 from nsysdiag.formats.rows import BY_NAME
 from nsysdiag.ranks.show.csv_ import tables as rank_tables
+from nsysdiag.record import to_json
+from nsysdiag.share.redaction.redact import redacted
 from tests.levels import some
 from tests.output import compare_samples, rank_samples
 from tests.output.rendered import EVERY_SAMPLE
@@ -28,6 +30,7 @@ from tests.output.samples import HOSTILE, SAMPLES, device, pack, report
 
 ROOT = Path(__file__).parent.parent.parent
 LIMIT = 0
+PLACES = ("nvtx", "previous_op", "next_op")
 
 
 def test_every_kind_has_a_type() -> None:
@@ -103,7 +106,7 @@ def test_names_are_raw() -> None:
 
 
 class TestAllGaps:
-    TYPES = ("category", "int64", "int64", "int64", "category")
+    TYPES = ("category", "int64", "int64", "int64", *["category"] * 4)
 
     def test_adds_up_on_a_real_report(self, demo: nsysdiag.Report) -> None:
         gaps = all_gaps(demo)
@@ -116,11 +119,32 @@ class TestAllGaps:
         assert (gaps["end_ns"] - gaps["start_ns"] == gaps["length_ns"]).all()
         assert gaps["device"].drop_duplicates().to_list() == [each.key for each in demo.devices]
 
+    def test_gaps_of_one_place_are_those_of_its_signature(self, demo: nsysdiag.Report) -> None:
+        """The names and sums are those of the table `signatures`, which goes by all gaps itself."""
+        keys = ["device", "cause", *PLACES]
+        gaps = all_gaps(demo).astype(dict.fromkeys(keys, "string"))
+        found = gaps.groupby(keys)["length_ns"].agg(["count", "sum"])
+        signatures = frames(demo)["signatures"].set_index(keys)
+        assert len(signatures) > 30
+        for key, row in signatures.iterrows():
+            assert found.loc[key].tolist() == [row["count"], row["total_ns"]]
+
+    def test_it_takes_a_small_part_of_the_report(self, demo: nsysdiag.Report) -> None:
+        whole, without = len(to_json(demo)), len(to_json(_without_places(demo)))
+        assert without < whole < 1.1 * without
+
+    def test_redaction_replaces_the_names(self, demo: nsysdiag.Report) -> None:
+        before, after = all_gaps(demo), all_gaps(redacted(demo))
+        assert before["nvtx"].isna().equals(after["nvtx"].isna())
+        named = {name for label in before["nvtx"].cat.categories for name in str(label).split(" › ") if name}
+        assert named
+        assert [label for label in after["nvtx"].cat.categories if set(str(label).split(" › ")) & named] == []
+
     def test_each_device_names_causes_its_own_way(self) -> None:
         first = device(0, gaps_packed=pack([(5, 2, 1), (9, 1, 0)], ["sync", "dispatch"]))
         second = device(1, gaps_packed=pack([(4, 3, 0)], ["dispatch", "io_wait"]))
         gaps = all_gaps(report([first, second], []))
-        assert gaps.astype({"device": "object", "cause": "object"}).to_numpy().tolist() == [
+        assert gaps.astype({"device": "object", "cause": "object"}).to_numpy()[:, :5].tolist() == [
             ["gpu0", 5, 7, 2, "dispatch"],
             ["gpu0", 9, 10, 1, "sync"],
             ["gpu1", 4, 7, 3, "dispatch"],
@@ -131,7 +155,7 @@ class TestAllGaps:
     def test_types_hold_with_and_without_rows(self, sample: str) -> None:
         made = SAMPLES[sample]()
         gaps = all_gaps(made)
-        assert list(gaps.columns) == ["device", "start_ns", "end_ns", "length_ns", "cause"]
+        assert list(gaps.columns) == ["device", "start_ns", "end_ns", "length_ns", "cause", *PLACES]
         assert tuple(str(kind) for kind in gaps.dtypes) == self.TYPES
         assert len(gaps) == sum(each.gaps_packed.count for each in made.devices)
 
@@ -143,6 +167,14 @@ class TestAllGaps:
         packed = msgspec.structs.replace(device().gaps_packed, lengths="x")
         with pytest.raises(InputError):
             all_gaps(report([device(gaps_packed=packed)], []))
+
+
+def _without_places(report: nsysdiag.Report) -> nsysdiag.Report:
+    devices = [
+        msgspec.structs.replace(each, gaps_packed=msgspec.structs.replace(each.gaps_packed, places=None))
+        for each in report.devices
+    ]
+    return msgspec.structs.replace(report, devices=devices)
 
 
 class TestOfRanks:

@@ -104,9 +104,10 @@ class Target:
     def create(self, spec: TableSpec) -> FoundTable | None:
         """Make a table like that of the source; None where that has none. Columns that are neither declared nor plain
         stay away."""
-        found = self.trace.table(spec.name)
-        if found is None:
+        there_is = self.trace.table(spec.name)
+        if there_is is None:
             return None
+        found = self._keyed(there_is)
         types = {there.name: ColumnType.INTEGER for there in found.columns.values() if there.name in PLAIN}
         for column in spec.columns:
             if there := found.column(column.name, *column.older):
@@ -119,6 +120,13 @@ class Target:
         self._create(table, types)
         self.made[spec.name] = table
         return table
+
+    def _keyed(self, table: FoundTable) -> FoundTable:
+        """The table with its keys in the source, which may be a copy of files that tell none."""
+        info = self.execute("SELECT lower(name), pk FROM pragma_table_info(?, ?)", (table.name, SOURCE))
+        keys: dict[str, int] = dict(info.fetchall())
+        columns = {key: replace(there, key=keys.get(there.name.lower(), 0)) for key, there in table.columns.items()}
+        return replace(table, columns=columns)
 
     def _whole_keys(self, table: FoundTable) -> bool:
         """Whether all keys are integers. Others may be equal once they are, and a rowid takes no text or fraction."""
@@ -176,6 +184,7 @@ class Target:
     def copy_enumeration(self, table: FoundTable) -> None:
         """Copy a table of numbers and their meanings: columns id, name and label. With `rename` one that it would
         rename stays away."""
+        table = self._keyed(table)
         types = {"id": ColumnType.INTEGER, "name": ColumnType.TEXT, "label": ColumnType.TEXT}
         kept = {key: there for key, there in table.columns.items() if there.name in types}
         if "id" not in kept or self.shown(Role.ENUMERATION, table.name) != table.name:

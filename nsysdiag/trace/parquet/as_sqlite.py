@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsysdiag.trace.catalog import quoted
 from nsysdiag.trace.parquet.arrays import nulls
+from nsysdiag.trace.parquet.keys import key_of
 from nsysdiag.trace.parquet.rows import groups, read_groups
 from nsysdiag.trace.parquet.values import integers, is_bytes, is_foreign, plain, reals
 
@@ -31,20 +32,33 @@ def write_sqlite(files: Mapping[str, TableFile], tables: Mapping[str, FoundTable
 
 
 def _write(connection: sqlite3.Connection, file: TableFile, table: FoundTable) -> None:
-    """Write a table; columns that no export has are left out."""
+    """Write a table; columns that no export has are left out, and so is a primary key that a damaged file breaks."""
     names = [column.name for column in table.columns.values() if not is_foreign(file.schema.field(column.name).type)]
     if not names:
         return
-    types = [_type(file.schema.field(name).type) for name in names]
-    columns = ", ".join(f"{quoted(name)} {kind}" for name, kind in zip(names, types, strict=True))
-    connection.execute(f"CREATE TABLE {quoted(table.name)} ({columns})")
+    types = {name: _type(file.schema.field(name).type) for name in names}
+    keys = key_of(table.name) if all(types.get(name) == "INTEGER" for name in key_of(table.name)) else ()
+    if _filled(connection, file, table, types, keys) < file.rows:
+        connection.execute(f"DROP TABLE {quoted(table.name)}")
+        _filled(connection, file, table, types, ())
+
+
+def _filled(
+    connection: sqlite3.Connection, file: TableFile, table: FoundTable, types: dict[str, str], keys: tuple[str, ...]
+) -> int:
+    """Make a table with these columns and this primary key; the number of rows that it takes."""
+    lines = [f"{quoted(name)} {kind}{' NOT NULL' * (name in keys)}" for name, kind in types.items()]
+    lines += [f"PRIMARY KEY ({', '.join(map(quoted, keys))})"] if keys else []
+    connection.execute(f"CREATE TABLE {quoted(table.name)} ({', '.join(lines)})")
     # Texts come as bytes, as they may be broken.
-    values = ", ".join("CAST(? AS TEXT)" if kind == "TEXT" else "?" for kind in types)
-    insert = f"INSERT INTO {quoted(table.name)} VALUES ({values})"
+    values = ", ".join("CAST(? AS TEXT)" if kind == "TEXT" else "?" for kind in types.values())
+    insert = f"INSERT OR IGNORE INTO {quoted(table.name)} VALUES ({values})"
+    before = connection.total_changes
     with file.opened() as opened:
         for places, _, _ in groups(file, table, []):
-            columns_read = read_groups(opened, places, names)
+            columns_read = read_groups(opened, places, list(types))
             connection.executemany(insert, zip(*map(_cells, columns_read.values()), strict=True))
+    return connection.total_changes - before
 
 
 def _type(kind: Any) -> str:

@@ -14,6 +14,7 @@ from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
 from nsysdiag.trace.columns import Columns, Text, Values, defaults
 from nsysdiag.trace.parquet.arrays import mask_of, nulls, release
 from nsysdiag.trace.parquet.file import errors
+from nsysdiag.trace.parquet.keys import key_of
 from nsysdiag.trace.parquet.rows import chosen_in, columns_of, groups, read_groups
 from nsysdiag.trace.parquet.values import cells, combined, integers, reals, refuse_foreign
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 MOST_EXPECTED = 1 << 26
 """Rows for which room is made at first: a damaged footer may tell any number."""
-KEYED, ID = ("ENUM_", "StringIds"), "id"
 _RESERVED = "sqlite_"
 """Tables of SQLite itself begin so, and are not looked at."""
 ROWID = "rowid"
@@ -196,10 +196,11 @@ def _found_table(name: str, file: TableFile) -> FoundTable:
 
 def _bound(name: str, file: TableFile) -> int:
     """The number of rows, or the largest id of a table that is keyed by it."""
-    if not name.startswith(KEYED) or ID not in file.leaves:
+    keys = key_of(name)
+    if len(keys) != 1 or keys[0] not in file.leaves:
         return file.rows
     with errors(file.path):
-        found = file.statistics(ID)
+        found = file.statistics(keys[0])
     known = [each.high for each in found if each is not None]
     return max(known) if known and len(known) == len(found) else file.rows
 

@@ -1,0 +1,48 @@
+"""Where the gaps of a device lay, as a report holds it: in a few bytes each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nsysdiag.fields import Base64, Count, KernelName, OwnText, RangeName
+from nsysdiag.record import Column, Packed
+
+
+class GapPlaces(Packed, frozen=True):
+    """The operations on both sides of every gap, and its NVTX path, by their names in `signatures`: counters read `#`.
+
+    For each of `count` gaps `previous_op` and `next_op` hold the place of a name in `operations`, and `nvtx` 0 where
+    the launching thread is unknown, else 1 + the number of a path. For each of `paths` paths `path_lengths` holds how
+    many ranges it has; `path_ranges` holds the places of these in `ranges`, outermost first, path after path:
+    `elements` of them. Numbers are planes of bytes: the lowest byte of every number, then the next one of each, as many
+    as the largest needs. Where names would take too much of the report, there are none, and what refers to them is
+    empty."""
+
+    count: Count
+    operations: list[KernelName]
+    previous_op: Base64
+    next_op: Base64
+    ranges: list[RangeName]
+    paths: Count
+    elements: Count
+    path_lengths: Base64
+    path_ranges: Base64
+    nvtx: Base64
+    encoding: OwnText = "base64(zlib(planes of bytes))"
+
+    def columns(self) -> Iterable[Column]:
+        """The numbers for each gap, and what the paths are made of."""
+        operation, path = width_of(len(self.operations)), width_of(self.paths + 1)
+        columns = [
+            Column(self.previous_op, self.count, operation),
+            Column(self.next_op, self.count, operation),
+            Column(self.nvtx, self.count, path),
+            Column(self.path_lengths, self.paths, 1),
+            Column(self.path_ranges, self.elements, width_of(len(self.ranges))),
+        ]
+        return [column for column in columns if column.text]
+
+
+def width_of(numbers: int) -> int:
+    """The bytes that each of so many numbers, from 0 up, fits into."""
+    return max((max(numbers - 1, 0).bit_length() + 7) // 8, 1)
