@@ -1,0 +1,96 @@
+"""The site: it builds without a warning, its links lead somewhere, and it loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tests.docs.conftest import ROOT
+
+pytestmark = [pytest.mark.thorough, pytest.mark.checkout]
+
+
+LOADED = {("link", "href"), ("script", "src"), ("img", "src"), ("source", "srcset"), ("iframe", "src")}
+
+
+class Page(HTMLParser):
+    """What a page links to, what it loads, and the places in it that a link may name."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.places: set[str] = set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if (tag, name) == ("a", "href"):
+                self.links.append(value or "")
+            elif (tag, name) in LOADED:
+                self.loaded.append(value or "")
+            elif name == "id":
+                self.places.add(value or "")
+
+
+page_of = cache(Page)
+
+
+def pages(site: Path) -> dict[Path, Page]:
+    return {path: page_of(path) for path in sorted(site.rglob("*.html"))}
+
+
+def leads_somewhere(path: Path, link: str) -> bool:
+    """Whether the page and the place that a link names are there. Addresses on the net are not looked at."""
+    address = urlsplit(link)
+    if address.scheme:
+        return address.scheme in ("http", "https", "mailto")
+    target = (path.parent / unquote(address.path)).resolve() if address.path else path
+    if not target.is_file():
+        return False
+    return not address.fragment or target.suffix != ".html" or unquote(address.fragment) in page_of(target).places
+
+
+def test_every_link_leads_somewhere(site: Path) -> None:
+    links = [(path, link) for path, page in pages(site).items() for link in page.links]
+    assert len(links) > 50
+    assert [(path.name, link) for path, link in links if not leads_somewhere(path, link)] == []
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    loaded = {each for page in pages(site).values() for each in page.loaded}
+    assert len(loaded) > 5
+    assert [each for each in sorted(loaded) if urlsplit(each).netloc] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# A page\n\n[there](missing.md)\n", "missing.md"),
+        ("# A page\n\n[there](#no-such-heading)\n", "no-such-heading"),
+        ("# A page\n\n![picture](../.assets/missing.png)\n", "missing.png"),
+    ],
+)
+def test_a_mistake_in_a_page_is_an_error(site: Path, tmp_path: Path, text: str, said: str) -> None:
+    """With the options of scripts/docs. The site is asked for: where it cannot be built, this cannot either."""
+    source = tmp_path / "docs"
+    source.mkdir()
+    (source / "index.md").write_text(text, encoding="utf-8")
+    script = (ROOT / "scripts" / "docs").read_text(encoding="utf-8")
+    options = ["--nitpicky", "--fail-on-warning"]
+    assert [each for each in options if each not in script] == []
+    command = [ROOT / ".venv-docs" / "bin" / "python", "-m", "sphinx", *options, "--conf-dir", ROOT / "docs"]
+    done = subprocess.run(
+        [*map(str, command), str(source), str(tmp_path / "html")],
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode
+    assert said in done.stderr
