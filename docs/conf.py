@@ -1,5 +1,7 @@
 """The documentation's site, as `scripts/docs` builds it: pages in MyST Markdown, the theme furo."""
 
+from typing import Any
+
 from nsysdiag.version import __version__
 
 project = "nsysdiag"
@@ -10,7 +12,6 @@ extensions = ["myst_parser", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
-suppress_warnings = ["toc.empty_glob"]  # index.md names pages that need not be there
 
 html_theme = "furo"
 html_title = f"nsysdiag {__version__}"
@@ -24,3 +25,17 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#8fd14f", "color-brand-content": "#8fd14f"},
 }
 copybutton_prompt_text = "$ "
+
+OPTIONAL = {"baselines", "ci", "notebooks", "python"}
+"""Pages that index.md lists and that need not be there."""
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", without_missing)
+
+
+def without_missing(app: Any, page: str, source: list[str]) -> None:
+    """Take the optional pages that are not there out of the lists of the first page."""
+    missing = OPTIONAL - app.env.found_docs if page == "index" else set()
+    source[0] = "\n".join(line for line in source[0].split("\n") if line not in missing)
