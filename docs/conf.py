@@ -1,25 +1,26 @@
 """The documentation's site, as `scripts/docs` builds it: pages in MyST Markdown, the theme furo."""
 
+from pathlib import Path
 from typing import Any
 
 from nsysdiag.version import __version__
 
 project = "nsysdiag"
-author = "the authors of nsysdiag"
 release = version = __version__
 
 extensions = ["myst_parser", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_inline"]
 myst_heading_anchors = 4
 
 html_theme = "furo"
 html_title = f"nsysdiag {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).with_name("_scorer.js"))
 html_copy_source = False
 html_show_sourcelink = False
-html_show_sphinx = False
+html_show_copyright = html_show_sphinx = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#2f6f00", "color-brand-content": "#2f6f00"},
     "dark_css_variables": {"color-brand-primary": "#8fd14f", "color-brand-content": "#8fd14f"},

@@ -24,6 +24,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.cli.help import grouped
+from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.formats import FORMATS
 from nsysdiag.formats.csv_ import TABLES
 from tests.causes.test_added import SOURCE
@@ -87,6 +88,11 @@ def compared() -> str:
 def causes() -> str:
     rows = ((f"`{cause.id}`", cause.title, cause.meaning) for cause in CAUSES.values())
     return table(("cause", "title", "meaning"), rows)
+
+
+def findings() -> str:
+    rows = ((f"`{rule.id}`", rule.title, rule.meaning) for rule in FINDING_RULES.values())
+    return table(("finding", "title", "meaning"), rows)
 
 
 def formats() -> str:
@@ -199,6 +205,7 @@ SECTIONS = {
     "flags": Section(DOCS / "capturing.md", flags, slow=True),
     "wrong": Section(DOCS / "limits.md", wrong, slow=True),
     "causes": Section(DOCS / "causes.md", causes),
+    "findings": Section(DOCS / "causes.md", findings),
     "commands": Section(DOCS / "cli.md", commands),
     "formats": Section(DOCS / "formats.md", formats),
     "python output": Section(DOCS / "results.md", partial(python_output, "results.md", 0), slow=True),

@@ -6,11 +6,19 @@ import subprocess
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import quote_plus, unquote, urlsplit
 
 import pytest
 
 from tests.docs.conftest import ROOT
+from tests.output.conftest import chromium  # noqa: F401, a fixture
+from tests.output.devtools import Browser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.output.devtools import Chromium
 
 pytestmark = [pytest.mark.thorough, pytest.mark.checkout]
 
@@ -94,3 +102,41 @@ def test_a_mistake_in_a_page_is_an_error(site: Path, tmp_path: Path, text: str, 
     )
     assert done.returncode
     assert said in done.stderr
+
+
+@pytest.fixture
+def browser(chromium: Chromium) -> Iterator[Browser]:  # noqa: F811
+    with Browser(chromium) as opened:
+        yield opened
+
+
+def found(browser: Browser, site: Path, words: str) -> list[str]:
+    """The pages that a search shows, in its order."""
+    browser.open(f"{(site / 'search.html').as_uri()}?q={quote_plus(words)}")
+    browser.until(
+        "/finished|did not match/i.test(document.querySelector('#search-results .search-summary')?.textContent ?? '')"
+    )
+    links = browser.value("Array.from(document.querySelectorAll('#search-results li > a'), (link) => link.href)")
+    return [unquote(urlsplit(link).path) for link in links]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("cudaMemcpyAsync pageable idle", "causes/blocking_copy.html"),
+        ("cudaStreamSynchronize idle", "causes/sync.html"),
+        ("DataLoader workers idle", "causes/data_loading.html"),
+        ("perf_event_paranoid", "capturing.html"),
+        ("redact", "sharing.html"),
+        ("uncovered", "causes/uncovered.html"),
+    ],
+)
+def test_a_search_leads_to_the_page(site: Path, browser: Browser, words: str, page: str) -> None:
+    """In two clicks: the search, and one of the first results."""
+    assert [path for path in found(browser, site, words)[:3] if path.endswith(page)] != []
+
+
+@pytest.mark.browser
+def test_a_search_for_what_is_nowhere_finds_nothing(site: Path, browser: Browser) -> None:
+    assert found(browser, site, "qwertzuiopasdf") == []
