@@ -67,6 +67,11 @@ def demo() -> str:
         return block(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode())
 
 
+def ranks() -> str:
+    Path("demo.sqlite").write_bytes(gzip.decompress(bundled_trace()))
+    return printed("ranks", "demo.sqlite", "-o", "ranks.html", until="Imbalance")
+
+
 def loader(workers: int, name: str) -> str:
     """The trace of a training with so many data loaders, which take longer to read than a step."""
     return Program(workers=workers, seed=workers).write(Path(name)).name
@@ -202,6 +207,7 @@ SECTIONS = {
     "predicted": Section(README, predicted, slow=True),
     "compared": Section(README, compared, slow=True),
     "demo": Section(DOCS / "quick-start.md", demo, slow=True),
+    "ranks": Section(DOCS / "ranks.md", ranks, slow=True),
     "flags": Section(DOCS / "capturing.md", flags, slow=True),
     "wrong": Section(DOCS / "limits.md", wrong, slow=True),
     "causes": Section(DOCS / "causes.md", causes),

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from tests.output.devtools import Chromium
 
-pytestmark = [pytest.mark.thorough, pytest.mark.checkout]
-
 
 LOADED = {("link", "href"), ("script", "src"), ("img", "src"), ("source", "srcset"), ("iframe", "src")}
 
@@ -64,18 +62,43 @@ def leads_somewhere(path: Path, link: str) -> bool:
     return not address.fragment or target.suffix != ".html" or unquote(address.fragment) in page_of(target).places
 
 
+@pytest.mark.parametrize(
+    ("link", "right"),
+    [
+        ("b.html", True),
+        ("b.html#here", True),
+        ("#top", True),
+        ("https://host.example/x", True),
+        ("c.html", False),
+        ("b.html#there", False),
+        ("#here", False),
+        ("file:///a.html", False),
+    ],
+)
+def test_broken_links_are_seen(tmp_path: Path, link: str, right: bool) -> None:
+    (tmp_path / "a.html").write_text('<h1 id="top">', encoding="utf-8")
+    (tmp_path / "b.html").write_text('<h2 id="here">', encoding="utf-8")
+    assert leads_somewhere(tmp_path / "a.html", link) == right
+
+
+@pytest.mark.thorough
+@pytest.mark.checkout
 def test_every_link_leads_somewhere(site: Path) -> None:
     links = [(path, link) for path, page in pages(site).items() for link in page.links]
     assert len(links) > 50
     assert [(path.name, link) for path, link in links if not leads_somewhere(path, link)] == []
 
 
+@pytest.mark.thorough
+@pytest.mark.checkout
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     loaded = {each for page in pages(site).values() for each in page.loaded}
     assert len(loaded) > 5
     assert [each for each in sorted(loaded) if urlsplit(each).netloc] == []
 
 
+@pytest.mark.thorough
+@pytest.mark.checkout
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -120,6 +143,8 @@ def found(browser: Browser, site: Path, words: str) -> list[str]:
     return [unquote(urlsplit(link).path) for link in links]
 
 
+@pytest.mark.thorough
+@pytest.mark.checkout
 @pytest.mark.browser
 @pytest.mark.parametrize(
     ("words", "page"),
@@ -137,6 +162,8 @@ def test_a_search_leads_to_the_page(site: Path, browser: Browser, words: str, pa
     assert [path for path in found(browser, site, words)[:3] if path.endswith(page)] != []
 
 
+@pytest.mark.thorough
+@pytest.mark.checkout
 @pytest.mark.browser
 def test_a_search_for_what_is_nowhere_finds_nothing(site: Path, browser: Browser) -> None:
     assert found(browser, site, "qwertzuiopasdf") == []
