@@ -120,7 +120,7 @@ def one_command(name: str) -> str:
     parts = [f"## nsysdiag {name}", f"`{usage}`", " ".join(command.help.split())]
     for group, options in grouped(command.params):
         rows = [(f"`{spelling(each)}`", explained(each)) for each in options if not each.hidden]
-        parts += [table((group, ""), rows)] if rows else []
+        parts += [table((group, "what it does"), rows)] if rows else []
     examples = [line.strip() for line in command.epilog.splitlines()[2:]]
     return "\n\n".join([*parts, block("\n".join(examples), "sh")])
 
