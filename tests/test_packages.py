@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nsysdiag
+from scripts._long_description import LongDescription, absolute
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -25,7 +26,8 @@ ROOT = Path(__file__).parent.parent
 MIB = 2**20
 NAME = f"nsysdiag-{nsysdiag.__version__}"
 LICENCES = ("LICENSE", "THIRD-PARTY-NOTICES")
-BESIDE_THE_SOURCES = {"PKG-INFO", "README.md", "CHANGELOG.md", "SECURITY.md", "pyproject.toml", ".gitignore", *LICENCES}
+PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff")
+BESIDE_THE_SOURCES = {"PKG-INFO", "pyproject.toml", ".gitignore", *PAGES, *LICENCES}
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 
 
@@ -93,12 +95,37 @@ class TestWheel:
         for name in LICENCES:
             assert wheel.read(f"{NAME}.dist-info/licenses/{name}") == (ROOT / name).read_bytes()
 
+    def test_its_description_is_the_readme(self, wheel: zipfile.ZipFile) -> None:
+        """No addresses are set in pyproject.toml."""
+        metadata = message_from_bytes(wheel.read(f"{NAME}.dist-info/METADATA"))
+        assert metadata["Description-Content-Type"] == "text/markdown"
+        assert metadata.get_payload(decode=True) == (ROOT / "README.md").read_bytes()
+
     def test_runs_from_where_it_is_unpacked(self, wheel: zipfile.ZipFile, tmp_path: Path) -> None:
         wheel.extractall(tmp_path)
         where = run(sys.executable, "-c", "import nsysdiag; print(nsysdiag.__file__)", cwd=tmp_path)
         assert Path(where.strip()) == tmp_path / "nsysdiag" / "__init__.py"
         run(sys.executable, "-P", "-m", "nsysdiag", "demo", "--quiet", "-o", "demo.nsysdiag.html", cwd=tmp_path)
         assert "<html" in (tmp_path / "demo.nsysdiag.html").read_text(encoding="utf-8")
+
+
+class TestDescription:
+    """With addresses: the hook of the build, with other settings than those of pyproject.toml."""
+
+    def test_links_and_pictures_get_addresses(self) -> None:
+        settings = {"links": "https://host.example/blob/v{version}", "pictures": "https://host.example/raw/"}
+        metadata = {"version": "1.2"}
+        LongDescription(str(ROOT), settings).update(metadata)
+        text: str = metadata["readme"]["text"]  # type: ignore[index]
+        assert "](https://host.example/raw/.assets/report.png)" in text
+        assert "](https://host.example/blob/v1.2/docs/quick-start.md)" in text
+        assert [
+            link for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("https://host.example/")
+        ] == []
+
+    def test_anchors_and_addresses_stay(self) -> None:
+        text = "[a](#b) [c](https://d.example) ![e](https://f.example/g.png)"
+        assert absolute(text, "https://host.example", "https://host.example") == text
 
 
 class TestSourceDistribution:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
 from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_inside, plain_layer
 from nsysdiag.causes.variant import Variant
 
@@ -34,6 +34,15 @@ CPU            |     idle    |
     family="unknown",
     sources=("nsight_sampling", "nsight_osrt"),
     rows=(Rows.SCHEDULING,),
+    confirm=(
+        "The row of thread states shows the thread blocked, its CPU idle, and no OS call. CPython's waits with a time limit, futex calls of static binaries and page faults of mapped files look like this.",
+        "The call chain of the CPU sample before the wait often names the function. Trace OS calls (--trace=osrt) if they are not in the trace.",
+    ),
+    confused_with=(
+        Lookalike("off_cpu", "There another thread had the CPU."),
+        Lookalike("lock_wait", "A wait in a call that was traced."),
+        Lookalike("uncovered", "Without scheduling not even that the thread waited is known."),
+    ),
     variants=(Variant("other", "", "capture again with --trace=osrt"),),
     host=evidence,
     unresolved=True,

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, OwnCall, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named, named_rows
 from nsysdiag.causes.threshold import DRAINED, READ_BACK
 from nsysdiag.causes.variant import KEEP_ON_DEVICE, Variant, matching
@@ -123,6 +123,22 @@ thread    [cudaMemcpy     ]   [launch]
     sources=("api_sync", "best_practices"),
     thresholds=(READ_BACK, DRAINED),
     rows=(Rows.CALL,),
+    confirm=(
+        "In the CUDA API row of the launching thread, a cudaMemcpy, or a cudaMemcpyAsync of pageable memory, covers the idle time.",
+        'Select the copy in the GPU row: the details say "Pageable" for the source or the destination. A pageable cudaMemcpyAsync returns only when the data is staged, although its name says asynchronous.',
+        "Pin the buffer and look again: the call takes some µs then, and the GPU is no longer idle behind it.",
+    ),
+    confused_with=(
+        Lookalike(
+            "sync",
+            "A copy of a few bytes back to the host is a read-back: it waits for the kernels before it, not for the data. It is shown as a variant of this cause, and counts to synchronization.",
+        ),
+        Lookalike(
+            "memory_allocation",
+            "cudaHostAlloc and cudaHostRegister pin memory. Done in each step they cost more than the copies.",
+        ),
+        Lookalike("io_wait", "Before a pageable copy, reading the data from a file has its own rows of OS calls."),
+    ),
     variants=(
         Variant(
             "read_back",

@@ -37,6 +37,13 @@ class OwnCall(Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
 
+class Lookalike(Struct, frozen=True):
+    """A cause, by its id, that looks like another one on the timeline, and how to tell it from that one."""
+
+    cause: str
+    difference: str
+
+
 HostRule = Callable[[HostEvidence], list[Layer]]
 OwnCallRule = Callable[[HostEvidence], OwnCall]
 DeviceRule = Callable[[DeviceSide], Explained]
@@ -55,6 +62,8 @@ class Cause(Struct, frozen=True):
     How it is judged: `family` is the bottleneck to which its time counts where a variant names no other. `unresolved`
     causes say that the trace cannot tell, and the capabilities `resolved_by` would; `accepted` ones are no fault of the
     host, and coverage leaves them out. `tables` are those that the rule needs.
+
+    `confirm` says how to see in Nsight Systems that the cause is right, `confused_with` what looks alike.
 
     What its time is: `follows_wakeups` where the thread waits until another one wakes it, and that one's own cause is
     the root; `sampled` where CPU samples show what it was in.
@@ -76,6 +85,8 @@ class Cause(Struct, frozen=True):
     family: Family
     sources: tuple[str, ...]
     variants: tuple[Variant, ...]
+    confirm: tuple[str, ...] = ()
+    confused_with: tuple[Lookalike, ...] = ()
     opening: str | None = None
     thresholds: tuple[Threshold, ...] = ()
     rows: tuple[Rows, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, OwnCall, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant
@@ -62,6 +62,13 @@ thread         [cuCtxCreate ][launch]
     sources=("contexts", "lazy_loading"),
     thresholds=(Threshold("long", format_ns(LONG_NS), "a first call or stream creation over this makes a context"),),
     rows=(Rows.CALL,),
+    confirm=(
+        "It comes once for each process and GPU, at the start: cuCtxCreate, cuDevicePrimaryCtxRetain, or the first call of the runtime, over 100 ms long.",
+    ),
+    confused_with=(
+        Lookalike("module_load", "What follows: loading the code of kernels."),
+        Lookalike("memory_allocation", "The first cudaMalloc of a process is the context, not the memory."),
+    ),
     variants=(Variant("other", "", "create the context before the work that is measured"),),
     host=evidence,
     call=nested_evidence,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant, matching
 
@@ -32,6 +32,14 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
     family="launch",
     sources=("asynchronous",),
     rows=(Rows.CALL,),
+    confirm=(
+        "The CUDA API row is filled with short calls between two launches: cudaEventRecord, cudaStreamWaitEvent, cudaFuncGetAttributes, cuBLAS or cuDNN calls, launches of other streams.",
+        "Sort the calls by name in the CUDA API summary: the one with the most calls is the one to remove.",
+    ),
+    confused_with=(
+        Lookalike("host_compute", "Time between the calls, in the program itself."),
+        Lookalike("launch_call", "The call that launches the very next operation."),
+    ),
     variants=(
         Variant(
             "launches",

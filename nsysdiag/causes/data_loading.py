@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Lookalike
 from nsysdiag.causes.variant import Variant, matching
 
 CAUSE = Cause(
@@ -53,6 +53,16 @@ worker    [read a file             ][put]
 """,
     family="input",
     sources=("nsight_osrt", "best_practices"),
+    confirm=(
+        "The launching thread is in sem_wait, poll, read or a queue at the beginning of each step. A worker process, of a DataLoader for example, reads or decodes until just before the wait ends.",
+        "Run some steps with one batch that is kept in memory: if the gap goes, it is the input.",
+        "The report has the worker's own cause beside it: it reads, it computes, or it has no CPU.",
+    ),
+    confused_with=(
+        Lookalike("lock_wait", "A wait for a thread that is no loading worker."),
+        Lookalike("io_wait", "The launching thread reads by itself: there is no worker."),
+        Lookalike("blocking_copy", "Copying the batch to the GPU comes after it has been loaded."),
+    ),
     variants=(
         Variant(
             "reads",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Lookalike
 from nsysdiag.causes.threshold import LATENCY_LIMIT
 from nsysdiag.causes.variant import Variant, matching
 from nsysdiag.events.operations import Category
@@ -40,6 +40,14 @@ thread [launch]                          long ago
     family="unknown",
     sources=("asynchronous",),
     thresholds=(LATENCY_LIMIT,),
+    confirm=(
+        "The launch call returned long before, nothing else runs on the GPU, and no event or barrier is in the trace. Look for what the capture lacks: --cuda-event-trace=true, --gpuctxsw=true, page faults of unified memory.",
+    ),
+    confused_with=(
+        Lookalike("stream_wait", "With rows of events this becomes a wait for another stream."),
+        Lookalike("gpu_context_switch", "With rows of context switches this becomes another process."),
+        Lookalike("unified_memory", "With page faults captured this becomes a migration."),
+    ),
     variants=(
         Variant(
             "copies",

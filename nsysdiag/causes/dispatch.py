@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Lookalike
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps import calibration
@@ -65,6 +65,18 @@ thread [B]                       B was launched before A ended
             f"{format_ns(calibration.FLOOR_LOWEST_NS)} to {format_ns(calibration.FLOOR_HIGHEST_NS)}",
             "bounds of the learnt floor",
         ),
+    ),
+    confirm=(
+        "Zoom in until the gap is a few µs long. The CUDA API row shows that the call of the next kernel had returned before the kernel before it ended.",
+        "The report gives the dispatch floor that it calibrated from this trace. A gap below it is normal for the hardware.",
+    ),
+    confused_with=(
+        Lookalike(
+            "launch_latency",
+            "There the GPU was idle when the launch call returned; here the next operation was already queued.",
+        ),
+        Lookalike("device_stall", "The same picture, but longer than the floor."),
+        Lookalike("intra_graph", "There both operations belong to one graph launch."),
     ),
     variants=(Variant("other", "", "fewer, larger kernels, or a CUDA graph"),),
     accepted=True,

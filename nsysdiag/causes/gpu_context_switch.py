@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Lookalike
 from nsysdiag.causes.threshold import LATENCY_LIMIT
 from nsysdiag.causes.variant import Variant
 from nsysdiag.events.gpus import slices_of_others
@@ -40,6 +40,14 @@ process 2         [time slice)
     family="other_process",
     sources=("mps", "nsight_cli"),
     thresholds=(LATENCY_LIMIT,),
+    confirm=(
+        "With --gpuctxsw=true the row of GPU context switches shows a time slice of another process in the gap. Without it, GPU counters that are busy in the gaps say the same.",
+        "nvidia-smi lists the processes on the GPU. With MPS or MIG they share it without time slices.",
+    ),
+    confused_with=(
+        Lookalike("device_stall", "What this looks like without rows of context switches."),
+        Lookalike("off_cpu", "The same on a CPU."),
+    ),
     variants=(Variant("other", "", "share the GPU with MPS or MIG, or use another"),),
     accepted=True,
     device=explain,

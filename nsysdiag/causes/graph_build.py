@@ -6,7 +6,7 @@ import re
 
 from nsysdiag.arrays.intervals import Intervals, nearest_before
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.causes.variant import Variant, matching
@@ -66,6 +66,13 @@ thread         [capture][instantiate][launch]
     family="startup",
     sources=("cuda_graphs",),
     rows=(Rows.CALL,),
+    confirm=(
+        "In the CUDA API row, cudaStreamBeginCapture to cudaStreamEndCapture, cudaGraphInstantiate, cudaGraphExecUpdate or cudaGraphUpload covers the gap. In a steady loop it should come once.",
+    ),
+    confused_with=(
+        Lookalike("launch_call", "cudaGraphLaunch itself: launching is not building."),
+        Lookalike("module_load", "The first instantiation may load code."),
+    ),
     variants=(
         Variant(
             "capture",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Lookalike
 from nsysdiag.causes.variant import Variant
 
 CAUSE = Cause(
@@ -22,6 +22,15 @@ thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
 """,
     family="unknown",
     sources=("nsight_cli", "activity"),
+    confirm=(
+        "The CUDA API row has cudaGraphLaunch calls, and below them the GPU row is empty. Capture again with --cuda-graph-trace=node.",
+    ),
+    confused_with=(
+        Lookalike("uncovered", "There nothing was launched; here something was, and the trace does not hold it."),
+        Lookalike(
+            "sync", "The thread often waits for the graph in a synchronization: the GPU was busy then, not idle."
+        ),
+    ),
     variants=(
         Variant(
             "other",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_inside, plain_layer
 from nsysdiag.causes.ids import HOST_CODE
 from nsysdiag.causes.threshold import Threshold, setting
@@ -102,6 +102,15 @@ thread         ~~ computes ~~[launch]
         setting("interpreter"),
     ),
     rows=(Rows.SCHEDULING,),
+    confirm=(
+        "The row of thread states shows the launching thread running, and neither the CUDA API row nor that of OS calls has a call. The CPU samples under the gap show the functions.",
+        "Put an NVTX range around the code that you suspect, and capture again.",
+    ),
+    confused_with=(
+        Lookalike("cuda_api", "Many short CUDA calls look like a busy thread, too: their rows are filled."),
+        Lookalike("lock_wait", "A spinning wait runs on a CPU. Samples in a spin loop tell."),
+        Lookalike("os_memory", "Time in OS calls looks like host code where these were not captured."),
+    ),
     variants=(
         Variant(
             "garbage_collector",

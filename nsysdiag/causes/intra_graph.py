@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Lookalike
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps.launch_frame import Case
 
@@ -21,6 +21,14 @@ thread [cudaGraphLaunch]         one launch for both
 """,
     family="kernels",
     sources=("cuda_graphs",),
+    confirm=(
+        "With --cuda-graph-trace=node both kernels carry the same graph launch: select one, and the same cudaGraphLaunch is highlighted for both.",
+        "In the graph of the program, the second node depends on the first, or on a node that ended where the gap ends.",
+    ),
+    confused_with=(
+        Lookalike("dispatch", "The gap between two kernels that were launched one by one."),
+        Lookalike("graph_untraced", "There the nodes are not in the trace at all."),
+    ),
     variants=(Variant("other", "", "let independent branches of the graph run side by side"),),
     accepted=True,
     case=Case.INTRA_GRAPH,

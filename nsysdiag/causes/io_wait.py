@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.variant import Variant, matching
 
@@ -85,6 +85,15 @@ thread         [read][launch]
     family="input",
     sources=("nsight_osrt",),
     rows=(Rows.OS_CALL,),
+    confirm=(
+        "In the row of OS calls of the launching thread, read, pread64, write, open, poll or ioctl covers the gap. The call chain shows who asked for it.",
+        "Read the file a second time from the page cache: if the gap goes, it was the storage.",
+    ),
+    confused_with=(
+        Lookalike("data_loading", "A read by a worker process, which the launching thread waits for."),
+        Lookalike("lock_wait", "A read of a pipe is often a wait for another process."),
+        Lookalike("os_memory", "Page faults of a mapped file leave no OS call: they look like host code."),
+    ),
     variants=(
         Variant(
             "reads",

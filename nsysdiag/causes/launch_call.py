@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.causes import call_facts
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant, matching
 from nsysdiag.units import format_ns
@@ -65,6 +65,15 @@ thread          [launch  ]
     family="launch",
     sources=("asynchronous", "cuda_graphs"),
     rows=(Rows.LAUNCH,),
+    confirm=(
+        "In the CUDA API row, the cudaLaunchKernel or cudaGraphLaunch of the next operation lasts far longer than usual (some µs), and the GPU is idle during it.",
+        "Compare with the median of the same call in the table of CUDA calls. A few long ones are something else than all of them.",
+    ),
+    confused_with=(
+        Lookalike("module_load", "The first launch of a kernel, with its code."),
+        Lookalike("queue_full", "A launch that waits, since the queue is full: the GPU is busy then."),
+        Lookalike("launch_latency", "What comes after the call has returned."),
+    ),
     variants=(
         Variant(
             "graph",

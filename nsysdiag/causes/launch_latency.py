@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.threshold import LATENCY_LIMIT, Threshold
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps import calibration
@@ -53,6 +53,15 @@ thread     [launch]
         LATENCY_LIMIT,
     ),
     rows=(Rows.LAUNCH,),
+    confirm=(
+        "The launch call has returned, the GPU is idle, and the kernel starts some µs later. It is as long for each launch to an idle GPU.",
+        "Many gaps of this kind mean that nothing is queued: the host launches one kernel at a time.",
+    ),
+    confused_with=(
+        Lookalike("dispatch", "There the operation was queued behind a running one."),
+        Lookalike("device_stall", "The same, but longer than three times the latency of this trace."),
+        Lookalike("launch_call", "The part inside the call."),
+    ),
     variants=(Variant("other", "", "launch ahead, so that launches overlap with kernels"),),
     opening="launches of {thread} find the device idle",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Lookalike
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps.launch_frame import Case
 
@@ -23,6 +23,13 @@ thread   ?                       no call has B's correlation id
 """,
     family="unknown",
     sources=("nsight_cli", "activity"),
+    confirm=(
+        "Select the next kernel: no CUDA API call is highlighted with it. Often the capture began after the launch, or events were dropped; the diagnostics summary of Nsight Systems says so.",
+    ),
+    confused_with=(
+        Lookalike("uncovered", "There the launch is known, and what the thread did before it is not."),
+        Lookalike("graph_untraced", "There the launch is in the trace and the kernels are not."),
+    ),
     variants=(Variant("other", "", "capture again with --trace=cuda for all processes"),),
     unresolved=True,
     resolved_by=("cuda-api",),

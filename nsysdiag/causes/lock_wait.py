@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.gil import gil_waits
 from nsysdiag.causes.variant import Variant, matching
@@ -56,6 +56,16 @@ thread         [pthread_cond_wait][launch]
     family="host",
     sources=("nsight_osrt", "gil"),
     rows=(Rows.OS_CALL,),
+    confirm=(
+        "In the row of OS calls of the launching thread, pthread_mutex_lock, pthread_cond_wait, sem_wait or futex covers the gap. The report says who ended the wait, and what that thread did meanwhile.",
+        "Show that thread beside the launching one in Nsight Systems: its call that wakes ends where the wait ends.",
+    ),
+    confused_with=(
+        Lookalike("data_loading", "The same wait, where the other thread is a loading worker."),
+        Lookalike("blocked", "The wait of a call that is not traced, as CPython's waits with a time limit."),
+        Lookalike("off_cpu", "There the thread could run and had no CPU."),
+        Lookalike("sync", "The other thread may be in a synchronization: then the root is that."),
+    ),
     variants=(
         Variant(
             "gil",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant, matching
 
@@ -84,6 +84,21 @@ thread         [cudaMalloc][launch]
     family="memory",
     sources=("malloc_async",),
     rows=(Rows.CALL,),
+    confirm=(
+        "In the CUDA API row, a cudaMalloc, cudaFree, cudaHostAlloc, cudaHostRegister or cuMemMap covers the gap. cudaFree often waits for the whole device first.",
+        "With PyTorch, calls of cudaMalloc after the first steps mean that the caching allocator has no block that fits.",
+    ),
+    confused_with=(
+        Lookalike(
+            "context_init",
+            "The first CUDA call of a process creates the context, often inside a cudaMalloc or cudaFree(0).",
+        ),
+        Lookalike("os_memory", "mmap and munmap of the program itself, in the row of OS calls."),
+        Lookalike(
+            "sync",
+            "cudaFree may wait for the device, and looks like a synchronization: the gap goes when nothing is freed.",
+        ),
+    ),
     variants=(
         Variant(
             "pinned",

@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import contains, union
 from nsysdiag.causes import call_facts, memory_allocation
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, OwnCall, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, joined, layer_of, named
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant, matching
@@ -114,6 +114,15 @@ thread         [launch, loads its code     ]
     rows=(
         Rows.OVERHEAD,
         Rows.CALL,
+    ),
+    confirm=(
+        'A launch call of a kernel that runs for the first time takes a millisecond or more. The overhead row says "Module loading" or "Lazy function loading", or the call is cuModuleLoadData or cuLibraryLoadData.',
+        "With CUDA_MODULE_LOADING=EAGER the time moves to the start of the program.",
+    ),
+    confused_with=(
+        Lookalike("launch_call", "A launch call that is slow each time."),
+        Lookalike("context_init", "Comes before it, once."),
+        Lookalike("graph_build", "cudaGraphInstantiate loads the code of its nodes, too."),
     ),
     variants=(
         Variant(

@@ -6,7 +6,7 @@ import re
 
 from nsysdiag.arrays.intervals import subtract, union
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, named, plain_layer
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant, matching
@@ -98,6 +98,15 @@ CPU            |another thread|
         ),
     ),
     rows=(Rows.SCHEDULING,),
+    confirm=(
+        "The row of thread states says that the launching thread is runnable and not running, and the row of its CPU shows another thread at that time. The report names who had the CPU.",
+        "Pin the process to CPUs of its own (taskset), or stop the neighbour: the gap goes.",
+    ),
+    confused_with=(
+        Lookalike("blocked", "There the CPU was idle: the thread waited for something."),
+        Lookalike("lock_wait", "A wait in a traced call, whoever has the CPU meanwhile."),
+        Lookalike("host_compute", "Without --cpuctxsw nobody can tell them apart."),
+    ),
     variants=(
         Variant(
             "held",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant
 
@@ -39,6 +39,13 @@ thread         [munmap][launch]
     family="memory",
     sources=("nsight_osrt", "mallopt"),
     rows=(Rows.OS_CALL,),
+    confirm=(
+        "In the row of OS calls, mmap, munmap, madvise, brk or mprotect covers the gap. Large arrays come and go in each step.",
+    ),
+    confused_with=(
+        Lookalike("memory_allocation", "CUDA calls for device or pinned memory; they call mmap inside."),
+        Lookalike("host_compute", "Without --trace=osrt this time looks like host code."),
+    ),
     variants=(
         Variant(
             "mapping",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
 from nsysdiag.causes.variant import Variant
 from nsysdiag.events.host import OF_CUPTI, PROFILER
@@ -40,6 +40,16 @@ thread         [flush]  [launch]
     family="profiler",
     sources=("overhead", "nsight_cli"),
     rows=(Rows.OVERHEAD,),
+    confirm=(
+        'The row "Profiler overhead" has an entry at the time of the gap: a buffer flush, or the start of CUPTI. It is gone without the profiler.',
+        "Capture again with a longer --cuda-flush-interval or fewer options. If the step gets shorter by the same time, it was the profiler.",
+    ),
+    confused_with=(
+        Lookalike("module_load", "CUPTI reports loading of code as overhead, too; it has a name of its own."),
+        Lookalike(
+            "cuda_api", "Every call is slower under a profiler, which no row shows. Compare with a run without it."
+        ),
+    ),
     variants=(Variant("other", "", "trace less; leave this time out of any estimate"),),
     host=evidence,
     call=evidence,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant
 from nsysdiag.trace.enums import OverheadType
@@ -38,6 +38,13 @@ thread     [launch to 1, buffer full][launch]
     family="launch",
     sources=("overhead",),
     rows=(Rows.OVERHEAD,),
+    confirm=(
+        'A launch call lasts as long as kernels of another device or stream, and CUPTI reports "Command buffer full". The thread is thousands of launches ahead of one device while another one is idle.',
+    ),
+    confused_with=(
+        Lookalike("launch_call", "A launch call that is slow with an empty queue."),
+        Lookalike("sync", "Both wait for the device; here no call asks for it."),
+    ),
     variants=(Variant("other", "", "one launching thread for each GPU"),),
     host=evidence,
     call=nested_evidence,

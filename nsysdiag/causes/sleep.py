@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant, matching
 
@@ -48,6 +48,13 @@ thread         [nanosleep][launch]
     family="host",
     sources=("nsight_osrt",),
     rows=(Rows.OS_CALL,),
+    confirm=(
+        "In the row of OS calls, nanosleep, usleep, waitpid, fork or pthread_join covers the gap. A polling loop shows many short sleeps of equal length.",
+    ),
+    confused_with=(
+        Lookalike("lock_wait", "A wait with a time limit that somebody ends earlier."),
+        Lookalike("blocked", "A sleep in a call that is not traced."),
+    ),
     variants=(
         Variant(
             "processes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Lookalike
 from nsysdiag.causes.threshold import LATENCY_LIMIT
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
@@ -56,6 +56,14 @@ stream 9          ....[==next==)      barrier between them
     family="sync",
     sources=("stream_sync",),
     thresholds=(LATENCY_LIMIT,),
+    confirm=(
+        "One of the two operations is in the legacy default stream (stream 7 in Nsight Systems), the other in a blocking stream, and they never overlap.",
+        "Compile with --default-stream per-thread, or create streams with cudaStreamNonBlocking: the gap goes.",
+    ),
+    confused_with=(
+        Lookalike("stream_wait", "There an event orders the streams."),
+        Lookalike("dispatch", "Operations of one stream."),
+    ),
     variants=(Variant("other", "", "use explicit non-blocking streams"),),
     accepted=True,
     device=explain,

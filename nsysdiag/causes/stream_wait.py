@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Lookalike
 from nsysdiag.causes.threshold import LATENCY_LIMIT, Threshold
 from nsysdiag.causes.variant import Variant, matching
 from nsysdiag.gaps import stream_waits
@@ -38,6 +38,15 @@ stream 9  (wait event)       [==next==)
     thresholds=(
         Threshold("slack", format_ns(stream_waits.SLACK_NS), "the producer may end this long before the gap opens"),
         LATENCY_LIMIT,
+    ),
+    confirm=(
+        "The stream of the next operation has a cudaStreamWaitEvent before it. The event was recorded behind an operation of another stream, or another GPU, that ends where the gap ends.",
+        "Draw the streams below each other: only one of them works at a time.",
+    ),
+    confused_with=(
+        Lookalike("sync", "There the host waits; here only a stream does."),
+        Lookalike("stream_barrier", "The same without an event, by the legacy default stream."),
+        Lookalike("dispatch", "After the event a new operation needs its usual time."),
     ),
     variants=(
         Variant(

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named, named_rows
 from nsysdiag.causes.threshold import DRAINED, READ_BACK, Threshold
 from nsysdiag.causes.variant import AFTER_READ_BACK, KEEP_ON_DEVICE, Variant, matching
@@ -148,6 +148,23 @@ thread    [cudaStreamSynchronize] [launch]
         Threshold("read_back_pause", format_ns(READ_BACK_NS), "the longest pause between a read-back and its wait"),
     ),
     rows=(Rows.CALL,),
+    confirm=(
+        "In the CUDA API row of the launching thread, a cudaStreamSynchronize, cudaDeviceSynchronize, cudaEventSynchronize or a query in a loop covers the gap, or its beginning.",
+        "The call begins while the GPU works, and the GPU runs dry during it: nothing is queued behind.",
+        "Remove the call in one step, or move it to every tenth one. `nsysdiag whatif TRACE --without sync` predicts the step.",
+    ),
+    confused_with=(
+        Lookalike(
+            "blocking_copy",
+            "A cudaMemcpy waits for the device as well. It is a copy, and pinned memory or an asynchronous call repairs it.",
+        ),
+        Lookalike("stream_wait", "There the host does not wait: an event holds a stream."),
+        Lookalike(
+            "host_compute",
+            "What the host does after the wait. A synchronization made this time visible, and the finding counts it to the wait as far as the wait lasted.",
+        ),
+        Lookalike("lock_wait", "A thread that waits for a thread that synchronizes."),
+    ),
     variants=(
         Variant(
             "read_back",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Lookalike
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps.launch_frame import Case
 
@@ -33,6 +33,13 @@ thread [B]                       B was launched long ago
 """,
     family="memory",
     sources=("unified_memory",),
+    confirm=(
+        'The GPU row shows a "Memcpy HtoD (Unified memory)" right before the next kernel, and the rows of page faults have entries if they were captured (--cuda-um-gpu-page-faults=true).',
+    ),
+    confused_with=(
+        Lookalike("blocking_copy", "A copy that the program asked for has a cudaMemcpy call; a migration has none."),
+        Lookalike("device_stall", "Without rows of migrations the same wait has no cause in the trace."),
+    ),
     variants=(Variant("other", "", "prefetch with cudaMemPrefetchAsync"),),
     accepted=True,
     case=Case.UNIFIED_MEMORY,

@@ -111,7 +111,7 @@ FailOnOption = Annotated[
     typer.Option(
         "--fail-on",
         metavar="EXPR",
-        help="Exit with 1 where this is true, as 'idle_share > 20%'; repeats. See Budgets in the README.",
+        help="Exit with 1 where this is true, as 'idle_share > 20%'; repeats. See docs/budgets.md.",
         show_default=False,
     ),
 ]

@@ -11,13 +11,17 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.causes.threshold import setting
 from nsysdiag.cli.facts import aligned, as_json, markdown
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.words import LABELS
 from nsysdiag.findings.rulebook import sources_of, thresholds_of
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.programs.facts import TITLES
+from nsysdiag.trace.capabilities import KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nsysdiag.causes.advice import Advice
-    from nsysdiag.causes.cause import Cause
+    from nsysdiag.causes.cause import Cause, Lookalike
     from nsysdiag.causes.sources import Source
     from nsysdiag.causes.threshold import Threshold
     from nsysdiag.causes.variant import Variant
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 
 SEVERAL = "Findings beside those of the causes"
 LIMITS = "What makes something a finding"
+OPTIONS = {table: kind.recapture for kind in KINDS.values() for table in kind.tables if kind.recapture}
+"""The option of nsys that brings a table."""
 
 
 class RulePage(Struct, frozen=True):
@@ -43,6 +49,9 @@ class RulePage(Struct, frozen=True):
     sources: tuple[Source, ...]
     color: str
     unresolved: bool
+    family: str | None = None
+    confirm: tuple[str, ...] = ()
+    confused_with: tuple[Lookalike, ...] = ()
 
     def record(self) -> dict[str, object]:
         """The page as JSON has it."""
@@ -58,6 +67,9 @@ class RulePage(Struct, frozen=True):
             "picture": self.picture,
             "side": self.side,
             "unresolved": self.unresolved,
+            "bottleneck": self.family,
+            "confirm": list(self.confirm),
+            "confused_with": [asdict(each) for each in self.confused_with],
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
             "sources": [asdict(source) for source in self.sources],
             "kinds": [
@@ -101,6 +113,9 @@ def _of_cause(cause: Cause, order: int) -> RulePage:
         sources=sources_of(cause.id),
         color=cause.color,
         unresolved=cause.unresolved,
+        family=cause.family,
+        confirm=cause.confirm,
+        confused_with=cause.confused_with,
     )
 
 
@@ -170,6 +185,9 @@ def one_text(page: RulePage) -> str:
     lines += [f"  {line}".rstrip() for line in page.picture.splitlines()]
     lines += ["", "evidence tables", *(f"  {table}" for table in page.tables)]
     lines += [] if page.tables else ["  none: it is what remains"]
+    lines += ["", "how to confirm it", *(f"  - {each}" for each in page.confirm)] if page.confirm else []
+    lines += ["", "confused with"] if page.confused_with else []
+    lines += [f"  - {each.cause}: {each.difference}" for each in page.confused_with]
     rows = [(each.name, each.value, each.meaning) for each in page.thresholds]
     lines += ["", "thresholds", *aligned(("name", "default", "meaning"), rows, indent="  ").splitlines()]
     lines += ["", "advice", *_listed(page.advice, "  ")]
@@ -182,38 +200,44 @@ def one_text(page: RulePage) -> str:
 
 
 def one_markdown(page: RulePage) -> str:
-    """One rule in full, under a heading."""
-    kinds: list[str] = []
+    """One rule in full, under a heading, each part under one below it."""
+    parts = [f"## `{page.id}`: {page.title}", page.meaning, *_place(page)]
+    parts += ["### On the timeline", f"```text\n{page.picture}\n```"]
+    parts += ["### How to confirm it", _bullets(page.confirm)] if page.confirm else []
+    parts += ["### What to do", *_advice(page.advice)] if page.advice else []
     for kind in page.kinds:
-        if kind.title:
-            kinds.append(f"* kind: {kind.title}. Fix: {kind.fix}")
-            kinds += [f"  * advice{who}: {sentence}" for who, sentence in _sentences(kind.advice)]
-    blocks = [
-        f"## `{page.id}`: {page.title}",
-        page.meaning,
-        f"```\n{page.picture}\n```",
-        "\n".join(
-            [
-                f"* order: {page.order if page.order else 'none, a finding beside those of the causes'}",
-                f"* side: {page.side}",
-                f"* evidence: {_code(page.tables)}",
-                *(f"* advice{who}: {sentence}" for who, sentence in _sentences(page.advice)),
-                *kinds,
-                *(f"* source: {f'[{source}]({source.url})' if source.url else source}" for source in page.sources),
-            ]
-        ),
-        markdown(("threshold", "default", "meaning"), [(f"`{t.name}`", t.value, t.meaning) for t in page.thresholds]),
+        parts += [f"### Variant: {kind.title}", f"In short: {kind.fix}.", *_advice(kind.advice)] if kind.title else []
+    looks = [f"`{each.cause}` ({CAUSES[each.cause].title}): {each.difference}" for each in page.confused_with]
+    parts += ["### What it is confused with", _bullets(looks)] if looks else []
+    tables = [f"`{table}`" + (f" (`{OPTIONS[table]}`)" if table in OPTIONS else "") for table in page.tables]
+    parts += ["### Evidence and thresholds"]
+    parts += ["Tables of the export, and the options of nsys that bring them:", _bullets(tables)] if tables else []
+    parts += [
+        markdown(("threshold", "default", "meaning"), [(f"`{t.name}`", t.value, t.meaning) for t in page.thresholds])
     ]
-    return "\n\n".join(blocks)
+    sources = [f"[{source}]({source.url})" if source.url else str(source) for source in page.sources]
+    return "\n\n".join([*(part.rstrip("\n") for part in parts), "### Sources", _bullets(sources)]) + "\n"
 
 
-def _sentences(advice: Advice) -> list[tuple[str, str]]:
-    """Every sentence with whom it is for, empty for all programs without a text of their own."""
-    plain = [("", sentence) for sentence in advice.plain]
-    others = [
-        (f" for {TITLES[framework]}", sentence) for framework, words in advice.others() for sentence in words.sentences
-    ]
-    return plain + others
+def _place(page: RulePage) -> list[str]:
+    """Where it belongs, in a sentence."""
+    if page.order is None:
+        return ["A finding beside those of the causes."]
+    counts = f"Its time counts to the bottleneck *{LABELS[page.family or 'unknown']}*"
+    varies = " unless a variant says otherwise" if any(kind.family for kind in page.kinds) else ""
+    return [f"{counts}{varies}. It is number {page.order} in the order of precedence."]
+
+
+def _advice(advice: Advice) -> list[str]:
+    """The plain sentences, then those of each framework under its name."""
+    parts = [_bullets(advice.plain)] if advice.plain else []
+    for framework, words in advice.others():
+        parts += [f"**{TITLES[framework]}**", _bullets(words.sentences)]
+    return parts
+
+
+def _bullets(sentences: Iterable[str]) -> str:
+    return "\n".join(f"* {sentence}" for sentence in sentences)
 
 
 def _listed(advice: Advice, indent: str) -> list[str]:

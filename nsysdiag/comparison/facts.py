@@ -46,7 +46,7 @@ class Change(Record, frozen=True):
     [low_ns, high_ns] is the 95 % interval of the change, None where too little repeats to tell. `verdict`:
     `improved` or `regressed` where the interval leaves 0 out and the change is larger than `least_ns`, what does not
     count as one; else `same`. Where several devices are compared the interval of one alone must leave 0 out by more,
-    see the README. Without an interval it is `unknown`.
+    see docs/before-and-after.md. Without an interval it is `unknown`.
     """
 
     before_ns: Ns

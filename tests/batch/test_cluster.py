@@ -49,7 +49,7 @@ def cluster() -> Iterator[Any]:
     from distributed import LocalCluster
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONSAFEPATH", "1")  # as README.md has it
+        patch.setenv("PYTHONSAFEPATH", "1")  # as docs/batches.md has it
         with (
             dask.config.set({"distributed.scheduler.allowed-failures": 1}),
             LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as made,

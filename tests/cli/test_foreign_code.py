@@ -82,7 +82,7 @@ def test_nor_from_the_folder_that_is_read(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="Dask is not installed")
 @pytest.mark.filterwarnings("default")  # what Dask warns of is its own
 def test_nor_on_a_cluster(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whose workers were started in that folder, in the way that README.md says."""
+    """Whose workers were started in that folder, in the way that docs/batches.md says."""
     from distributed import LocalCluster
 
     monkeypatch.chdir(folder)

@@ -1,0 +1,42 @@
+"""The documentation's site, as `scripts/docs` builds it: pages in MyST Markdown, the theme furo."""
+
+from pathlib import Path
+from typing import Any
+
+from nsysdiag.version import __version__
+
+project = "nsysdiag"
+release = version = __version__
+
+extensions = ["myst_parser", "sphinx_copybutton"]
+source_suffix = {".md": "markdown"}
+myst_enable_extensions = ["attrs_inline"]
+myst_heading_anchors = 4
+
+html_theme = "furo"
+html_title = f"nsysdiag {__version__}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).with_name("_scorer.js"))
+html_copy_source = False
+html_show_sourcelink = False
+html_show_copyright = html_show_sphinx = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#2f6f00", "color-brand-content": "#2f6f00"},
+    "dark_css_variables": {"color-brand-primary": "#8fd14f", "color-brand-content": "#8fd14f"},
+}
+copybutton_prompt_text = "$ "
+
+OPTIONAL = {"baselines", "ci", "notebooks", "python"}
+"""Pages that index.md lists and that need not be there."""
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", without_missing)
+
+
+def without_missing(app: Any, page: str, source: list[str]) -> None:
+    """Take the optional pages that are not there out of the lists of the first page."""
+    missing = OPTIONAL - app.env.found_docs if page == "index" else set()
+    source[0] = "\n".join(line for line in source[0].split("\n") if line not in missing)

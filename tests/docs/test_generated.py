@@ -1,0 +1,238 @@
+"""Sections that are made of the program are those of today: `scripts/update_goldens` writes them anew."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import nsysdiag
+from nsysdiag.causes import CAUSES
+from nsysdiag.cli.app import app
+from nsysdiag.cli.demo import bundled_trace
+from nsysdiag.cli.help import grouped
+from nsysdiag.findings.rules import FINDING_RULES
+from nsysdiag.formats import FORMATS
+from nsysdiag.formats.csv_ import TABLES
+from tests.causes.test_added import SOURCE
+from tests.comparison.programs import Program
+from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, fenced, page, text
+from tests.simulator import CUDA_ONLY, EVERYTHING
+from tests.simulator.engine import MS
+from tests.simulator.scenarios import SCENARIOS
+
+if TYPE_CHECKING:
+    from tests.simulator import Simulation
+    from tests.simulator.capture import Capture
+
+COMMANDS: dict[str, Any] = dict(get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def block(content: str, language: str = "text") -> str:
+    return f"```{language}\n{content.rstrip()}\n```"
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = list(header)
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def printed(*arguments: str, until: str = "") -> str:
+    """What a command prints, up to the line that begins with `until`."""
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 0, result.output
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    at = next((at for at, line in enumerate(lines) if until and line.strip().startswith(until)), len(lines))
+    return block("\n".join(lines[:at]))
+
+
+@cache
+def demo() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-P", "-m", "nsysdiag", "demo", "-o", f"{folder}/demo.html"]
+        return block(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode())
+
+
+def ranks() -> str:
+    Path("demo.sqlite").write_bytes(gzip.decompress(bundled_trace()))
+    return printed("ranks", "demo.sqlite", "-o", "ranks.html", until="Imbalance")
+
+
+def loader(workers: int, name: str) -> str:
+    """The trace of a training with so many data loaders, which take longer to read than a step."""
+    return Program(workers=workers, seed=workers).write(Path(name)).name
+
+
+def analyzed() -> str:
+    return printed("analyze", loader(1, "train.sqlite"), "-o", "train.html", until="Findings")
+
+
+def predicted() -> str:
+    return printed("whatif", loader(1, "train.sqlite"), "--without", "data_loading", until="Idle time")
+
+
+def compared() -> str:
+    before, after = loader(1, "train.sqlite"), loader(3, "repaired.sqlite")
+    return printed("compare", before, after, "-o", "compare.html", until="The job")
+
+
+def causes() -> str:
+    rows = ((f"`{cause.id}`", cause.title, cause.meaning) for cause in CAUSES.values())
+    return table(("cause", "title", "meaning"), rows)
+
+
+def findings() -> str:
+    rows = ((f"`{rule.id}`", rule.title, rule.meaning) for rule in FINDING_RULES.values())
+    return table(("finding", "title", "meaning"), rows)
+
+
+def formats() -> str:
+    rows = ((f"`{each.suffix}`", f"`{each.name}`", each.title) for each in FORMATS.values())
+    beside = ", ".join(f"`{name}`" for name in TABLES)
+    csv = f"Beside `NAME.csv`, the gaps, there is a file `NAME.TABLE.csv` for each of these tables: {beside}."
+    return table(("suffix", "`--format`", "what it is"), rows) + f"\n\n{csv}"
+
+
+def commands() -> str:
+    return "\n\n".join(map(one_command, COMMANDS))
+
+
+def one_command(name: str) -> str:
+    """What `--help` says, its groups of options as tables."""
+    command = COMMANDS[name]
+    arguments = [each.metavar for each in command.params if each.param_type_name == "argument"]
+    last = not command.context_settings.get("allow_interspersed_args", True)
+    usage = " ".join(["nsysdiag", name, *(["[OPTIONS] --", *arguments] if last else [*arguments, "[OPTIONS]"])])
+    parts = [f"## nsysdiag {name}", f"`{usage}`", " ".join(command.help.split())]
+    for group, options in grouped(command.params):
+        rows = [(f"`{spelling(each)}`", explained(each)) for each in options if not each.hidden]
+        parts += [table((group, "what it does"), rows)] if rows else []
+    examples = [line.strip() for line in command.epilog.splitlines()[2:]]
+    return "\n\n".join([*parts, block("\n".join(examples), "sh")])
+
+
+def spelling(option: Any) -> str:
+    names = ", ".join(sorted(option.opts, key=len))
+    return f"{names} {option.metavar}" if option.metavar else names
+
+
+def explained(option: Any) -> str:
+    default = f" Default: {option.default}." if option.default and not option.is_flag else ""
+    return f"{option.help}{default}"
+
+
+def python_output(name: str, example: int) -> str:
+    """What an example in Python prints when it finds the demo's trace under the name that it uses."""
+    Path("train.sqlite").write_bytes(gzip.decompress(bundled_trace()))
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        exec(compile(fenced(page(name), "python")[example], name, "exec"), {})
+    # pandas fills the lines of a table up with blanks.
+    return block("\n".join(line.rstrip() for line in shown.getvalue().splitlines()))
+
+
+CAPTURES: dict[str, Capture] = {
+    "all of them": EVERYTHING,
+    "no `--sample`": EVERYTHING.but(samples=False),
+    "no `--sample`, no `--cpuctxsw`": EVERYTHING.but(samples=False, sched=False),
+    "no `osrt`": EVERYTHING.but(osrt=False),
+    "no `nvtx`": EVERYTHING.but(nvtx=False),
+    "`--trace=cuda,nvtx` alone": CUDA_ONLY,
+}
+
+
+def flags() -> str:
+    programs = (Program(workers=1), Program(thinking=2 * MS, sync=True))
+    rows = ([name, *(headline(program, capture) for program in programs)] for name, capture in CAPTURES.items())
+    return table(("flags", "a data loader is too slow", "the host computes after each step"), rows)
+
+
+def headline(program: Program | Simulation, capture: Capture) -> str:
+    """Its first sentence."""
+    report = nsysdiag.analyze(program.write(Path(f"{len(list(Path().iterdir()))}.sqlite"), capture))
+    return report.diagnosis.headline.partition(". ")[0].replace("#", "N").rstrip(".")
+
+
+NO_SCHEDULING = {"sched": False, "samples": False}
+WRONG: tuple[tuple[str, Program | str, str, dict[str, bool]], ...] = (
+    ("a worker decodes the batches", "decoding_worker", "`--cpuctxsw`, `--sample`", NO_SCHEDULING),
+    ("another process takes the CPU of a worker", "preempted_worker", "`--cpuctxsw`, `--sample`", NO_SCHEDULING),
+    ("a thread waits for a thread that waits for a file", "two_hops", "`--cpuctxsw`, `--sample`", NO_SCHEDULING),
+    ("the host maps and unmaps memory", "os_memory", "`osrt`", {"osrt": False}),
+    ("a data loader is too slow", Program(workers=1), "`nvtx`", {"nvtx": False}),
+)
+"""What a program does, the program or the name of its scenario, and what is left out of its capture."""
+
+
+def wrong() -> str:
+    """What the report says of programs with all evidence and without some."""
+    rows = []
+    for what, program, missing, changes in WRONG:
+        run = SCENARIOS[program].run() if isinstance(program, str) else program
+        full = SCENARIOS[program].capture if isinstance(program, str) else EVERYTHING
+        rows.append((what, headline(run, full), missing, headline(run, full.but(**changes))))
+    assert [row for row in rows if row[1] == row[3]] == []
+    return table(("the program", "the report", "captured without", "the report then"), rows)
+
+
+def cause() -> str:
+    """The cause that the tests add to the program."""
+    return block(SOURCE, "python")
+
+
+class Section(NamedTuple):
+    """A section of a page, what makes it, and whether that takes long."""
+
+    path: Path
+    make: Callable[[], str]
+    slow: bool = False
+
+
+SECTIONS = {
+    "analyzed": Section(README, analyzed, slow=True),
+    "predicted": Section(README, predicted, slow=True),
+    "compared": Section(README, compared, slow=True),
+    "demo": Section(DOCS / "quick-start.md", demo, slow=True),
+    "ranks": Section(DOCS / "ranks.md", ranks, slow=True),
+    "flags": Section(DOCS / "capturing.md", flags, slow=True),
+    "wrong": Section(DOCS / "limits.md", wrong, slow=True),
+    "causes": Section(DOCS / "causes.md", causes),
+    "findings": Section(DOCS / "causes.md", findings),
+    "commands": Section(DOCS / "cli.md", commands),
+    "formats": Section(DOCS / "formats.md", formats),
+    "python output": Section(DOCS / "results.md", partial(python_output, "results.md", 0), slow=True),
+    "notebook output": Section(DOCS / "results.md", partial(python_output, "results.md", 1), slow=True),
+    "results output": Section(DOCS / "results.md", partial(python_output, "results.md", 2), slow=True),
+    "cause": Section(CONTRIBUTING, cause),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if each.slow else ()) for name, each in SECTIONS.items()]
+)
+def test_generated_section(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, make, _ = SECTIONS[name]
+    monkeypatch.chdir(tmp_path)
+    made = f"<!-- {name}: made by scripts/update_goldens -->\n\n{make()}\n\n<!-- end -->"
+    pattern = re.compile(rf"<!-- {name}: .*?<!-- end -->", flags=re.DOTALL)
+    if os.environ.get("NSYSDIAG_UPDATE_GOLDENS") == "1":
+        path.write_text(pattern.sub(lambda _: made, text(path)), encoding="utf-8")
+    assert pattern.findall(text(path)) == [made]
+
+
+def test_every_example_of_results_in_python_runs() -> None:
+    assert len(fenced(page("results.md"), "python")) == sum(name.endswith(" output") for name in SECTIONS)
