@@ -37,10 +37,11 @@ def _stills(context: Context) -> list[LaneGroup]:
     drawn = timelines(context.report)
     return [
         LaneGroup(
-            f"{device.key} {device.name}",
+            device.key,
             levels.start_ns,
             levels.end_ns,
             still_lanes(levels, context.causes, len(drawn)),
+            note=device.name,
         )
         for device, levels in drawn[:MOST_STILLS]
     ]
