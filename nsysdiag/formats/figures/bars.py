@@ -77,7 +77,7 @@ def _parts(drawing: BarChart, scale: float, first: float, **more: Any) -> Iterat
         entry = drawing.legend[order[id]]
         yield go.Bar(
             name=plain(entry.label),
-            legendgroup=id,
+            legendgroup=plain(id),
             showlegend=not faded or (id, False) not in held,
             x=[first + at for at, _bar, _part in rows],
             y=[part.ns / scale for _at, _bar, part in rows],
