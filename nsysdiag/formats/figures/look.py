@@ -36,14 +36,20 @@ ROWS: dict[str, Any] = {
     "ticklabelstandoff": 6,
 }
 """An axis of names."""
-BELOW_ALL = {"orientation": "h", "x": 0, "y": 0, "yref": "container", "yanchor": "bottom", "traceorder": "normal"}
+BELOW_ALL = {"orientation": "h", "traceorder": "normal", "font": {"size": 11}} | {
+    "x": 0.02,
+    "xref": "container",
+    "y": 0,
+    "yref": "container",
+    "yanchor": "bottom",
+}
 """The place of a legend."""
-HEAD, LINE_HEIGHT, MOST_LINES, LINE_LENGTH = 64, 18, 4, 120
+HEAD, LINE_HEIGHT, MOST_LINES, LINE_LENGTH = 64, 18, 5, 100
 """The heights of a title and of each line below it, in pixels; how many there are at most, and their characters."""
-SIDE, BELOW, ENTRY, LEGEND_LINE, WIDTH = 24, 56, 44, 20, 800
+SIDE, BELOW, ENTRY, LEGEND_LINE, WIDTH = 24, 56, 44, 18, 550
 """The margins beside and below a plot; what an entry of the legend takes beside its text, the height of a line of them,
 and the width that they have in a narrow notebook, in pixels."""
-CHARACTER, LABELS = 7, 110
+CHARACTER, LABELS = 6, 110
 """How wide a character of the legend is, and what stands right of a plot."""
 ENDING = "<extra></extra>"
 BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
