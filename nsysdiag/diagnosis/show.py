@@ -251,7 +251,7 @@ def _glance(device: DeviceReport) -> Entry:
         device.name,
         [
             Paragraph(device.verdict.sentence, "verdict"),
-            Chart(Stack(DIVIDES, segments, device.window_ns), DIVIDES),
+            Chart(Stack(DIVIDES, segments, device.window_ns), DIVIDES, id=device.key),
             Facts(_cards(device), PAGE, cards=True),
             Lines([*lines, *([f"Known as: {clip(ids, MOST_IDS)}."] if ids else [])]),
             *(Paragraph(note, "note") for note in device.notes),
