@@ -25,7 +25,10 @@ ROOT = Path(__file__).parent.parent
 MIB = 2**20
 NAME = f"nsysdiag-{nsysdiag.__version__}"
 LICENCES = ("LICENSE", "THIRD-PARTY-NOTICES")
-BESIDE_THE_SOURCES = {"PKG-INFO", "README.md", "CHANGELOG.md", "SECURITY.md", "pyproject.toml", ".gitignore", *LICENCES}
+BESIDE_THE_SOURCES = {
+    *("PKG-INFO", "README.md", "CHANGELOG.md", "SECURITY.md", "pyproject.toml", ".gitignore", "action.yml"),
+    *LICENCES,
+}
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 
 
