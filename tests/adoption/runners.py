@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,22 @@ def machine(folder: Path) -> Machine:
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
     return Machine(work, told, {**kept, "PATH": path, "RUNNER_TEMP": str(temporary), "TMPDIR": str(temporary)})
+
+
+def with_real_pip(on: Machine) -> Machine:
+    """The machine with a real `python3` and pip, for which the packages of this environment are installed already, in
+    the versions of the lock, and nsysdiag is not."""
+    links = on.folder.parent / "packages"
+    links.mkdir()
+    for each in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if each.suffix != ".pth" and "nsysdiag" not in each.name:
+            (links / each.name).symlink_to(each)
+    for name in ("python3", "python"):
+        program = on.folder.parent / "bin" / name
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        program.chmod(0o755)
+    on.environment |= {"PYTHONPATH": str(links), "PIP_NO_INDEX": "1", "PIP_NO_CACHE_DIR": "1"}
+    return on
 
 
 def put_trace(path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.adoption.linting import complaints_of_actionlint, fits
-from tests.adoption.runners import ACTION, ROOT, Machine, action, machine, put_trace, run_action
+from tests.adoption.runners import ACTION, ROOT, Machine, action, machine, put_trace, run_action, with_real_pip
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +51,13 @@ class TestRun:
         assert f"{ROOT}/scripts/requirements.txt" in asked
         assert "--require-hashes" in asked
         assert asked[-1] == str(ROOT)
+
+    def test_the_checkout_is_installed_by_pip(self, on: Machine) -> None:
+        """By pip itself, which compares versions with the lock and builds the wheel."""
+        put_trace(on.folder / "x.sqlite")
+        done = run_action(with_real_pip(on), {"traces": "x.sqlite"})
+        assert done.code == 0, done.log
+        assert list(on.folder.parent.glob("runner's temp/nsysdiag/lib/*/site-packages/nsysdiag-*.dist-info"))
 
     def test_another_package_is_one_word(self, on: Machine) -> None:
         put_trace(on.folder / "x.sqlite")
