@@ -25,7 +25,7 @@ LAYERS = [
     "arrays config.settings saved causes.ids",
     files_of_subjects("facts"),
     "phrases older",
-    "report findings.first ranks.report comparison.facts ci.facts replay.facts replay.options",
+    "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts replay.options",
     "saved_files",
     "trace config cost",
     "events",

@@ -104,9 +104,8 @@ def lines_of(summary: BatchSummary, run: str, at: int) -> list[HistoryLine]:
             exposed_copy_ns=device.exposed_copy_ns,
             iteration_ns=device.iteration_ns,
             causes=dict(device.causes),
-            broken=sum(
-                each.broken and each.level == "fail" and each.device in ("", device.key) for each in entry.budgets
-            ),
+            broken=sum(each.level == "fail" and each.broken_on(device.key) for each in entry.budgets),
+            state=device.state,
         )
         for entry in summary.entries
         for device in entry.devices

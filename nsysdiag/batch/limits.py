@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from nsysdiag.batch.inputs import SAVED, Input
+from nsysdiag.batch.inputs import REPORTS, SAVED, Input
 from nsysdiag.batch.task import Task
 from nsysdiag.errors import UsageError
 from nsysdiag.trace.parquet.names import is_parquet_folder
@@ -25,13 +25,12 @@ BYTES_PER_PACKED_BYTE = 30
 """A report that must be exported first: the export is several times as large. So is an SQLite file beside a folder of
 Parquet files: 200,000 kernels took 411 MiB from one of 17 MB, 383 MiB from one of 29 MB that was not compressed, and
 300 MiB from an SQLite file of 86 MB."""
-PACKED = (".nsys-rep", ".qdrep")
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def estimated_bytes(each: Input) -> int:
     """The memory that the analysis of an input takes at its peak, rather too much than too little."""
-    packed = each.path.suffix.lower() in PACKED or is_parquet_folder(each.path)
+    packed = each.path.suffix.lower() in REPORTS or is_parquet_folder(each.path)
     return BASE_BYTES + each.size_bytes * (BYTES_PER_PACKED_BYTE if packed else BYTES_PER_BYTE)
 
 

@@ -47,30 +47,55 @@ class Budgeted(Record, frozen=True):
     nvtx: RangeName
 
 
+class DeviceValue(Record, frozen=True):
+    """The value of a budget on one device, in the budget's unit, and whether this device breaks it."""
+
+    device: OwnText
+    value: Varying
+    broken: bool
+
+
 class BudgetResult(Budgeted, frozen=True):
     """A budget that was checked. `device` is the one that came closest to the limit or broke it most. `value` and
     `limit` are in `unit`: ns, share, count. `broken` says whether the expression holds, `sentence` the same for a
-    person."""
+    person. `devices` has the value of each device that was judged, and is empty for what is of the whole trace."""
 
     value: Varying
     limit: Varying
     unit: OwnText
     broken: bool
     sentence: Sentence
+    devices: list[DeviceValue] = []
+
+    def judges(self, device: str) -> bool:
+        """Whether it says something of this device, which it does of all where it is of the whole trace."""
+        return not self.devices or any(each.device == device for each in self.devices)
+
+    def broken_on(self, device: str) -> bool:
+        """Whether this device breaks it, or the whole trace does."""
+        if not self.devices:
+            return self.broken
+        return any(each.broken for each in self.devices if each.device == device)
 
 
 class UnjudgedBudget(Budgeted, frozen=True):
     """A budget that a trace cannot tell: neither kept nor broken. `device` is the one that it names. `error` is the
-    whole sentence, `why` the reason in it, `hint` what to do."""
+    whole sentence, `why` the reason in it, `hint` what to do. `devices` are those that cannot be judged where others
+    can; empty where nothing can."""
 
     error: Sentence
     why: Sentence
     hint: Sentence
+    devices: list[OwnText] = []
+
+    def concerns(self, device: str) -> bool:
+        """Whether it leaves this device without a judgement."""
+        return not self.devices or device in self.devices
 
 
 class BatchDevice(Record, frozen=True):
     """One device of a trace in a batch; times in ns, `iteration_ns` the median steady iteration, None without any.
-    `causes` are the causes of idle time, largest first."""
+    `causes` are the causes of idle time, largest first. `state` is one of `nsysdiag.ci.states`."""
 
     key: OwnText
     name: GpuName
@@ -85,10 +110,12 @@ class BatchDevice(Record, frozen=True):
     coverage: Share | None
     iteration_ns: Ns | None
     causes: list[tuple[CauseId, TotalNs]]
+    state: OwnText = ""
 
 
 class BatchFinding(Record, frozen=True):
-    """A finding of a trace in a batch, without its evidence."""
+    """A finding of a trace in a batch, without its evidence. `devices` are all that have it, `device` is the one that
+    lost most."""
 
     id: HashedId
     device: OwnText
@@ -97,13 +124,15 @@ class BatchFinding(Record, frozen=True):
     title: Sentence
     lost_ns: Ns
     lost_share: Share
+    devices: list[OwnText] = []
 
 
 class BatchEntry(Record, frozen=True):
     """What became of one input. `input` is its path as found, `/` between its parts, relative to what was named; `name`
     the path of its outputs within the folder, without a suffix. `status`: analysed, resumed (done before, unchanged) or
     failed, where `error`, `hint` and `exit_code` say why and the rest is empty. `report` is the path of the page within
-    the folder. `budgets` are those that the trace can tell, `unjudged` the others."""
+    the folder. `budgets` are those that the trace can tell, `unjudged` the others. `unused_gpus` counts GPUs of
+    the machine that the trace has no work of."""
 
     input: FileName
     name: FileName
@@ -119,6 +148,7 @@ class BatchEntry(Record, frozen=True):
     hint: Sentence = ""
     exit_code: Number = 0
     unjudged: list[UnjudgedBudget] = []
+    unused_gpus: Count = 0
 
 
 class BatchSummary(Record, frozen=True):
@@ -139,7 +169,8 @@ class BatchSummary(Record, frozen=True):
 
 class HistoryLine(Record, frozen=True):
     """One run of one device in a history, a line of JSON. `at` is the UTC second since 1970 of the run, `run` what the
-    caller calls it (a commit, a job), `input` as in BatchEntry."""
+    caller calls it (a commit, a job), `input` as in BatchEntry, `state` as in BatchDevice; `broken` counts the budgets
+    that this device breaks."""
 
     at: Annotated[int, SECONDS]
     run: Sentence
@@ -154,3 +185,4 @@ class HistoryLine(Record, frozen=True):
     iteration_ns: Ns | None
     causes: NsByCause
     broken: Count
+    state: OwnText = ""

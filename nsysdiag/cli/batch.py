@@ -1,12 +1,13 @@
 """`nsysdiag batch`: the reports of many traces."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import batch_bar, complain, note
+from nsysdiag.cli.console import batch_bar, complain, emit, note
 from nsysdiag.cli.errors import BROKEN_BUDGET
 from nsysdiag.errors import IncompleteError, OutputError, UsageError
 
@@ -131,6 +132,7 @@ def batch(
     summary = summary_of(entries, settings.changed())
     _write(summary, shared, past, lines, run)
     if not quiet:
+        _show(summary)
         for line in [*found.notes, *(past.notes if past else ()), _written(summary, output)]:
             note(line)
         for budget in unused(budgets, summary.entries):
@@ -198,6 +200,16 @@ def _write(
     write_results(shared.folder, summary, [*past.lines, *new] if past else [], force=shared.force)
     if history:
         append(history, new)
+
+
+def _show(summary: "BatchSummary") -> None:
+    """The table of all traces on stdout, where that is open."""
+    from nsysdiag.cli.output import for_stdout
+    from nsysdiag.formats.batch.table import render
+    from nsysdiag.workflow_commands import TEXT
+
+    if sys.stdout is not None:
+        emit(render(summary, for_stdout()), TEXT)
 
 
 def _written(summary: "BatchSummary", output: str) -> str:

@@ -156,11 +156,15 @@ def _made(document: Document, destination: Destination, options: RenderOptions) 
 
 
 def _summary(document: Document, *, details: bool) -> bytes:
+    return rendered(document, "txt", for_stdout(details=details))
+
+
+def for_stdout(*, details: bool = False) -> RenderOptions:
+    """How text is written to stdout: as wide as the terminal and with colours where it is one."""
     if sys.stdout is None or not sys.stdout.isatty():
-        return rendered(document, "txt", RenderOptions(details=details))
+        return RenderOptions(details=details)
     width = shutil.get_terminal_size().columns
-    options = RenderOptions(width=width, color="NO_COLOR" not in os.environ, details=details)
-    return rendered(document, "txt", options)
+    return RenderOptions(width=width, color="NO_COLOR" not in os.environ, details=details)
 
 
 def _write(destination: Destination, files: Files | OutputError, *, force: bool, quiet: bool) -> OutputError | None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, PROFILER, Diagnosis, Part
+from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, PROFILER, UNRESOLVED, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.health import MPI
 from nsysdiag.diagnosis.judged_time import Judged, limited
@@ -47,10 +47,10 @@ VERDICTS = {
     "input": "input-bound",
     "sync": "sync-bound",
     "launch": "launch-bound",
-    "unknown": "unresolved",
+    "unknown": UNRESOLVED,
 }
 """The verdict that follows from a bottleneck; of all others it is the cause with most time."""
-NO_WORK, CONTENDED = "no-gpu-work", "contended"
+CONTENDED = "contended"
 NOTHING_RAN = Verdict(id=NO_WORK, sentence="No GPU work in this window.")
 NO_PHASES = JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
 NO_FOCUS = Focus(Intervals.empty(), [], None)

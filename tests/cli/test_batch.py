@@ -82,7 +82,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 class TestOutputs:
     def test_a_page_and_a_saved_report_each_and_a_summary(self, cli: Cli, folder: Path) -> None:
         result = cli("batch", "runs", "-o", "out")
-        assert (result.code, result.stdout, result.stderr) == (0, b"", "wrote out: 2 analysed\n")
+        assert (result.code, result.stderr) == (0, "wrote out: 2 analysed\n")
         names = [f"runs/rank{rank}/report.{suffix}" for rank in (0, 1) for suffix in ("html", "json")]
         assert {*names, "summary.json", "summary.md", "index.html", "junit.xml"} <= tree(folder / "out").keys()
         made = summary(folder / "out")
@@ -127,9 +127,63 @@ class TestOutputs:
         for _ in range(2):
             assert cli("batch", "runs", "-o", "out").code == 0
 
+    def test_a_table_on_stdout(self, cli: Cli) -> None:
+        first, _, _, *table = (
+            cli("batch", "runs", "-o", "out", "--fail-on", "idle_share > 30%").stdout.decode().splitlines()
+        )
+        assert first == "nsysdiag 0.1.0 · runs/"
+        assert [line.split() for line in table[:2]] == [
+            ["rank0/report", "gpu0", "▲", "Budget", "broken", "gpu", "56.2%", "43.8%", "0/1"],
+            ["rank1/report", "gpu0", "✓", "Budgets", "kept", "gpu", "75.0%", "25.0%", "1/1"],
+        ]
+
+    def test_a_closed_stdout_is_no_reason_to_fail(self, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdout", None)
+        assert cli("batch", "runs", "-o", "out").code == 0
+
     def test_quiet(self, cli: Cli) -> None:
-        assert cli("batch", "runs", "nothing*", "-o", "out", "--quiet").stderr == ""
+        quiet = cli("batch", "runs", "nothing*", "-o", "out", "--quiet")
+        assert (quiet.stdout, quiet.stderr) == (b"", "")
         assert cli("batch", "runs", "nothing*", "-o", "out").stderr.startswith("nothing fits nothing*\nwrote out")
+
+
+@pytest.mark.usefixtures("here", "runs")
+class TestReportsOfNsys:
+    """`.nsys-rep` files in a folder, exported by a stand-in for nsys or by nothing."""
+
+    REPORT = b"NVIDIA Tegra Profiler Report 2023" + bytes(64)
+
+    def test_are_exported(self, cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        template = write(folder / "template.sqlite", 500)
+        (folder / "bin").mkdir()
+        program = folder / "bin" / "nsys"
+        program.write_text(f"""#!/bin/sh
+            test "$2 $3" = "--type sqlite" && cp '{template}' "$5"
+        """)
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+        (folder / "runs" / "my rank.nsys-rep").write_bytes(self.REPORT)
+        assert cli("batch", "runs", "-o", "out").code == 0
+        (device,) = entries(folder / "out")["runs/my rank"].devices
+        assert device.idle_ns == 500
+        assert sorted(path.name for path in (folder / "runs").iterdir()) == ["my rank.nsys-rep", "rank0", "rank1"]
+
+    def test_without_nsys_each_is_named_with_the_command(
+        self, cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PATH", str(folder / "nothing"))
+        for name in ("a", "b c"):
+            (folder / "runs" / f"{name}.nsys-rep").write_bytes(self.REPORT)
+        result = cli("batch", "runs", "-o", "out")
+        assert result.code == 4
+        found = entries(folder / "out")
+        assert {entry.name: entry.hint for entry in found.values() if entry.status == "failed"} == {
+            "runs/a": "nsys export --type sqlite --output runs/a.sqlite runs/a.nsys-rep",
+            "runs/b c": "nsys export --type sqlite --output 'runs/b c.sqlite' 'runs/b c.nsys-rep'",
+        }
+        assert found["runs/rank0/report"].status == "analysed"
+        assert b"Not analysed" in result.stdout
+        assert "no `nsys` on the PATH" in result.stderr
 
 
 @pytest.mark.usefixtures("here", "runs")

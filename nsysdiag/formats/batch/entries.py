@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, KIND, BatchDevice, BatchEntry, BatchFinding, BatchSummary
+from nsysdiag.ci.states import states, unused_gpus
 from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.view import by_time
 from nsysdiag.fields import SettingValue
@@ -73,10 +74,12 @@ def entry_of(
         budgets=list(budgets),
         unjudged=list(unjudged),
         warnings=report.trace.warnings,
+        unused_gpus=unused_gpus(report),
     )
 
 
 def _devices(report: Report) -> list[BatchDevice]:
+    state = states(report)
     return [
         BatchDevice(
             key=device.key,
@@ -92,6 +95,7 @@ def _devices(report: Report) -> list[BatchDevice]:
             coverage=device.coverage,
             iteration_ns=device.iterations.p50_ns if device.iterations else None,
             causes=[(cause, ns) for cause, ns in by_time(device.ledger) if ns],
+            state=state[device.key],
         )
         for device in report.devices
     ]
@@ -107,6 +111,7 @@ def _findings(report: Report) -> list[BatchFinding]:
             title=finding.title,
             lost_ns=finding.lost_ns,
             lost_share=finding.lost_share,
+            devices=finding.devices,
         )
         for finding in report.findings
     ]

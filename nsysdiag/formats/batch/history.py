@@ -42,8 +42,8 @@ def moment(line: HistoryLine) -> str:
 
 
 def spark(lines: Sequence[HistoryLine]) -> Spark | None:
-    """The idle share of the latest runs as a line, None where there are not two."""
-    shares = [idle_share(line) for line in lines[-MOST_SPARKS:]]
+    """The idle share of the latest runs in which the device worked as a line, None where there are not two."""
+    shares = [idle_share(line) for line in lines[-MOST_SPARKS:] if line.window_ns > 0]
     return draw_spark(shares, f"Idle share over {len(shares)} runs") if len(shares) > 1 else None
 
 

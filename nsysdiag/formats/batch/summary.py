@@ -28,7 +28,7 @@ from nsysdiag.document.kinds import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT,
 from nsysdiag.document.markdown import markdown_document
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import PARTS
-from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS
+from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS, counted
 from nsysdiag.formats.batch.history import series, spark
 from nsysdiag.formats.batch.rows import FAIL, FAILED, headline, result, rows, shown_name
 from nsysdiag.formats.format import RenderOptions
@@ -39,7 +39,7 @@ from nsysdiag.units import format_exact_ns, format_ns, format_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.ci.facts import BatchDevice, BatchEntry, BatchFinding, BatchSummary, HistoryLine
+    from nsysdiag.ci.facts import BatchDevice, BatchFinding, BatchSummary, HistoryLine
     from nsysdiag.document.curve import Spark
     from nsysdiag.formats.batch.rows import Row
 
@@ -147,7 +147,7 @@ def _broken(summary: BatchSummary) -> Table:
         (
             shown_name(entry.input),
             FAILS if budget.level == FAIL else WARNS,
-            budget.device,
+            ", ".join(each.device for each in budget.devices if each.broken) or budget.device,
             budget.budget,
             f"{clip(budget.sentence, SENTENCE)} ({clip(budget.source, NAME_LENGTH)})",
         )
@@ -210,15 +210,24 @@ def _row(row: Row, line: Spark | None) -> list[object]:
     budgets += [Remark(f"{each.budget}: {each.why}", "bad", each.source) for each in row.unjudged]
     return [
         Name(shown_name(entry.input), href=link(entry.report)),
-        Cell(device.key, hint=device.name) if device else None,
+        _gpu(row),
         Cell(row.mark, note=budgets),
-        _verdict(entry, device),
-        *(_times(device, line) if device else [None] * TIMES),
+        _verdict(row),
+        *(_times(device, line) if device and device.window_ns else [None] * TIMES),
         _finding(row.top) if row.top else None,
     ]
 
 
-def _verdict(entry: BatchEntry, device: BatchDevice | None) -> object:
+def _gpu(row: Row) -> object:
+    if row.unused:
+        return Cell(f"{row.unused:,} more", TEXT)
+    return Cell(row.device.key, hint=row.device.name) if row.device else None
+
+
+def _verdict(row: Row) -> object:
+    entry, device = row.entry, row.device
+    if row.unused:
+        return f"The machine has {counted(row.unused, 'more GPU')}, without work in this trace."
     if entry.status == FAILED:
         why = clip(entry.error, SENTENCE) or "No reason is known."
         return Cell(why, note=[Remark(entry.hint)] if entry.hint else ())

@@ -209,7 +209,7 @@ def _iterations(lines: list[HistoryLine], names: list[str], below: list[Label]) 
 
 
 def _idle_shares(lines: list[HistoryLine], names: list[str], below: list[Label]) -> Curve:
-    values: list[int | None] = [round(idle_share(line) * SCALE) for line in lines]
+    values = [round(idle_share(line) * SCALE) if line.window_ns > 0 else None for line in lines]
     texts = [f"{name}: {format_share(line.idle_ns, line.window_ns)}" for name, line in zip(names, lines, strict=True)]
     top = _ceiling(max(value or 0 for value in values))
     levels = share_levels(top, SCALE)
