@@ -59,6 +59,7 @@ def analyze(
     no_config: options.NoConfigOption = False,
     fail_on: options.FailOnOption = None,
     warn_on: options.WarnOnOption = None,
+    unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
     gpu_hour_cost: options.GpuHourCostOption = None,
     memory_limit: options.MemoryLimitOption = None,
     redact: options.RedactOption = False,
@@ -121,6 +122,7 @@ def analyze(
         open_html=open_html,
         force=force,
         quiet=quiet,
+        unjudged=unjudged.value,
     )
     conclude(_report(path, settings, file, quiet=quiet), trace, wanted)
 

@@ -83,6 +83,7 @@ def batch(
     no_config: options.NoConfigOption = False,
     fail_on: options.FailOnOption = None,
     warn_on: options.WarnOnOption = None,
+    unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
     force: options.ForceOption = False,
     quiet: options.QuietOption = False,
     debug: options.DebugOption = False,
@@ -123,7 +124,7 @@ def batch(
     check_targets(folder, found.inputs, lines, force=force)
     load = partial(load_report, named=config is not None)
     budgets = [*budgets, *file.budgets]
-    check = partial(check_budgets, budgets=budgets)
+    check = partial(check_budgets, budgets=budgets, unjudged_does=unjudged.value)
     shared = Shared(folder, file.settings, load, command_of, check, force=force, resume=resume)
     entries = _entries(found, shared, runner, quiet=quiet)
     saved = all(is_saved_report(each.path) for each in found.inputs)
@@ -137,8 +138,8 @@ def batch(
             note(f"{budget.source} is about no trace of this batch: nothing is like '{budget.trace}'")
     else:
         results = [each for entry in summary.entries for each in entry.budgets]
-        unjudged = [each for entry in summary.entries for each in entry.unjudged]
-        say_what_mattered(file, settings, Judgement(results, unjudged))
+        unknown = [each for entry in summary.entries for each in entry.unjudged]
+        say_what_mattered(file, settings, Judgement(results, unknown))
     _conclude(summary)
 
 
@@ -212,17 +213,19 @@ def _written(summary: "BatchSummary", output: str) -> str:
 
 def _conclude(summary: "BatchSummary") -> None:
     """Report what failed, and which budgets are broken or cannot be judged; end with 4 where an input failed, with 2
-    where a budget cannot be judged, with 1 where one is broken that fails."""
+    where a budget that fails cannot be judged, with 1 where one is broken that fails."""
+    from nsysdiag.cli.settings import say_unjudged
+
     for entry in summary.entries:
         for budget in [each for each in entry.budgets if each.broken]:
             note(f"nsysdiag: {budget.level}: {entry.input}: {budget.sentence} ({budget.source})")
         for each in entry.unjudged:
-            complain(each.error, each.hint)
+            say_unjudged(each)
         if entry.exit_code:
             complain(f"failed: {entry.input}: {entry.error}", entry.hint)
     if summary.failed:
         raise IncompleteError(f"{summary.failed} of {len(summary.entries)} inputs could not be analysed")
-    if summary.unjudged:
+    if summary.unjudged_failing:
         raise typer.Exit(UsageError.exit_code)
     if summary.broken:
         raise typer.Exit(BROKEN_BUDGET)

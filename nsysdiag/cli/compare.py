@@ -49,6 +49,7 @@ def compare(
     no_config: options.NoConfigOption = False,
     fail_on: options.FailOnOption = None,
     warn_on: options.WarnOnOption = None,
+    unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
     output: options.OutputOption = None,
     format_name: options.ComparisonFormatOption = None,
     redact: options.RedactOption = False,
@@ -100,7 +101,7 @@ def compare(
         made = replace(made, before=_given(made.before, left, names), after=_given(made.after, right, names))
         made = made if saved else _with_file(made, file, settings, names)
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
-    judged = judge([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]))
+    judged = judge([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]), unjudged.value)
     with concluding(judged, found, settings, quiet=quiet):
         write_all(made, destinations, force=force, quiet=quiet, open_html=open_html, details=details)
 

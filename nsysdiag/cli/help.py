@@ -17,7 +17,7 @@ GROUPS = {
     "What is compared": "before after across-gpus",
     "Running the batch": "jobs scheduler resume history run",
     "What is analysed": "device same-gpu from to nvtx iterations disable no-replay memory-limit full-hash",
-    "Settings, budgets and costs": "config no-config fail-on warn-on gpu-hour-cost",
+    "Settings, budgets and costs": "config no-config fail-on warn-on unjudged gpu-hour-cost",
     "Outputs": "output format gaps no-timeline details open force quiet",
     "Names replaced": "redact redact-key",
     "Help": "debug version help",

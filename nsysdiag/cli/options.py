@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -118,6 +119,26 @@ FailOnOption = Annotated[
 WarnOnOption = Annotated[
     list[str] | None,
     typer.Option("--warn-on", metavar="EXPR", help="Only say where this is true; repeats.", show_default=False),
+]
+
+
+class Unjudged(StrEnum):
+    """What becomes of the run where a budget is about something that the trace does not tell."""
+
+    IGNORE = "ignore"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+UnjudgedOption = Annotated[
+    Unjudged,
+    typer.Option(
+        "--unjudged",
+        metavar="WHAT",
+        help="What a budget does that the trace cannot tell: 'fail' (exit code 2), 'warn' or 'ignore'. One that only "
+        "warns never fails.",
+        show_default=False,
+    ),
 ]
 ConfigOption = Annotated[
     str | None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from nsysdiag.ci.facts import FAIL
 from nsysdiag.cli import options
 from nsysdiag.cli.output import write_all
 from nsysdiag.cli.settings import concluding, say_unpriced
@@ -33,16 +34,17 @@ class Wanted(Struct, frozen=True):
     open_html: bool
     force: bool
     quiet: bool
+    unjudged: str = FAIL
 
 
 def conclude(report: Report, trace: str, wanted: Wanted) -> None:
-    """Write the report of this trace. Exits with 1 where a budget is broken that fails, with 2 where one could not be
-    judged or an output not be written. Raises UsageError for a redacted report that is to be redacted."""
+    """Write the report of this trace. Exits with 1 where a budget is broken that fails, with 2 where such a one could
+    not be judged or an output not be written. Raises UsageError for a redacted report that is to be redacted."""
     from nsysdiag.ci.budgets import Judgement, judge
     from nsysdiag.ci.budgets import check as check_budgets
 
     budgets = [*wanted.budgets, *wanted.file.budgets]
-    judged = judge(budgets, lambda budget: check_budgets(report, [budget], trace))
+    judged = judge(budgets, lambda budget: check_budgets(report, [budget], trace), wanted.unjudged)
     shown = options.redacted_for(report, wanted.redact_key, redact=wanted.redact)
     if not wanted.quiet:
         say_unpriced(shown, wanted.settings)

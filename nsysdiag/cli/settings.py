@@ -12,6 +12,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.ci.facts import FAIL, IGNORE, WARN
 from nsysdiag.cli.console import complain, note
 from nsysdiag.cli.errors import BROKEN_BUDGET
 from nsysdiag.errors import UsageError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nsysdiag.ci.budgets import Budget, Judgement
+    from nsysdiag.ci.facts import UnjudgedBudget
     from nsysdiag.config.settings import CostSettings, Settings
     from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
@@ -93,7 +95,8 @@ def say_what_mattered(file: FromFile, settings: Settings, judged: Judgement) -> 
     """Name a file that was found by itself, for whoever wants quiet: where its settings may have changed a verdict, or
     one of its budgets is broken or cannot be judged."""
     sources = {budget.source for budget in file.budgets}
-    outcomes = {each.source for each in judged.results if each.broken} | {each.source for each in judged.unjudged}
+    outcomes = {each.source for each in judged.results if each.broken}
+    outcomes |= {each.source for each in judged.unjudged if each.outcome != IGNORE}
     _say_found(file, settings=changes_analysis(file.settings, settings), budgets=bool(sources & outcomes))
 
 
@@ -181,9 +184,17 @@ def say_unpriced(report: Report, settings: Settings) -> None:
 
 def budgets_of_options(fail_on: Sequence[str] | None, warn_on: Sequence[str] | None) -> list[Budget]:
     """Those of --fail-on and --warn-on. Raises UsageError with the place of a mistake."""
-    from nsysdiag.ci.budgets import FAIL, WARN, parse_budgets
+    from nsysdiag.ci.budgets import parse_budgets
 
     return [*parse_budgets(fail_on or (), FAIL, "--fail-on"), *parse_budgets(warn_on or (), WARN, "--warn-on")]
+
+
+def say_unjudged(budget: UnjudgedBudget) -> None:
+    """That it could not be judged, as an error or as a warning, or nothing."""
+    if budget.outcome == FAIL:
+        complain(budget.error, budget.hint)
+    elif budget.outcome == WARN:
+        note(f"{WARN}: {budget.error}")
 
 
 @contextmanager
@@ -191,10 +202,8 @@ def concluding(judged: Judgement, file: FromFile, settings: Settings, *, quiet: 
     """After the outputs, one line on stderr for each budget that is broken or could not be judged, also where all else
     is quiet; those of a settings file that was found by itself come with its name.
 
-    Then exits with 2 where a budget could not be judged, with 1 where one is broken that fails.
+    Then exits with 2 where a budget that fails could not be judged, with 1 where one is broken that fails.
     """
-    from nsysdiag.ci.budgets import FAIL
-
     try:
         yield
     finally:
@@ -203,8 +212,8 @@ def concluding(judged: Judgement, file: FromFile, settings: Settings, *, quiet: 
         for result in [each for each in judged.results if each.broken]:
             note(f"{result.level}: {result.sentence} ({result.source})")
         for budget in judged.unjudged:
-            complain(budget.error, budget.hint)
-    if judged.unjudged:
+            say_unjudged(budget)
+    if any(budget.outcome == FAIL for budget in judged.unjudged):
         raise typer.Exit(UsageError.exit_code)
     if any(result.broken and result.level == FAIL for result in judged.results):
         raise typer.Exit(BROKEN_BUDGET)

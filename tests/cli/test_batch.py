@@ -250,7 +250,22 @@ class TestBudgets:
         assert cli("batch", "runs", "-o", "out", *options).code == 4
 
     def test_one_that_warns_and_that_a_trace_cannot_tell(self, cli: Cli) -> None:
-        assert cli("batch", "runs", "-o", "out", "--warn-on", "iterations.p50_ns > 1ms").code == 2
+        result = cli("batch", "runs", "-o", "out", "--warn-on", "iterations.p50_ns > 1ms")
+        assert result.code == 0
+        assert result.stderr.count("warn: --warn-on: 'iterations.p50_ns > 1ms' cannot be judged by ") == 2
+
+    @pytest.mark.parametrize("does", ["warn", "ignore"])
+    def test_one_that_a_trace_cannot_tell_need_not_fail(self, cli: Cli, folder: Path, does: str) -> None:
+        options = ("--fail-on", "iterations.p50_ns > 1ms", "--unjudged", does)
+        result = cli("batch", "runs", "-o", "out", *options)
+        assert result.code == 0
+        assert result.stderr.count("cannot be judged") == (2 if does == "warn" else 0)
+        made = summary(folder / "out")
+        assert (made.broken, made.warned, made.unjudged, made.unjudged_failing) == (0, 0, 2, 0)
+        assert {each.outcome for entry in made.entries for each in entry.unjudged} == {does}
+        assert (folder / "out" / "junit.xml").read_text().count("cannot be judged") == 2
+        assert "error" not in (folder / "out" / "github.txt").read_text()
+        assert cli("batch", "runs", "-o", "out", *options, "--fail-on", "idle_ns > 500ns").code == 1
 
     @pytest.mark.parametrize("budget", ["idle", "idle_ns > 3 apples"])
     def test_a_mistake_is_found_before_any_work(self, cli: Cli, folder: Path, budget: str) -> None:

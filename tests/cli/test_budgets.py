@@ -35,8 +35,13 @@ class TestAnalyze:
             (("--fail-on", KEPT, "--fail-on", BROKEN), 1),
             (("--fail-on", KEPT, "--warn-on", BROKEN), 0),
             (("--fail-on", UNKNOWN), 2),
-            (("--warn-on", UNKNOWN), 2),
-            (("--fail-on", BROKEN, "--warn-on", UNKNOWN), 2),
+            (("--warn-on", UNKNOWN), 0),
+            (("--fail-on", BROKEN, "--warn-on", UNKNOWN), 1),
+            (("--fail-on", UNKNOWN, "--unjudged", "fail"), 2),
+            (("--fail-on", UNKNOWN, "--unjudged", "warn"), 0),
+            (("--fail-on", UNKNOWN, "--unjudged", "ignore"), 0),
+            (("--fail-on", UNKNOWN, "--fail-on", BROKEN, "--unjudged", "ignore"), 1),
+            (("--fail-on", UNKNOWN, "--unjudged", "often"), 2),
         ],
     )
     @pytest.mark.parametrize("quiet", [(), ("-q",)])
@@ -45,7 +50,15 @@ class TestAnalyze:
     ) -> None:
         result = cli("analyze", trace, "-o", "x.json", *options, *quiet)
         assert result.code == code
-        assert (folder / "x.json").exists()
+        assert (folder / "x.json").exists() or options[-1] == "often"
+
+    @pytest.mark.parametrize(("does", "begins"), [("warn", "warn: --fail-on: "), ("ignore", None)])
+    def test_what_cannot_be_judged_is_a_warning_or_nothing(
+        self, cli: Cli, trace: Path, does: str, begins: str | None
+    ) -> None:
+        lines = cli("analyze", trace, "-q", "--fail-on", UNKNOWN, "--unjudged", does).stderr.splitlines()
+        assert len(lines) == (begins is not None)
+        assert all(line.startswith(begins or "") and "cannot be judged" in line for line in lines)
 
     def test_broken_ones_are_said_also_when_quiet(self, cli: Cli, trace: Path) -> None:
         options = ("--fail-on", BROKEN, "--fail-on", KEPT, "--warn-on", "gap_count > 1000")

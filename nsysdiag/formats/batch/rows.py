@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from nsysdiag.ci.facts import FAIL, IGNORE
 from nsysdiag.document.kinds import Mark
 from nsysdiag.document.names import visible
 from nsysdiag.document.view import severity_rank
@@ -14,7 +15,6 @@ from nsysdiag.document.words import counted
 if TYPE_CHECKING:
     from nsysdiag.ci.facts import BatchDevice, BatchEntry, BatchFinding, BatchSummary, BudgetResult, UnjudgedBudget
 
-FAIL = "fail"
 FAILED = "failed"
 _FAILED, _BROKEN, _UNJUDGED, _WARNED, _ELSEWHERE, _KEPT, _PLAIN = (
     Mark("✕", "Not analysed", "worse"),
@@ -31,8 +31,8 @@ MARKS = (_FAILED, _BROKEN, _UNJUDGED, _WARNED, _ELSEWHERE, _KEPT, _PLAIN)
 
 class Row(Struct, frozen=True):
     """A device of a trace; `device` is None where the trace could not be analysed or has no GPU work. `broken` are the
-    broken budgets of this device and of the whole trace, `unjudged` those that the trace cannot tell, `top` its first
-    finding."""
+    broken budgets of this device and of the whole trace, `unjudged` those that the trace cannot tell and that are not
+    ignored, `top` its first finding."""
 
     entry: BatchEntry
     device: BatchDevice | None
@@ -65,16 +65,22 @@ def _row(entry: BatchEntry, device: BatchDevice | None) -> Row:
     broken.sort(key=lambda each: each.level != FAIL)
     findings = [each for each in entry.findings if device is None or each.device == key]
     top = next(iter(by_weight(findings)), None)
-    return Row(entry, device, _mark(broken, entry), broken, entry.unjudged, top)
+    return Row(entry, device, _mark(broken, entry), broken, shown_unjudged(entry), top)
+
+
+def shown_unjudged(entry: BatchEntry) -> list[UnjudgedBudget]:
+    """The budgets that the trace cannot tell, without those that are ignored."""
+    return [each for each in entry.unjudged if each.outcome != IGNORE]
 
 
 def _mark(broken: list[BudgetResult], entry: BatchEntry) -> Mark:
     """A budget that is kept is kept on all devices; of a broken one only the device that breaks it most is known."""
     if broken and broken[0].level == FAIL:
         return _BROKEN
-    if entry.unjudged:
+    unjudged = shown_unjudged(entry)
+    if any(each.outcome == FAIL for each in unjudged):
         return _UNJUDGED
-    if broken:
+    if broken or unjudged:
         return _WARNED
     if any(each.broken for each in entry.budgets):
         return _ELSEWHERE
@@ -104,9 +110,9 @@ def result(summary: BatchSummary) -> Mark:
         )
     if summary.broken:
         return Mark(_BROKEN.icon, "Budgets broken", "worse")
-    if summary.unjudged:
+    if summary.unjudged_failing:
         return Mark(_UNJUDGED.icon, "Budgets not judged", "worse")
-    if summary.warned:
+    if summary.warned or any(shown_unjudged(entry) for entry in summary.entries):
         return Mark(_WARNED.icon, "Warnings", "mixed")
     return _KEPT if any(entry.budgets for entry in summary.entries) else _PLAIN
 
@@ -118,11 +124,12 @@ def headline(summary: BatchSummary) -> str:
     resumed = sum(entry.status == "resumed" for entry in entries)
     size = counted(len(entries), "trace") + (f" with {counted(devices, 'GPU')}" if devices else "")
     facts = [f"{summary.failed:,} not analysed"]
-    if summary.unjudged:
-        facts += [counted(summary.unjudged, "budget") + " not judged"]
+    unjudged = sum(len(shown_unjudged(entry)) for entry in entries)
+    if unjudged:
+        facts += [counted(unjudged, "budget") + " not judged"]
     if any(entry.budgets for entry in entries):
         facts += [counted(summary.broken, "budget") + " broken", counted(summary.warned, "warning")]
-    elif not summary.unjudged:
+    elif not unjudged:
         facts += ["no budgets"]
     unchanged = f"; {resumed:,} unchanged since the last run" if resumed else ""
     return f"{size}: {', '.join(facts)}{unchanged}."

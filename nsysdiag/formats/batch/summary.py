@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from nsysdiag.ci.facts import FAIL
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import (
     PAGE,
@@ -30,7 +31,7 @@ from nsysdiag.document.names import clip
 from nsysdiag.document.view import PARTS
 from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS
 from nsysdiag.formats.batch.history import series, spark
-from nsysdiag.formats.batch.rows import FAIL, FAILED, headline, result, rows, shown_name
+from nsysdiag.formats.batch.rows import FAILED, headline, result, rows, shown_name, shown_unjudged
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html import page
 from nsysdiag.formats.html.assets import asset
@@ -81,6 +82,7 @@ BROKEN = (
 )
 UNJUDGED = (
     Column("Trace", NAME, head=True, length=NAME_LENGTH),
+    Column("State", MARK),
     Column("Budget", CODE, length=NAME_LENGTH),
     Column("Why", TEXT, length=SENTENCE),
 )
@@ -160,11 +162,12 @@ def _unjudged(summary: BatchSummary) -> Table:
     cells = [
         (
             shown_name(entry.input),
+            FAILS if budget.outcome == FAIL else WARNS,
             budget.budget,
             f"{clip(budget.why, SENTENCE)} ({clip(budget.source, NAME_LENGTH)})",
         )
         for entry in summary.entries
-        for budget in entry.unjudged
+        for budget in shown_unjudged(entry)
     ]
     return Table("", UNJUDGED, cells, limit=MARKDOWN)
 
@@ -207,7 +210,10 @@ def _row(row: Row, line: Spark | None) -> list[object]:
         Remark(each.sentence, "bad" if each.level == FAIL else "plain", f"{each.budget}, {each.source}")
         for each in row.broken
     ]
-    budgets += [Remark(f"{each.budget}: {each.why}", "bad", each.source) for each in row.unjudged]
+    budgets += [
+        Remark(f"{each.budget}: {each.why}", "bad" if each.outcome == FAIL else "plain", each.source)
+        for each in row.unjudged
+    ]
     return [
         Name(shown_name(entry.input), href=link(entry.report)),
         Cell(device.key, hint=device.name) if device else None,
