@@ -46,16 +46,18 @@ def run_all(tasks: list[Task], run: Run, journal: Journal) -> list[BatchEntry]:
     return sorted(entries, key=lambda entry: entry.name)
 
 
-def write_results(folder: Path, summary: BatchSummary, history: list[HistoryLine], *, force: bool) -> None:
-    """Write the summary and all that is made of it. Raises OutputError."""
-    contents = {SUMMARY: to_json(summary), **further_files(summary, history)}
+def write_results(
+    folder: Path, summary: BatchSummary, history: list[HistoryLine], *, force: bool, comment: str | None = None
+) -> None:
+    """Write the summary and all that is made of it, with a comment of this key. Raises OutputError."""
+    contents = {SUMMARY: to_json(summary), **further_files(summary, history, comment)}
     for name, data in contents.items():
         write(folder / name, data, force=force, is_ours=MARKS[name])
 
 
-def further_files(summary: BatchSummary, history: list[HistoryLine]) -> dict[str, bytes]:
+def further_files(summary: BatchSummary, history: list[HistoryLine], comment: str | None = None) -> dict[str, bytes]:
     """The pages and the files for CI, by their names within the folder."""
-    return write_all(summary, history, cause_infos())
+    return write_all(summary, history, cause_infos(), comment)
 
 
 def check_targets(folder: Path, inputs: list[Input], history: Path | None, *, force: bool) -> None:

@@ -62,6 +62,7 @@ def analyze(
     unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
     gpu_hour_cost: options.GpuHourCostOption = None,
     memory_limit: options.MemoryLimitOption = None,
+    comment: options.CommentOption = None,
     redact: options.RedactOption = False,
     redact_key: options.RedactKeyOption = None,
     details: options.DetailsOption = False,
@@ -85,6 +86,7 @@ def analyze(
     from nsysdiag.units import parse_bytes
 
     options.check_redaction(redact_key, redact=redact)
+    options.check_comment(comment)
     start_ns, end_ns = options.narrowed_window(start, end, nvtx, iterations)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
@@ -111,6 +113,7 @@ def analyze(
     # Without our own suffix, where the input is one of our outputs.
     stem = options.REDACTED_STEM if redact else stem_of(path).removesuffix(".nsysdiag") or "trace"
     destinations = plan(output, format_name, stem, inputs=[path], force=force, open_html=open_html)
+    options.require_markdown(comment, destinations)
     wanted = Wanted(
         settings=settings,
         file=found,
@@ -123,6 +126,7 @@ def analyze(
         force=force,
         quiet=quiet,
         unjudged=unjudged.value,
+        comment=comment,
     )
     conclude(_report(path, settings, file, quiet=quiet), trace, wanted)
 

@@ -84,6 +84,7 @@ def batch(
     fail_on: options.FailOnOption = None,
     warn_on: options.WarnOnOption = None,
     unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
+    comment: options.CommentOption = None,
     force: options.ForceOption = False,
     quiet: options.QuietOption = False,
     debug: options.DebugOption = False,
@@ -105,14 +106,15 @@ def batch(
         budgets_of_options,
         only_prices,
         require_one_way,
-        say_what_mattered,
         settings_of_file,
     )
+    from nsysdiag.cli.verdicts import say_what_mattered
     from nsysdiag.document.command import command_of
     from nsysdiag.formats.batch.entries import summary_of
     from nsysdiag.saved_files import is_saved_report
 
     runner = _runner(scheduler, jobs, memory_limit)
+    options.check_comment(comment)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     refuse_changes(budgets)
@@ -130,7 +132,7 @@ def batch(
     saved = all(is_saved_report(each.path) for each in found.inputs)
     settings = only_prices(file.settings) if saved else file.settings
     summary = summary_of(entries, settings.changed())
-    _write(summary, shared, past, lines, run)
+    _write(summary, shared, past, lines, run, comment)
     if not quiet:
         for line in [*found.notes, *(past.notes if past else ()), _written(summary, output)]:
             note(line)
@@ -140,7 +142,7 @@ def batch(
         results = [each for entry in summary.entries for each in entry.budgets]
         unknown = [each for entry in summary.entries for each in entry.unjudged]
         say_what_mattered(file, settings, Judgement(results, unknown))
-    _conclude(summary)
+    _conclude(summary, quiet=quiet)
 
 
 def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -> "Callable[[Watch], Run]":
@@ -189,14 +191,20 @@ def _entries(found: "Found", shared: "Shared", runner: "Callable[[Watch], Run]",
 
 
 def _write(
-    summary: "BatchSummary", shared: "Shared", past: "History | None", history: Path | None, run: str | None
+    summary: "BatchSummary",
+    shared: "Shared",
+    past: "History | None",
+    history: Path | None,
+    run: str | None,
+    comment: str | None,
 ) -> None:
-    from nsysdiag.batch.history import append, lines_of, name_of_run, now
+    from nsysdiag.batch.history import append, lines_of, name_of_run
     from nsysdiag.batch.results import write_results
+    from nsysdiag.epoch import now
 
     at = now()
     new = lines_of(summary, run or name_of_run(at), at) if past else []
-    write_results(shared.folder, summary, [*past.lines, *new] if past else [], force=shared.force)
+    write_results(shared.folder, summary, [*past.lines, *new] if past else [], force=shared.force, comment=comment)
     if history:
         append(history, new)
 
@@ -211,14 +219,14 @@ def _written(summary: "BatchSummary", output: str) -> str:
     )
 
 
-def _conclude(summary: "BatchSummary") -> None:
+def _conclude(summary: "BatchSummary", *, quiet: bool) -> None:
     """Report what failed, and which budgets are broken or cannot be judged; end with 4 where an input failed, with 2
     where a budget that fails cannot be judged, with 1 where one is broken that fails."""
-    from nsysdiag.cli.settings import say_unjudged
+    from nsysdiag.cli.verdicts import say_broken, say_unjudged
 
     for entry in summary.entries:
         for budget in [each for each in entry.budgets if each.broken]:
-            note(f"nsysdiag: {budget.level}: {entry.input}: {budget.sentence} ({budget.source})")
+            say_broken(budget, of=f"{entry.input}: ", to_stdout=not quiet)
         for each in entry.unjudged:
             say_unjudged(each)
         if entry.exit_code:

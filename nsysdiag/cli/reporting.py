@@ -9,7 +9,8 @@ from msgspec import Struct
 from nsysdiag.ci.facts import FAIL
 from nsysdiag.cli import options
 from nsysdiag.cli.output import write_all
-from nsysdiag.cli.settings import concluding, say_unpriced
+from nsysdiag.cli.settings import say_unpriced
+from nsysdiag.cli.verdicts import concluding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +36,7 @@ class Wanted(Struct, frozen=True):
     force: bool
     quiet: bool
     unjudged: str = FAIL
+    comment: str | None = None
 
 
 def conclude(report: Report, trace: str, wanted: Wanted) -> None:
@@ -49,7 +51,8 @@ def conclude(report: Report, trace: str, wanted: Wanted) -> None:
     if not wanted.quiet:
         say_unpriced(shown, wanted.settings)
     public = Judgement() if wanted.redact else judged  # the expressions of budgets may hold names of the trace
-    with concluding(judged, wanted.file, wanted.settings, quiet=wanted.quiet):
+    free = not wanted.quiet and all(each.path for each in wanted.destinations)
+    with concluding(judged, wanted.file, wanted.settings, quiet=wanted.quiet, to_stdout=free):
         write_all(
             shown,
             wanted.destinations,
@@ -58,4 +61,5 @@ def conclude(report: Report, trace: str, wanted: Wanted) -> None:
             open_html=wanted.open_html,
             judged=public,
             details=wanted.details,
+            comment=wanted.comment,
         )

@@ -36,8 +36,11 @@ def command_of(document: Report | RanksReport | Comparison | WhatIf) -> str:
         (before, *more_before), (after, *more_after) = (
             [trace.given or trace.file for trace in side] for side in (document.before, document.after)
         )
-        words = ["compare", before, after]
-        words += [word for file in more_before for word in ("--before", file)]
+        if document.baseline is not None:
+            words = ["compare", "--baseline", document.baseline.name, after]
+        else:
+            words = ["compare", before, after]
+            words += [word for file in more_before for word in ("--before", file)]
         words += [word for file in more_after for word in ("--after", file)]
         words += ["--across-gpus"] if document.across_gpus else []
     elif isinstance(document, RanksReport):

@@ -24,6 +24,7 @@ from nsysdiag.document.blocks import (
     Words,
     named,
 )
+from nsysdiag.document.comment import Piece, comment
 from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, Mark, part
 from nsysdiag.document.markdown import markdown_document
@@ -89,6 +90,9 @@ UNJUDGED = (
 FAILS, WARNS = Mark("▲", "fails", "worse"), Mark("◆", "warns", "mixed")
 TONES = {"high": "worse", "medium": "mixed", "low": "low", "info": "info"}
 """The colours of severities."""
+COMMENTED = {"overview": 0, "failed": 0, "broken": 0, "unjudged": 1, "traces": 2, "health": 3}
+"""The sections of a comment, those of larger numbers the less important."""
+FOLDED = ("traces", "health")
 MOST_BYTES = 1_000_000
 """GitHub takes 1 MiB from all steps of a job together: a little is left to others."""
 CUT = "\n**Cut here: the whole of it would be longer than a summary may be.** All of it is in `index.html`.\n"
@@ -113,6 +117,14 @@ def render_markdown(summary: BatchSummary, most: int = MOST_BYTES) -> bytes:
         return data
     end = data.rfind(b"\n", 0, most - len(CUT.encode())) + 1
     return data[:end] + CUT.encode()
+
+
+def render_comment(summary: BatchSummary, key: str) -> bytes:
+    """The same as a comment on a pull request: what fails comes first and stays, the list of traces is folded."""
+    pieces = [
+        Piece(section, COMMENTED[section.id], folded=section.id in FOLDED) for section in document(summary).sections
+    ]
+    return comment(key, "traces", pieces, [f"{summary.tool.name} {summary.tool.version}"])
 
 
 def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> Document:
