@@ -20,8 +20,13 @@ Examples:
   nsysdiag analyze train.sqlite --nvtx step --disable dispatch -o - --format md
   nsysdiag analyze train.sqlite --iterations 10:20
   nsysdiag analyze train.sqlite -q --fail-on 'idle_share > 20%' --warn-on 'findings.high > 0'
+  nsysdiag analyze train.sqlite --reference-step 182ms
   nsysdiag analyze train.sqlite --redact -o for-the-ticket.html
   nsysdiag analyze train.sqlite --config nsysdiag.toml --gpu-hour-cost 2.5"""
+
+
+MOST_NS = 10**15
+"""Eleven days: no step takes as long."""
 
 
 def analyze(
@@ -60,6 +65,14 @@ def analyze(
     fail_on: options.FailOnOption = None,
     warn_on: options.WarnOnOption = None,
     unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
+    reference_step: Annotated[
+        str | None,
+        typer.Option(
+            "--reference-step",
+            metavar="T",
+            help="How long a step takes without the profiler, as 182ms: says how much the profiler distorts.",
+        ),
+    ] = None,
     gpu_hour_cost: options.GpuHourCostOption = None,
     memory_limit: options.MemoryLimitOption = None,
     comment: options.CommentOption = None,
@@ -108,6 +121,7 @@ def analyze(
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         timeline=not no_timeline,
         replay=not no_replay,
+        reference_step_ns=None if reference_step is None else _reference(reference_step),
         cost=with_price(file.cost, gpu_hour_cost),
     )
     # Without our own suffix, where the input is one of our outputs.
@@ -129,6 +143,17 @@ def analyze(
         comment=comment,
     )
     conclude(_report(path, settings, file, quiet=quiet), trace, wanted)
+
+
+def _reference(text: str) -> int:
+    """ns. Raises UsageError for what is no length of a step."""
+    from nsysdiag.errors import UsageError
+    from nsysdiag.units import parse_time
+
+    ns = parse_time(text)
+    if not 0 < ns < MOST_NS:
+        raise UsageError(f"--reference-step {text} is no length of a step", hint="write it as 182ms")
+    return ns
 
 
 def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report":

@@ -155,15 +155,14 @@ def _accept(
     from nsysdiag.ci.acceptances import acceptance
 
     folder = folder_of(baselines, name)
-    if what is None or until is None or not (reason or "").strip():
-        missing = next(
-            option for option, value in (("--what", what), ("--reason", reason), ("--until", until)) if not value
-        )
+    why = printable((reason or "").strip())
+    if not (what and why and until):
+        given = {"--what": what, "--reason": why, "--until": until}
+        missing = next(option for option, value in given.items() if not value)
         raise UsageError(
             f"{missing} is missing",
             hint=f"nsysdiag baseline accept {name} --what 'length:+9%' --reason WHY --until 2099-03-01",
         )
-    why = printable((reason or "").strip())
     if len(why) > LONGEST_REASON:
         raise UsageError(f"--reason has {len(why):,} characters; {LONGEST_REASON} at most")
     accepted = acceptance(what, why, _day(until), "--what")

@@ -147,12 +147,14 @@ def refuse_analysis_settings(path: Path, report: Report | WhatIf, file: Settings
 
 
 def priced_again(report: Report, settings: Settings) -> Report:
-    """A saved report with today's prices, which its settings then hold; as it is where there are none."""
+    """A saved report with today's prices and reference step, which its settings then hold; as it is where there are
+    none. Raises UsageError where it has no steps to hold against the reference."""
     from nsysdiag.cost.cost import priced
     from nsysdiag.document.command import AFTERWARDS
+    from nsysdiag.iterations.reference import referenced
     from nsysdiag.share.redaction import is_redacted
 
-    made = priced(report, settings.cost)
+    made = referenced(priced(report, settings.cost), settings.reference_step_ns)
     if made is report:
         return report
     prices = {name: text for name, text in settings.changed().items() if name in AFTERWARDS}

@@ -155,6 +155,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit: int | None = None
     timeline: bool = True
     replay: bool = True
+    reference_step_ns: int | None = None
     reader: str = "adbc"
     nsys: str | None = None
     utilization: UtilizationThresholds = UtilizationThresholds()
@@ -212,9 +213,10 @@ OPTION_OF_SETTING = {
     "config": "--config",
     "replay": "--no-replay",
     "cost": "--gpu-hour-cost",
+    "reference_step_ns": "--reference-step",
 }
 """The options that a report remembers; `timeline` is not one, since it can be left out of a saved report too."""
-TIMES = ("start_ns", "end_ns")
+TIMES = ("start_ns", "end_ns", "reference_step_ns")
 
 
 def setting_text(name: str, value: SettingValue) -> str:

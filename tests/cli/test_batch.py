@@ -211,7 +211,23 @@ class TestBudgets:
         made = summary(folder / "out")
         assert (made.failed, made.broken, made.warned) == (0, 1, 2)
         assert result.stderr.count("warn: runs/rank") == 2
-        assert "fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns" in result.stderr
+        (line,) = result.stdout.decode().splitlines()
+        assert line.startswith("fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns")
+
+    def test_they_are_on_stderr_where_all_else_is_quiet(self, cli: Cli) -> None:
+        result = cli("batch", "runs", "-o", "out", "-q", "--fail-on", "idle_ns > 500ns")
+        assert (result.code, result.stdout) == (1, b"")
+        assert result.stderr.startswith("fail: runs/rank0/report.sqlite: ")
+
+    def test_a_comment(self, cli: Cli, folder: Path) -> None:
+        assert cli("batch", "runs", "-o", "out").code == 0
+        assert not (folder / "out" / "comment.md").exists()
+        for _time in range(2):
+            assert cli("batch", "runs", "-o", "out", "--comment", "nightly", "--fail-on", "idle_ns > 500ns").code == 1
+        text = (folder / "out" / "comment.md").read_text()
+        assert text.splitlines()[1] == "<!-- nsysdiag comment: nightly -->"
+        assert "idle_ns on gpu0 is 700 ns" in text
+        assert cli("batch", "runs", "-o", "out", "--comment", "a--b").code == 2
 
     def test_kept_ones(self, cli: Cli, folder: Path) -> None:
         assert cli("batch", "runs", "-o", "out", "--fail-on", "idle_ns > 1s").code == 0
@@ -238,7 +254,7 @@ class TestBudgets:
         result = cli("batch", "runs", "-o", "out", "--history", "h.jsonl", *options)
         assert result.code == 2
         assert "cannot be judged by runs/rank0/report.sqlite" in result.stderr
-        assert "fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns" in result.stderr
+        assert b"fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns" in result.stdout
         made = summary(folder / "out")
         assert (made.failed, made.broken, made.unjudged) == (0, 1, 2)
         for entry in made.entries:

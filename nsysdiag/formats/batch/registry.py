@@ -8,7 +8,7 @@ from nsysdiag.ci.facts import BatchSummary, HistoryLine
 from nsysdiag.formats import markdown as markdown_report
 from nsysdiag.formats import text_
 from nsysdiag.formats.batch import github, gitlab, junit, sarif, trend
-from nsysdiag.formats.batch.summary import render_comment, render_markdown, render_page
+from nsysdiag.formats.batch.summary import render_markdown, render_page
 from nsysdiag.formats.html import page
 from nsysdiag.report import CauseInfo
 
@@ -16,7 +16,6 @@ OURS: dict[str, Callable[[bytes], bool]] = {
     "index.html": page.is_ours,
     "trend.html": page.is_ours,
     "summary.md": markdown_report.is_ours,
-    "comment.md": markdown_report.is_ours,
     "junit.xml": junit.is_ours,
     "nsysdiag.sarif": sarif.is_ours,
     "gitlab.json": gitlab.is_ours,
@@ -26,19 +25,14 @@ OURS: dict[str, Callable[[bytes], bool]] = {
 
 
 def write_all(
-    summary: BatchSummary,
-    history: Sequence[HistoryLine],
-    causes: Sequence[CauseInfo] = (),
-    comment: str | None = None,
+    summary: BatchSummary, history: Sequence[HistoryLine], causes: Sequence[CauseInfo] = ()
 ) -> dict[str, bytes]:
     """The content of every file by its name. `history` are the runs of all devices, this one among them; without it
-    there is no trend. `causes` gives causes their titles and colours; those that it lacks go by their ids. `comment` is
-    the key of a comment on a pull request; without it there is none."""
+    there is no trend. `causes` gives causes their titles and colours; those that it lacks go by their ids."""
     return {
         "index.html": render_page(summary, history),
         **({"trend.html": trend.render(summary, history, causes)} if history else {}),
         "summary.md": render_markdown(summary),
-        **({"comment.md": render_comment(summary, comment)} if comment else {}),
         "junit.xml": junit.render(summary),
         "nsysdiag.sarif": sarif.render(summary, causes),
         "gitlab.json": gitlab.render(summary),
