@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.fields import Ns, OwnText, Period, Ratio, Sentence
+from nsysdiag.fields import Ns, OwnText, Ratio, Sentence
 from nsysdiag.record import Record
 
 
@@ -11,7 +11,7 @@ class StepReference(Record, frozen=True):
     steady step of `device`, the slowest one (`measured_ns`). `factor` is measured / reference: how much the profiler
     distorts, if both are of the same steps on the same machine; `sentence` says so."""
 
-    reference_ns: Period
+    reference_ns: Ns
     measured_ns: Ns
     device: OwnText
     factor: Ratio
