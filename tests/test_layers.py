@@ -51,7 +51,7 @@ LAYERS = [
     "document",
     files_of_subjects(PRESENTATION) + " trace.show ledger.show findings.show",
     "formats comparison.show ranks.show replay.show",
-    "share batch capture",
+    "share batch capture baselines",
     "cli entry __main__",
 ]
 """From the bottom up. A module is in the layer that names it, or else the nearest package around it."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from nsysdiag.batch.inputs import REPORTS, TRACE, Input
 from nsysdiag.batch.journal import Done, key_of, sha256
 from nsysdiag.ci.budgets import Budget, Judgement, check, judge
-from nsysdiag.ci.facts import BatchEntry
+from nsysdiag.ci.facts import FAIL, BatchEntry
 from nsysdiag.config.settings import Settings
 from nsysdiag.errors import InputError, MemoryShortError, NsysdiagError, OutputError
 from nsysdiag.formats.batch.entries import ANALYSED, RESUMED, entry_of
@@ -45,9 +45,9 @@ class Shared(Struct, frozen=True):
     resume: bool = False
 
 
-def check_budgets(report: Report, trace: str, budgets: Sequence[Budget]) -> Judgement:
+def check_budgets(report: Report, trace: str, budgets: Sequence[Budget], unjudged_does: str = FAIL) -> Judgement:
     """The budgets that are about this trace, judged."""
-    return judge(budgets, lambda budget: check(report, [budget], trace))
+    return judge(budgets, lambda budget: check(report, [budget], trace), unjudged_does)
 
 
 class Task(Struct, frozen=True):

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from msgspec import Struct, field
 
 from nsysdiag.ci.expressions import Expression, parse
-from nsysdiag.ci.facts import BatchEntry, BudgetResult, DeviceValue, UnjudgedBudget
+from nsysdiag.ci.facts import FAIL, WARN, BatchEntry, BudgetResult, DeviceValue, UnjudgedBudget
 from nsysdiag.ci.measuring import UnmeasurableError, value_of
 from nsysdiag.ci.names import LEVELS
 from nsysdiag.ci.ranges import NAMES, fits_ranges, require_range, value_between
@@ -21,7 +21,6 @@ from nsysdiag.errors import UsageError
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
 
-FAIL, WARN = "fail", "warn"
 _NO_WORK = "it has no GPU work: capture with --trace=cuda"
 
 
@@ -96,8 +95,11 @@ class Judgement(Struct):
     unjudged: list[UnjudgedBudget] = field(default_factory=list)
 
 
-def judge(budgets: Sequence[Budget], check: Callable[[Budget], list[BudgetResult]]) -> Judgement:
-    """Each by itself: one that cannot be judged, for which `check` raises UnjudgedError, does not hide the others."""
+def judge(
+    budgets: Sequence[Budget], check: Callable[[Budget], list[BudgetResult]], unjudged_does: str = FAIL
+) -> Judgement:
+    """Each by itself: one that cannot be judged, for which `check` raises UnjudgedError, does not hide the others.
+    `unjudged_does` is what becomes of the run then: fail, warn or ignore. A budget that warns fails no run."""
     found = Judgement()
     for budget in budgets:
         try:
@@ -115,6 +117,7 @@ def judge(budgets: Sequence[Budget], check: Callable[[Budget], list[BudgetResult
                 why=error.why,
                 hint=error.hint or "",
                 devices=error.devices,
+                outcome=WARN if unjudged_does == FAIL and budget.level == WARN else unjudged_does,
             )
             found.unjudged.append(unjudged)
     return found

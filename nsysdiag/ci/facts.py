@@ -30,6 +30,8 @@ from nsysdiag.report import Tool
 
 BATCH_SCHEMA_VERSION = "2"
 KIND = "batch"
+FAIL, WARN, IGNORE = "fail", "warn", "ignore"
+"""The levels of budgets, and the outcomes of those that cannot be judged."""
 
 
 class Budgeted(Record, frozen=True):
@@ -81,12 +83,14 @@ class BudgetResult(Budgeted, frozen=True):
 class UnjudgedBudget(Budgeted, frozen=True):
     """A budget that a trace cannot tell: neither kept nor broken. `device` is the one that it names. `error` is the
     whole sentence, `why` the reason in it, `hint` what to do. `devices` are those that cannot be judged where others
-    can; empty where nothing can."""
+    can; empty where nothing can. `outcome` is what that does to the run: fail, warn or ignore; a budget that only warns
+    never fails."""
 
     error: Sentence
     why: Sentence
     hint: Sentence
     devices: list[OwnText] = []
+    outcome: OwnText = FAIL
 
     def concerns(self, device: str) -> bool:
         """Whether it leaves this device without a judgement."""
@@ -153,8 +157,9 @@ class BatchEntry(Record, frozen=True):
 
 class BatchSummary(Record, frozen=True):
     """A batch: its entries by their names. `failed`, `broken`, `warned` and `unjudged` count inputs that could not be
-    analysed, broken budgets that fail, broken ones that warn, and those that a trace cannot tell. `settings` are those
-    that differ from their defaults, as text; `config` names the file that they come from."""
+    analysed, broken budgets that fail, broken ones that warn, and those that a trace cannot tell, of which
+    `unjudged_failing` fail the run. `settings` are those that differ from their defaults, as text; `config` names the
+    file that they come from."""
 
     schema_version: OwnText
     kind: OwnText
@@ -165,6 +170,7 @@ class BatchSummary(Record, frozen=True):
     warned: Count
     unjudged: Count = 0
     settings: ValueBySetting = {}
+    unjudged_failing: Count = 0
 
 
 class HistoryLine(Record, frozen=True):

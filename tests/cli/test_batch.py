@@ -265,7 +265,23 @@ class TestBudgets:
         made = summary(folder / "out")
         assert (made.failed, made.broken, made.warned) == (0, 1, 2)
         assert result.stderr.count("warn: runs/rank") == 2
-        assert "fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns" in result.stderr
+        (line,) = result.stdout.decode().splitlines()
+        assert line.startswith("fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns")
+
+    def test_they_are_on_stderr_where_all_else_is_quiet(self, cli: Cli) -> None:
+        result = cli("batch", "runs", "-o", "out", "-q", "--fail-on", "idle_ns > 500ns")
+        assert (result.code, result.stdout) == (1, b"")
+        assert result.stderr.startswith("fail: runs/rank0/report.sqlite: ")
+
+    def test_a_comment(self, cli: Cli, folder: Path) -> None:
+        assert cli("batch", "runs", "-o", "out").code == 0
+        assert not (folder / "out" / "comment.md").exists()
+        for _time in range(2):
+            assert cli("batch", "runs", "-o", "out", "--comment", "nightly", "--fail-on", "idle_ns > 500ns").code == 1
+        text = (folder / "out" / "comment.md").read_text()
+        assert text.splitlines()[1] == "<!-- nsysdiag comment: nightly -->"
+        assert "idle_ns on gpu0 is 700 ns" in text
+        assert cli("batch", "runs", "-o", "out", "--comment", "a--b").code == 2
 
     def test_kept_ones(self, cli: Cli, folder: Path) -> None:
         assert cli("batch", "runs", "-o", "out", "--fail-on", "idle_ns > 1s").code == 0
@@ -292,7 +308,7 @@ class TestBudgets:
         result = cli("batch", "runs", "-o", "out", "--history", "h.jsonl", *options)
         assert result.code == 2
         assert "cannot be judged by runs/rank0/report.sqlite" in result.stderr
-        assert "fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns" in result.stderr
+        assert b"fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns" in result.stdout
         made = summary(folder / "out")
         assert (made.failed, made.broken, made.unjudged) == (0, 1, 2)
         for entry in made.entries:
@@ -304,7 +320,22 @@ class TestBudgets:
         assert cli("batch", "runs", "-o", "out", *options).code == 4
 
     def test_one_that_warns_and_that_a_trace_cannot_tell(self, cli: Cli) -> None:
-        assert cli("batch", "runs", "-o", "out", "--warn-on", "iterations.p50_ns > 1ms").code == 2
+        result = cli("batch", "runs", "-o", "out", "--warn-on", "iterations.p50_ns > 1ms")
+        assert result.code == 0
+        assert result.stderr.count("warn: --warn-on: 'iterations.p50_ns > 1ms' cannot be judged by ") == 2
+
+    @pytest.mark.parametrize("does", ["warn", "ignore"])
+    def test_one_that_a_trace_cannot_tell_need_not_fail(self, cli: Cli, folder: Path, does: str) -> None:
+        options = ("--fail-on", "iterations.p50_ns > 1ms", "--unjudged", does)
+        result = cli("batch", "runs", "-o", "out", *options)
+        assert result.code == 0
+        assert result.stderr.count("cannot be judged") == (2 if does == "warn" else 0)
+        made = summary(folder / "out")
+        assert (made.broken, made.warned, made.unjudged, made.unjudged_failing) == (0, 0, 2, 0)
+        assert {each.outcome for entry in made.entries for each in entry.unjudged} == {does}
+        assert (folder / "out" / "junit.xml").read_text().count("cannot be judged") == 2
+        assert "error" not in (folder / "out" / "github.txt").read_text()
+        assert cli("batch", "runs", "-o", "out", *options, "--fail-on", "idle_ns > 500ns").code == 1
 
     @pytest.mark.parametrize("budget", ["idle", "idle_ns > 3 apples"])
     def test_a_mistake_is_found_before_any_work(self, cli: Cli, folder: Path, budget: str) -> None:

@@ -146,6 +146,7 @@ def summary(*entries: BatchEntry, version: str = "0.1.0") -> BatchSummary:
         broken=sum(each.level == "fail" for each in broken),
         warned=sum(each.level != "fail" for each in broken),
         unjudged=sum(len(each.unjudged) for each in entries),
+        unjudged_failing=sum(budget.outcome == "fail" for each in entries for budget in each.unjudged),
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nsysdiag.comparison.show import changes, job, tables, views, words
+from nsysdiag.comparison.show import baseline, changes, job, tables, views, words
 from nsysdiag.comparison.show.rows import flows, levels, title
 from nsysdiag.document.blocks import (
     NOT_PAGE,
@@ -75,6 +75,8 @@ def first_screen(comparison: Comparison) -> Section:
     hint = f"{counted(more, 'more note')}, where" if more > 0 else "Where"
     blocks = [said, *(Paragraph(note, "note") for note in notes[:TOP_NOTES]), *job.brief(comparison)]
     blocks += changes.in_brief(comparison)
+    if (found := baseline.section(comparison)) is not None:
+        blocks += found.blocks
     return Section("overview", "Before and after", [*blocks, Paragraph(f"{hint} the time went: --details", "quiet")])
 
 

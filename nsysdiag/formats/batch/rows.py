@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from nsysdiag.ci.facts import FAIL, IGNORE
 from nsysdiag.ci.states import BARELY_USED, IDLE, UNEXPLAINED
 from nsysdiag.document.kinds import Mark
 from nsysdiag.document.names import visible
@@ -15,7 +16,6 @@ from nsysdiag.document.words import counted
 if TYPE_CHECKING:
     from nsysdiag.ci.facts import BatchDevice, BatchEntry, BatchFinding, BatchSummary, BudgetResult, UnjudgedBudget
 
-FAIL = "fail"
 FAILED = "failed"
 _FAILED, _BROKEN, _UNJUDGED, _WARNED, _UNEXPLAINED, _IDLE, _BARELY_USED, _KEPT, _PLAIN, _UNUSED = (
     Mark("✕", "Not analysed", "worse"),
@@ -38,7 +38,7 @@ _OF_STATE = {UNEXPLAINED: _UNEXPLAINED, IDLE: _IDLE, BARELY_USED: _BARELY_USED}
 class Row(Struct, frozen=True):
     """A device of a trace; `device` is None where the trace could not be analysed or has no GPU work, and for the
     `unused` GPUs of its machine together. `broken` are the budgets that this device breaks, or the whole trace;
-    `unjudged` those that cannot be judged on it, `top` its first finding."""
+    `unjudged` those that cannot be judged on it and are not ignored, `top` its first finding."""
 
     entry: BatchEntry
     device: BatchDevice | None
@@ -71,10 +71,15 @@ def _row(entry: BatchEntry, device: BatchDevice | None) -> Row:
     key = device.key if device else ""
     broken = [each for each in entry.budgets if each.broken_on(key)]
     broken.sort(key=lambda each: each.level != FAIL)
-    unjudged = [each for each in entry.unjudged if each.concerns(key)]
+    unjudged = [each for each in shown_unjudged(entry) if each.concerns(key)]
     findings = [each for each in entry.findings if device is None or key in (each.device, *each.devices)]
     top = next(iter(by_weight(findings)), None)
     return Row(entry, device, _mark(entry, device, broken, unjudged), broken, unjudged, top)
+
+
+def shown_unjudged(entry: BatchEntry) -> list[UnjudgedBudget]:
+    """The budgets that the trace cannot tell, without those that are ignored."""
+    return [each for each in entry.unjudged if each.outcome != IGNORE]
 
 
 def _mark(
@@ -82,9 +87,9 @@ def _mark(
 ) -> Mark:
     if broken and broken[0].level == FAIL:
         return _BROKEN
-    if unjudged:
+    if any(each.outcome == FAIL for each in unjudged):
         return _UNJUDGED
-    if broken:
+    if broken or unjudged:
         return _WARNED
     if device is None:
         return _IDLE
@@ -115,9 +120,9 @@ def result(summary: BatchSummary) -> Mark:
         )
     if summary.broken:
         return Mark(_BROKEN.icon, "Budgets broken", "worse")
-    if summary.unjudged:
+    if summary.unjudged_failing:
         return Mark(_UNJUDGED.icon, "Budgets not judged", "worse")
-    if summary.warned:
+    if summary.warned or any(shown_unjudged(entry) for entry in summary.entries):
         return Mark(_WARNED.icon, "Warnings", "mixed")
     marks = {row.mark for row in rows(summary)} - {_UNUSED}
     if marks and marks <= {_IDLE}:
@@ -132,11 +137,12 @@ def headline(summary: BatchSummary) -> str:
     resumed = sum(entry.status == "resumed" for entry in entries)
     size = counted(len(entries), "trace") + (f" with {counted(devices, 'GPU')}" if devices else "")
     facts = [f"{summary.failed:,} not analysed"]
-    if summary.unjudged:
-        facts += [counted(summary.unjudged, "budget") + " not judged"]
+    unjudged = sum(len(shown_unjudged(entry)) for entry in entries)
+    if unjudged:
+        facts += [counted(unjudged, "budget") + " not judged"]
     if any(entry.budgets for entry in entries):
         facts += [counted(summary.broken, "budget") + " broken", counted(summary.warned, "warning")]
-    elif not summary.unjudged:
+    elif not unjudged:
         facts += ["no budgets"]
     idle = [device for entry in entries for device in entry.devices if device.state == IDLE]
     facts += [f"{len(idle):,} without GPU work"] if idle else []
