@@ -13,8 +13,8 @@ class NsysdiagError(Exception):
     exit_code = 70
 
     def __init__(self, message: str, *, hint: str | None = None, shown: tuple[str, ...] = ()) -> None:
-        self.message = printable(message)
-        self.hint = None if hint is None else printable(hint)
+        self.message: str = printable(message)
+        self.hint: str | None = None if hint is None else printable(hint)
         super().__init__(self.message)
         self.shown = shown
 

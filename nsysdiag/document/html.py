@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-MACROS = {
+MACROS: dict[type[Block], str] = {
     Heading: "heading",
     Paragraph: "paragraph",
     Lines: "lines",
@@ -57,7 +57,13 @@ MACROS = {
     Details: "details",
     Entry: "entry",
 }
-SHAPES = {BarChart: "bars", Histogram: "histogram", Curve: "curve", Stack: "stack", Strips: "strips"}
+SHAPES: dict[type[object], str] = {
+    BarChart: "bars",
+    Histogram: "histogram",
+    Curve: "curve",
+    Stack: "stack",
+    Strips: "strips",
+}
 MOST_HINT = 400
 EXACT = ("moment", "share", "side", "change")
 """Kinds whose short form says least."""

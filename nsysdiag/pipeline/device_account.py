@@ -41,7 +41,7 @@ from nsysdiag.phases.signal import Loop as PhaseLoop
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.wakeups.root_attribution import RootSlices
 
-steps = Steps()
+steps: Steps = Steps()
 COLD = "cold"
 
 

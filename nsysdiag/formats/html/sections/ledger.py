@@ -16,6 +16,7 @@ from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.ledger.show import blocks
 
 if TYPE_CHECKING:
+    from nsysdiag.formats.html.sections.section import DeviceSection
     from nsysdiag.report import DeviceReport
 
 MAX_LABELS = 6
@@ -67,4 +68,4 @@ def _draw(row: LedgerRow, longest: int) -> Row:
     )
 
 
-section = device_section("ledger", "What the GPU waited for", lambda _device: True, view, blocks)
+section: DeviceSection = device_section("ledger", "What the GPU waited for", lambda _device: True, view, blocks)

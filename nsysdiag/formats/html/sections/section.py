@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from nsysdiag.document.context import Context
     from nsysdiag.report import DeviceReport
 
+    ReportSection = Callable[[Context], Section | None]
+    DeviceSection = Callable[[DeviceReport, Context], Section | None]
+
 View = dict[str, object]
 
 
@@ -21,7 +24,7 @@ def report_section(
     there: Callable[[Context], object],
     view: Callable[[Context], View],
     fallback: Callable[[Context], list[Block]] = lambda _context: [],
-) -> Callable[[Context], Section | None]:
+) -> ReportSection:
     """`view` gives the values for `templates/sections/ID.html`, for the page alone; other formats show the blocks of
     `fallback`. The section is left out where nothing of it is `there`."""
 
@@ -37,7 +40,7 @@ def device_section(
     there: Callable[[DeviceReport], object],
     view: Callable[[Context, DeviceReport], View],
     fallback: Callable[[DeviceReport, Context], list[Block]] = lambda _device, _context: [],
-) -> Callable[[DeviceReport, Context], Section | None]:
+) -> DeviceSection:
     """The same for each device."""
 
     def section(device: DeviceReport, context: Context) -> Section | None:
