@@ -52,7 +52,7 @@ def _is_trace(word: str) -> bool:
         return False
 
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="nsysdiag",
     cls=Commands,
     help="Says, to the nanosecond, what an idle GPU was waiting for, from an exported Nsight Systems trace. "

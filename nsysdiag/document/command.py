@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import Report
 
 REDACTED = "redacted"
-REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
+REDACTIONS: dict[str, tuple[str, ...]] = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
 """How names were replaced, as options; the key itself is not known any more."""
 
 FLAGS = ("same_gpu", "full_hash", "replay")

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-MACROS = {
+MACROS: dict[type[Block], str] = {
     Heading: "heading",
     Paragraph: "paragraph",
     Lines: "lines",
@@ -57,7 +57,7 @@ MACROS = {
     Details: "details",
     Entry: "entry",
 }
-SHAPES: dict[type, str] = {
+SHAPES: dict[type[object], str] = {
     BarChart: "bars",
     Histogram: "histogram",
     Curve: "curve",

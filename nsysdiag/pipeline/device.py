@@ -64,7 +64,7 @@ from nsysdiag.trace.strings import Strings
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.wakeups.root_attribution import RootSlices
 
-steps = Steps(
+steps: Steps = Steps(
     [
         *device_ledger.steps,
         *device_roots.steps,

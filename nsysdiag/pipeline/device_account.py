@@ -31,7 +31,7 @@ from nsysdiag.memory.unified import demand_migrations
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.wakeups.root_attribution import RootSlices
 
-steps = Steps()
+steps: Steps = Steps()
 
 
 @steps.step()

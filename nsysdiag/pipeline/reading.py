@@ -59,7 +59,7 @@ from nsysdiag.wakeups.wakers import BEFORE_NS, WakeFinder
 
 MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap
 
-steps = Steps()
+steps: Steps = Steps()
 
 
 @steps.step(progress=("reading device activity", 0.0))

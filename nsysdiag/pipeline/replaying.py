@@ -40,7 +40,7 @@ findings take about as long as a seventh of the analysis then. Fewer than that c
 Builder = Callable[[int], Model | str]
 
 
-steps = Steps()
+steps: Steps = Steps()
 
 
 class Together(Struct, frozen=True):

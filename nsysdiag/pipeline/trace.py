@@ -42,7 +42,7 @@ from nsysdiag.trace.trace import Trace
 from nsysdiag.version import __version__
 from nsysdiag.wakeups.host_trace import HostTrace
 
-steps = Steps(reading.steps)
+steps: Steps = Steps(reading.steps)
 steps.for_each("results", "device", "devices", device.steps, device.result)
 steps.extend(replaying.steps)
 

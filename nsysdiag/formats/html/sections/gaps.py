@@ -18,6 +18,7 @@ from nsysdiag.gap_groups.show import groups, longest
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
+    from nsysdiag.formats.html.sections.section import DeviceSection
     from nsysdiag.report import DeviceReport, Gap, Operation, Root, Slice
 
 MAX_SIGNATURES, MAX_GAPS = 50, 60
@@ -42,7 +43,9 @@ def recurring_view(context: Context, device: DeviceReport) -> View:
     }
 
 
-recurring = device_section("signatures", "Recurring gaps", lambda device: device.signatures, recurring_view, groups)
+recurring: DeviceSection = device_section(
+    "signatures", "Recurring gaps", lambda device: device.signatures, recurring_view, groups
+)
 
 
 class SliceView(Struct, frozen=True):
@@ -143,4 +146,6 @@ def _when(operation: Operation | None) -> str:
     return f"{operation.category}, {length} on stream {operation.stream}"
 
 
-section = device_section("gaps", "Longest gaps", lambda device: device.gaps, longest_view, longest, charts)
+section: DeviceSection = device_section(
+    "gaps", "Longest gaps", lambda device: device.gaps, longest_view, longest, charts
+)

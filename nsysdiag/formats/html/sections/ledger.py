@@ -17,6 +17,7 @@ from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.ledger.show import blocks
 
 if TYPE_CHECKING:
+    from nsysdiag.formats.html.sections.section import DeviceSection
     from nsysdiag.report import DeviceReport
 
 MAX_LABELS = 6
@@ -82,4 +83,4 @@ def _draw(row: LedgerRow, longest: int) -> Row:
     )
 
 
-section = device_section("ledger", "What the GPU waited for", lambda _device: True, view, blocks, charts)
+section: DeviceSection = device_section("ledger", "What the GPU waited for", lambda _device: True, view, blocks, charts)

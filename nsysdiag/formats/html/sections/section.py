@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from nsysdiag.document.context import Context
     from nsysdiag.report import DeviceReport
 
+    ReportSection = Callable[[Context], Section | None]
+    DeviceSection = Callable[[DeviceReport, Context], Section | None]
+
 View = dict[str, object]
 
 
@@ -22,7 +25,7 @@ def report_section(
     view: Callable[[Context], View],
     fallback: Callable[[Context], list[Block]] = lambda _context: [],
     charts: Callable[[Context], list[Chart]] = lambda _context: [],
-) -> Callable[[Context], Section | None]:
+) -> ReportSection:
     """`view` gives the values for `templates/sections/ID.html`, for the page alone, and `charts` the charts that it
     draws; other formats show the blocks of `fallback`. The section is left out where nothing of it is `there`."""
 
@@ -41,7 +44,7 @@ def device_section(
     view: Callable[[Context, DeviceReport], View],
     fallback: Callable[[DeviceReport, Context], list[Block]] = lambda _device, _context: [],
     charts: Callable[[Context, DeviceReport], list[Chart]] = lambda _context, _device: [],
-) -> Callable[[DeviceReport, Context], Section | None]:
+) -> DeviceSection:
     """The same for each device."""
 
     def section(device: DeviceReport, context: Context) -> Section | None:

@@ -19,6 +19,7 @@ from nsysdiag.units import format_count, format_exact_ns, format_share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nsysdiag.formats.html.sections.section import ReportSection
     from nsysdiag.report import DeviceReport
     from nsysdiag.timeline.facts import TimelineLevels
 
@@ -115,4 +116,6 @@ def _lane_sentences(levels: TimelineLevels) -> Iterator[str]:
         yield f"{words.counted(levels.threads_left_out, 'more launching thread')} not drawn."
 
 
-section = report_section("timeline", "Timeline", lambda context: timelines(context.report), view, charts=charts)
+section: ReportSection = report_section(
+    "timeline", "Timeline", lambda context: timelines(context.report), view, charts=charts
+)
