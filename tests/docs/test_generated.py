@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import io
 import os
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,7 +27,7 @@ from nsysdiag.formats import FORMATS
 from nsysdiag.formats.csv_ import TABLES
 from tests.causes.test_added import SOURCE
 from tests.comparison.programs import Program
-from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, fenced, page, text
+from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, text
 from tests.simulator import CUDA_ONLY, EVERYTHING
 from tests.simulator.engine import MS
 from tests.simulator.scenarios import SCENARIOS
@@ -135,16 +133,6 @@ def explained(option: Any) -> str:
     return f"{option.help}{default}"
 
 
-def python_output(name: str, example: int) -> str:
-    """What an example in Python prints when it finds the demo's trace under the name that it uses."""
-    Path("train.sqlite").write_bytes(gzip.decompress(bundled_trace()))
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        exec(compile(fenced(page(name), "python")[example], name, "exec"), {})
-    # pandas fills the lines of a table up with blanks.
-    return block("\n".join(line.rstrip() for line in shown.getvalue().splitlines()))
-
-
 CAPTURES: dict[str, Capture] = {
     "all of them": EVERYTHING,
     "no `--sample`": EVERYTHING.but(samples=False),
@@ -214,9 +202,6 @@ SECTIONS = {
     "findings": Section(DOCS / "causes.md", findings),
     "commands": Section(DOCS / "cli.md", commands),
     "formats": Section(DOCS / "formats.md", formats),
-    "python output": Section(DOCS / "results.md", partial(python_output, "results.md", 0), slow=True),
-    "notebook output": Section(DOCS / "results.md", partial(python_output, "results.md", 1), slow=True),
-    "results output": Section(DOCS / "results.md", partial(python_output, "results.md", 2), slow=True),
     "cause": Section(CONTRIBUTING, cause),
 }
 
@@ -232,7 +217,3 @@ def test_generated_section(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     if os.environ.get("NSYSDIAG_UPDATE_GOLDENS") == "1":
         path.write_text(pattern.sub(lambda _: made, text(path)), encoding="utf-8")
     assert pattern.findall(text(path)) == [made]
-
-
-def test_every_example_of_results_in_python_runs() -> None:
-    assert len(fenced(page("results.md"), "python")) == sum(name.endswith(" output") for name in SECTIONS)

@@ -17,7 +17,7 @@ import pytest
 import nsysdiag
 from nsysdiag.cli.demo import bundled_trace
 
-PAGE = Path(__file__).parents[1] / "docs" / "python.md"
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 EXAMPLE = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n\n(?P<head><!-- output: made by [^\n]* -->)\n.*?<!-- end -->)?",
     flags=re.DOTALL | re.MULTILINE,
