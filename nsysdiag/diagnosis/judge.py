@@ -132,11 +132,13 @@ def judge(
     missing: Mapping[str, Missing] | None = None,
     ranks: MpiRanks | None = None,
     predict: Predict | None = None,
+    scheduled: bool = True,
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
     `processes` did work on GPUs (None: only chosen GPUs are looked at); `host_loop` is what repeats on the host of a
     trace without GPU activity, `missing` what was not recorded of each device, by its key; `ranks` are those of the
-    trace, None where it is one of several; `predict` tells what the repair of a finding saves, by replay."""
+    trace, None where it is one of several; `predict` tells what the repair of a finding saves, by replay; `scheduled`
+    says that the trace has scheduling events."""
     judged = judged_parts(devices, focus)
     lost = {each.key: (missing or {}).get(each.key, Missing()) for each in judged}
     diagnosis, merged = diagnose(
@@ -151,6 +153,7 @@ def judge(
         missing=lost,
         ranks=ranks,
         predict=predict,
+        scheduled=scheduled,
     )
     if found.basis == "none":
         diagnosis = replace(diagnosis, headline=unrecorded(host_loop))
@@ -171,6 +174,7 @@ def diagnose(
     missing: Mapping[str, Missing],
     ranks: MpiRanks | None = None,
     predict: Predict | None = None,
+    scheduled: bool = True,
 ) -> tuple[Diagnosis, list[Finding]]:
     """What holds a job up, and its findings in their order, by what each device did in the judged time."""
     active = working(judged)
@@ -181,7 +185,7 @@ def diagnose(
         basis=scope.basis,
         phase=scope.phase,
         judged_ns=max((sum(each.account.values()) for each in active), default=0),
-        details=details_of(merged),
+        details=details_of(merged, scheduled=scheduled),
         unused=unused_gpus(gpus_present, len(active), processes, mpi=MPI in frameworks),
         duration_ns=duration_ns,
         which=scope.which,

@@ -177,6 +177,12 @@ def tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
 
 
 @steps.step()
+def scheduled(tables: HostTables) -> bool:
+    """Whether the trace has scheduling events."""
+    return len(tables.switches) > 0
+
+
+@steps.step()
 def frameworks(trace: Trace, activity: DeviceActivity, ranges: NvtxRanges, tables: HostTables) -> list[Framework]:
     """What the programs are made with, by names."""
     return frameworks_of(names_of(trace, activity, ranges, tables.samples))

@@ -38,7 +38,8 @@ class DeviceResult(Struct, frozen=True):
 class TraceResult(Struct, frozen=True):
     """What the analysis of one trace leaves for a comparison of ranks: its devices, warnings about its rows, the
     frameworks of its programs (ids of programs.facts), how many GPUs the machine has, and how long the capture is; both
-    None where the trace does not say; and what predicts the savings of findings, or why nothing does."""
+    None where the trace does not say; what predicts the savings of findings, or why nothing does; and whether the trace
+    has scheduling events."""
 
     devices: list[DeviceResult]
     warnings: list[str]
@@ -46,3 +47,4 @@ class TraceResult(Struct, frozen=True):
     gpus_present: int | None
     duration_ns: int | None
     predictions: Predictions | str
+    scheduled: bool
