@@ -76,6 +76,20 @@ steps: Steps = Steps(
 
 
 @steps.step()
+def judged(split: WindowSplit, window: AnalysisWindow, focus: Focus) -> JudgedTime:
+    """The time that findings are about."""
+    return JudgedTime.of(split, window.parts, focus.parts)
+
+
+@steps.step()
+def kernel_work(
+    device: DeviceTimeline, judged: JudgedTime, activity: DeviceActivity, strings: Strings, metrics: GpuMetrics | None
+) -> KernelWork:
+    """What the kernels of that time do."""
+    return KernelWork.of(device, judged, activity.shapes, strings, metrics)
+
+
+@steps.step()
 def report(
     device: DeviceTimeline,
     shown_window: Window,
@@ -143,20 +157,6 @@ def report(
         unified_memory=unified_memory,
         memory=allocated,
     )
-
-
-@steps.step()
-def judged(split: WindowSplit, window: AnalysisWindow, focus: Focus) -> JudgedTime:
-    """The time that findings are about."""
-    return JudgedTime.of(split, window.parts, focus.parts)
-
-
-@steps.step(background=True)
-def kernel_work(
-    device: DeviceTimeline, judged: JudgedTime, activity: DeviceActivity, strings: Strings, metrics: GpuMetrics | None
-) -> KernelWork:
-    """What the kernels of that time do."""
-    return KernelWork.of(device, judged, activity.shapes, strings, metrics)
 
 
 @steps.step(spills=True)
