@@ -58,7 +58,7 @@ thread [B]                       B was launched before A ended
             "floor_samples", str(calibration.FLOOR_SAMPLES), "gaps between issued operations that learning it needs"
         ),
         Threshold(
-            "floor_percentile", f"{calibration.FLOOR_PERCENTILE} %", "percentile of those gaps that is the floor"
+            "floor_percentile", f"{calibration.FLOOR_PERCENTILE}%", "percentile of those gaps that is the floor"
         ),
         Threshold(
             "floor_range",

@@ -47,7 +47,7 @@ thread     [launch]
         ),
         Threshold(
             "latency_percentile",
-            f"{calibration.LATENCY_PERCENTILE} %",
+            f"{calibration.LATENCY_PERCENTILE}%",
             "percentile of their delays that is the latency",
         ),
         LATENCY_LIMIT,

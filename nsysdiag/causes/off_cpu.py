@@ -27,7 +27,7 @@ UNTRACED = "in no captured OS call"
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
     """Time scheduled out in which the thread waited for nothing: OS calls of its process were captured (a wait would be
-    one of them, and comes first), or others held its CPU for at least 80 % of it, both for a second at most; or the
+    one of them, and comes first), or others held its CPU for at least 80% of it, both for a second at most; or the
     scheduler says runnable."""
     scheduling = evidence.host.scheduling
     lane = scheduling.out.start // evidence.host.axis.stride
@@ -94,7 +94,7 @@ CPU            |another thread|
             "away for longer a thread was asleep, unless the scheduler says that it could run",
         ),
         Threshold(
-            "held", f"{100 * scheduling.PREEMPTED_SHARE:g} %", "of the time away in which others must have held the CPU"
+            "held", f"{100 * scheduling.PREEMPTED_SHARE:g}%", "of the time away in which others must have held the CPU"
         ),
     ),
     rows=(Rows.SCHEDULING,),

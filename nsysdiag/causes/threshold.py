@@ -38,7 +38,7 @@ class Threshold(Struct, frozen=True):
 def setting(name: str) -> Threshold:
     """A field of FindingThresholds with its default."""
     value = getattr(FindingThresholds(), name)
-    text = f"{100 * value:g} %" if isinstance(value, float) else str(value)
+    text = f"{100 * value:g}%" if isinstance(value, float) else str(value)
     return Threshold(f"findings.{name}", text, _MEANINGS[name])
 
 

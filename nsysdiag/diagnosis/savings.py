@@ -85,7 +85,7 @@ def _waiting_for_kernels(found: list[Finding], judged: dict[str, Judged]) -> flo
 
     ```
     gpu 0  [==A==)........[==A==)........        [==A==)[==A==)[==A==)
-    gpu 1  .......[==B==)........[==B==)    ->   [==B==)[==B==)[==B==)     waiting was 50 %, a step is 50 % shorter
+    gpu 1  .......[==B==)........[==B==)    ->   [==B==)[==B==)[==B==)     waiting was 50%, a step is 50% shorter
     ```
     """
     waited = sum(each.lost_ns for each in found if waits_for_kernels(each))

@@ -312,7 +312,7 @@ SLOW_ITERATIONS = FindingRule(
     id="slow_iterations",
     bottleneck="host",
     title="Some iterations take far longer",
-    meaning="Steady iterations longer than the median by three times the usual deviation and by 5 %. The time itself counts to "
+    meaning="Steady iterations longer than the median by three times the usual deviation and by 5%. The time itself counts to "
     "other findings: nothing is counted twice.",
     color="#b45309",
     picture="""

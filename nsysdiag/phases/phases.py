@@ -54,7 +54,7 @@ Cut = tuple[int, int]
 
 class FoundPhase(Struct, frozen=True):
     """A phase [start, end) in ns. `repeats` is how often its work repeats: the number of steps with all of their work
-    where a loop is known, else how often the kernels that carry 60 % of the kernel time run. `steps` are whole steps of
+    where a loop is known, else how often the kernels that carry 60% of the kernel time run. `steps` are whole steps of
     `loop` inside it."""
 
     name: PhaseName

@@ -160,7 +160,7 @@ def prediction_of(changes: Changes, identity: Identity) -> Prediction:
 
 
 def _spread(now: IntArray, then: IntArray) -> float:
-    """How far the mean saving of a step may be off, as few steps tell: half of the middle 95 % of its means in samples
+    """How far the mean saving of a step may be off, as few steps tell: half of the middle 95% of its means in samples
     of the steps."""
     count = min(len(now), len(then))
     if count < 2:

@@ -54,7 +54,7 @@ def test_no_output_writes_html_here_and_a_summary(cli: Cli, traces: list[str], f
     assert result.code == 0
     assert result.stderr == "wrote compare.nsysdiag.html\n"
     text = result.stdout.decode()
-    assert "1.49× faster, 95 % CI 1." in text or "1.50× faster, 95 % CI 1." in text
+    assert "1.49× faster, 95% CI 1." in text or "1.50× faster, 95% CI 1." in text
     assert "synchronization -4" in " ".join(text.split())
     assert len(text.splitlines()) <= 25
     page = (folder / "compare.nsysdiag.html").read_bytes()

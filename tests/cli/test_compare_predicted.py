@@ -65,7 +65,7 @@ class TestCompared:
     @pytest.mark.parametrize(
         ("words", "code", "said"),
         [
-            (["before.json", "refused.json"], 5, "was refused: the model is off by 4.1 %"),
+            (["before.json", "refused.json"], 5, "was refused: the model is off by 4.1%"),
             (["listing.json", "after.json"], 2, "changes nothing: it lists what repairs would bring"),
             (["before.json", "predicted.json", "--after", "after.json"], 2, "a prediction is compared alone"),
             (["predicted.json", "after.sqlite", "--same-gpu"], 2, "--same-gpu cannot be used with predicted.json"),

@@ -236,7 +236,7 @@ class TestSides:
 
 class TestRefused:
     def test_one_that_was(self, before: Report) -> None:
-        with pytest.raises(NotComparableError, match=r"was refused: the model is off by 4.1 %"):
+        with pytest.raises(NotComparableError, match=r"was refused: the model is off by 4.1%"):
             compare_sides([before], [refused()])
 
     def test_one_without_a_change(self, before: Report) -> None:

@@ -178,7 +178,7 @@ class TestPlaces:
         assert "encoder" not in hidden.nvtx[0]
 
     def test_small_places_stay_together(self, tmp_path: Path) -> None:
-        """One place with 700_000 and three under 1 % of some 2 ms: one finding of the whole cause."""
+        """One place with 700_000 and three under 1% of some 2 ms: one finding of the whole cause."""
         small = [("a", 10_000), ("b", 10_000), ("c", 10_000)]
         report = report_of(self.steps(("forward", 700_000), *small), tmp_path, EVERYTHING)
         (reads,) = [each for each in report.findings if each.cause == "io_wait"]

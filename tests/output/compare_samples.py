@@ -54,7 +54,7 @@ CAUSES = (
     CauseInfo(id="launch_latency", title="Launch latency", meaning="On its way to the GPU.", color="#f59e0b"),
 )
 SENTENCE = "An iteration takes 777 µs instead of 1.05 ms: -26.1%, 95% interval -27.1% to -25.2%."
-HEADLINE = "Step time 1.05 ms → 777 µs (1.35× faster, 95 % CI 1.34 to 1.37); synchronization -300 µs"
+HEADLINE = "Step time 1.05 ms → 777 µs (1.35× faster, 95% CI 1.34 to 1.37); synchronization -300 µs"
 RENAMED = "Part of the idle time was renamed: of 300 µs that Synchronization lost, 20.0% came back as Host code."
 
 

@@ -302,7 +302,7 @@ def test_a_graph_as_a_whole_has_no_shape(tmp_path: Path) -> None:
 
 
 def test_what_covers_too_little_is_no_empty_chip(tmp_path: Path) -> None:
-    """1 % of the time with one block, 99 % in a graph that nobody looked into."""
+    """1% of the time with one block, 99% in a graph that nobody looked into."""
     trace = chip().kernel(MS, 2 * MS, shape=blocks(1)).graph_trace(2 * MS, 101 * MS)
     found = utilization(trace, tmp_path)
     assert found.estimate.covered_share == 0.01

@@ -336,7 +336,7 @@ def test_the_minimap_moves_the_window(shown: Timeline) -> None:
 
 class TestMetrics:
     def test_the_pointer_on_a_curve_tells_its_value(self, browser: Browser, tmp_path: Path) -> None:
-        """A curve of 200 buckets of 500 µs: ten at nothing, ten at 71 %, and so on; the last twenty hold no sample."""
+        """A curve of 200 buckets of 500 µs: ten at nothing, ten at 71%, and so on; the last twenty hold no sample."""
         made = report([device(gpu_metrics=gpu_metrics())], [])
         levels = {"gpu0": timeline(*WHOLE)}
         shown = Timeline(browser, written(msgspec.structs.replace(made, timeline=levels), tmp_path))

@@ -144,7 +144,7 @@ def test_a_listing_has_findings_combinations_and_the_floor(name: str) -> None:
 @pytest.mark.parametrize("name", ["html", "md", "txt"])
 def test_a_refusal_has_no_predicted_figures(name: str) -> None:
     said = plain(shown(name, "refused"))
-    assert "no prediction for --without sync: the model is off by 4.1 %" in said
+    assert "no prediction for --without sync: the model is off by 4.1%" in said
     assert "Predicted" not in said
 
 
