@@ -225,7 +225,7 @@ READINGS = (
             r"(?i)2,?3\d\d small copies",
             r"(?i)\b\d+ (steps|iterations)\b",
             r"(?i)gpu-bound",
-            r"(?i)join small copies|batch (the )?(small )?copies",
+            r"(?i)(join|merge) small copies|batch (the )?(small )?copies",
         ),
         caps=(Cap("memory", 0.05), Cap("parallelism", 0.035), Cap("kernels", 0.035)),
         no_frameworks=(*OTHERS, "mpi"),
