@@ -80,7 +80,7 @@ def _factor(job: JobComparison) -> str:
         found = Speedup(factor=1 / found.factor, low=low, high=high)
     text = f"{found.factor:.2f}× {words[0] if slower else words[1]}"
     if found.low is None or found.high is None:
-        return f"{text}; whether that is beyond chance is not known"
+        return f"{text}; whether this is beyond chance is unknown"
     return f"{text}, 95% CI {found.low:.2f} to {found.high:.2f}"
 
 

@@ -16,7 +16,7 @@ from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
 
 STEP, WINDOW = "step", "window"
-MORE_BY_REPLAY = "what waits behind it gets shorter, too"
+MORE_BY_REPLAY = "what waits for it gets shorter, too"
 UNLIKE = 0.05
 """A device whose share differs from that of all devices by more is not like them."""
 

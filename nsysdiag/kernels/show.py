@@ -103,8 +103,8 @@ def _durations(found: Distribution | None) -> list[Block]:
     return [
         Chart(
             Histogram({panel.title: drawing}, ticks(edges)),
-            f"Number of kernels by how long each ran: {lengths}",
-            captions=[f"How long each of {format_count(found.count)} kernels ran: {lengths}."],
+            f"Number of kernels by duration: {lengths}",
+            captions=[f"Durations of {format_count(found.count)} kernels: {lengths}."],
             figure=histogram_figure([panel], [KERNELS], [tooltips], ticks(edges)),
         )
     ]

@@ -138,7 +138,7 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
         raise UsageError(f"there is no finding '{finding}'", hint="findings: " + ", ".join(near))
     if reason := repair(changes, findings[finding]):
         raise UsageError(
-            f"what repairs finding '{finding}' cannot be replayed: {reason}", hint="its report has a bound instead"
+            f"the repair of finding '{finding}' cannot be replayed: {reason}", hint="the report has a bound instead"
         )
 
 

@@ -173,7 +173,7 @@ class TestSteadyPhases:
         before, after = without_steps(report_of(PLAIN)), without_steps(report_of(SLOW))
         device = only(compare_reports([before], [after]))
         assert {row.id: row.change for row in device.ledger} == {row.id: row.change for row in device.root_ledger}
-        assert any("root causes are known of windows alone" in note for note in device.notes)
+        assert any("Root causes are known only for whole windows" in note for note in device.notes)
         (budget,) = parse_budgets(["root_ledger.sync:+5%"], "fail", "test")
         with pytest.raises(UnjudgedError, match="root causes are not known of steady phases"):
             check_comparison(compare_reports([before], [after]), {"after": after}, [budget])

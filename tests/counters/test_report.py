@@ -48,8 +48,8 @@ class TestGaps:
 
     TWO = ((1_000, 1_500, "gemm"), (4_000, 4_500, "gemm"))
     NOTE = (
-        "In the gaps 45.0% of the SMs were active by the GPU's own counters: another program used the GPU, or kernels"
-        " are missing in the trace. What is called idle here was not idle."
+        "In the gaps 45.0% of the SMs were active by the GPU's own counters. Another program used the GPU, or the trace"
+        " lacks kernels: this time was not idle."
     )
 
     def test_somebody_else_at_work(self, tmp_path: Path) -> None:

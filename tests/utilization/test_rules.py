@@ -88,7 +88,7 @@ RULES: dict[str, tuple[UtilizationInput, str]] = {
     ),
     "unknown": (
         given(split(980, idle=20), polled=1.0),
-        "A dashboard would show 98.0%; how many of the SMs had work, this trace cannot tell.",
+        "A dashboard would show 98.0%; this trace cannot tell how many SMs had work.",
     ),
 }
 

@@ -272,7 +272,7 @@ def test_without_the_chip_nothing_is_claimed(tmp_path: Path) -> None:
     assert (estimate.sm_active_share, estimate.sm_active_at_most, estimate.covered_share) == (None, None, 0.0)
     assert "--gpu-metrics-devices=all" in estimate.missing
     assert found.efficiency is None
-    assert found.sentence == "A dashboard would show 100.0%; how many of the SMs had work, this trace cannot tell."
+    assert found.sentence == "A dashboard would show 100.0%; this trace cannot tell how many SMs had work."
     (kernel,) = found.kernels
     assert (kernel.blocks, kernel.waves, kernel.sm_share, kernel.limit) == (1, None, None, None)
 

@@ -203,7 +203,7 @@ class TestTheUsualWaker:
         assert (waker(gap) == STRANGER) is found
         if found:
             assert gap.root is not None
-            assert gap.root.hops[0].how == "was there, and its calls end nearly all such waits"
+            assert gap.root.hops[0].how == "its calls end nearly all such waits"
 
     @pytest.mark.parametrize(
         ("call", "run"), [(2 * MS, None), (None, (4 * MS, 2 * MS))], ids=["its last call", "until then it ran"]

@@ -284,7 +284,7 @@ def test_a_gap_that_the_table_leaves_out_has_a_card_too(shown: Timeline) -> None
     shown.browser.value("history.replaceState(null, '', '#'); location.hash = '#t=90000000-90010000&g=0.90004000'")
     shown.browser.until("document.querySelector('canvas.lanes').dataset.gap === '0.90004000'")
     assert "809 ns idle on gpu0 · Host computing" in shown.text(".gap-card")
-    assert "The table of gaps on this page leaves this one out" in shown.text(".gap-card")
+    assert "The table of gaps on this page omits this gap" in shown.text(".gap-card")
 
 
 class TestLinks:

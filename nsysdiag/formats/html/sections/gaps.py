@@ -41,7 +41,7 @@ def recurring_view(context: Context, device: DeviceReport) -> View:
     }
 
 
-recurring = device_section("signatures", "Recurring gaps", lambda device: device.signatures, recurring_view, groups)
+recurring = device_section("signatures", "Gap groups", lambda device: device.signatures, recurring_view, groups)
 
 
 class SliceView(Struct, frozen=True):

@@ -40,7 +40,7 @@ def view(context: Context, device: DeviceReport) -> View:
     longest = max((row.ns for row in rows), default=0)
     cuts = [Cut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
     if follows_wakes(device):
-        cuts.append(Cut("After wake-ups", [(row.cause.title, row.root_ns, row.cause.color) for row in rows]))
+        cuts.append(Cut("By root cause", [(row.cause.title, row.root_ns, row.cause.color) for row in rows]))
     return {
         "rows": [_draw(row, longest) for row in rows],
         "bars": [(cut.label, cut.segments) for cut in cuts],
