@@ -126,7 +126,7 @@ def _read_bytes(path: Path) -> bytes:
         raise InputError(f"cannot read {path}: {error.strerror}", hint="check the path and the disk") from error
     if len(data) > SAVED_BYTES:
         raise InputError(
-            f"{path} is larger than {format_bytes(SAVED_BYTES)}, the most that is read of a saved report",
+            f"{path} is larger than {format_bytes(SAVED_BYTES)}, the largest saved report that is read",
             hint="save it again with fewer --gaps: 'nsysdiag analyze TRACE -o report.json'",
         )
     return data

@@ -46,7 +46,7 @@ def format_moment(ns: int) -> str:
 
 
 def format_share(part: int | float, whole: int | float) -> str:
-    """`part` of `whole` in per cent; a part that is not zero never shows as 0 %, one that is not all never as 100 %."""
+    """`part` of `whole` in per cent; a part that is not zero never shows as 0%, one that is not all never as 100%."""
     if whole == 0:
         return "–"
     share = 100 * part / whole

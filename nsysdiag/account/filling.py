@@ -63,8 +63,8 @@ def _at_work(measured: Measured) -> Intervals:
 def _by_shapes(device: DeviceTimeline, split: WindowSplit, found: Residency | None) -> Intervals | None:
     """
     ```
-    stream 7   [-- 20 % of the SMs --)        [-- all of them --)
-    stream 9           [-- 40 % --)      [- 10 % -)
+    stream 7   [-- 20% of the SMs ---)        [-- all of them --)
+    stream 9           [-- 40% ---)      [- 10% --)
     hollow     [-------)          [--)   [----)
     ```
     """

@@ -41,7 +41,7 @@ def keep(written: Path, path: Path, *, force: bool) -> Path:
         return written.replace(path)
     except OSError as error:
         message = f"cannot write {printable(path)}: {error.strerror}"
-        raise OutputError(message, hint=f"the report lies in {printable(written)}") from error
+        raise OutputError(message, hint=f"the report is in {printable(written)}") from error
 
 
 def _link(written: Path, path: Path) -> None:

@@ -16,7 +16,7 @@ from nsysdiag.trace.export import nsys_on_path
 
 PATIENCE_S = 60
 """For one answer. nsys 2023.4.4 takes 0.04 s."""
-GET = "install Nsight Systems (developer.nvidia.com/nsight-systems), which has it, or name it with --nsys PROGRAM"
+GET = "install Nsight Systems (developer.nvidia.com/nsight-systems), which includes it, or name it with --nsys PROGRAM"
 _VERSION = re.compile(r"Nsight Systems version (\d+(?:\.\d+)+)")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 _TRACE = re.compile(r"^\s*-t, --trace=(.*?)^\s*Select the API", re.DOTALL | re.MULTILINE)
@@ -48,7 +48,7 @@ def find_nsys(given: str | None) -> str:
     if given is None:
         found = nsys_on_path()
         if found is None:
-            raise UsageError("there is no `nsys` on the PATH, which records programs", hint=GET)
+            raise UsageError("there is no `nsys` on the PATH to record programs with", hint=GET)
         return found
     program = shutil.which(given)
     if program is None:

@@ -63,7 +63,7 @@ def against_samples(nsys: Nsys, host: Host) -> str | None:
         return reason
     answer = _SAMPLING.search(nsys.status)
     if answer and answer[1] != "OK":
-        return "nsys finds no event here to trigger them; 'nsys status --environment' says what it lacks"
+        return "nsys finds no event here to trigger them; 'nsys status --environment' shows what is missing"
     return None
 
 

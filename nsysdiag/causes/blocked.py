@@ -20,11 +20,11 @@ def evidence(evidence: HostEvidence) -> list[Layer]:
 
 CAUSE = Cause(
     id="blocked",
-    title="Blocked, not traced in what",
-    meaning="The launching thread was scheduled out and waited in something that was not captured.",
+    title="Blocked, call not traced",
+    meaning="The launching thread was scheduled out, waiting in a call that was not captured.",
     side="host",
     tables=("SCHED_EVENTS",),
-    advice=Advice(("Capture again with --trace=osrt: then the trace says in which call it waited.",)),
+    advice=Advice(("Capture again with --trace=osrt: the trace then names the call.",)),
     color="#8e9eaa",
     picture="""
 device  [==A==)......................[==next==)
@@ -39,13 +39,13 @@ CPU            |     idle    |
         "The call chain of the CPU sample before the wait often names the function. Trace OS calls (--trace=osrt) if they are not in the trace.",
     ),
     confused_with=(
-        Lookalike("off_cpu", "There another thread had the CPU."),
+        Lookalike("off_cpu", "There, another thread had the CPU."),
         Lookalike("lock_wait", "A wait in a call that was traced."),
-        Lookalike("uncovered", "Without scheduling not even that the thread waited is known."),
+        Lookalike("uncovered", "Without scheduling events, it is unknown whether the thread waited at all."),
     ),
     variants=(Variant("other", "", "capture again with --trace=osrt"),),
     host=evidence,
     unresolved=True,
-    opening="{thread} is scheduled out, in nothing that was traced",
+    opening="{thread} is scheduled out, in no traced call",
     resolved_by=("os-runtime",),
 )

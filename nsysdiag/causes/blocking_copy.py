@@ -78,8 +78,8 @@ CAUSE = Cause(
         ),
         jax=Words(
             (
-                "jax.device_put the next batch while this step runs: it returns at once; no numpy arrays as arguments of a "
-                "jitted function, which are copied in each call.",
+                "jax.device_put the next batch while this step runs: it returns at once. Pass no NumPy arrays to a "
+                "jitted function: each call copies them.",
                 "Read-backs (float(), print) stop the queue: keep values as jax.Array, read them every n steps.",
             ),
             source="jax_async",
@@ -100,8 +100,8 @@ CAUSE = Cause(
         ),
         openacc=Words(
             (
-                "Keep arrays on the device across loops (data regions, enter data), and copy with update ... async; pinned "
-                "host memory makes copies asynchronous (nvc: -gpu=pinned or mem:separate:pinnedalloc).",
+                "Keep arrays on the device across loops (data regions, enter data), and copy with update ... async. "
+                "Pinned host memory makes copies asynchronous (nvc: -gpu=pinned or mem:separate:pinnedalloc).",
             ),
             source="openacc",
             fix="keep arrays in a data region; update ... async",
@@ -109,7 +109,7 @@ CAUSE = Cause(
         mpi=Words(
             (
                 "Pass device pointers to a CUDA-aware MPI instead of copying to the host for each message.",
-                "What must be copied: pinned buffers and cudaMemcpyAsync on a stream of its own.",
+                "For what must be copied, use pinned buffers and cudaMemcpyAsync on a separate stream.",
             ),
             source="mpi_cuda",
         ),
@@ -126,16 +126,17 @@ thread    [cudaMemcpy     ]   [launch]
     confirm=(
         "In the CUDA API row of the launching thread, a cudaMemcpy, or a cudaMemcpyAsync of pageable memory, covers the idle time.",
         'Select the copy in the GPU row: the details say "Pageable" for the source or the destination. A pageable cudaMemcpyAsync returns only when the data is staged, although its name says asynchronous.',
-        "Pin the buffer and look again: the call takes some µs then, and the GPU is no longer idle behind it.",
+        "Pin the buffer and capture again: the call then takes a few µs, and the GPU is no longer idle after it.",
     ),
     confused_with=(
         Lookalike(
             "sync",
-            "A copy of a few bytes back to the host is a read-back: it waits for the kernels before it, not for the data. It is shown as a variant of this cause, and counts to synchronization.",
+            "A copy of a few bytes back to the host is a read-back: it waits for the kernels before it, not for the "
+            "data. It is a variant of this cause and counts as synchronization.",
         ),
         Lookalike(
             "memory_allocation",
-            "cudaHostAlloc and cudaHostRegister pin memory. Done in each step they cost more than the copies.",
+            "cudaHostAlloc and cudaHostRegister pin memory. Called in each step, they cost more than the copies.",
         ),
         Lookalike("io_wait", "Before a pageable copy, reading the data from a file has its own rows of OS calls."),
     ),
@@ -154,21 +155,21 @@ thread    [cudaMemcpy     ]   [launch]
             "pin the host memory: cudaHostAlloc, cudaHostRegister",
             Advice(
                 plain=(
-                    "Pin the host side (cudaHostAlloc, or cudaHostRegister for memory that exists) once and reuse it, then "
-                    "copy with cudaMemcpyAsync: a pageable copy is staged by the driver and holds the thread.",
+                    "Pin the host buffer once (cudaHostAlloc, or cudaHostRegister for existing memory), reuse it, and "
+                    "copy with cudaMemcpyAsync. The driver stages a pageable copy, and the call blocks meanwhile.",
                 ),
                 pytorch=Words(
                     (
-                        "Pin the host side: DataLoader(pin_memory=True), or tensor.pin_memory() once for a buffer that is "
-                        "reused, and .to(device, non_blocking=True).",
+                        "Pin the host memory: DataLoader(pin_memory=True), or tensor.pin_memory() once for a buffer "
+                        "that is reused. Then copy with .to(device, non_blocking=True).",
                     ),
                     source="pinned_memory",
                     fix="pin the host memory: pin_memory=True, non_blocking=True",
                 ),
                 jax=Words(
                     (
-                        "jax.device_put the next batch while this step runs, so that staging from pageable memory overlaps; "
-                        "keep on the device what does not change.",
+                        "jax.device_put the next batch while this step runs, so that staging from pageable memory "
+                        "overlaps. Keep constant data on the device.",
                     ),
                     source="jax_async",
                     fix="device_put the next batch while this step runs",
@@ -179,22 +180,24 @@ thread    [cudaMemcpy     ]   [launch]
                     fix="let tf.data copy ahead: prefetch_to_device",
                 ),
                 cupy=Words(
-                    ("Pin the host side: cupyx.empty_pinned or zeros_pinned once, and array.set or get on a stream.",),
+                    (
+                        "Pin the host memory once (cupyx.empty_pinned or zeros_pinned), then copy with array.set or get on a stream.",
+                    ),
                     source="cupy_memory",
                     fix="pin the host memory: cupyx.empty_pinned",
                 ),
                 openacc=Words(
                     (
-                        "Pin the host side (nvc: -gpu=pinned or mem:separate:pinnedalloc; cudaHostRegister), and keep arrays "
-                        "on the device across loops (data regions) instead of copying them for each.",
+                        "Pin the host memory (nvc: -gpu=pinned or mem:separate:pinnedalloc; cudaHostRegister). Keep "
+                        "arrays on the device across loops (data regions) instead of copying them for each.",
                     ),
                     source="openacc",
                     fix="pin the host memory, and copy less: data regions",
                 ),
                 mpi=Words(
                     (
-                        "Pin the buffers that messages go through (cudaHostAlloc once), or pass device pointers to a "
-                        "CUDA-aware MPI, which needs no copy of yours.",
+                        "Pin the message buffers (cudaHostAlloc once), or pass device pointers to a CUDA-aware MPI: "
+                        "then your program copies nothing.",
                     ),
                     source="mpi_cuda",
                 ),

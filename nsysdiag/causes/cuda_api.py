@@ -21,7 +21,8 @@ CAUSE = Cause(
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUBLAS_EVENTS", "CUDNN_EVENTS"),
     advice=Advice(
         (
-            "See which call it is in the evidence; cache what it asks for (attributes, occupancy, pointers), and take it out of the step.",
+            "The evidence names the call. Cache what it returns (attributes, occupancy, pointers), and move it out of "
+            "the step.",
         )
     ),
     color="#b99e7e",
@@ -37,7 +38,7 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
         "Sort the calls by name in the CUDA API summary: the one with the most calls is the one to remove.",
     ),
     confused_with=(
-        Lookalike("host_compute", "Time between the calls, in the program itself."),
+        Lookalike("host_compute", "Time between the calls, in the program's own code."),
         Lookalike("launch_call", "The call that launches the very next operation."),
     ),
     variants=(
@@ -47,13 +48,13 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
             "launch less: CUDA graphs, fused kernels",
             Advice(
                 plain=(
-                    "The thread was launching work that did not end this gap: other streams or devices. A thread for each GPU, "
-                    "or fewer launches (CUDA graphs, fused kernels).",
+                    "The thread was launching work on other streams or devices, which did not end this gap. Use one "
+                    "thread per GPU, or fewer launches (CUDA graphs, fused kernels).",
                 ),
                 pytorch=Words(
                     (
-                        "The thread was launching work that did not end this gap: other streams or devices. A process for each "
-                        "GPU, or fewer launches (CUDA graphs, torch.compile(mode='reduce-overhead')).",
+                        "The thread was launching work on other streams or devices, which did not end this gap. Use "
+                        "one process per GPU, or fewer launches (CUDA graphs, torch.compile(mode='reduce-overhead')).",
                     ),
                     source="torch_graphs",
                 ),
@@ -62,16 +63,16 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
         ),
         Variant(
             "properties",
-            "properties are asked for",
-            "ask once and keep the answer",
+            "device properties are queried",
+            "query once and keep the result",
             Advice(
-                ("Ask once and keep the answer; cudaDeviceGetAttribute is far cheaper than cudaGetDeviceProperties.",)
+                ("Query once and keep the result; cudaDeviceGetAttribute is far cheaper than cudaGetDeviceProperties.",)
             ),
             call=matching(
                 r"GetDeviceProperties|GetAttribute|FuncGetAttributes|Occupancy|PointerGetAttributes|MemGetInfo"
             ),
         ),
-        Variant("other", "", "take the call out of the step, or keep its answer"),
+        Variant("other", "", "move the call out of the step, or cache its result"),
     ),
     host=evidence,
 )

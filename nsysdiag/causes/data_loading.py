@@ -9,8 +9,8 @@ from nsysdiag.causes.variant import Variant, matching
 CAUSE = Cause(
     id="data_loading",
     title="Waiting for input data",
-    meaning="The launching thread waited for a worker that loads input data. The ledger says in what call it waited; "
-    "following who ended the wait leads here, and the worker's own cause is kept beside it.",
+    meaning="The launching thread waited for a worker that loads input data. The ledger names the call that waited. "
+    "The wake-up chain leads to this worker, and the report also gives the worker's own cause.",
     side="root",
     tables=("OSRT_API", "SCHED_EVENTS", "NVTX_EVENTS"),
     advice=Advice(
@@ -55,28 +55,28 @@ worker    [read a file             ][put]
     sources=("nsight_osrt", "best_practices"),
     confirm=(
         "The launching thread is in sem_wait, poll, read or a queue at the beginning of each step. A worker process, of a DataLoader for example, reads or decodes until just before the wait ends.",
-        "Run some steps with one batch that is kept in memory: if the gap goes, it is the input.",
-        "The report has the worker's own cause beside it: it reads, it computes, or it has no CPU.",
+        "Run some steps with one batch kept in memory: if the gap disappears, the input is the cause.",
+        "The report also gives the worker's own cause: it reads, it computes, or it has no CPU.",
     ),
     confused_with=(
-        Lookalike("lock_wait", "A wait for a thread that is no loading worker."),
-        Lookalike("io_wait", "The launching thread reads by itself: there is no worker."),
+        Lookalike("lock_wait", "A wait for a thread that is not a loading worker."),
+        Lookalike("io_wait", "The launching thread reads the data itself: there is no worker."),
         Lookalike("blocking_copy", "Copying the batch to the GPU comes after it has been loaded."),
     ),
     variants=(
         Variant(
             "reads",
             "the worker reads",
-            "larger files and a cache near the worker; more workers and prefetching",
+            "larger files and a local cache; more workers and prefetching",
             Advice(
                 plain=(
-                    "The worker reads: pack many small files into few large ones, cache them on a local disk, read larger "
-                    "blocks; several workers read side by side.",
+                    "The worker reads: pack many small files into few large ones, cache them on a local disk, and read "
+                    "larger blocks. Let several workers read in parallel.",
                 ),
                 pytorch=Words(
                     (
-                        "The worker reads: pack samples into shards, cache them on a local disk; more workers read side by "
-                        "side (num_workers, prefetch_factor, persistent_workers=True).",
+                        "The worker reads: pack samples into shards, cache them on a local disk; let more workers read "
+                        "in parallel (num_workers, prefetch_factor, persistent_workers=True).",
                     ),
                     source="data_loader",
                 ),
@@ -119,11 +119,11 @@ worker    [read a file             ][put]
         Variant(
             "no_cpu",
             "the worker has no CPU",
-            "give the workers CPUs: fewer of them, or a larger limit",
+            "give the workers CPUs: start fewer, or raise the CPU limit",
             Advice(
                 (
-                    "The workers compete for CPUs: as many as there are CPUs, one thread each, and the launching thread on a CPU "
-                    "of its own (taskset, numactl).",
+                    "The workers compete for CPUs: start no more workers than CPUs, with one thread each. Give the "
+                    "launching thread its own CPU (taskset, numactl).",
                 )
             ),
             label=matching(r"off_cpu|Preempted"),

@@ -24,13 +24,12 @@ def explain(side: DeviceSide) -> Explained:
 CAUSE = Cause(
     id="device_stall",
     title="Device stall",
-    meaning="The operation was launched long enough ago, nothing in the trace held it back, and the device did not start it.",
+    meaning="The operation had been launched long before, nothing in the trace held it back, and the device did not "
+    "start it.",
     side="device",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"),
     advice=Advice(
-        (
-            "Look at what the trace does not hold: dependencies through events that were not traced, other processes, power states.",
-        )
+        ("Look for what the trace lacks: dependencies through untraced events, other processes, power states.",)
     ),
     color="#4b6b38",
     picture="""
@@ -52,8 +51,10 @@ thread [launch]                          long ago
         Variant(
             "copies",
             "between queued copies",
-            "join small copies",
-            Advice(("Between queued copies this is set-up, some 30 µs each: join small copies.",)),
+            "merge small copies",
+            Advice(
+                ("Between queued copies this is set-up time, about 30 µs each: merge small copies into larger ones.",)
+            ),
             label=matching(r"between queued copies"),
         ),
         Variant("other", "", "look for dependencies that were not traced"),

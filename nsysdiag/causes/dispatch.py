@@ -13,7 +13,8 @@ from nsysdiag.units import format_ns
 CAUSE = Cause(
     id="dispatch",
     title="Dispatch between queued operations",
-    meaning="The next operation was already launched and started within the dispatch floor: what the hardware needs from one operation to the next.",
+    meaning="The next operation was already queued and started within the dispatch floor: the time that the hardware "
+    "needs between two operations.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     advice=Advice(
@@ -52,18 +53,18 @@ thread [B]                       B was launched before A ended
     sources=("asynchronous", "cuda_graphs"),
     thresholds=(
         Threshold(
-            "floor", format_ns(calibration.DEFAULT_NS), "dispatch floor where the trace has too few cases to learn it"
+            "floor",
+            format_ns(calibration.DEFAULT_NS),
+            "default dispatch floor, used where the trace has too few cases to calibrate it",
         ),
         Threshold(
-            "floor_samples", str(calibration.FLOOR_SAMPLES), "gaps between issued operations that learning it needs"
+            "floor_samples", str(calibration.FLOOR_SAMPLES), "gaps between queued operations needed to calibrate it"
         ),
-        Threshold(
-            "floor_percentile", f"{calibration.FLOOR_PERCENTILE} %", "percentile of those gaps that is the floor"
-        ),
+        Threshold("floor_percentile", f"{calibration.FLOOR_PERCENTILE}%", "percentile of those gaps that is the floor"),
         Threshold(
             "floor_range",
             f"{format_ns(calibration.FLOOR_LOWEST_NS)} to {format_ns(calibration.FLOOR_HIGHEST_NS)}",
-            "bounds of the learnt floor",
+            "bounds of the calibrated floor",
         ),
     ),
     confirm=(

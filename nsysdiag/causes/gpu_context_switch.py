@@ -45,8 +45,8 @@ process 2         [time slice)
         "nvidia-smi lists the processes on the GPU. With MPS or MIG they share it without time slices.",
     ),
     confused_with=(
-        Lookalike("device_stall", "What this looks like without rows of context switches."),
-        Lookalike("off_cpu", "The same on a CPU."),
+        Lookalike("device_stall", "The same without rows of context switches."),
+        Lookalike("off_cpu", "There, another thread had the CPU."),
     ),
     variants=(Variant("other", "", "share the GPU with MPS or MIG, or use another"),),
     accepted=True,

@@ -52,8 +52,9 @@ CAUSE = Cause(
         ),
         pytorch=Words(
             (
-                "Capture once for each shape and replay; varying shapes force new captures: pad to a few sizes, or mark "
-                "dimensions dynamic (torch.compile(mode='reduce-overhead') captures each shape anew).",
+                "Capture once per shape and replay. Varying shapes force new captures "
+                "(torch.compile(mode='reduce-overhead') captures each shape anew): pad to a few sizes, or mark "
+                "dimensions dynamic.",
             ),
             source="torch_graphs",
         ),

@@ -9,7 +9,8 @@ from nsysdiag.causes.variant import Variant
 CAUSE = Cause(
     id="graph_untraced",
     title="Inside an untraced CUDA graph",
-    meaning="A graph was launched, and the trace holds neither its kernels nor a graph row: the device was probably busy, which the trace does not show.",
+    meaning="A graph was launched, but the trace holds neither its kernels nor a graph row. The device was probably "
+    "busy.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"),
     advice=Advice(
@@ -26,7 +27,9 @@ thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
         "The CUDA API row has cudaGraphLaunch calls, and below them the GPU row is empty. Capture again with --cuda-graph-trace=node.",
     ),
     confused_with=(
-        Lookalike("uncovered", "There nothing was launched; here something was, and the trace does not hold it."),
+        Lookalike(
+            "uncovered", "There, nothing was launched; here, a graph was launched, and the trace lacks its kernels."
+        ),
         Lookalike(
             "sync", "The thread often waits for the graph in a synchronization: the GPU was busy then, not idle."
         ),

@@ -36,22 +36,22 @@ CAUSE = Cause(
     tables=("SCHED_EVENTS", "COMPOSITE_EVENTS"),
     advice=Advice(
         plain=(
-            "Profile the host code of this phase (CPU samples with call chains, perf); use several threads for it, move it to "
-            "the GPU, or do it ahead of time on another thread while kernels run.",
+            "Profile the host code of this phase (CPU samples with call chains, perf). Use several threads for it, "
+            "move it to the GPU, or run it ahead of time on another thread.",
         ),
         pytorch=Words(
             (
                 "Profile the host code of this phase (samples with --python-backtrace, py-spy); move it off the launching "
                 "thread or ahead of time.",
-                "Interpreter overhead between small kernels: torch.compile, CUDA graphs, larger batches.",
+                "Interpreter overhead between small kernels: use torch.compile, CUDA graphs, or larger batches.",
                 "Garbage collection: gc.freeze(), or gc.disable() and collect at a chosen moment.",
             ),
             source="torch_graphs",
         ),
         jax=Words(
             (
-                "Put more of the step under jax.jit: what is outside runs operation by operation; jax.lax.scan for loops over "
-                "steps. Look for compilation in the loop (JAX_LOG_COMPILES=1).",
+                "Put more of the step under jax.jit: outside it, operations run one by one. Use jax.lax.scan for loops "
+                "over steps. Look for compilation in the loop (JAX_LOG_COMPILES=1).",
             ),
             source="jax_gpu",
         ),
@@ -71,15 +71,15 @@ CAUSE = Cause(
         ),
         openacc=Words(
             (
-                "Profile the host code of this phase; give serial loops between kernels a parallel directive, or run them "
-                "beside kernels that are async.",
+                "Profile the host code of this phase; give serial loops between kernels a parallel directive, or run "
+                "them while asynchronous kernels run.",
             ),
             source="openacc",
         ),
         mpi=Words(
             (
-                "Profile the host code of this phase (CPU samples with call chains): move it to the GPU or use more threads "
-                "for it, and look whether all ranks do the same amount.",
+                "Profile the host code of this phase (CPU samples with call chains): move it to the GPU or use more "
+                "threads. Check whether all ranks do the same amount.",
             ),
             source="nsight_sampling",
         ),
@@ -95,7 +95,7 @@ thread         ~~ computes ~~[launch]
         Threshold(
             "sampling_period",
             f"{format_ns(samples.SHORTEST_PERIOD_NS)} to {format_ns(samples.LONGEST_PERIOD_NS)}",
-            "a sample vouches for half its thread's period to either side",
+            "a sample counts for half its thread's sampling period on either side",
         ),
         Threshold("lone_sample", format_ns(samples.LONE_PERIOD_NS), "the period of a thread with a single sample"),
         setting("collector"),
@@ -108,18 +108,18 @@ thread         ~~ computes ~~[launch]
     ),
     confused_with=(
         Lookalike("cuda_api", "Many short CUDA calls look like a busy thread, too: their rows are filled."),
-        Lookalike("lock_wait", "A spinning wait runs on a CPU. Samples in a spin loop tell."),
+        Lookalike("lock_wait", "A spinning wait runs on a CPU. Samples in a spin loop show it."),
         Lookalike("os_memory", "Time in OS calls looks like host code where these were not captured."),
     ),
     variants=(
         Variant(
             "garbage_collector",
             "Python's garbage collector",
-            "gc.freeze() after the warm-up, gc.collect() at a moment of choice",
+            "gc.freeze() after the warm-up, gc.collect() at a chosen moment",
             Advice(
                 (
-                    "Call gc.freeze() after the warm-up, or gc.disable() and gc.collect() at a moment of choice (every n steps, "
-                    "in the shadow of a long kernel).",
+                    "Call gc.freeze() after the warm-up, or gc.disable() and gc.collect() at a chosen moment (every n "
+                    "steps, while a long kernel runs).",
                 )
             ),
             hint=IN_COLLECTOR,
@@ -130,8 +130,8 @@ thread         ~~ computes ~~[launch]
             "find the late rank; overlap communication with compute",
             Advice(
                 (
-                    "MPI polls while it waits for other ranks: look for the late one; exchange the border with non-blocking, "
-                    "CUDA-aware calls while the interior computes.",
+                    "MPI polls while it waits for other ranks: find the late one. Exchange the boundary with "
+                    "non-blocking, CUDA-aware calls while the interior computes.",
                 )
             ),
             label=matching(r"MPI"),

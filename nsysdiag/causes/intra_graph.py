@@ -10,7 +10,7 @@ from nsysdiag.gaps.launch_frame import Case
 CAUSE = Cause(
     id="intra_graph",
     title="Between nodes of one CUDA graph",
-    meaning="The operations on both sides are nodes of the same graph launch: the graph itself has the dependency.",
+    meaning="The operations on both sides are nodes of the same graph launch: the dependency is in the graph.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     advice=Advice(("Look for long dependency chains in the graph; independent branches can run side by side.",)),
@@ -27,7 +27,7 @@ thread [cudaGraphLaunch]         one launch for both
     ),
     confused_with=(
         Lookalike("dispatch", "The gap between two kernels that were launched one by one."),
-        Lookalike("graph_untraced", "There the nodes are not in the trace at all."),
+        Lookalike("graph_untraced", "There, the nodes are not in the trace at all."),
     ),
     variants=(Variant("other", "", "let independent branches of the graph run side by side"),),
     accepted=True,

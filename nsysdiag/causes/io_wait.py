@@ -86,8 +86,9 @@ thread         [read][launch]
     sources=("nsight_osrt",),
     rows=(Rows.OS_CALL,),
     confirm=(
-        "In the row of OS calls of the launching thread, read, pread64, write, open, poll or ioctl covers the gap. The call chain shows who asked for it.",
-        "Read the file a second time from the page cache: if the gap goes, it was the storage.",
+        "In the row of OS calls of the launching thread, read, pread64, write, open, poll or ioctl covers the gap. The "
+        "call chain shows which code made the call.",
+        "Read the file a second time, from the page cache: if the gap disappears, the storage is the cause.",
     ),
     confused_with=(
         Lookalike("data_loading", "A read by a worker process, which the launching thread waits for."),
@@ -101,14 +102,15 @@ thread         [read][launch]
             "read ahead in another thread or process",
             Advice(
                 plain=(
-                    "Take reading out of the launching thread: a read-ahead thread or asynchronous reads; pack many small files "
-                    "into few, cache them on a local disk. A read from a pipe or a terminal waits for whoever writes to it.",
+                    "Take reading out of the launching thread: a read-ahead thread or asynchronous reads; pack many "
+                    "small files into few, cache them on a local disk. A read from a pipe or a terminal waits for its "
+                    "writer.",
                 ),
                 pytorch=Words(
                     (
-                        "Take reading out of the launching thread: a read-ahead thread, or workers (DataLoader: num_workers, "
-                        "prefetch_factor, persistent_workers=True); pack many small files into shards, cache them on a local "
-                        "disk. A read from a pipe waits for whoever writes to it.",
+                        "Take reading out of the launching thread: a read-ahead thread, or workers (DataLoader: "
+                        "num_workers, prefetch_factor, persistent_workers=True). Pack many small files into shards, "
+                        "and cache them on a local disk. A read from a pipe waits for its writer.",
                     ),
                     source="data_loader",
                 ),
@@ -133,7 +135,7 @@ thread         [read][launch]
         Variant(
             "peers",
             "waits for a pipe or socket",
-            "find who is late at the other end",
+            "find out why the other end is late",
             Advice(
                 plain=(
                     "The thread waits for the other end of a pipe or socket: a worker process, a server, another rank.",
@@ -154,8 +156,8 @@ thread         [read][launch]
             "find the library that calls the driver, and keep it out of the step",
             Advice(
                 (
-                    "ioctl asks a driver for something: memory registered, a queue or an event made. Find the library that "
-                    "calls it (call chains of OS calls: --osrt-backtrace-threshold), and do it once, before the loop.",
+                    "ioctl calls a driver: to register memory, or to create a queue or an event. Find the library that "
+                    "calls it (call chains of OS calls: --osrt-backtrace-threshold), and call it once, before the loop.",
                 )
             ),
             label=matching(DRIVER),

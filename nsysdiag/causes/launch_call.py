@@ -66,13 +66,15 @@ thread          [launch  ]
     sources=("asynchronous", "cuda_graphs"),
     rows=(Rows.LAUNCH,),
     confirm=(
-        "In the CUDA API row, the cudaLaunchKernel or cudaGraphLaunch of the next operation lasts far longer than usual (some µs), and the GPU is idle during it.",
-        "Compare with the median of the same call in the table of CUDA calls. A few long ones are something else than all of them.",
+        "In the CUDA API row, the cudaLaunchKernel or cudaGraphLaunch of the next operation takes far longer than the "
+        "usual few µs. The GPU is idle during it.",
+        "Compare with the median of the same call in the table of CUDA calls. A few long calls have another reason "
+        "than calls that are all long.",
     ),
     confused_with=(
-        Lookalike("module_load", "The first launch of a kernel, with its code."),
-        Lookalike("queue_full", "A launch that waits, since the queue is full: the GPU is busy then."),
-        Lookalike("launch_latency", "What comes after the call has returned."),
+        Lookalike("module_load", "There, it is the first launch of a kernel, which loads its code."),
+        Lookalike("queue_full", "There, the launch waits because the queue is full: the GPU is busy."),
+        Lookalike("launch_latency", "There, the call has already returned."),
     ),
     variants=(
         Variant(
@@ -81,7 +83,8 @@ thread          [launch  ]
             "cudaGraphUpload ahead of the launch; fewer nodes",
             Advice(
                 (
-                    "The launch of a whole graph takes the time of its nodes: cudaGraphUpload ahead of it, fewer and larger nodes.",
+                    "A graph launch takes time for each node: call cudaGraphUpload ahead of it, and use fewer, larger "
+                    "nodes.",
                 )
             ),
             call=matching(r"GraphLaunch"),
@@ -89,11 +92,11 @@ thread          [launch  ]
         Variant(
             "first_use",
             "first use of a kernel",
-            "run each kernel once before the part that counts",
+            "run each kernel once during warm-up",
             Advice(
                 (
-                    "The first launch of a kernel took longer than launches do, which is what loading its code looks like: run "
-                    "each kernel once before the part that counts; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
+                    "The first launch of a kernel took longer than later ones, probably to load its code. Run each "
+                    "kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
                 )
             ),
             label=matching(FIRST_USE),
@@ -102,7 +105,9 @@ thread          [launch  ]
         Variant("other", "", "launch less: CUDA graphs, fused kernels"),
     ),
     thresholds=(
-        Threshold("first", format_ns(call_facts.FIRST_NS), "a longer first launch may load code, and is labelled so"),
+        Threshold(
+            "first", format_ns(call_facts.FIRST_NS), "a first launch longer than this may load code, and is labelled so"
+        ),
     ),
     opening="{thread} is inside {call}",
 )

@@ -12,7 +12,8 @@ from nsysdiag.units import format_ns
 CAUSE = Cause(
     id="launch_latency",
     title="Launch latency",
-    meaning="The launch call had returned and the operation was on its way to an idle device, for no longer than such a launch may take.",
+    meaning="The launch call had returned, and the operation was on its way to an idle device, within the usual launch "
+    "latency.",
     side="call",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     advice=Advice(
@@ -38,16 +39,18 @@ thread     [launch]
     sources=("asynchronous", "cuda_graphs"),
     thresholds=(
         Threshold(
-            "latency", format_ns(calibration.DEFAULT_NS), "launch latency where the trace has too few cases to learn it"
+            "latency",
+            format_ns(calibration.DEFAULT_NS),
+            "default launch latency, used where the trace has too few cases to calibrate it",
         ),
         Threshold(
             "latency_samples",
             str(calibration.LATENCY_SAMPLES),
-            "launches that found the device idle that learning needs",
+            "launches to an idle device needed to calibrate it",
         ),
         Threshold(
             "latency_percentile",
-            f"{calibration.LATENCY_PERCENTILE} %",
+            f"{calibration.LATENCY_PERCENTILE}%",
             "percentile of their delays that is the latency",
         ),
         LATENCY_LIMIT,
@@ -58,9 +61,9 @@ thread     [launch]
         "Many gaps of this kind mean that nothing is queued: the host launches one kernel at a time.",
     ),
     confused_with=(
-        Lookalike("dispatch", "There the operation was queued behind a running one."),
+        Lookalike("dispatch", "There, the operation was queued behind a running one."),
         Lookalike("device_stall", "The same, but longer than three times the latency of this trace."),
-        Lookalike("launch_call", "The part inside the call."),
+        Lookalike("launch_call", "The time inside the call itself."),
     ),
     variants=(Variant("other", "", "launch ahead, so that launches overlap with kernels"),),
     opening="launches of {thread} find the device idle",

@@ -27,8 +27,8 @@ thread   ?                       no call has B's correlation id
         "Select the next kernel: no CUDA API call is highlighted with it. Often the capture began after the launch, or events were dropped; the diagnostics summary of Nsight Systems says so.",
     ),
     confused_with=(
-        Lookalike("uncovered", "There the launch is known, and what the thread did before it is not."),
-        Lookalike("graph_untraced", "There the launch is in the trace and the kernels are not."),
+        Lookalike("uncovered", "There, the launch is known, but not what the thread did before it."),
+        Lookalike("graph_untraced", "There, the launch is in the trace, but the kernels are not."),
     ),
     variants=(Variant("other", "", "capture again with --trace=cuda for all processes"),),
     unresolved=True,

@@ -36,14 +36,17 @@ CAUSE = Cause(
     advice=Advice(
         plain=(
             "Find who holds the lock or fills the queue: that thread is the root.",
-            "Hold locks for less: prepare outside of them, one lock for each queue; launch without holding one.",
-            "A queue that is empty means that whoever fills it is too slow: more workers, work done ahead.",
+            "Hold locks for a shorter time: prepare work outside them, use one lock per queue, and hold none while "
+            "launching.",
+            "An empty queue means that its producer is too slow: use more workers, or prepare work ahead.",
         ),
         pytorch=Words(
             (
                 "Find who holds the lock or fills the queue: that thread is the root.",
-                "Python: the GIL shows as pthread_cond_timedwait of about 5 ms; move work to processes, or free the GIL.",
-                "An input queue that is empty means that the workers are too slow: more workers, prefetching, cheaper decoding.",
+                "Python: the GIL shows as pthread_cond_timedwait of about 5 ms; move work to processes, or release the "
+                "GIL.",
+                "An empty input queue means that the workers are too slow: use more workers, prefetching, or cheaper "
+                "decoding.",
             ),
             source="gil",
         ),
@@ -57,14 +60,15 @@ thread         [pthread_cond_wait][launch]
     sources=("nsight_osrt", "gil"),
     rows=(Rows.OS_CALL,),
     confirm=(
-        "In the row of OS calls of the launching thread, pthread_mutex_lock, pthread_cond_wait, sem_wait or futex covers the gap. The report says who ended the wait, and what that thread did meanwhile.",
-        "Show that thread beside the launching one in Nsight Systems: its call that wakes ends where the wait ends.",
+        "In the row of OS calls of the launching thread, pthread_mutex_lock, pthread_cond_wait, sem_wait or futex "
+        "covers the gap. The report names the thread that ended the wait, and what it did meanwhile.",
+        "Show both threads in Nsight Systems: the call that wakes the launching thread ends where the wait ends.",
     ),
     confused_with=(
-        Lookalike("data_loading", "The same wait, where the other thread is a loading worker."),
-        Lookalike("blocked", "The wait of a call that is not traced, as CPython's waits with a time limit."),
-        Lookalike("off_cpu", "There the thread could run and had no CPU."),
-        Lookalike("sync", "The other thread may be in a synchronization: then the root is that."),
+        Lookalike("data_loading", "The same wait; there, the other thread is a data loading worker."),
+        Lookalike("blocked", "There, the call is not traced, as for CPython's timed waits."),
+        Lookalike("off_cpu", "There, the thread was ready to run and had no CPU."),
+        Lookalike("sync", "The other thread may be in a synchronization, which is then the root cause."),
     ),
     variants=(
         Variant(
@@ -73,14 +77,14 @@ thread         [pthread_cond_wait][launch]
             "move the other threads' Python work to processes",
             Advice(
                 plain=(
-                    "Another Python thread held the interpreter: move its work to processes, to code that frees the GIL, or to "
-                    "a free-threaded build.",
+                    "Another Python thread held the GIL: move its work to processes, to code that releases the GIL, or "
+                    "to a free-threaded build.",
                     "A shorter sys.setswitchinterval() lets the launching thread in sooner.",
                 ),
                 pytorch=Words(
                     (
-                        "Another Python thread held the interpreter: move its work to processes (DataLoader(num_workers > 0) "
-                        "instead of threads), to code that frees the GIL, or to a free-threaded build.",
+                        "Another Python thread held the GIL: move its work to processes (DataLoader(num_workers > 0) "
+                        "instead of threads) or to code that releases it. A free-threaded build has no GIL.",
                         "A shorter sys.setswitchinterval() lets the launching thread in sooner.",
                     ),
                     source="gil",
@@ -90,19 +94,19 @@ thread         [pthread_cond_wait][launch]
         ),
         Variant(
             "timed",
-            "a wait with a time limit",
-            "find who should signal; in Python, free the GIL",
+            "a timed wait",
+            "find the thread that should signal; in Python, release the GIL",
             Advice(
                 (
-                    "The thread waits for a signal, or until its time is over: find who should signal, and signal instead of "
-                    "letting it poll.",
-                    "In CPython, pthread_cond_timedwait of about 5 ms is the wait for the GIL: move the other threads' Python "
-                    "work to processes, or free the GIL.",
+                    "The thread waits for a signal or a timeout: find the thread that should signal, and signal "
+                    "instead of polling.",
+                    "In CPython, pthread_cond_timedwait of about 5 ms is the wait for the GIL: move the other threads' "
+                    "Python work to processes, or release the GIL.",
                 )
             ),
             call=matching(r"cond_(timed|clock)wait"),
         ),
-        Variant("other", "", "find who holds the lock or fills the queue"),
+        Variant("other", "", "find the thread that holds the lock or fills the queue"),
     ),
     host=evidence,
     follows_wakeups=True,

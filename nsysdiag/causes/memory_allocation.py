@@ -46,8 +46,8 @@ CAUSE = Cause(
         ),
         jax=Words(
             (
-                "Let JAX allocate its pool at start (XLA_PYTHON_CLIENT_PREALLOCATE, on by default); "
-                "XLA_PYTHON_CLIENT_ALLOCATOR=platform allocates anew each time.",
+                "Let JAX allocate its pool at start (XLA_PYTHON_CLIENT_PREALLOCATE, on by default). "
+                "XLA_PYTHON_CLIENT_ALLOCATOR=platform allocates each time.",
             ),
             source="jax_memory",
             fix="let JAX allocate its pool at start",
@@ -96,7 +96,8 @@ thread         [cudaMalloc][launch]
         Lookalike("os_memory", "mmap and munmap of the program itself, in the row of OS calls."),
         Lookalike(
             "sync",
-            "cudaFree may wait for the device, and looks like a synchronization: the gap goes when nothing is freed.",
+            "cudaFree may wait for the device and then looks like a synchronization. The gap disappears when nothing "
+            "is freed.",
         ),
     ),
     variants=(
@@ -121,8 +122,9 @@ thread         [cudaMalloc][launch]
                 ),
                 mpi=Words(
                     (
-                        "Pinning is slow and stops the device: allocate pinned buffers once. Inside MPI calls it is the library "
-                        "that registers its own: reuse the same message buffers, and send once before the loop.",
+                        "Pinning is slow and stops the device: allocate pinned buffers once. Inside MPI calls, the "
+                        "library registers its own buffers: reuse the same message buffers, and send once before the "
+                        "loop.",
                     ),
                     source="mpi_cuda",
                 ),
@@ -157,8 +159,8 @@ thread         [cudaMalloc][launch]
                 pytorch=Words(
                     (
                         "cudaFree waits for the device: no empty_cache() in the step; "
-                        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True or backend:cudaMallocAsync keeps memory from being "
-                        "freed for want of room.",
+                        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True or backend:cudaMallocAsync avoids frees for "
+                        "lack of memory.",
                     ),
                     source="allocator",
                 ),

@@ -57,12 +57,13 @@ def own_call(evidence: HostEvidence) -> OwnCall:
 CAUSE = Cause(
     id="module_load",
     title="Module loading",
-    meaning="Code for the device was compiled, loaded or sent there: a loading call, lazy loading at the first launch, or a JIT.",
+    meaning="Device code was compiled or loaded: by a loading call, by lazy loading at the first launch, or by a JIT "
+    "compiler.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_OVERHEAD", "PROFILER_OVERHEAD"),
     advice=Advice(
         plain=(
-            "Warm up before what counts: run each kernel once.",
+            "Warm up before measuring: run each kernel once.",
             "CUDA_MODULE_LOADING=EAGER moves the cost to the start; compile for this architecture (-gencode) so that nothing "
             "is JIT-compiled; keep the compilation cache (CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE).",
         ),
@@ -76,22 +77,21 @@ CAUSE = Cause(
         ),
         jax=Words(
             (
-                "Run each jitted function once before what counts; keep compiled programs across runs "
-                "(jax_compilation_cache_dir); fixed shapes, or each is compiled anew (JAX_LOG_COMPILES=1 tells).",
+                "Run each jitted function once during warm-up; keep compiled programs across runs "
+                "(jax_compilation_cache_dir). Use fixed shapes: each new shape is compiled (JAX_LOG_COMPILES=1 shows "
+                "it).",
             ),
             source="jax_cache",
         ),
         tensorflow=Words(
             (
-                "Run each tf.function once before what counts; fixed shapes or an input_signature, or each is traced and "
-                "compiled anew.",
+                "Run each tf.function once during warm-up. Use fixed shapes or an input_signature: each new shape is "
+                "traced and compiled.",
             ),
             source="tf_gpu",
         ),
         cupy=Words(
-            (
-                "Run each kernel once before what counts; keep CuPy's kernel cache (CUPY_CACHE_DIR) across runs and nodes.",
-            ),
+            ("Run each kernel once during warm-up; keep CuPy's kernel cache (CUPY_CACHE_DIR) across runs and nodes.",),
             source="cupy_speed",
         ),
     ),
@@ -104,12 +104,14 @@ thread         [launch, loads its code     ]
     sources=("lazy_loading", "overhead"),
     thresholds=(
         Threshold(
-            "slow_factor", f"{call_facts.SLOW_FACTOR} ×", "a first launch over this many medians of its API loads code"
+            "slow_factor",
+            f"{call_facts.SLOW_FACTOR} ×",
+            "a first launch longer than this many times the median of its API loads code",
         ),
         Threshold(
             "few_launches", str(call_facts.FEW_LAUNCHES), "an API with fewer launches has no median to compare with"
         ),
-        Threshold("long", format_ns(call_facts.LONG_NS), "there, and where most launches are first ones, this decides"),
+        Threshold("long", format_ns(call_facts.LONG_NS), "limit used there, and where most launches are first ones"),
     ),
     rows=(
         Rows.OVERHEAD,
@@ -120,8 +122,8 @@ thread         [launch, loads its code     ]
         "With CUDA_MODULE_LOADING=EAGER the time moves to the start of the program.",
     ),
     confused_with=(
-        Lookalike("launch_call", "A launch call that is slow each time."),
-        Lookalike("context_init", "Comes before it, once."),
+        Lookalike("launch_call", "There, the launch call is slow each time."),
+        Lookalike("context_init", "The context is created once, before any code is loaded."),
         Lookalike("graph_build", "cudaGraphInstantiate loads the code of its nodes, too."),
     ),
     variants=(
@@ -130,20 +132,17 @@ thread         [launch, loads its code     ]
             "first use of a kernel",
             "warm up, or load early with CUDA_MODULE_LOADING=EAGER",
             Advice(
-                plain=(
-                    "Run each kernel once before the part that counts; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
-                ),
+                plain=("Run each kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",),
                 pytorch=Words(
                     (
-                        "Run each kernel once before the part that counts; CUDA_MODULE_LOADING=EAGER moves the cost to the "
-                        "start.",
+                        "Run each kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
                         "torch.backends.cudnn.benchmark=True tries several kernels for each new shape: keep shapes fixed, or "
                         "switch it off.",
                     ),
                     source="lazy_loading",
                 ),
             ),
-            call=matching(r"first launch|on its way"),
+            call=matching(r"first launch|copied to the device"),
         ),
         Variant(
             "library",
@@ -151,12 +150,14 @@ thread         [launch, loads its code     ]
             "load modules once; keep compiled code, CUDA_CACHE_PATH",
             Advice(
                 plain=(
-                    "Load modules and libraries once, before the loop. Code made at run time (NVRTC, PTX) is compiled anew in "
-                    "each run: keep it, ship code for this architecture, or keep the driver's cache (CUDA_CACHE_PATH).",
+                    "Load modules and libraries once, before the loop. Code made at run time (NVRTC, PTX) is compiled "
+                    "in each run. Save it, ship code for this architecture, or keep the driver's cache "
+                    "(CUDA_CACHE_PATH).",
                 ),
                 pytorch=Words(
                     (
-                        "Code made at run time is loaded anew: keep the caches (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR, "
+                        "Code made at run time is loaded again in each run: keep the caches (TORCHINDUCTOR_CACHE_DIR, "
+                        "TRITON_CACHE_DIR, "
                         "CUDA_CACHE_PATH), and avoid recompilation by fixed shapes.",
                     ),
                     source="lazy_loading",
@@ -164,8 +165,8 @@ thread         [launch, loads its code     ]
                 ),
                 jax=Words(
                     (
-                        "Compiled programs are loaded anew: keep them (jax_compilation_cache_dir), and avoid recompilation by "
-                        "fixed shapes.",
+                        "Compiled programs are loaded again in each run: keep them (jax_compilation_cache_dir), and "
+                        "use fixed shapes to avoid recompilation.",
                     ),
                     source="jax_cache",
                     fix="keep compiled programs: jax_compilation_cache_dir",
@@ -179,5 +180,5 @@ thread         [launch, loads its code     ]
     call=nested_evidence,
     own_call=own_call,
     call_order=20,
-    after_call="code on its way to the device",
+    after_call="code is copied to the device",
 )

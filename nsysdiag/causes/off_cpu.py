@@ -27,7 +27,7 @@ UNTRACED = "in no captured OS call"
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
     """Time scheduled out in which the thread waited for nothing: OS calls of its process were captured (a wait would be
-    one of them, and comes first), or others held its CPU for at least 80 % of it, both for a second at most; or the
+    one of them, and comes first), or others held its CPU for at least 80% of it, both for a second at most; or the
     scheduler says runnable."""
     scheduling = evidence.host.scheduling
     lane = scheduling.out.start // evidence.host.axis.stride
@@ -39,14 +39,14 @@ def evidence(evidence: HostEvidence) -> list[Layer]:
     return [
         plain_layer(scheduling.out[scheduling.held], "another thread held the CPU", "another thread held its CPU"),
         plain_layer(scheduling.out[scheduling.runnable], "runnable, without a CPU", "runnable"),
-        plain_layer(in_no_call, "scheduled out in no OS call that was captured", UNTRACED),
+        plain_layer(in_no_call, "scheduled out, in no captured OS call", UNTRACED),
     ]
 
 
 CAUSE = Cause(
     id="off_cpu",
     title="Preempted",
-    meaning="The launching thread was ready to run and had no CPU: something else held it.",
+    meaning="The launching thread was ready to run and had no CPU: another thread held it.",
     side="host",
     tables=("SCHED_EVENTS", "OSRT_API"),
     advice=Advice(
@@ -72,8 +72,8 @@ CAUSE = Cause(
         ),
         mpi=Words(
             (
-                "Bind each rank to CPUs of its own (mpirun --bind-to core, --map-by, srun --cpu-bind), with as many threads "
-                "as it has CPUs (OMP_NUM_THREADS); ranks that share CPUs preempt each other while they poll.",
+                "Bind each rank to its own CPUs (mpirun --bind-to core, --map-by, srun --cpu-bind), with as many "
+                "threads as CPUs (OMP_NUM_THREADS). Ranks that share CPUs preempt each other while they poll.",
             ),
             source="mpi_cuda",
             fix="bind each rank to CPUs of its own",
@@ -91,21 +91,24 @@ CPU            |another thread|
         Threshold(
             "longest",
             format_ns(scheduling.LONGEST_READY_NS),
-            "away for longer a thread was asleep, unless the scheduler says that it could run",
+            "a thread away for longer was asleep, unless the scheduler recorded it as runnable",
         ),
         Threshold(
-            "held", f"{100 * scheduling.PREEMPTED_SHARE:g} %", "of the time away in which others must have held the CPU"
+            "held",
+            f"{100 * scheduling.PREEMPTED_SHARE:g}%",
+            "of the time off the CPU in which others must have held it",
         ),
     ),
     rows=(Rows.SCHEDULING,),
     confirm=(
-        "The row of thread states says that the launching thread is runnable and not running, and the row of its CPU shows another thread at that time. The report names who had the CPU.",
-        "Pin the process to CPUs of its own (taskset), or stop the neighbour: the gap goes.",
+        "In the row of thread states, the launching thread is runnable but not running. The row of its CPU shows "
+        "another thread at that time. The report names that thread.",
+        "Pin the process to its own CPUs (taskset), or stop the other program: the gap disappears.",
     ),
     confused_with=(
-        Lookalike("blocked", "There the CPU was idle: the thread waited for something."),
-        Lookalike("lock_wait", "A wait in a traced call, whoever has the CPU meanwhile."),
-        Lookalike("host_compute", "Without --cpuctxsw nobody can tell them apart."),
+        Lookalike("blocked", "There, the CPU was idle: the thread waited for something."),
+        Lookalike("lock_wait", "There, the thread waits in a traced call, whichever thread has the CPU."),
+        Lookalike("host_compute", "Without --cpuctxsw the two look the same."),
     ),
     variants=(
         Variant(

@@ -22,12 +22,12 @@ def evidence(evidence: HostEvidence) -> list[Layer]:
 CAUSE = Cause(
     id="os_memory",
     title="OS memory call",
-    meaning="The launching thread was mapping, unmapping or protecting memory: large buffers that come and go.",
+    meaning="The launching thread was mapping, unmapping or protecting memory, often for large temporary buffers.",
     side="host",
     tables=("OSRT_API",),
     advice=Advice(
         (
-            "Reuse host buffers; a malloc that keeps memory instead of returning it to the system (jemalloc, tcmalloc, "
+            "Reuse host buffers. A malloc that keeps memory instead of returning it to the system (jemalloc, tcmalloc, "
             "MALLOC_TRIM_THRESHOLD_) avoids the calls.",
         )
     ),
@@ -40,7 +40,8 @@ thread         [munmap][launch]
     sources=("nsight_osrt", "mallopt"),
     rows=(Rows.OS_CALL,),
     confirm=(
-        "In the row of OS calls, mmap, munmap, madvise, brk or mprotect covers the gap. Large arrays come and go in each step.",
+        "In the row of OS calls, mmap, munmap, madvise, brk or mprotect covers the gap. Large arrays are allocated and "
+        "freed in each step.",
     ),
     confused_with=(
         Lookalike("memory_allocation", "CUDA calls for device or pinned memory; they call mmap inside."),
@@ -53,7 +54,8 @@ thread         [munmap][launch]
             "reuse host buffers; let malloc keep its memory",
             Advice(
                 (
-                    "Large buffers come and go: reuse them, or let malloc keep them (MALLOC_MMAP_THRESHOLD_, "
+                    "Large buffers are allocated and freed: reuse them, or let malloc keep them "
+                    "(MALLOC_MMAP_THRESHOLD_, "
                     "MALLOC_TRIM_THRESHOLD_, MALLOC_ARENA_MAX; jemalloc or tcmalloc).",
                 )
             ),

@@ -41,13 +41,13 @@ thread         [flush]  [launch]
     sources=("overhead", "nsight_cli"),
     rows=(Rows.OVERHEAD,),
     confirm=(
-        'The row "Profiler overhead" has an entry at the time of the gap: a buffer flush, or the start of CUPTI. It is gone without the profiler.',
+        'The row "Profiler overhead" has an entry at the time of the gap: a buffer flush, or the start of CUPTI. It disappears without the profiler.',
         "Capture again with a longer --cuda-flush-interval or fewer options. If the step gets shorter by the same time, it was the profiler.",
     ),
     confused_with=(
-        Lookalike("module_load", "CUPTI reports loading of code as overhead, too; it has a name of its own."),
+        Lookalike("module_load", "CUPTI also reports loading of code as overhead, under its own name."),
         Lookalike(
-            "cuda_api", "Every call is slower under a profiler, which no row shows. Compare with a run without it."
+            "cuda_api", "Every call is slower under a profiler, and no row shows that. Compare with a run without it."
         ),
     ),
     variants=(Variant("other", "", "trace less; leave this time out of any estimate"),),

@@ -43,7 +43,7 @@ thread     [launch to 1, buffer full][launch]
     ),
     confused_with=(
         Lookalike("launch_call", "A launch call that is slow with an empty queue."),
-        Lookalike("sync", "Both wait for the device; here no call asks for it."),
+        Lookalike("sync", "Both wait for the device; here, the program did not ask for it."),
     ),
     variants=(Variant("other", "", "one launching thread for each GPU"),),
     host=evidence,

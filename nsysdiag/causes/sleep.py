@@ -52,13 +52,13 @@ thread         [nanosleep][launch]
         "In the row of OS calls, nanosleep, usleep, waitpid, fork or pthread_join covers the gap. A polling loop shows many short sleeps of equal length.",
     ),
     confused_with=(
-        Lookalike("lock_wait", "A wait with a time limit that somebody ends earlier."),
+        Lookalike("lock_wait", "A timed wait that another thread ends earlier."),
         Lookalike("blocked", "A sleep in a call that is not traced."),
     ),
     variants=(
         Variant(
             "processes",
-            "processes or threads come and go",
+            "processes or threads are created and end",
             "keep them alive: a pool of threads or processes",
             Advice(
                 plain=("Keep worker processes and threads alive: a pool instead of one for each task.",),

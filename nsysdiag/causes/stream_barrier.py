@@ -29,7 +29,8 @@ def explain(side: DeviceSide) -> Explained:
 CAUSE = Cause(
     id="stream_barrier",
     title="Barrier of the default stream",
-    meaning="The operations run on different streams and one of them is the legacy default stream, which waits for all others and they for it.",
+    meaning="The operations run on different streams, one of them the legacy default stream. It waits for all blocking "
+    "streams, and they wait for it.",
     side="device",
     tables=("TARGET_INFO_CUDA_STREAM",),
     advice=Advice(
@@ -38,8 +39,8 @@ CAUSE = Cause(
         ),
         pytorch=Words(
             (
-                "Put the work on streams of its own on both sides (with torch.cuda.stream(...)): what runs on the default "
-                "stream waits for blocking streams and they for it.",
+                "Put the work of both sides on separate streams (with torch.cuda.stream(...)). The default stream "
+                "waits for blocking streams, and they wait for it.",
             ),
             source="cuda_semantics",
         ),
@@ -57,11 +58,12 @@ stream 9          ....[==next==)      barrier between them
     sources=("stream_sync",),
     thresholds=(LATENCY_LIMIT,),
     confirm=(
-        "One of the two operations is in the legacy default stream (stream 7 in Nsight Systems), the other in a blocking stream, and they never overlap.",
-        "Compile with --default-stream per-thread, or create streams with cudaStreamNonBlocking: the gap goes.",
+        "One operation is in the legacy default stream (stream 7 in Nsight Systems), the other in a blocking stream. "
+        "They never overlap.",
+        "Compile with --default-stream per-thread, or create streams with cudaStreamNonBlocking: the gap disappears.",
     ),
     confused_with=(
-        Lookalike("stream_wait", "There an event orders the streams."),
+        Lookalike("stream_wait", "There, an event orders the streams."),
         Lookalike("dispatch", "Operations of one stream."),
     ),
     variants=(Variant("other", "", "use explicit non-blocking streams"),),

@@ -20,12 +20,14 @@ def explain(side: DeviceSide) -> Explained:
 CAUSE = Cause(
     id="stream_wait",
     title="Waiting for another stream",
-    meaning="The operation was launched, and cudaStreamWaitEvent held its stream until work elsewhere was done.",
+    meaning="The operation was launched, but cudaStreamWaitEvent held its stream until an operation of another stream "
+    "was done.",
     side="device",
     tables=("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"),
     advice=Advice(
         (
-            "The dependency is real or too coarse: record the event right after the producer, and let independent work run in between.",
+            "The dependency may be too coarse: record the event right after the producer, and let independent work run "
+            "in between.",
         )
     ),
     color="#747195",
@@ -36,7 +38,7 @@ stream 9  (wait event)       [==next==)
     family="sync",
     sources=("stream_sync", "asynchronous"),
     thresholds=(
-        Threshold("slack", format_ns(stream_waits.SLACK_NS), "the producer may end this long before the gap opens"),
+        Threshold("slack", format_ns(stream_waits.SLACK_NS), "the producer may end this long before the gap begins"),
         LATENCY_LIMIT,
     ),
     confirm=(
@@ -44,9 +46,9 @@ stream 9  (wait event)       [==next==)
         "Draw the streams below each other: only one of them works at a time.",
     ),
     confused_with=(
-        Lookalike("sync", "There the host waits; here only a stream does."),
+        Lookalike("sync", "There, the host waits; here, only a stream does."),
         Lookalike("stream_barrier", "The same without an event, by the legacy default stream."),
-        Lookalike("dispatch", "After the event a new operation needs its usual time."),
+        Lookalike("dispatch", "After the event, the next operation still has its usual launch latency."),
     ),
     variants=(
         Variant(
@@ -61,21 +63,21 @@ stream 9  (wait event)       [==next==)
                 pytorch=Words(
                     (
                         "The next work needs a collective's result: start it earlier or in smaller pieces "
-                        "(DistributedDataParallel bucket_cap_mb, FSDP prefetch), and put independent work in between.",
+                        "(DistributedDataParallel bucket_cap_mb, FSDP prefetch). Put independent work in between.",
                     ),
                     source="tuning_guide",
                 ),
                 jax=Words(
                     (
-                        "The next work needs a collective's result: let XLA run collectives beside compute "
+                        "The next work needs a collective's result: let XLA overlap collectives with compute "
                         "(--xla_gpu_enable_latency_hiding_scheduler), and choose shardings that need fewer of them.",
                     ),
                     source="jax_gpu",
                 ),
                 mpi=Words(
                     (
-                        "The next work needs the exchanged data: compute the border first, exchange it while the interior "
-                        "runs on another stream.",
+                        "The next work needs the exchanged data: compute the boundary first, and exchange it while the "
+                        "interior runs on another stream.",
                     ),
                     source="mpi_cuda",
                 ),

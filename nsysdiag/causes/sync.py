@@ -86,7 +86,7 @@ CAUSE = Cause(
             "Remove or delay the synchronization: launches on a stream are in order without it; synchronize only before the "
             "host reads a result.",
             "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
-            "cudaEventQuery in a loop blocks the thread all the same; poll from another thread.",
+            "cudaEventQuery in a loop blocks the thread just as well; poll from another thread.",
         ),
         pytorch=Words(
             (
@@ -127,8 +127,8 @@ CAUSE = Cause(
         ),
         mpi=Words(
             (
-                "Synchronize the stream once before the MPI call that sends its result, not after each kernel; launch the "
-                "next interior work before it, so that the exchange runs beside it.",
+                "Synchronize the stream once before the MPI call that sends its result, not after each kernel. Launch "
+                "the next interior work before it, so that both overlap.",
                 "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
             ),
             source="mpi_cuda",
@@ -145,23 +145,27 @@ thread    [cudaStreamSynchronize] [launch]
         Threshold("spin", format_ns(SPIN_NS), "the longest pause between two queries of one wait"),
         DRAINED,
         READ_BACK,
-        Threshold("read_back_pause", format_ns(READ_BACK_NS), "the longest pause between a read-back and its wait"),
+        Threshold(
+            "read_back_pause", format_ns(READ_BACK_NS), "the longest pause between a read-back copy and its wait"
+        ),
     ),
     rows=(Rows.CALL,),
     confirm=(
         "In the CUDA API row of the launching thread, a cudaStreamSynchronize, cudaDeviceSynchronize, cudaEventSynchronize or a query in a loop covers the gap, or its beginning.",
-        "The call begins while the GPU works, and the GPU runs dry during it: nothing is queued behind.",
+        "The call begins while the GPU is busy, and the queue drains during the call.",
         "Remove the call in one step, or move it to every tenth one. `nsysdiag whatif TRACE --without sync` predicts the step.",
     ),
     confused_with=(
         Lookalike(
             "blocking_copy",
-            "A cudaMemcpy waits for the device as well. It is a copy, and pinned memory or an asynchronous call repairs it.",
+            "A cudaMemcpy waits for the device as well. It is a copy; pinned memory or an asynchronous call avoids the "
+            "wait.",
         ),
-        Lookalike("stream_wait", "There the host does not wait: an event holds a stream."),
+        Lookalike("stream_wait", "There, the host does not wait: an event holds a stream."),
         Lookalike(
             "host_compute",
-            "What the host does after the wait. A synchronization made this time visible, and the finding counts it to the wait as far as the wait lasted.",
+            "Host code after the wait. The synchronization exposed this time, so the finding counts it to the wait, up "
+            "to the length of the wait.",
         ),
         Lookalike("lock_wait", "A thread that waits for a thread that synchronizes."),
     ),
@@ -175,7 +179,7 @@ thread    [cudaStreamSynchronize] [launch]
         ),
         Variant(
             "query_spin",
-            "a query is asked again and again",
+            "a query is repeated in a loop",
             "wait with an event made with cudaEventBlockingSync, or poll from another thread",
             Advice(
                 (
@@ -191,8 +195,8 @@ thread    [cudaStreamSynchronize] [launch]
             "order the devices by events, not by the host",
             Advice(
                 (
-                    "Let the devices wait for each other: cudaStreamWaitEvent on an event of the other device instead of a host "
-                    "synchronization; one launching thread or process for each GPU.",
+                    "Let the devices wait for each other: cudaStreamWaitEvent on an event of the other device instead "
+                    "of a host synchronization. Use one launching thread or process per GPU.",
                 )
             ),
             label=matching(r"another device"),
@@ -249,8 +253,9 @@ thread    [cudaStreamSynchronize] [launch]
                 ),
                 mpi=Words(
                     (
-                        "Take cudaDeviceSynchronize out of the step but before MPI calls that need the result; there wait for "
-                        "the one stream (cudaStreamSynchronize), so that other work goes on beside the exchange.",
+                        "Call cudaDeviceSynchronize in the step only before MPI calls that need the result. Better "
+                        "wait there for one stream (cudaStreamSynchronize), so that other work overlaps with the "
+                        "exchange.",
                     ),
                     source="mpi_cuda",
                     fix="wait for one stream, and only before MPI calls",

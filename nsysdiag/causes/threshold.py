@@ -14,15 +14,15 @@ LEAD_NS = 5_000
 """A call that emptied the queue began this long before the gap, at least."""
 _MEANINGS = {
     "most": "findings of a report, at most",
-    "places": "places of one cause and device that are findings of their own, at most",
-    "rows": "rows of the trace named by a finding, at most",
-    "smallest": "of the window from which on something is a finding, and a place one of its own",
-    "high": "of the window from which on a finding is high",
-    "medium": "of the window from which on a finding is medium",
-    "low": "of the window from which on a finding is low",
-    "empty": "of the iterations that must be without work",
-    "collector": "of the CPU samples in Python's collector from which on host code is garbage collection",
-    "interpreter": "of the CPU samples in the interpreter from which on host code is Python",
+    "places": "locations of one cause and device with separate findings, at most",
+    "rows": "rows of the trace listed by a finding, at most",
+    "smallest": "of the window: the smallest share of a finding, and of a separate location",
+    "high": "of the window: from here on, a finding is high",
+    "medium": "of the window: from here on, a finding is medium",
+    "low": "of the window: from here on, a finding is low",
+    "empty": "of the iterations must be without work",
+    "collector": "of the CPU samples in Python's collector: from here on, host code is garbage collection",
+    "interpreter": "of the CPU samples in the interpreter: from here on, host code is Python",
 }
 
 
@@ -38,7 +38,7 @@ class Threshold(Struct, frozen=True):
 def setting(name: str) -> Threshold:
     """A field of FindingThresholds with its default."""
     value = getattr(FindingThresholds(), name)
-    text = f"{100 * value:g} %" if isinstance(value, float) else str(value)
+    text = f"{100 * value:g}%" if isinstance(value, float) else str(value)
     return Threshold(f"findings.{name}", text, _MEANINGS[name])
 
 
@@ -46,7 +46,7 @@ LATENCY_LIMIT = Threshold(
     "latency_limit",
     f"{calibration.LATENCY_FACTOR} × latency, {format_ns(calibration.LATENCY_LOWEST_NS)} to "
     f"{format_ns(calibration.LATENCY_HIGHEST_NS)}",
-    "what a launch may take to reach an idle device; what is longer is something else",
+    "the longest time in which a launch reaches an idle device; longer delays have another cause",
 )
-DRAINED = Threshold("drained_lead", format_ns(LEAD_NS), "a call that emptied the queue began this long before the gap")
+DRAINED = Threshold("drained_lead", format_ns(LEAD_NS), "a call that drained the queue began this long before the gap")
 READ_BACK = Threshold("read_back", f"{READ_BACK_BYTES} B", "the largest copy to the host that is a read-back")

@@ -34,7 +34,7 @@ thread [B]                       B was launched long ago
     family="memory",
     sources=("unified_memory",),
     confirm=(
-        'The GPU row shows a "Memcpy HtoD (Unified memory)" right before the next kernel, and the rows of page faults have entries if they were captured (--cuda-um-gpu-page-faults=true).',
+        'The GPU row shows a "Memcpy HtoD (Unified memory)" right before the next kernel. The rows of page faults have entries if they were captured (--cuda-um-gpu-page-faults=true).',
     ),
     confused_with=(
         Lookalike("blocking_copy", "A copy that the program asked for has a cudaMemcpy call; a migration has none."),

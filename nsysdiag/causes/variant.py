@@ -19,41 +19,42 @@ IN_COLLECTOR, IN_INTERPRETER = "samples in the garbage collector", "samples in t
 
 KEEP_ON_DEVICE = Advice(
     plain=(
-        "Keep the value on the device and let a kernel use it there; where the host must have it, copy it to pinned memory "
-        "with cudaMemcpyAsync and read it a step later, or only every n steps.",
+        "Keep the value on the device and let a kernel use it there. Where the host needs it, copy it to pinned memory "
+        "with cudaMemcpyAsync. Read it a step later, or only every n steps.",
     ),
     pytorch=Words(
         (
-            "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step; collect on the "
-            "device and read every n steps, or copy to pinned memory with non_blocking=True and read it a step later.",
+            "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step. Collect on "
+            "the device and read every n steps. Or copy to pinned memory with non_blocking=True and read it a step "
+            "later.",
         ),
         source="tuning_guide",
     ),
     jax=Words(
         (
-            "Keep the value a jax.Array: no float(), .item(), numpy.asarray or print of it in the step; "
+            "Keep the value a jax.Array: no float(), .item(), numpy.asarray or print of it in the step. Call "
             "copy_to_host_async() and read it a step later, or read every n steps.",
         ),
         source="jax_async",
     ),
     tensorflow=Words(
         (
-            "Keep the value a tensor inside the tf.function: no .numpy(), float() or print of it in the step; collect in a "
-            "tf.Variable or a metric, and read every n steps.",
+            "Keep the value a tensor inside the tf.function: no .numpy(), float() or print of it in the step. Collect "
+            "in a tf.Variable or a metric, and read every n steps.",
         ),
         source="tf_gpu",
     ),
     cupy=Words(
         (
-            "Keep the value a CuPy array: no float(), .get(), .item() or print of it in the step; copy into pinned memory "
-            "(cupyx.empty_pinned) on a stream and read it a step later, or read every n steps.",
+            "Keep the value a CuPy array: no float(), .get(), .item() or print of it in the step. Copy into pinned "
+            "memory (cupyx.empty_pinned) on a stream and read it a step later, or read every n steps.",
         ),
         source="cupy_memory",
     ),
     openacc=Words(
         (
-            "Keep the value on the device (data region, declare create), or fetch it with update self(...) async and wait "
-            "for it a step later; a reduction variable that the host reads is copied back after each loop.",
+            "Keep the value on the device (data region, declare create), or fetch it with update self(...) async and "
+            "wait for it a step later. A reduction variable that the host reads is copied back after each loop.",
         ),
         source="openacc",
     ),

@@ -19,8 +19,8 @@ from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 
 _NO_CHANCE = (
-    "what is chance is not known: capture some steady iterations with NVTX ranges around them on both sides, or "
-    "several captures a side with --before and --after"
+    "what is chance is unknown: capture some steady iterations with NVTX ranges around them, or several captures per "
+    "side (--before and --after)"
 )
 _NONE = Change(before_ns=0, after_ns=0, change_ns=0, low_ns=None, high_ns=None, least_ns=0, verdict="same")
 

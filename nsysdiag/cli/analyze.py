@@ -37,10 +37,10 @@ def analyze(
     device: options.DeviceOption = None,
     same_gpu: options.SameGpuOption = False,
     no_replay: Annotated[
-        bool, typer.Option("--no-replay", help="Findings with bounds of what they save, no predictions: faster.")
+        bool, typer.Option("--no-replay", help="No replay: findings have bounds instead of predicted savings. Faster.")
     ] = False,
     no_timeline: Annotated[
-        bool, typer.Option("--no-timeline", help="Leave the timeline out: a smaller report.")
+        bool, typer.Option("--no-timeline", help="Leave out the timeline, for a smaller report.")
     ] = False,
     full_hash: Annotated[bool, typer.Option("--full-hash", help="Add the file's SHA-256.")] = False,
     start: options.FromOption = None,
@@ -49,14 +49,14 @@ def analyze(
     iterations: options.IterationsOption = None,
     gaps: Annotated[
         int | None,
-        typer.Option("--gaps", metavar="N", min=0, help="How many gaps to list in full, 200 unless said; 0 is all."),
+        typer.Option("--gaps", metavar="N", min=0, help="Number of gaps to list in full, 200 by default; 0 lists all."),
     ] = None,
     disable: Annotated[
         list[str] | None,
         typer.Option(
             "--disable",
             metavar="CAUSE",
-            help="Leave this cause out; repeats. See 'nsysdiag rules'.",
+            help="Disable this cause; repeatable. See 'nsysdiag rules'.",
             autocompletion=one_of("causes"),
         ),
     ] = None,

@@ -60,7 +60,7 @@ def bundle(
     if is_saved_report(source):
         raise UsageError(
             f"{source} is a saved report: a bundle holds a slice of the trace, which a report does not",
-            hint="name the trace that it was made of",
+            hint="name the trace that it was made from",
         )
     check_file(target, source, force=force, is_ours=is_ours)
     settings = Settings(device=device, same_gpu=same_gpu)

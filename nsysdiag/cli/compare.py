@@ -75,7 +75,7 @@ def compare(
 ) -> None:
     """Say what changed between two captures, and whether it is more than chance.
 
-    Compares iterations where there are some, else whole windows for the same work, with a 95 % interval over the
+    Compares iterations where there are some, else whole windows for the same work, with a 95% interval over the
     iterations. Prints a summary and, without -o, writes compare.nsysdiag.html into the current folder.
     """
     from msgspec.structs import replace

@@ -19,7 +19,7 @@ EPILOG = """\b
 Examples:
   nsysdiag manual"""
 
-OTHER_CODES = {0: "Done, and budgets kept.", 1: "A budget is broken that fails.", 70: "A bug in nsysdiag."}
+OTHER_CODES = {0: "Success; all budgets are kept.", 1: "A budget of --fail-on is broken.", 70: "A bug in nsysdiag."}
 SIGNALS = "128 + N"
 
 
@@ -88,7 +88,7 @@ def _exit_codes() -> Iterator[str]:
             said.setdefault(kind.exit_code, []).append(" ".join(inspect.cleandoc(kind.__doc__ or "").split()))
     for code, texts in sorted(said.items()):
         yield from (".TP", rf"\fB{code}\fR", _escaped(" ".join(texts)))
-    yield from (".TP", rf"\fB{SIGNALS}\fR", "Ended by signal N: 130 where it was interrupted.")
+    yield from (".TP", rf"\fB{SIGNALS}\fR", "Ended by signal N; 130 after an interrupt.")
 
 
 def _escaped(text: str) -> str:

@@ -52,7 +52,7 @@ def _format(names: str) -> Any:
     return typer.Option(
         "--format",
         metavar="F",
-        help=f"Format of '-o -', and of a PATH whose suffix says nothing: {names}.",
+        help=f"Format of '-o -', and of a PATH without a known suffix: {names}.",
         show_default=False,
         autocompletion=format_of(names),
     )
@@ -80,23 +80,21 @@ IterationsOption = Annotated[
     typer.Option(
         "--iterations",
         metavar="A:B",
-        help="Only the iterations from A up to but not including B, counted from 0; 3: and :10 are open, 7 is one, "
-        "-5: the last five.",
+        help="Only iterations A to B - 1, counted from 0. 3: and :10 are open ranges, 7 is one iteration, -5: is the "
+        "last five.",
     ),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that nsysdiag did not write.")]
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the HTML report in the browser when done.")]
 DetailsOption = Annotated[
-    bool, typer.Option("--details", help="Text and Markdown with all sections, not the first screen alone.")
+    bool, typer.Option("--details", help="Text and Markdown with all sections, not only the first screen.")
 ]
-QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No text summary, no progress, no notes: only errors.")
-]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only: no summary, progress or notes.")]
 RedactOption = Annotated[
     bool,
     typer.Option(
         "--redact",
-        help="Numbers instead of the names of kernels, NVTX ranges, functions, libraries, threads, processes, files.",
+        help="Replace names of kernels, NVTX ranges, functions, libraries, threads, processes and files by numbers.",
     ),
 ]
 RedactKeyOption = Annotated[
@@ -104,7 +102,8 @@ RedactKeyOption = Annotated[
     typer.Option(
         "--redact-key",
         metavar="K",
-        help="With --redact: hashes of the names with key K instead of numbers; reports of one key can be compared.",
+        help="With --redact: hash names with key K instead of numbering them. Reports with the same key can be "
+        "compared.",
         show_default=False,
     ),
 ]
@@ -113,13 +112,13 @@ FailOnOption = Annotated[
     typer.Option(
         "--fail-on",
         metavar="EXPR",
-        help="Exit with 1 where this is true, as 'idle_share > 20%'; repeats. See docs/budgets.md.",
+        help="Exit with 1 if this is true, as 'idle_share > 20%'; repeatable. See docs/budgets.md.",
         show_default=False,
     ),
 ]
 WarnOnOption = Annotated[
     list[str] | None,
-    typer.Option("--warn-on", metavar="EXPR", help="Only say where this is true; repeats.", show_default=False),
+    typer.Option("--warn-on", metavar="EXPR", help="Only warn if this is true; repeatable.", show_default=False),
 ]
 
 
@@ -162,22 +161,24 @@ BaselinesOption = Annotated[
 ]
 ConfigOption = Annotated[
     str | None,
-    typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file; options win."),
+    typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file; options override it."),
 ]
 GpuHourCostOption = Annotated[
     float | None,
-    typer.Option("--gpu-hour-cost", metavar="X", help="What an hour of a GPU costs: says what lost time costs."),
+    typer.Option(
+        "--gpu-hour-cost", metavar="X", help="Price of a GPU hour: the report then shows what lost time costs."
+    ),
 ]
 MemoryLimitOption = Annotated[
     str | None,
     typer.Option(
         "--memory-limit",
         metavar="SIZE",
-        help="Take about this much memory at most, as 2GB: of a trace that needs more only the middle is analysed.",
+        help="Use at most about this much memory, as 2GB. Of a larger trace only the middle is analysed.",
     ),
 ]
 NoConfigOption = Annotated[
-    bool, typer.Option("--no-config", help="Look for no nsysdiag.toml or pyproject.toml by itself.")
+    bool, typer.Option("--no-config", help="Do not search for a nsysdiag.toml or pyproject.toml.")
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -244,16 +245,16 @@ def narrowed_window(
     ways = {"--nvtx": nvtx, "--iterations": iterations, "--from/--to": start if start is not None else end}
     given = [option for option, value in ways.items() if value is not None]
     if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} exclude each other", hint="narrow the window in one way")
+        raise UsageError(f"{' and '.join(given)} exclude each other", hint="choose one of them")
     start_ns = None if start is None else parse_time(start)
     end_ns = None if end is None else parse_time(end)
     if start_ns is not None and end_ns is not None and end_ns <= start_ns:
-        raise UsageError(f"the window from {start} to {end} is empty", hint="--to must be the later one")
+        raise UsageError(f"the window from {start} to {end} is empty", hint="--to must be later than --from")
     return start_ns, end_ns
 
 
 _SPAN = re.compile(r"\s*([+-]?\d{1,18})?\s*(?:(:)\s*([+-]?\d{1,18})?\s*)?", re.ASCII)
-_HINT = "write 3:10 for 3 to 9, 3: from 3 on, :10 before 10, -5: for the last five, or 7 alone; the first one is 0"
+_HINT = "write 3:10 for 3 to 9, 3: from 3 on, :10 before 10, -5: for the last five, or 7 alone. The first one is 0"
 
 
 def parse_iterations(text: str) -> tuple[int | None, int | None]:
@@ -263,7 +264,7 @@ def parse_iterations(text: str) -> tuple[int | None, int | None]:
     """
     match = _SPAN.fullmatch(text)
     if match is None or not (match.group(1) or match.group(2)):
-        raise UsageError(f"'{text}' does not say which iterations", hint=_HINT)
+        raise UsageError(f"'{text}' is not a range of iterations", hint=_HINT)
     first, colon, behind = match.groups()
     low = int(first) if first else None
     if not colon and low is not None:

@@ -89,7 +89,7 @@ def _require_use(format_name: str | None, outputs: Sequence[str]) -> None:
     except UsageError:
         return
     raise UsageError(
-        f"--format {format_name} is used by no output: the suffix of {outputs[0]} picks its format",
+        f"--format {format_name} is not used: the suffix of {outputs[0]} picks its format",
         hint="leave --format out, or add '-o -' to have that format on stdout",
     )
 

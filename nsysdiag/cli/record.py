@@ -69,18 +69,17 @@ class RecordCommand(GroupedCommand):
 def record(
     program: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PROGRAM ARGS...", help="The program, and all that it is to be given.", show_default=False
-        ),
+        typer.Argument(metavar="PROGRAM ARGS...", help="The program and its arguments.", show_default=False),
     ],
     *,
     delay: Annotated[
-        float | None, typer.Option("--delay", metavar="SECONDS", min=0, help="Begin to record so long after the start.")
+        float | None,
+        typer.Option("--delay", metavar="SECONDS", min=0, help="Start recording this long after the program starts."),
     ] = None,
     duration: Annotated[
         float | None,
         typer.Option(
-            "--duration", metavar="SECONDS", min=0, help="Record for so long, then end the program (SIGTERM)."
+            "--duration", metavar="SECONDS", min=0, help="Record for this long, then end the program (SIGTERM)."
         ),
     ] = None,
     capture_range: Annotated[
@@ -89,7 +88,7 @@ def record(
             "--capture-range",
             metavar="RANGE",
             help="Record from cudaProfilerStart to cudaProfilerStop (cudaProfilerApi), or the first NVTX range of this "
-            "name, then end the program (SIGTERM).",
+            "name. Then end the program (SIGTERM).",
         ),
     ] = None,
     keep: Annotated[
@@ -97,12 +96,12 @@ def record(
         typer.Option(
             "--keep",
             metavar="PATH",
-            help="Where the .nsys-rep stays; unless said, PROGRAM.nsys-rep in the current folder, with a number where "
-            "that is taken.",
+            help="Path of the .nsys-rep. By default PROGRAM.nsys-rep in the current folder, with a number if that "
+            "exists.",
         ),
     ] = None,
     nsys: Annotated[
-        str | None, typer.Option("--nsys", metavar="PROGRAM", help="The nsys to use; unless said, that on the PATH.")
+        str | None, typer.Option("--nsys", metavar="PROGRAM", help="The nsys to use; by default the one on the PATH.")
     ] = None,
     output: Annotated[
         list[str] | None,
@@ -120,7 +119,7 @@ def record(
         typer.Option(
             "--format",
             metavar="F",
-            help=f"Format of a PATH whose suffix says nothing: {options.FORMATS}.",
+            help=f"Format of a PATH without a known suffix: {options.FORMATS}.",
             show_default=False,
             autocompletion=format_of(options.FORMATS),
         ),
@@ -286,7 +285,7 @@ def _code_of(recorded: "Recorded", span: "Span", *, captured: bool) -> int:
     """What this command ends with, and a sentence on why that is not 0."""
     if recorded.signal is not None:
         ended = Ended(recorded.signal)
-        complain(f"{ended.sentence}{'; what was captured until then is analysed' if captured else ''}")
+        complain(f"{ended.sentence}{'; the capture up to then is analysed' if captured else ''}")
         return ended.exit_code
     if not recorded.started or recorded.code <= 0:
         return 0
@@ -295,7 +294,7 @@ def _code_of(recorded: "Recorded", span: "Span", *, captured: bool) -> int:
     hint = None
     if span.ends_program and captured:
         hint = (
-            "nsys ends it with SIGTERM when it has recorded enough; a program that answers that ends with its own code"
+            "nsys sends it SIGTERM at the end of the recording; a program that handles SIGTERM ends with its own code"
         )
     complain(f"the program failed with exit code {recorded.code}{_signal_in(recorded.code)}", hint)
     return ProgramFailedError.exit_code
@@ -318,14 +317,14 @@ def _nothing(nsys: "Nsys", recorded: "Recorded", span: "Span", stream: Path | No
         return UsageError(f"nsys {nsys.version} could not start the program (exit code {recorded.code})", shown=said)
     if stream is not None:
         hint = f"QdstrmImporter of a complete Nsight Systems makes one: QdstrmImporter -i {printable(stream)}"
-        return InputError(f"nsys wrote {printable(stream)} and could make no report of it", hint=hint, shown=said)
+        return InputError(f"nsys wrote {printable(stream)} and could not make a report of it", hint=hint, shown=said)
     if span.capture_range:
         name = printable(span.capture_range)
         what = "cudaProfilerStart was never called" if name == RANGE_OF_CUDA else f"the range '{name}' never began"
         return InputError(f"nothing was recorded: {what}")
     if span.delay:
         return InputError("nothing was recorded: the program ended before --delay was over")
-    hint = "'nsys status --environment' says what it lacks on this machine"
+    hint = "'nsys status --environment' shows what is missing on this machine"
     return InputError(f"nsys {nsys.version} made no report (exit code {recorded.code})", hint=hint, shown=said)
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from nsysdiag.causes.variant import Variant
     from nsysdiag.findings.rules import FindingRule
 
-SEVERAL = "Findings beside those of the causes"
-LIMITS = "What makes something a finding"
+SEVERAL = "Findings that are not causes"
+LIMITS = "Thresholds of findings"
 OPTIONS = {table: kind.recapture for kind in KINDS.values() for table in kind.tables if kind.recapture}
 """The option of nsys that brings a table."""
 
@@ -180,7 +180,7 @@ def all_json() -> str:
 
 def one_text(page: RulePage) -> str:
     """One rule in full."""
-    place = f"order {page.order}, side {page.side}" if page.order else "a finding beside those of the causes"
+    place = f"order {page.order}, side {page.side}" if page.order else "a finding that is not a cause"
     lines = [f"{page.id}: {page.title}", place, "", page.meaning, ""]
     lines += [f"  {line}".rstrip() for line in page.picture.splitlines()]
     lines += ["", "evidence tables", *(f"  {table}" for table in page.tables)]
@@ -211,7 +211,7 @@ def one_markdown(page: RulePage) -> str:
     parts += ["### What it is confused with", _bullets(looks)] if looks else []
     tables = [f"`{table}`" + (f" (`{OPTIONS[table]}`)" if table in OPTIONS else "") for table in page.tables]
     parts += ["### Evidence and thresholds"]
-    parts += ["Tables of the export, and the options of nsys that bring them:", _bullets(tables)] if tables else []
+    parts += ["Tables of the export, and the nsys options that record them:", _bullets(tables)] if tables else []
     parts += [
         markdown(("threshold", "default", "meaning"), [(f"`{t.name}`", t.value, t.meaning) for t in page.thresholds])
     ]
@@ -222,7 +222,7 @@ def one_markdown(page: RulePage) -> str:
 def _place(page: RulePage) -> list[str]:
     """Where it belongs, in a sentence."""
     if page.order is None:
-        return ["A finding beside those of the causes."]
+        return ["A finding that is not a cause."]
     counts = f"Its time counts to the bottleneck *{LABELS[page.family or 'unknown']}*"
     varies = " unless a variant says otherwise" if any(kind.family for kind in page.kinds) else ""
     return [f"{counts}{varies}. It is number {page.order} in the order of precedence."]

@@ -31,37 +31,39 @@ def whatif(
     *,
     without: Annotated[
         list[str] | None,
-        _changes("--without", "CAUSE", "Without idle time of this cause; repeats. See 'nsysdiag rules'.", "causes"),
+        _changes(
+            "--without", "CAUSE", "Remove the idle time of this cause; repeatable. See 'nsysdiag rules'.", "causes"
+        ),
     ] = None,
     finding: Annotated[
-        list[str] | None, _changes("--finding", "ID", "With this finding of the report repaired; repeats.")
+        list[str] | None, _changes("--finding", "ID", "Repair this finding of the report; repeatable.")
     ] = None,
     kernel: Annotated[
         list[str] | None,
         _changes(
             "--kernel",
             "PATTERN*F",
-            "Kernels of this name F times as long, as '*gemm**0.5'; in the name * and ? match any text and one "
-            "character; repeats.",
+            "Scale kernels of this name by F, as '*gemm**0.5'. In the name, * and ? match any text and one character; "
+            "repeatable.",
         ),
     ] = None,
     host: Annotated[
         list[str] | None,
-        _changes("--host", "RANGE*F", "Host code in NVTX ranges of this name F times as long, as 'load*0.5'; repeats."),
+        _changes("--host", "RANGE*F", "Scale host code in NVTX ranges of this name by F, as 'load*0.5'; repeatable."),
     ] = None,
     async_copies: Annotated[
-        bool, typer.Option("--async-copies", help="Blocking copies as asynchronous ones: their calls do not wait.")
+        bool, typer.Option("--async-copies", help="Make blocking copies asynchronous: their calls do not wait.")
     ] = False,
     overlap: Annotated[
         list[str] | None,
-        _changes("--overlap", "WHAT", "'copies' or 'communication' at the same time as kernels; repeats."),
+        _changes("--overlap", "WHAT", "Overlap 'copies' or 'communication' with kernels; repeatable."),
     ] = None,
     graphs: Annotated[
         list[str] | None,
-        _changes("--graphs", "RANGE", "The kernels of NVTX ranges of this name launched as one graph; repeats."),
+        _changes("--graphs", "RANGE", "Launch the kernels of NVTX ranges of this name as one graph; repeatable."),
     ] = None,
     rank_like: Annotated[
-        str | None, _changes("--rank-like", "WHICH", "A late rank as fast as the 'median' one.")
+        str | None, _changes("--rank-like", "WHICH", "Make a late rank as fast as the 'median' one.")
     ] = None,
     output: options.OutputOption = None,
     format_name: options.PredictionFormatOption = None,
@@ -72,7 +74,7 @@ def whatif(
     nvtx: options.NvtxOption = None,
     iterations: options.IterationsOption = None,
     config: Annotated[
-        str | None, typer.Option("--config", metavar="FILE", help="Settings from this TOML file; options win.")
+        str | None, typer.Option("--config", metavar="FILE", help="Settings from this TOML file; options override it.")
     ] = None,
     no_config: options.NoConfigOption = False,
     redact: options.RedactOption = False,
@@ -125,7 +127,7 @@ def whatif(
     )
     if is_saved_report(path):
         raise UsageError(
-            f"{path} is a saved report: what would be is replayed from the trace itself",
+            f"{path} is a saved report: a prediction needs the trace itself",
             hint="name the exported trace",
         )
     file = settings_of_file(config, discover=not no_config, quiet=quiet).settings

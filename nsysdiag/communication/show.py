@@ -51,8 +51,8 @@ def section(device: DeviceReport, context: Context) -> Section | None:
                 "Collectives by kind",
                 KINDS,
                 _kinds(device),
-                note=f"{exposed} ran with no compute beside them, {hidden} beside compute. Where several kinds run at "
-                "once the time is that of the kind with most time in all.",
+                note=f"{exposed} ran with no compute at the same time, {hidden} during compute. Where several kinds "
+                "run at once, the time counts to the kind with most total time.",
             ),
             Table(
                 "MPI calls",
@@ -61,8 +61,8 @@ def section(device: DeviceReport, context: Context) -> Section | None:
                     (row.total_ns, row.idle_ns, part(row.idle_ns, device.idle_ns), row.count, row.name)
                     for row in found.mpi
                 ],
-                note="Of the threads that launch on this device, and how long it was idle while the thread that "
-                "launched next was inside one.",
+                note="Of the threads that launch on this device. Idle: while the thread of the next launch was inside "
+                "the call.",
             ),
             kernel_table(device, found.kernels, context, "Communication kernels", f"{exposed} of it exposed.", PAGE),
         ],
@@ -88,8 +88,8 @@ def _kinds(device: DeviceReport) -> list[tuple[object, ...]]:
 
 def kind_sentence(row: CollectiveKind) -> str:
     """What collectives of one kind took, and how much of it computing hid."""
-    hidden = f", {format_ns(row.overlapped_ns)} of it beside compute" if row.overlapped_ns else ""
-    alone = f"{format_ns(row.exposed_ns)} with no compute beside it"
+    hidden = f", {format_ns(row.overlapped_ns)} of it during compute" if row.overlapped_ns else ""
+    alone = f"{format_ns(row.exposed_ns)} with no compute at the same time"
     return f"{format_count(row.count)} × {row.kind}: {format_ns(row.total_ns)}{hidden}, {alone}"
 
 

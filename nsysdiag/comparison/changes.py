@@ -166,7 +166,7 @@ def _made(before: int, after: int, bounds: tuple[float, float] | None, least: in
 
 
 def _least(before: int, after: int, length: float, noise: float, *, whole: bool = False) -> int:
-    """What a change must exceed to count: 2 % of the larger side or the noise of that side; of a part of a unit of work
+    """What a change must exceed to count: 2% of the larger side or the noise of that side; of a part of a unit of work
     also half a percent of the whole unit."""
     own = max(LEAST_CHANGE, noise) * (before if whole else max(before, after))
     return int(np.ceil(own if whole else max(own, LEAST_OF_LENGTH * length)))
@@ -199,10 +199,10 @@ def corrected(devices: Sequence[Changes]) -> list[Changes]:
     comparison. By Hochberg's procedure all devices together are wrong as rarely as one alone:
 
     ```
-    4 devices   a change counts   on all of them              if 0 is outside of all 95 % intervals
-                                  on 3 of them                if 0 is outside of theirs at 97.5 %
-                                  on 2                        at 98.3 %
-                                  on 1                        at 98.75 %
+    4 devices   a change counts   on all of them              if 0 is outside of all 95% intervals
+                                  on 3 of them                if 0 is outside of theirs at 97.5%
+                                  on 2                        at 98.3%
+                                  on 1                        at 98.75%
     ```
 
     It holds for devices that have nothing to do with each other, and for those that go up and down together, as the
@@ -244,7 +244,7 @@ def judged_together(changes: Sequence[Judged]) -> list[Change]:
 
 
 def outside(change: Change, freedom: float | None, level: float) -> bool:
-    """Is 0 outside of the interval at this level, which is as much longer than at 5 % as Student's t is?"""
+    """Is 0 outside of the interval at this level, which is as much longer than at 5% as Student's t is?"""
     if freedom is None or change.low_ns is None or change.high_ns is None:
         return False
     to_zero = (change.change_ns - change.low_ns) if change.change_ns > 0 else (change.high_ns - change.change_ns)

@@ -72,8 +72,8 @@ LEAST_STEP, MOST = 0.1, 0.5
 """Shares of a change: from which on a part of it is named, and which is most of it."""
 POOLED = CauseInfo(
     id=NOT_COMPARED,
-    title="Causes that not all captures tell apart",
-    meaning="Not all captures have the evidence for these causes, or were analysed for them: they are compared as one.",
+    title="Causes that some captures cannot tell apart",
+    meaning="Some captures lack the evidence for these causes, or the causes were disabled: they are compared as one.",
     color="#8a8f98",
 )
 
@@ -206,7 +206,7 @@ def _notes(
     hidden = dict.fromkeys(row.cause for row in findings if row.status == NOT_COMPARED)
     if hidden:
         names = ", ".join(titles.get(cause, cause) for cause in hidden)
-        notes.append(f"Findings of these causes are not compared, as not all captures can tell them: {names}.")
+        notes.append(f"Findings of these causes are not compared, as some captures lack the evidence: {names}.")
     return notes + cut_notes([*sides.before, *sides.after])
 
 
@@ -260,7 +260,7 @@ def device_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titl
     times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
     share = format_signed_share(length.change_ns, length.before_ns)
     if outweighed(length):
-        return f"{times}: {share}, {interval_text(length)}. Among several devices one may be so far off by chance."
+        return f"{times}: {share}, {interval_text(length)}. Among several devices, one may differ this much by chance."
     if length.verdict == SAME:
         seen = max(length.least_ns, (length.high_ns or 0) - length.change_ns, length.change_ns - (length.low_ns or 0))
         return (
@@ -286,7 +286,7 @@ def _most(length: Change, rows: Sequence[PartChange], titles: Mapping[str, str])
     certain.sort(key=lambda row: (-abs(row.change.change_ns), row.id))
     large = [row for row in certain if abs(row.change.change_ns) >= LEAST_STEP * abs(length.change_ns)][:2]
     if not large:
-        return ". No part of it is beyond chance by itself"
+        return ". No single part of it is beyond chance"
     parts = ", ".join(f"{titles.get(row.id, row.id)} {format_signed_ns(row.change.change_ns)}" for row in large)
     most = abs(sum(row.change.change_ns for row in large)) >= MOST * abs(length.change_ns)
     return f". {'Most of it' if most else 'Beyond chance in it'}: {parts}"

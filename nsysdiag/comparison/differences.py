@@ -48,8 +48,8 @@ def uncompared(before: Sequence[Report], after: Sequence[Report]) -> tuple[list[
     ]
     if disabled:
         notes.append(
-            f"Not all reports were made with the same causes disabled: {', '.join(disabled)}, and those that get such "
-            "time without, are compared as one."
+            f"The reports were made with different causes disabled: {', '.join(disabled)}, and the causes that get "
+            "their time instead, are compared as one."
         )
     return [cause for cause in CAUSES if cause in found], notes
 
@@ -141,8 +141,8 @@ def capture_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str
         windows = tuple(tuple(map(tuple, device.window.parts)) for device in report.devices)
         what = (report.trace.size_bytes, report.trace.fingerprint, windows)
         if what in seen:
-            notes.append(f"{seen[what]} and {report.trace.file} are the same capture: it is no second measurement.")
+            notes.append(f"{seen[what]} and {report.trace.file} are the same capture, not two measurements.")
         seen.setdefault(what, report.trace.file)
     if len(before) == len(after) == 1:
-        notes.append("One capture a side: how much one run differs from the next is not in the interval.")
+        notes.append("One capture per side: the interval does not include the variation between runs.")
     return notes

@@ -43,7 +43,7 @@ KIND = "comparison"
 class Change(Record, frozen=True):
     """A time for a unit of work on both sides; `change_ns` is after - before.
 
-    [low_ns, high_ns] is the 95 % interval of the change, None where too little repeats to tell. `verdict`:
+    [low_ns, high_ns] is the 95% interval of the change, None where too little repeats to tell. `verdict`:
     `improved` or `regressed` where the interval leaves 0 out and the change is larger than `least_ns`, what does not
     count as one; else `same`. Where several devices are compared the interval of one alone must leave 0 out by more,
     see docs/before-and-after.md. Without an interval it is `unknown`.
@@ -97,7 +97,7 @@ class Renaming(Record, frozen=True):
 
 
 class CountChange(Record, frozen=True):
-    """Operations of a kind for a unit of work; `changed` where they differ by more than 2 %."""
+    """Operations of a kind for a unit of work; `changed` where they differ by more than 2%."""
 
     id: OwnText
     before: MeanCount
@@ -205,7 +205,7 @@ class Unit(Record, frozen=True):
 
 class WorkChange(Record, frozen=True):
     """How much work a step has: `kernels` that run, `launches`, the calls that launch, or `bytes` that copies move. The
-    median over the steps; of launches the mean. `differs` where kernels or bytes are not the same work: more than 10 %
+    median over the steps; of launches the mean. `differs` where kernels or bytes are not the same work: more than 10%
     apart."""
 
     id: OwnText
@@ -225,7 +225,7 @@ class AccountChange(Record, frozen=True):
 
 
 class Speedup(Record, frozen=True):
-    """How many times as fast as before: before / after, with its 95 % interval, None where too little repeats."""
+    """How many times as fast as before: before / after, with its 95% interval, None where too little repeats."""
 
     factor: Ratio
     low: Ratio | None

@@ -142,8 +142,8 @@ def cut_notes(captures: Sequence[Capture]) -> list[str]:
     if all(len(capture.device.signatures) < MOST for capture in captures):
         return []
     return [
-        f"A report keeps the {MOST} kinds of recurring gaps with most idle time: one that is new or gone may lie below "
-        "them on the other side."
+        f"A report keeps the {MOST} gap groups with most idle time. A new or missing group may be below them on the "
+        "other side."
     ]
 
 

@@ -69,7 +69,7 @@ def _device(job: JobComparison) -> str:
 
 
 def _factor(job: JobComparison) -> str:
-    """`1.85× faster, 95 % CI 1.83 to 1.87`; of parts of steps only how much longer they take."""
+    """`1.85× faster, 95% CI 1.83 to 1.87`; of parts of steps only how much longer they take."""
     if job.speedup is None:
         return "no factor: nothing on one side"
     slower = job.step.change_ns > 0
@@ -80,8 +80,8 @@ def _factor(job: JobComparison) -> str:
         found = Speedup(factor=1 / found.factor, low=low, high=high)
     text = f"{found.factor:.2f}× {words[0] if slower else words[1]}"
     if found.low is None or found.high is None:
-        return f"{text}; whether that is beyond chance is not known"
-    return f"{text}, 95 % CI {found.low:.2f} to {found.high:.2f}"
+        return f"{text}; whether this is beyond chance is unknown"
+    return f"{text}, 95% CI {found.low:.2f} to {found.high:.2f}"
 
 
 def _remark(job: JobComparison) -> str:

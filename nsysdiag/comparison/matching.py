@@ -254,7 +254,7 @@ def utilization_metrics(before: Sequence[Capture], after: Sequence[Capture]) -> 
         ("busy", "Busy", SHARE, lambda device: device.busy_ns / device.window_ns),
         ("compute", "Computing", SHARE, lambda device: device.compute_ns / device.window_ns),
         ("sm_active", "SM activity", SHARE, lambda device: device.utilization.sm_active_share),
-        ("overlapped_comm", "Communication beside compute", SHARE, _overlapped),
+        ("overlapped_comm", "Communication overlapped by compute", SHARE, _overlapped),
         ("coverage", "Idle time with evidence", SHARE, lambda device: device.coverage),
     ]
     return [_metric(before, after, *row) for row in rows]

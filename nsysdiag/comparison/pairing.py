@@ -30,10 +30,10 @@ def require_names(reports: Sequence[Report | WhatIf]) -> None:
     kinds = {report.settings.get("redacted", "") for report in reports}
     if "numbered" in kinds:
         raise NotComparableError(
-            "a report has numbers in place of names, which are others in each report", hint=_ONE_REDACTION
+            "a redacted report has numbers instead of names, which differ between reports", hint=_ONE_REDACTION
         )
     if len(kinds) > 1:
-        raise NotComparableError("some reports have pseudonyms for names, others have not", hint=_ONE_REDACTION)
+        raise NotComparableError("some reports have pseudonyms for names, others do not", hint=_ONE_REDACTION)
 
 
 def are_redacted(reports: Sequence[Report | WhatIf]) -> bool:
@@ -83,9 +83,9 @@ def _left_out(reports: Sequence[Report], rows: Sequence[Sequence[DeviceReport]],
         [device.key for device in row if device.key not in keys] if keys else [device.key for device in row[few:]]
         for row in rows
     ]
-    notes = [] if keys else ["The devices go by different numbers; they are compared in their order."]
+    notes = [] if keys else ["The devices have different numbers; they are compared in order."]
     return notes + [
-        f"{report.trace.file} has further devices, which are left out: {', '.join(more)}."
+        f"{report.trace.file} has more devices, which are left out: {', '.join(more)}."
         for report, more in zip(reports, further, strict=True)
         if more
     ]
@@ -101,11 +101,11 @@ def _models(pair: Pair, *, across_gpus: bool) -> list[str]:
         more = [f"{len(unnamed) - MOST_FILES:,} more"] if len(unnamed) > MOST_FILES else []
         which = " and ".join([*list(unnamed)[:MOST_FILES], *more])
         are = "does not name its GPU" if len(unnamed) == 1 else "do not name their GPUs"
-        return [f"{which} {are}: whether both sides ran on the same model is not known."]
+        return [f"{which} {are}: it is unknown whether both sides ran on the same model."]
     if not across_gpus:
         raise NotComparableError(
             f"the GPUs are of different models: {', '.join(names)}",
-            hint="add --across-gpus to compare them all the same",
+            hint="add --across-gpus to compare them anyway",
         )
     left, right = (_named(side) for side in (pair.before, pair.after))
     return [f"The GPUs are of different models: {left} before, {right} after."]

@@ -33,9 +33,9 @@ from nsysdiag.units import format_ns, format_speedup, format_two_ns
 from nsysdiag.version import __version__
 
 NOT_PREDICTED = (
-    "Not predicted, and not compared: kernels, recurring gaps, copies, collectives, launches, utilization and findings."
+    "Not predicted and not compared: kernels, gap groups, copies, collectives, launches, utilization and findings."
 )
-ONLY_THE_STEP = "Bounds are predicted of the whole length alone."
+ONLY_THE_STEP = "Bounds are predicted for the whole length only."
 UNLIKE = 0.05
 """Lengths of the same trace that are further apart are not of the same steps."""
 Pair = tuple[DeviceLength, DeviceLength]
@@ -54,7 +54,7 @@ def compare_sides(before: Side, after: Side, *, across_gpus: bool = False) -> Co
         return compare_reports(left, right, across_gpus=across_gpus)
     for side in (before, after):
         if len(side) > 1 and any(isinstance(each, WhatIf) for each in side):
-            raise UsageError("a prediction is compared alone on its side", hint="name it without further captures")
+            raise UsageError("a prediction must be the only input of its side", hint="name it without further captures")
     if len({each.per for each in predicted}) > 1:
         raise NotComparableError("one prediction is of a step, the other of a window")
     per = predicted[0].per
@@ -116,16 +116,16 @@ def _paired(before: OneSide, after: OneSide, *, across_gpus: bool) -> tuple[list
     notes = []
     if not pairs:
         pairs = list(zip(before.devices, after.devices, strict=False))
-        notes.append("The devices go by different numbers; they are compared in their order.")
+        notes.append("The devices have different numbers; they are compared in order.")
     compared = {id(each) for pair in pairs for each in pair}
     rest = [each.key for each in (*before.devices, *after.devices) if id(each) not in compared]
     if rest:
-        notes.append(f"Devices of one side alone are left out: {', '.join(rest)}.")
+        notes.append(f"Devices found on one side only are left out: {', '.join(rest)}.")
     models = sorted({each.name for pair in pairs for each in pair} - set(UNNAMED))
     if len(models) > 1 and not across_gpus:
         raise NotComparableError(
             f"the GPUs are of different models: {', '.join(models)}",
-            hint="add --across-gpus to compare them all the same",
+            hint="add --across-gpus to compare them anyway",
         )
     return pairs, notes + ([f"The GPUs are of different models: {', '.join(models)}."] if len(models) > 1 else [])
 
@@ -143,10 +143,10 @@ def _doubts(before: OneSide, after: OneSide, predicted: Sequence[WhatIf]) -> lis
         return []
     found = predicted[0]
     if all(trace.fingerprint != found.trace.fingerprint for trace in before.traces):
-        return ["The prediction is of another capture than that before."]
+        return ["The prediction was made from another capture than the one before."]
     if abs(before.step.ns - found.now_ns) > UNLIKE * max(found.now_ns, 1):
         return [
-            f"The {found.per} that was replayed takes {format_ns(found.now_ns)}, that of all the capture "
+            f"The {found.per} that was replayed takes {format_ns(found.now_ns)}, in the whole capture "
             f"{format_ns(before.step.ns)}: other ones were replayed."
         ]
     return []

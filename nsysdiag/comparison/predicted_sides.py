@@ -62,7 +62,7 @@ def of_prediction(found: WhatIf) -> OneSide:
         raise NotComparableError(f"the prediction of {file} was refused: {found.refused}")
     if not found.transforms:
         raise UsageError(
-            f"the prediction of {file} changes nothing: it lists what repairs would bring",
+            f"the prediction of {file} changes nothing: it only lists predicted savings",
             hint="predict a change: nsysdiag whatif TRACE --without CAUSE -o predicted.json",
         )
     if not found.devices:
@@ -81,7 +81,8 @@ def of_prediction(found: WhatIf) -> OneSide:
     notes = list(found.caveats)
     if found.identity is not None:
         notes.append(
-            f"The model gives the recorded {found.per} back to {format_share(abs(found.identity.length_error), 1)}."
+            f"The model reproduces the recorded {found.per} to within "
+            f"{format_share(abs(found.identity.length_error), 1)}."
         )
     devices = [_predicted(each, step) for each in found.devices]
     return OneSide([trace], step, found.steps, devices, found.causes, options, notes)

@@ -96,7 +96,7 @@ def drawn_medians(captures: Sequence[Values], stream: int) -> Drawn:
 
 
 def interval(before: Drawn, after: Drawn) -> tuple[Values, Values] | None:
-    """The 95 % interval of after - before of each quantity; None where a side is one piece."""
+    """The 95% interval of after - before of each quantity; None where a side is one piece."""
     free = freedom(before, after)
     if free is None:
         return None

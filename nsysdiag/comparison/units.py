@@ -20,7 +20,7 @@ LEAST_SHARED = 0.5
 WHOLE_NUMBER = 0.1
 MOST_FOLD = 16
 GRAPH = "graph "
-PARTS_OF_STEPS = "Parts of steps are compared, no whole ones: what differs may lie in which parts the traces show."
+PARTS_OF_STEPS = "Parts of steps are compared, not whole steps: the traces may show different parts."
 ITERATIONS, KERNELS, PHASES = "iterations", "kernels", "phases"
 STEP, WINDOW = "step", "window"
 """What a prediction is of."""
@@ -43,7 +43,7 @@ def in_units(before: Sequence[On], after: Sequence[On]) -> Sides:
     found = [each for each in (*left, *right) if each is not None]
     if len(found) == len(left) + len(right):
         sides = _by_iterations(found[: len(left)], found[len(left) :])
-        why = "Iterations go by other operations on each side, which are not the same step"
+        why = "Iterations begin with different operations on each side, so they are not the same step"
         return _by_kernels(before, after, why) if sides is None else sides
     return _by_kernels(before, after)
 
@@ -70,7 +70,7 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides | None:
             else f"{1 / scale:.0f} iterations"
         )
         work = ", with as much work in each." if scale == 1 else f"; {one} after does the work of one before."
-        work = "; how much work is in each is not known." if _runs(left[0], right[0]) is None else work
+        work = "; the work in each is unknown." if _runs(left[0], right[0]) is None else work
         notes.append(f"Iterations go by {names[0]} before and by {names[1]} after{work}")
     unit = Unit(
         kind=ITERATIONS,
@@ -192,8 +192,8 @@ def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "") -> Sid
         notes.append(PARTS_OF_STEPS)
     if in_phases:
         notes.append(
-            "Kernels, recurring gaps, copies and launches are those of the whole windows; root causes are known of "
-            "windows alone, and causes stand for themselves."
+            "Kernels, gap groups, copies and launches are those of the whole windows. Root causes are known only for "
+            "whole windows."
         )
     elif steady:
         notes.append("Not every report judges a steady phase: start-up counts in the windows.")
@@ -237,11 +237,11 @@ def _nothing_in_common(first: Capture, other: Capture) -> NotComparableError:
     files = f"{first.report.trace.file} and {other.report.trace.file}"
     if not share and is_keyed(first.report) and is_keyed(other.report):
         return NotComparableError(
-            f"{files} have no name in common: both were redacted, by different keys if they are of one program",
+            f"{files} have no name in common: both were redacted, with different keys if they are of one program",
             hint="redact both with the same --redact-key, or compare the traces themselves with --redact",
         )
     return NotComparableError(
-        f"{files} have no unit of work in common: no iterations of the same program, and kernels of the same names "
-        f"make up {share:.0%} of the time in kernels, less than half",
+        f"{files} have no unit of work in common. They share no iterations, and kernels of the same names make up "
+        f"{share:.0%} of the time in kernels, less than half",
         hint="compare two captures of the same program, with NVTX ranges around its steps",
     )

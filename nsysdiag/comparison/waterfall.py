@@ -87,7 +87,7 @@ def renaming(
     sentence = _sentence(verdict, lost, renamed, lost_ns, titles)
     if any(row.change.verdict == UNKNOWN for row in rows):  # nothing is known of chance
         sentence = (
-            "No cause of idle time lost more than what is taken for nothing; what is chance is not known."
+            "No cause of idle time lost more than the smallest change that counts; chance is unknown."
             if verdict == "none"
             else f"{sentence} {unknown}"
         )
@@ -109,7 +109,7 @@ def _counts(change: Change, verdict: str) -> bool:
 
 def _sentence(verdict: str, lost: list[str], renamed: list[Move], lost_ns: int, titles: Mapping[str, str]) -> str:
     if verdict == "none":
-        return "No cause of idle time lost more than chance takes."
+        return "No cause of idle time lost more than chance explains."
     what = _listed([titles.get(each, each) for each in lost])
     if verdict == "removed":
         return f"The idle time that {what} lost, {format_ns(lost_ns)}, is gone."
@@ -118,7 +118,11 @@ def _sentence(verdict: str, lost: list[str], renamed: list[Move], lost_ns: int, 
         to[move.after or ""] = to.get(move.after or "", 0) + move.ns
     names = _listed([titles.get(each, each) for each in sorted(to, key=lambda each: (-to[each], each))])
     share = format_share(sum(to.values()), lost_ns)
-    start = "The idle time was renamed, not removed" if verdict == "renamed" else "Part of the idle time was renamed"
+    start = (
+        "The idle time changed its cause and was not removed"
+        if verdict == "renamed"
+        else "Part of the idle time only changed its cause"
+    )
     return f"{start}: of {format_ns(lost_ns)} that {what} lost, {share} came back as {names}."
 
 

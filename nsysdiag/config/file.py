@@ -45,7 +45,7 @@ def read_file(path: Path) -> tuple[Settings, list[BudgetEntry]]:
     allowed = {name: kind for name, kind in known.items() if name in PLAIN or name in structs}
     for name in table:
         if name in known and name not in allowed:
-            raise UsageError(f"{path}: {name} is no setting for a file", hint="give it on the command line")
+            raise UsageError(f"{path}: {name} is not a setting of a file", hint="use it on the command line")
     entries = _budgets(table.pop(BUDGETS, []), path)
     settings = _filled(Settings(), table, {**allowed, BUDGETS: list}, path, ())
     return msgspec.structs.replace(settings, config=path.name), entries

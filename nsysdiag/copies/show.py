@@ -84,12 +84,12 @@ def section(device: DeviceReport, _context: Context) -> Section | None:
                     )
                     for row in copies.exposed
                 ],
-                note="Nothing else ran beside them. The order of a stream forbids to overlap; whether the kernels need "
-                "what was copied, no trace says.",
+                note="Nothing else ran at the same time. Operations of one stream cannot overlap. No trace shows "
+                "whether the kernels need the copied data.",
                 noun="kinds",
                 limit=top,
             ),
-            Details("Rates by direction, and pageable memory against pinned", _rates(copies), PAGE),
+            Details("Rates by direction, and pageable against pinned memory", _rates(copies), PAGE),
         ],
     )
 
@@ -114,7 +114,7 @@ def order_label(ordered: bool | None) -> str | None:
     """On whose stream a copy stands."""
     if ordered is None:
         return None
-    return "that of the kernels beside it" if ordered else "one of its own"
+    return "that of the neighbouring kernels" if ordered else "a separate one"
 
 
 def _rates(copies: Copies) -> list[Table]:
@@ -138,16 +138,16 @@ def _rates(copies: Copies) -> list[Table]:
             "Rates",
             RATES,
             rates,
-            note="What the large copies of a direction have reached (95th percentile), and for copies on the device "
-            "half of the chip’s memory bandwidth. What the link could carry, the trace does not say.",
+            note="Limit: the rate that large copies of a direction reached (95th percentile); for copies on the "
+            "device, half of the chip’s memory bandwidth. The trace does not show what the link could carry.",
             sortable=False,
             limit=PAGE,
         ),
         Table(
-            "Pageable copies beside pinned ones",
+            "Pageable copies compared with pinned ones",
             PINNING,
             pinning,
-            note="By direction and size: what pinning saves at most. A dash where nothing can be compared.",
+            note="By direction and size: the most that pinning can save. A dash: no comparable pinned copies.",
             sortable=False,
             limit=PAGE,
         ),

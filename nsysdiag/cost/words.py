@@ -19,7 +19,7 @@ TITLE = 60
 DEVICES_IN_FULL = 3
 IF_TYPICAL = "if the whole run is like this window"
 TYPICAL = f"The amounts hold {IF_TYPICAL}."
-BEST = "What a fix saves at best may overlap with what other fixes save: it may not be added up."
+BEST = "Savings of several fixes may overlap: do not add them up."
 PARTS = {"idle": "Idle", "exposed_comm": WORK["exposed_comm"][1], "exposed_copy": WORK["exposed_copy"][1]}
 
 

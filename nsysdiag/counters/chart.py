@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def draw_curves(found: GpuMetrics, rows: list[GpuMetric], most_spots: int) -> Strips:
-    """Shares above each other, each from 0 to 100 %, a slot a bucket, with holes where nothing was sampled.
+    """Shares above each other, each from 0 to 100%, a slot a bucket, with holes where nothing was sampled.
 
     Raises InputError where the report is damaged.
     """

@@ -55,7 +55,7 @@ class Counters(Struct, frozen=True):
         number = self.number_of.get(device.key)
         if number is None:
             return [
-                f"The GPU metrics of {gpus} could not be matched: the trace does not tell which GPU this device is."
+                f"The GPU metrics of {gpus} could not be matched: the trace does not show which GPU this device is."
             ]
         return [f"GPU metrics were captured of {gpus}, not of this one, which is GPU {number}."]
 
@@ -97,8 +97,8 @@ def gap_notes(found: GpuMetrics | None, limit: float) -> list[str]:
     if row is None or row.gaps is None or row.gaps < limit or row.gap_samples < FEWEST_GAP_SAMPLES:
         return []
     return [
-        f"In the gaps {format_share(row.gaps, 1)} of the SMs were active by the GPU's own counters: another program"
-        " used the GPU, or kernels are missing in the trace. What is called idle here was not idle."
+        f"In the gaps {format_share(row.gaps, 1)} of the SMs were active by the GPU's own counters. Another program "
+        "used the GPU, or the trace lacks kernels: this time was not idle."
     ]
 
 

@@ -43,7 +43,7 @@ class GpuMetric(Record, frozen=True):
     time beside the work is mixed in.
 
     `samples` are in the window. Of the whole capture, `left_out` counts values that are none (NULL, out of range, a
-    second row of the same moment), `capped` those a little over 100 %, which count as 100 %. `peak_bytes_per_second` is
+    second row of the same moment), `capped` those a little over 100%, which count as 100%. `peak_bytes_per_second` is
     what a share of 1 stands for, where the trace says so. `series` holds the mean of each bucket (see GpuMetrics).
     """
 

@@ -43,9 +43,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     if rows:
         curves = draw_curves(found, rows, context.rows(MAX_SPOTS))
         span = f"From {instant(found.start_ns)} to {instant(found.end_ns)}"
-        caption = (
-            f"{span}, each from 0 to 100% of what the hardware can do; where a curve breaks off, nothing was sampled."
-        )
+        caption = f"{span}, each from 0 to 100% of what the hardware can do; a break in a curve means no samples."
         blocks.append(Chart(curves, "Counters over time", captions=[caption]))
     return Section("gpu-metrics", TITLE, [*blocks, _means(found), *_by_name(found)])
 
@@ -60,8 +58,9 @@ def _means(found: GpuMetrics) -> Table:
         "Means over time",
         MEANS,
         [_metric(row) for row in found.metrics],
-        note=f"From a sample every {format_ns(found.period_ns)}. Kernels ran, Compute: of that work alone, idle parts "
-        "of samples taken out where the level of idle time is known. In gaps: by samples wholly inside a gap." + clocks,
+        note=f"From a sample every {format_ns(found.period_ns)}. Kernels ran, Compute: of that work alone, "
+        "without the idle parts of samples where the idle level is known. In gaps: samples wholly inside a gap."
+        + clocks,
     )
 
 
@@ -84,15 +83,15 @@ def _by_name(found: GpuMetrics) -> list[Block]:
             "By NVTX range",
             _columns(shown, "Ranges", "Range"),
             _rows(ranges, shown),
-            note="From the first to the last operation launched inside it, counters in names as N.",
+            note="From the first to the last operation launched inside it. N stands for a counter in a name.",
             limit=PAGE,
         ),
         Table(
             "By kernel",
             _columns(shown, "Runs", "Kernel"),
             _rows(kernels, shown),
-            note="The samples wholly inside a name’s kernels, or, where these are shorter than a sample, all that "
-            "touch them, with what ran just before and after (mixed).",
+            note="Samples wholly inside the kernels of a name. Where kernels are shorter than a sample: all samples "
+            "that overlap them, with neighbouring work (mixed).",
             noun="names",
             limit=Limit(ticket=TOP_KERNELS, summary=0, brief=0),
         ),

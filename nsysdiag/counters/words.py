@@ -118,7 +118,7 @@ def _idlest(device: DeviceReport, found: GpuMetrics) -> list[str]:
         return []
     mean, row = min(rows, key=lambda each: (each[0], each[1].name))
     took = format_share(row.gpu_ns, device.window_ns)
-    mixed = "" if row.whole else ", with what ran just before and after"
+    mixed = "" if row.whole else ", with neighbouring work"
     return [f"{name_of(row)} keeps {share(mean)} of the SMs active{mixed}; it runs {took} of the window."]
 
 
@@ -128,6 +128,6 @@ def _clocks(clocks: Clocks | None) -> list[str]:
     low = format_share(clocks.low_mean_hz, clocks.max_hz)
     return [
         f"Clocks were at {low} of the maximum during {format_share(clocks.low_ns, clocks.judged_ns)} of the time with "
-        f"kernels ({clock_facts(clocks)}): power or thermal limits, a clock that was set, or one still rising after "
-        "idle time; the trace cannot tell which."
+        f"kernels ({clock_facts(clocks)}). Power or thermal limits, a fixed clock, or a clock still rising after idle "
+        "time: the trace cannot tell which."
     ]

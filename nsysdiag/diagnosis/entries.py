@@ -30,7 +30,7 @@ WRITTEN_OUT = 2
 """So many numbers in a row are not shortened."""
 SEEN = 0.001
 """Of a GPU's time: less is not worth a sentence."""
-FOR_PEERS = "For late peers: Comm. kernels that wait for late GPUs; this counts to what made them late."
+FOR_PEERS = "For late peers: Comm. kernels that wait for late GPUs; counted to what made those late."
 WAITS_COUNT = "By bottleneck, a wait for another GPU counts to what that GPU did meanwhile."
 INSIDE_MPI = "Idle time inside MPI calls counts to communication."
 

@@ -118,7 +118,7 @@ class Part(Record, frozen=True):
 
 class Diagnosis(Record, frozen=True):
     """What holds the job up. `bottleneck` is the largest part of the judged time, `share` its part of that,
-    `second` the next one of 10 % or more. `basis` says what is judged: `steady`, phases that repeat; `phase`, one
+    `second` the next one of 10% or more. `basis` says what is judged: `steady`, phases that repeat; `phase`, one
     that repeats two to four times; `cold`, the start of a program that has no steady state; `window`, everything;
     `none`, no GPU rows. `phase` is the place in the report's phases of the one that the headline is about.
     `action` is the finding that would save most, `saves` how much; where none promises anything and kernels lead, it is

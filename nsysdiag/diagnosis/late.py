@@ -25,7 +25,7 @@ OF_KERNELS = "kernels"
 DIFFERENCES = {
     OF_KERNELS: "its share of the work, its clocks, temperature and power limit",
     "copies": "the bytes that it copies, the PCIe generation and width of its link, its NUMA node",
-    "input": "its share of the data, where these are read from, the CPU cores of its workers",
+    "input": "its share of the data, where the data is read from, the CPU cores of its workers",
 }
 """By bottleneck in what a late GPU may differ from its peers."""
 ELSE_DIFFERENT = "its share of the data, the CPU cores and NUMA node of its process, other load on these cores"

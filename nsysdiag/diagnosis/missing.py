@@ -153,9 +153,7 @@ def missing_of(
 def unseen_everywhere(launches: UnseenLaunches) -> list[str]:
     """A sentence where kernels were launched and a trace without any device holds none."""
     count = int(np.count_nonzero(launches.unseen))
-    return (
-        [f"{format_count(count)} kernel launches, and no kernel: the work of the GPU was not recorded"] if count else []
-    )
+    return [f"{format_count(count)} kernel launches, but no kernel: GPU work was not recorded"] if count else []
 
 
 def _named(names: list[str], pattern: re.Pattern[str]) -> BoolArray:

@@ -16,7 +16,7 @@ from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
 
 STEP, WINDOW = "step", "window"
-MORE_BY_REPLAY = "what waits behind it gets shorter, too"
+MORE_BY_REPLAY = "what waits for it gets shorter, too"
 UNLIKE = 0.05
 """A device whose share differs from that of all devices by more is not like them."""
 
@@ -85,7 +85,7 @@ def _waiting_for_kernels(found: list[Finding], judged: dict[str, Judged]) -> flo
 
     ```
     gpu 0  [==A==)........[==A==)........        [==A==)[==A==)[==A==)
-    gpu 1  .......[==B==)........[==B==)    ->   [==B==)[==B==)[==B==)     waiting was 50 %, a step is 50 % shorter
+    gpu 1  .......[==B==)........[==B==)    ->   [==B==)[==B==)[==B==)     waiting was 50%, a step is 50% shorter
     ```
     """
     waited = sum(each.lost_ns for each in found if waits_for_kernels(each))

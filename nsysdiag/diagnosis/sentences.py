@@ -34,7 +34,7 @@ TAKES = {
     "profiler": "The profiler itself takes",
     "unknown": "Unexplained idle time takes",
 }
-TOO_FEW = "too few to call it steady"
+TOO_FEW = "too few for a steady phase"
 MORE_STEPS = "If the program can run more steps, capture these."
 """Whether it ended, or went on behind the capture, a trace does not tell."""
 DURATION_S = 10
@@ -133,7 +133,7 @@ def rest_of_capture(scope: Scope, duration_ns: int | None, *, sliced: bool = Fal
     """What a capture of so many ns holds beside the judged time, as the end of a sentence; empty where it is not
     known. `sliced` says that the trace holds a part of what was captured."""
     if scope.chosen:
-        return ": the time that was chosen"
+        return ": the chosen time"
     if scope.phases_ns is None:
         return ""
     outside = max((duration_ns or 0) - scope.phases_ns, 0)

@@ -31,16 +31,14 @@ LIKELY_BELOW = 0.5
 UNRESOLVED_BELOW = 0.2
 NO_GPU_WORK = "No GPU work in this trace"
 SEVERITY_ICONS = {"high": "▲", "medium": "◆", "low": "●", "info": "○"}
-OVERLAP = (
-    "Savings of several findings may overlap and may not be added up. Lost times do not overlap: they can be added up."
-)
+OVERLAP = "Savings of several findings may overlap: do not add them up. Lost times do not overlap and can be added up."
 METHOD = (
-    "A device is busy while any kernel, copy, memory set or graph of any process runs on it; all the rest of its "
-    "window is idle. Each maximal idle interval is a gap. The operation that ends the gap leads to the call that "
-    "launched it and to the thread that made the call. The time until that call is explained by what the thread did: "
-    "CUDA calls first, then operating-system calls, then scheduling and CPU samples. The call itself, the launch "
-    "latency and waits on the device follow. Every nanosecond goes to the first cause that has evidence, and to "
-    "“unexplained” where none has, so the causes add up to the idle time exactly."
+    "A device is busy while any kernel, copy, memory set or graph of any process runs on it; the rest of its window is "
+    "idle. Each maximal idle interval is a gap. The operation that ends the gap leads to the call that launched it and "
+    "to the thread that made the call. The time until that call is explained by what the thread did: CUDA calls first, "
+    "then operating-system calls, then scheduling and CPU samples. The call itself, the launch latency and waits on "
+    "the device follow. Every nanosecond goes to the first cause with evidence, and to “unexplained” where there is "
+    "none. So the causes add up to the idle time exactly."
 )
 
 
@@ -124,8 +122,8 @@ def drained_sentence(device: DeviceReport) -> str | None:
     share = format_share(ns, device.idle_ns)
     verb = "follows" if gaps == 1 else "follow"
     return (
-        f"{counted(gaps, 'gap')}, {format_ns(ns)} or {share} of the idle time, {verb} a synchronization "
-        "or blocking call that emptied the queue: whatever the cause, without that call the host might have run ahead."
+        f"{counted(gaps, 'gap')}, {format_ns(ns)} or {share} of the idle time, {verb} a synchronization or blocking "
+        "call that drained the queue. Without that call, the host might have run ahead."
     )
 
 
@@ -203,7 +201,7 @@ def left_out_reason(found: IterationReport, index: int) -> str:
 
 def slow_sentence(slow: SlowIteration, causes: Causes) -> str:
     """How much longer a slow iteration is than the median one, and what it has more of."""
-    return f"#{slow.index} took {format_ns(slow.extra_ns)} more than the median one: {more_label(slow, causes)}"
+    return f"#{slow.index} took {format_ns(slow.extra_ns)} more than the median: {more_label(slow, causes)}"
 
 
 def more_label(slow: SlowIteration, causes: Causes) -> str:
@@ -215,8 +213,8 @@ def more_label(slow: SlowIteration, causes: Causes) -> str:
 def lost_sentence(finding: Finding) -> str:
     """What a finding costs, and what its fix may bring where that is more."""
     if finding.lost_ns == 0 and finding.ceiling_ns > 0:
-        return f"nothing of its own, at best {format_ns(finding.ceiling_ns)} that other findings have as well"
-    best = f"; at best {format_ns(finding.ceiling_ns)} with what others have" if _brings_more(finding) else ""
+        return f"nothing by itself, at most {format_ns(finding.ceiling_ns)} together with other findings"
+    best = f"; at most {format_ns(finding.ceiling_ns)} together with other findings" if _brings_more(finding) else ""
     return f"{format_ns(finding.lost_ns)}, {format_share(finding.lost_share, 1)} of the window{best}"
 
 
@@ -258,7 +256,7 @@ def row_query(row: EvidenceRow) -> str:
 def signatures_sentence(device: DeviceReport) -> str:
     """How much of the idle time the listed signatures explain together."""
     total = sum(row.total_ns for row in device.signatures)
-    kinds = counted(len(device.signatures), "kind of gap", "kinds of gaps")
+    kinds = counted(len(device.signatures), "gap group", "gap groups")
     return f"{kinds}, together {format_share(total, device.idle_ns)} of the idle time"
 
 
@@ -289,4 +287,4 @@ def calibration_sentence(device: DeviceReport) -> str:
 
 def not_recorded_sentence(rows: list[NotRecorded]) -> str:
     """What no such trace tells."""
-    return f"No trace of this kind tells: {'; '.join(row.what for row in rows)}."
+    return f"No such trace shows: {'; '.join(row.what for row in rows)}."

@@ -212,12 +212,12 @@ def in_order(times: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray,
 
 
 MOST_PERCENT = 110.0
-"""A share over 100 % by no more than this comes from rounding, and from counters that are not read at one moment."""
+"""A share over 100% by no more than this comes from rounding, and from counters that are not read at one moment."""
 LEAST_HERTZ, MOST_HERTZ = 1e6, 1e11
 
 
 def shares(percent: FloatArray) -> tuple[FloatArray, int]:
-    """Percentages as shares from 0 to 1, NaN for what is none, and how many were a little over 100 %."""
+    """Percentages as shares from 0 to 1, NaN for what is none, and how many were a little over 100%."""
     none = (percent < 0) | (percent > MOST_PERCENT)
     capped = int(((percent > 100) & ~none).sum())
     return np.where(none, np.nan, np.minimum(percent, 100.0) / 100), capped

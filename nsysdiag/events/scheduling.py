@@ -35,7 +35,7 @@ class Scheduling(Struct, frozen=True):
     """Lanes of the launching threads: `on_cpu` and `out` on the thread axis, `out` with the CPU that was left.
 
     `runnable` marks the intervals of `out` whose thread could have gone on; `held` those during which other threads
-    held its CPU for at least 80 % of the time. Time before a thread's first event has the opposite state of that
+    held its CPU for at least 80% of the time. Time before a thread's first event has the opposite state of that
     event; a thread that goes out for good is unknown from then on, and one without events always.
     """
 
@@ -148,7 +148,7 @@ class Cpus(Struct, frozen=True):
         return result
 
     def held(self, cpu: IntArray, away: Intervals) -> BoolArray:
-        """True for each interval of `away` during at least 80 % of which threads held the CPU that was left. The thread
+        """True for each interval of `away` during at least 80% of which threads held the CPU that was left. The thread
         that is away cannot be among them: it is out."""
         length = away.end - away.start
         return (length > 0) & (self.held_ns(cpu, away) >= PREEMPTED_SHARE * length)

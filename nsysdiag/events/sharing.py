@@ -91,22 +91,22 @@ def _note(pairs: list[_Pair]) -> str:
     if in_turns:
         most = max(in_turns, key=lambda pair: (pair.waited, pair.stretches))
         meetings = (
-            f"{_KEPT_APART}. {most.met or 'None'} of {format_count(most.stretches)} stretches of its kernels meets"
-            f" those of another process, where chance would let {format_count(round(most.expected))} do so"
+            f"{_KEPT_APART}. {most.met or 'None'} of {format_count(most.stretches)} stretches of its kernels overlaps"
+            f" with those of another process; by chance {format_count(round(most.expected))} would"
         )
         if most.waited < max(ENOUGH, OFTEN * most.stretches):
-            return f"{meetings}: they share a GPU, which --same-gpu tells, or wait for each other."
+            return f"{meetings}: they share a GPU (use --same-gpu), or wait for each other."
         return (
-            f"{meetings}, and {format_count(most.waited)} were launched meanwhile and began as soon as those ended:"
-            " they take turns, as on one GPU. --same-gpu unites them."
+            f"{meetings}. {format_count(most.waited)} were launched meanwhile and began as soon as those ended:"
+            " they take turns, as on one GPU. --same-gpu merges them."
         )
     if pairs and all(pair.at_once for pair in pairs):
         beside = format_share(max(pair.beside for pair in pairs), 1)
         return (
-            f"{_KEPT_APART}. While both are at work, up to {beside} of its kernels' time goes by beside kernels of"
-            " another process: these are different GPUs, or one with MPS or time slices; --same-gpu unites them."
+            f"{_KEPT_APART}. While both are at work, up to {beside} of its kernels' time overlaps with kernels of"
+            " another process. These are different GPUs, or one with MPS or time slices: --same-gpu merges them."
         )
-    return f"{_KEPT_APART}, and may share a GPU. --same-gpu unites them."
+    return f"{_KEPT_APART}, and may share a GPU. --same-gpu merges them."
 
 
 def _pair(one: _Work, other: _Work) -> _Pair:

@@ -18,13 +18,13 @@ LABELS = {
     "host": "host code",
     "input": "reading input",
     "memory": "allocation",
-    "startup": "CUDA is initialized, code is loaded",
-    "unknown": "nothing in the trace explains it",
+    "startup": "CUDA initialization and code loading",
+    "unknown": "unexplained in the trace",
 }
 
 REPAIRS = {
     "host": (
-        "Profile this host code. Run it on more threads, prepare the data on the GPU, or do it once and save the "
+        "Profile this host code. Run it on more threads, prepare the data on the GPU, or run it once and save the "
         "result.",
     ),
     "input": ("Read in larger pieces, on several threads, or from a format that needs no parsing.",),

@@ -45,7 +45,7 @@ def effect(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count:
         rest = f", and {format_ns(total_ns - longest_ns)} in {format_count(count - 1)} more" if count > 1 else ""
         times = f"{format_ns(longest_ns)} in one gap{rest}"
     if made:
-        return f"the queue is empty when the call returns, and stays so for {times}"
+        return f"the queue is empty when the call returns, and stays empty for {times}"
     late = CAUSES[cause].side in ("host", "call", "root")
     return f"the queue is empty for {times}" if late else f"the device waits {times}"
 

@@ -26,7 +26,7 @@ SETS = Advice(
         "Set less memory: kernels that write all of a buffer need no memset before them; set a flag, not the buffer.",
     ),
     pytorch=Words(
-        ("Memory sets of gradients: optimizer.zero_grad(set_to_none=True) saves them.",),
+        ("Memory sets of gradients: optimizer.zero_grad(set_to_none=True) avoids them.",),
         source="tuning_guide",
         fix="set less memory: zero_grad(set_to_none=True)",
     ),
@@ -43,7 +43,7 @@ PINNING = Advice(
         source="openacc",
     ),
 )
-SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a stream of its own"}
+SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a separate stream"}
 """The short forms that end a causal chain."""
 
 

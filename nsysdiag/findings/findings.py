@@ -24,7 +24,7 @@ from nsysdiag.report import DeviceReport, Finding
 def findings_of(
     device: DeviceReport, context: FindingContext, shares: Shares, work: Bottlenecks, gpus: Gpus
 ) -> list[Finding]:
-    """The findings of one device: every cause and exposed work that takes, or may bring, at least 1 % of the judged
+    """The findings of one device: every cause and exposed work that takes, or may bring, at least 1% of the judged
     time. `gpus` are all of the trace."""
     judged, thresholds = context.judged, context.thresholds
     if judged.ns == 0:

@@ -47,8 +47,8 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
     A cause is divided only if two of its places or more are large, and never one that cannot be explained:
 
     ```
-    sync   forward 9 %   loss 4 %   a, b, c 0.5 % each    ->  forward, loss, the rest
-    sync   forward 9 %              a, b, c 0.5 % each    ->  one
+    sync   forward 9%    loss 4%    a, b, c 0.5% each     ->  forward, loss, the rest
+    sync   forward 9%               a, b, c 0.5% each     ->  one
     ```
     """
     least = max(thresholds.smallest * window_ns, 1)

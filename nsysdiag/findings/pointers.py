@@ -76,7 +76,7 @@ def _slow(device: DeviceReport, context: FindingContext, iterations: IterationRe
     slow = iterations.slow[:4]
     worst = slow[0]
     further = _how_many_more(iterations)
-    chain = [f"iteration {worst.index} takes {format_ns(worst.extra_ns)} more than the median one{further}"]
+    chain = [f"iteration {worst.index} takes {format_ns(worst.extra_ns)} more than the median{further}"]
     more = _more(worst)
     chain += [f"mostly {more[0]}"] if more else []
     return _pointer(
@@ -119,8 +119,8 @@ def _bottleneck(slow: SlowIteration) -> str:
 
 def _slow_title(period: int | None) -> str:
     if period is None:
-        return f"{SLOW_ITERATIONS.title} than the median one"
-    return f"{every_nth(period).capitalize()} iteration takes far longer than the median one"
+        return f"{SLOW_ITERATIONS.title} than the median"
+    return f"{every_nth(period).capitalize()} iteration takes far longer than the median"
 
 
 def _in_all(iterations: IterationReport) -> list[str]:

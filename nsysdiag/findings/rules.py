@@ -51,8 +51,8 @@ FEWER_BYTES = Advice(
     ),
     mpi=Words(
         (
-            "Copy less: pass device pointers to a CUDA-aware MPI instead of staging messages through the host, keep arrays "
-            "on the device between steps.",
+            "Copy less: pass device pointers to a CUDA-aware MPI instead of staging messages through the host. Keep "
+            "arrays on the device between steps.",
         ),
         source="mpi_cuda",
         fix="keep data on the device; pass device pointers to MPI",
@@ -67,22 +67,22 @@ EXPOSED_COPY = FindingRule(
     color="#a16207",
     picture="""
 stream 7  [==A==)          [==B==)
-stream 9         [=copy==)          no kernel runs beside it
+stream 9         [=copy==)          no kernel runs meanwhile
 """,
     tables=("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"),
     thresholds=("smallest",),
     sources=("best_practices", "asynchronous"),
-    fix="overlap copies with compute, on a stream of their own",
+    fix="overlap copies with compute, on a separate stream",
     advice=Advice(
         plain=(
-            "Overlap copies with compute: a stream of their own, pinned memory, the next part of the data while this one is "
-            "computed. That saves no more than the shorter of the two.",
+            "Overlap copies with compute: use a separate stream and pinned memory, and copy the next part while this "
+            "one is computed. This saves at most the shorter of the two times.",
             *FEWER_BYTES.plain,
         ),
         pytorch=Words(
             (
-                "Overlap copies with compute: pin_memory=True and .to(device, non_blocking=True) on a stream of their own, the "
-                "next batch while this one computes. That saves no more than the shorter of the two.",
+                "Overlap copies with compute: pin_memory=True and .to(device, non_blocking=True) on a separate stream, "
+                "for the next batch while this one computes. This saves at most the shorter of the two times.",
                 *FEWER_BYTES.sentences(["pytorch"]),
             ),
             source="pinned_memory",
@@ -90,7 +90,7 @@ stream 9         [=copy==)          no kernel runs beside it
         openacc=Words(
             (
                 *FEWER_BYTES.sentences(["openacc"]),
-                "Overlap what is left: update ... async on a queue of its own, from pinned memory.",
+                "Overlap the remaining copies: update ... async on a separate queue, from pinned memory.",
             ),
             source="openacc",
             fix="copy less: a data region around the loops",
@@ -98,8 +98,8 @@ stream 9         [=copy==)          no kernel runs beside it
         mpi=Words(
             (
                 *FEWER_BYTES.sentences(["mpi"]),
-                "Overlap what is left with kernels: a stream of its own, pinned buffers. That saves no more than the shorter "
-                "of the two.",
+                "Overlap the remaining copies with kernels: use a separate stream and pinned buffers. This saves at "
+                "most the shorter of the two times.",
             ),
             source="mpi_cuda",
             fix="keep data on the device; pass device pointers to MPI",
@@ -122,13 +122,13 @@ stream 9              [==nccl AllReduce==)               the part behind backwar
     fix="overlap it with compute",
     advice=Advice(
         plain=(
-            "Overlap communication with compute: in pieces, each as soon as its data are ready, on a stream of its own.",
+            "Overlap communication with compute: send pieces as soon as their data is ready, on a separate stream.",
             "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
         ),
         pytorch=Words(
             (
-                "Overlap communication with the backward pass: gradient buckets of another size (DistributedDataParallel "
-                "bucket_cap_mb), a stream of its own.",
+                "Overlap communication with the backward pass: gradient buckets of another size "
+                "(DistributedDataParallel bucket_cap_mb), a separate stream.",
                 "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
             ),
             source="tuning_guide",
@@ -159,9 +159,10 @@ thread     [MPI_Sendrecv        ][launch]
     fix="exchange boundaries while the interior computes",
     advice=Advice(
         (
-            "First trace all ranks (nsysdiag ranks): is it transfer, or a late rank? For transfer, compute the boundary before "
-            "the interior, and exchange it with non-blocking MPI meanwhile.",
-            "Call reductions less often, or without blocking (MPI_Iallreduce): a residual every n steps.",
+            "First trace all ranks (nsysdiag ranks) to tell transfer from a late rank. For transfer, compute the "
+            "boundary first, and exchange it with non-blocking MPI while the interior computes.",
+            "Call reductions less often, or without blocking (MPI_Iallreduce): compute a residual every n steps, for "
+            "example.",
         )
     ),
 )
@@ -169,7 +170,7 @@ BEFORE_WORK = FindingRule(
     id="before_work",
     bottleneck="host",
     title="Before the first work of the GPU",
-    meaning="From its first CUDA call to the first work of the device the program did this: a part of its start.",
+    meaning="What the program did from its first CUDA call to the first work of the device: a part of start-up.",
     color="#6d4c41",
     picture="""
 thread  [cudaMalloc][host code........][launch]
@@ -178,16 +179,15 @@ device                                      [==first==)
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "OSRT_API", "SCHED_EVENTS"),
     thresholds=("smallest",),
     sources=("nsight_cli",),
-    fix="shorten the start, if starts are what matters",
-    advice=Advice(
-        ("Work on this if starts are what matters: it happens once. Otherwise look at what comes after it.",)
-    ),
+    fix="shorten the start-up, if it matters",
+    advice=Advice(("Work on this if start-up time matters: it happens once. Otherwise look at what comes after it.",)),
 )
 PAGING = FindingRule(
     id="paging",
     bottleneck="memory",
     title="Kernels wait for pages of unified memory",
-    meaning="Pages of unified memory moved on demand while kernels ran, or while nothing else did: kernels wait for them.",
+    meaning="Pages of unified memory migrated on demand, while kernels ran or the device was idle: kernels wait for "
+    "them.",
     color="#00838f",
     picture="""
 kernel      [==A: touches pages........==)
@@ -196,10 +196,11 @@ migrations       [p][p][p][p][p]
     tables=("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_KERNEL"),
     thresholds=("smallest",),
     sources=("tuning_guide",),
-    fix="prefetch the pages after the host's last touch",
+    fix="prefetch the pages after the host's last access",
     advice=Advice(
         (
-            "Move the pages before the launch, after the host's last touch: cudaMemPrefetchAsync; results back the same way.",
+            "Prefetch the pages before the launch, after the host's last access: cudaMemPrefetchAsync. Prefetch "
+            "results back the same way.",
             "Where data stays on the device, allocate it there: cudaMalloc and explicit copies.",
         )
     ),
@@ -217,12 +218,12 @@ gpu 1  [==step==)....reads files...[AllReduce)
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "MPI_COLLECTIVES_EVENTS"),
     thresholds=("smallest",),
     sources=("asynchronous",),
-    fix="repair what makes it late",
-    advice=Advice(("Find out why that device comes late: its own part of the report says what it waits for.",)),
+    fix="fix what makes it late",
+    advice=Advice(("Find out why that device is late: its own part of the report says what it waits for.",)),
 )
 BALANCE = Advice(
     (
-        "Give every device the same work in every step: batches of equal size, layers divided evenly. Which one comes late "
+        "Give every device the same work in every step: batches of equal size, layers divided evenly. The late device "
         "changes from collective to collective.",
     )
 )
@@ -231,8 +232,8 @@ OTHER_GPU = FindingRule(
     id="other_gpu",
     bottleneck="kernels",
     title="Waiting for another GPU",
-    meaning="The device was idle until another one had done its work: the host waited for a stream of that one, or an event "
-    "did. The time counts to what that one did meanwhile.",
+    meaning="The device was idle until another device finished its work: the host or an event waited for a stream of "
+    "that device. The time counts to what that device did meanwhile.",
     color="#4e6b8a",
     picture="""
 gpu 0   [==kernel=======)           [==kernel=======)
@@ -245,8 +246,9 @@ thread  [launch][wait for gpu 0][launch][wait for gpu 1]
     fix="run ahead, order the GPUs by events, divide the work evenly",
     advice=Advice(
         (
-            "Let the GPUs work at the same time: launch the next step on one before the other has finished this one, ordered "
-            "by events (cudaStreamWaitEvent) instead of host synchronizations; and divide the work so that each takes as long.",
+            "Let the GPUs work at the same time: launch the next step on one before the other has finished. Order them "
+            "by events (cudaStreamWaitEvent), not by host synchronizations. Divide the work so that each takes equally "
+            "long.",
             "Where one needs the other's results, divide the batch into micro-batches, so that each works on one of them.",
             "Where the GPUs need nothing of each other, feed each from a thread of its own.",
         )
@@ -260,7 +262,7 @@ KERNELS = FindingRule(
     id="kernels",
     bottleneck="kernels",
     title="Kernel time",
-    meaning="The device computed, and kernels filled the chip as far as the trace shows.",
+    meaning="The device computed, and as far as the trace shows, kernels filled the chip.",
     color="#2e7d32",
     picture="""
 device  [==A==)[==A==)[==A==)[==A==)
@@ -269,14 +271,14 @@ device  [==A==)[==A==)[==A==)[==A==)
     thresholds=("smallest",),
     sources=("nsight_compute",),
     fix="profile the kernel with Nsight Compute",
-    advice=Advice(("What limits a kernel, this trace cannot tell: profile it with Nsight Compute.",)),
+    advice=Advice(("This trace cannot tell what limits a kernel: profile it with Nsight Compute.",)),
 )
 UNFUSED = FindingRule(
     id="unfused",
     bottleneck="kernels",
     title="Unfused elementwise, cast and norm kernels",
-    meaning="Kernels that each run one elementwise operator, cast, concatenation, normalization or reduction of a framework, "
-    "as their names say. The time itself counts to the kernels.",
+    meaning="By their names, these kernels each run one elementwise operator, cast, concatenation, normalization or "
+    "reduction of a framework. Their time counts as kernel time.",
     color="#6d7f1b",
     picture="""
 device  [product][cast][add][norm][product]
@@ -292,7 +294,8 @@ PARALLELISM = FindingRule(
     id="parallelism",
     bottleneck="parallelism",
     title="Kernels that leave most of the chip empty",
-    meaning="All kernels that ran at the time had fewer blocks than half of the SMs, or counters saw few SMs at work.",
+    meaning="All kernels running at the time together had fewer blocks than half of the SMs, or counters showed few "
+    "active SMs.",
     color="#9e9d24",
     picture="""
 device  [==A: 2 blocks on 108 SMs==)
@@ -300,11 +303,12 @@ device  [==A: 2 blocks on 108 SMs==)
     tables=("CUPTI_ACTIVITY_KIND_KERNEL",),
     thresholds=("smallest",),
     sources=("best_practices",),
-    fix="launch more blocks, or run kernels side by side",
+    fix="launch more blocks, or run kernels concurrently",
     advice=Advice(
         (
-            "Launch more blocks: at least as many as the GPU has SMs, better several times as many.",
-            "Where the work is that small, run independent kernels side by side on several streams, or several processes.",
+            "Launch more blocks: at least one per SM, better several per SM.",
+            "Where the work is too small for that, run independent kernels concurrently, on several streams or from "
+            "several processes.",
         )
     ),
 )
@@ -312,8 +316,8 @@ SLOW_ITERATIONS = FindingRule(
     id="slow_iterations",
     bottleneck="host",
     title="Some iterations take far longer",
-    meaning="Steady iterations longer than the median by three times the usual deviation and by 5 %. The time itself counts to "
-    "other findings: nothing is counted twice.",
+    meaning="Steady iterations longer than the median by three times the usual deviation and by 5%. The time itself "
+    "counts to other findings: nothing is counted twice.",
     color="#b45309",
     picture="""
 device  [step 1)[step 2)[step 3              )[step 4)
@@ -322,16 +326,16 @@ device  [step 1)[step 2)[step 3              )[step 4)
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"),
     thresholds=("smallest",),
     sources=("nsight_cli", "gc"),
-    fix="look at what these iterations have more of",
+    fix="look at what takes longer in these iterations",
     advice=Advice(
         plain=(
-            "Look at what these iterations have more of; a spike that recurs is output, a checkpoint, logging, or a reader that "
-            "starts a new file.",
+            "Look at what takes longer in these iterations. A recurring spike is often output, a checkpoint, logging, "
+            "or a reader that starts a new file.",
         ),
         pytorch=Words(
             (
-                "Look at what these iterations have more of; a spike that recurs is garbage collection, a checkpoint, logging, "
-                "an evaluation, or a reader that starts a new file.",
+                "Look at what takes longer in these iterations. A recurring spike is often garbage collection, a "
+                "checkpoint, logging, an evaluation, or a reader that starts a new file.",
             ),
             source="gc",
         ),
@@ -341,7 +345,8 @@ EMPTY_ITERATIONS = FindingRule(
     id="empty_iterations",
     bottleneck="host",
     title="Iterations without work for the device",
-    meaning="A range of the program repeats, and some of its instances launch nothing to the device. The time itself counts to "
+    meaning="A range of the program repeats, and some of its instances launch nothing on the device. The time itself "
+    "counts to "
     "other findings: nothing is counted twice.",
     color="#0e7490",
     picture="""
@@ -351,12 +356,12 @@ launches   |  |                    |  |                     steps 2 and 4 launch
     tables=("NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     thresholds=("empty",),
     sources=("nsight_cli",),
-    fix="give the device work in them, or give it to another job meanwhile",
+    fix="give the device work in them, or share it with another job",
     advice=Advice(
         (
-            "See whether the device is meant to work in each of them: a rank without data, a stage of a pipeline that waits, work "
-            "sent to another device.",
-            "Where a program only uses the device now and then, batch its work, or give the device to another job meanwhile.",
+            "Check whether the device should work in each of them. Reasons are a rank without data, a pipeline stage "
+            "that waits, or work sent to another device.",
+            "Where a program uses the device only now and then, batch its work, or share the device with another job.",
         )
     ),
 )

@@ -30,7 +30,7 @@ from nsysdiag.units import format_count, format_moment, format_ns
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
 ALMOST_ALL = 0.95
 BUILDING = "Code is compiled at run time"
-KEEP_BUILT = "Keep what was compiled: cache it between runs, or compile ahead of time."
+KEEP_BUILT = "Keep the compiled code: cache it between runs, or compile ahead of time."
 UNNAMED_ROOT = 0.5
 """How sure a root is that no described gap names."""
 # A function, as opposed to a sentence: `cudaMalloc`, `cudaMalloc in cublasCreate`, `cudaGraphLaunch of 12 nodes`.
@@ -96,7 +96,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     facts = _facts(device, context, shares, spot)
     advice, fix = advice_of(facts.kind, CAUSES[spot.cause], context.frameworks)
     if _builds(spot):
-        advice, fix = [KEEP_BUILT], "keep what was compiled"
+        advice, fix = [KEEP_BUILT], "keep the compiled code"
     calls = [call for call in facts.calls if _is_function(call)]
     functions = [*calls, *(typed.symbol(name) for name in facts.symbols if _FUNCTION.fullmatch(name))]
     call = next(iter(functions), None)
@@ -261,7 +261,7 @@ def _naming(facts: _Facts, call: str | None) -> list[str]:
     if facts.spot.cause != HOST_CODE or not (facts.symbols and call) or known:
         return []
     return [
-        f"First find out what this code does: CPU samples name it only as {call}, so add NVTX ranges around its parts. "
+        f"First find out what this code does. CPU samples name it only as {call}, so add NVTX ranges around its parts. "
         "Then run it on more threads, or on the GPU."
     ]
 

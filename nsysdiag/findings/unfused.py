@@ -76,11 +76,11 @@ def unfused_findings(device: DeviceReport, context: FindingContext) -> list[Find
             nvtx=[],
             evidence=[
                 f"{format_count(runs.followers)} of {format_count(count)} directly follow another one on their stream",
-                "bound: fused, those in a row take as long as the longest of them",
+                "bound: once fused, a sequence takes as long as its longest kernel",
                 *_named(context, rows),
             ],
             advice=list(UNFUSED.advice.sentences(context.frameworks)),
-            chain=[f"{format_count(count)} kernels of one operator each run for {format_ns(alone)}", UNFUSED.fix],
+            chain=[f"{format_count(count)} single-operator kernels run for {format_ns(alone)}", UNFUSED.fix],
             rows=longest_operations(context, mine),
             devices=[device.key],
             bottleneck=UNFUSED.bottleneck,

@@ -141,7 +141,7 @@ def _lost_cost(_report: Report, device: DeviceReport) -> Values:
 
 
 GAUGES = (
-    Gauge("device_info", "What a GPU is like, and its verdict.", "", _device_info),
+    Gauge("device_info", "The GPU model and its verdict.", "", _device_info),
     _of_field("window_ns", "Time under analysis."),
     _of_field("busy_ns", "Time in which anything ran."),
     _of_field("idle_ns", "Time in which nothing ran."),
@@ -150,11 +150,16 @@ GAUGES = (
     _of_window("compute_ns", "Share of the window with kernels that are not communication.", "compute_ratio"),
     _of_window(
         "exposed_comm_ns",
-        "Share of the window with communication that no compute hides.",
+        "Share of the window with exposed communication.",
         "exposed_communication_ratio",
     ),
-    _of_window("exposed_copy_ns", "Share of the window with copies that no kernel hides.", "exposed_copy_ratio"),
-    Gauge("utilization_ratio", "What a utilization counter shows, by its kind.", "ratio", _utilization),
+    _of_window("exposed_copy_ns", "Share of the window with exposed copies.", "exposed_copy_ratio"),
+    Gauge(
+        "utilization_ratio",
+        "GPU utilization as a monitoring counter shows it, by kind of counter.",
+        "ratio",
+        _utilization,
+    ),
     Gauge(
         "ledger_seconds",
         "Idle time by cause; the sum is the idle time.",
@@ -163,17 +168,17 @@ GAUGES = (
     ),
     Gauge(
         "root_ledger_seconds",
-        "The same idle time by root cause, after waits were followed to what ended them.",
+        "The same idle time by root cause: each wait counts to what the thread that ended it did.",
         "seconds",
         lambda _report, device: _by_cause(device.root_ledger),
     ),
     _of_field("coverage", "Share of the idle time that the host must explain which has evidence."),
-    _of_field("gap_count", "Maximal idle intervals.", "gaps"),
+    _of_field("gap_count", "Number of gaps: maximal idle intervals.", "gaps"),
     Gauge("operations", "Operations that ran, by their kind.", "", _operations),
     _of_field("launch.calls", "Calls that launched anything.", "launches"),
     _of_field("copies.bytes", "Bytes of all copies and sets.", "copied"),
     Gauge("findings", "Findings by severity.", "", _findings),
-    Gauge("findings_lost_seconds", "Time that all findings cost, each counted once.", "seconds", _findings_lost),
+    Gauge("findings_lost_seconds", "Time lost to all findings, each counted once.", "seconds", _findings_lost),
     _of_field("iterations.count", "Iterations that were found.", "iterations"),
     Gauge(
         "iteration_p50_seconds",
@@ -188,7 +193,7 @@ GAUGES = (
         lambda _report, device: _steady(device, "p95_ns"),
     ),
     Gauge("cost_per_hour", "Price of an hour of this GPU, in the currency.", "", _cost),
-    Gauge("lost_cost_per_hour", "What an hour loses, in the currency, by what it is lost to.", "", _lost_cost),
+    Gauge("lost_cost_per_hour", "Cost of an hour's lost time, in the currency, by what it is lost to.", "", _lost_cost),
 )
 
 

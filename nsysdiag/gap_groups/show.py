@@ -65,7 +65,7 @@ def groups(device: DeviceReport, context: Context) -> list[Block]:
     if not any(row.count > 1 for row in rows):
         return []
     table = Table(
-        "Gaps between the same operations",
+        "Gap groups: gaps between the same operations",
         GROUPS,
         [_group(row, context.causes) for row in rows],
         noun="kinds",
@@ -150,10 +150,10 @@ def ranges(device: DeviceReport, context: Context) -> Section | None:
         Column("Ranges", NAME, head=True, length=110),
     )
     covered = format_share(sum(row[0] for row in rows), device.idle_ns)
-    recurring = words.counted(len(device.signatures), "recurring gap")
+    recurring = words.counted(len(device.signatures), "gap group")
     note = (
         f"Of the {recurring} above, which hold {covered} of the idle time. "
-        "Each gap counts in one row, as what its kind mostly waited for."
+        "Each gap counts in one row, by the main cause of its group."
     )
     table = Table(
         "Idle time by the ranges that were open on the launching thread",

@@ -10,7 +10,7 @@ NOTABLE_SHARE = 0.01
 """Of the range: from so much lost time of a launching thread on there is something to tell."""
 FEWER = "start fewer threads (OMP_NUM_THREADS, worker processes)"
 OWN_CPU = "bind the launching thread to a CPU of its own (taskset, numactl)"
-UNTRACED = "a call that nsys does not trace, as are CPython's timed waits for a lock"
+UNTRACED = "a call that nsys does not trace, such as CPython's timed waits for a lock"
 
 
 def evidence(threads: list[HostThread], contention: Contention | None, span: int) -> list[str]:
@@ -50,8 +50,8 @@ def _worst(threads: list[HostThread], span: int) -> HostThread | None:
 def _limit(limit: CpuLimit, span: int) -> str:
     who = f"{typed.process(limit.process)} ({limit.pid})" if limit.process else f"process {limit.pid}"
     return (
-        f"Threads of {who} never ran on more than {limit.cpus} CPUs at once, although up to {limit.wanted} could have "
-        f"run; for {format_ns(limit.ns)} ({format_share(limit.ns, span)} of the time) at least one waited while all "
+        f"Threads of {who} never ran on more than {limit.cpus} CPUs at once, although up to {limit.wanted} were "
+        f"ready. For {format_ns(limit.ns)} ({format_share(limit.ns, span)} of the time) at least one waited while all "
         f"{limit.cpus} were taken. The trace shows {limit.cpus_seen} CPUs."
     ).replace(" 1 CPUs", " 1 CPU")
 
@@ -62,8 +62,8 @@ def _neighbours(row: HostThread, holders: list[CpuHolder], span: int) -> str:
     first = next(holder for holder in holders if (holder.tid is not None) == crowded)
     unless = f" (unless it waited for it in {UNTRACED})" if crowded and row.involuntary is None else ""
     return (
-        f"{typed.thread(row.name) or 'thread'} {row.tid}, which launches work, could have run and had no CPU for "
-        f"{format_ns(lost)} ({format_share(lost, span)} of the time); of what all threads waited, {_name(first)} had "
+        f"{typed.thread(row.name) or 'thread'} {row.tid}, which launches work, was ready and had no CPU for "
+        f"{format_ns(lost)} ({format_share(lost, span)} of the time). While threads waited, {_name(first)} had "
         f"their CPUs for {format_ns(first.ns)}{unless}."
     )
 

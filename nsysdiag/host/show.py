@@ -34,7 +34,7 @@ def section(context: Context) -> Section | None:
             *_over_time(host),
             _threads(host),
             Table(
-                "Who had the CPU while threads waited for it",
+                "Threads and processes that had the CPU while others waited for it",
                 HOLDERS,
                 [(holder_name(row), row.ns) for row in holders],
                 noun="threads and processes",
@@ -51,7 +51,7 @@ def _over_time(host: HostReport) -> list[Block]:
         return []
     span = f"from {instant(host.start_ns)} to {instant(host.end_ns)}"
     caption = f"{format_count(len(host.windows))} equal windows {span}, each strip on a scale of its own."
-    marks = " The lines mark where a change begins that lasts to the end." if drawing.marks else ""
+    marks = " The lines mark change points: from there on, a value stays different." if drawing.marks else ""
     return [Chart(drawing, "The host over time", captions=[caption + marks])]
 
 
@@ -76,7 +76,7 @@ def _threads(host: HostReport) -> Table:
         "Threads of the processes that use a GPU",
         columns,
         [_thread(row, span) for row in host.threads],
-        note="Shares are of the time above. A dash: the trace does not tell.",
+        note="Shares are of the time above. A dash: not recorded.",
         noun="threads",
         order="that launch work, then those with most time on a CPU",
         total=host.thread_count,

@@ -21,10 +21,10 @@ TOGETHER = 1
 METRICS = {
     "switches_per_second": "context switches a second",
     "off_cpu_share": "launching threads off their CPU",
-    "preempted_share": "launching threads without a CPU though ready to run",
-    "crowded_share": "others on the CPU that launching threads left",
-    "sync_p50_ns": "a synchronization in the median",
-    "sync_late_p50_ns": "its return after the end of the work",
+    "preempted_share": "launching threads ready to run without a CPU",
+    "crowded_share": "others on the CPU that a launching thread left",
+    "sync_p50_ns": "median synchronization",
+    "sync_late_p50_ns": "return after the end of the work",
     "launches_per_second": "launches a second",
     "kernels_per_second": "kernels a second",
     "busy_share": "GPU busy",
@@ -47,8 +47,8 @@ def facts(host: HostReport) -> list[str]:
     lines = [f"{before}the end of the last window of a device; {counted(host.thread_count, 'thread')}."]
     if host.contention is None:
         lines.append(
-            "Scheduling was not captured: when threads were off a CPU, and why, is unknown; a time on a CPU is an "
-            "estimate from CPU samples, where there are any."
+            "Scheduling was not captured: it is unknown when and why threads were off a CPU. Times on a CPU are "
+            "estimates from CPU samples, where there are any."
         )
     else:
         lines.append(contention_sentence(host.contention))
@@ -65,7 +65,7 @@ def contention_sentence(found: Contention) -> str:
     """How long threads waited for a CPU in all, and for how much of it the trace shows another thread there."""
     used = f"The threads ran on {found.cpus_used} of {counted(found.cpus_seen, 'CPU')} seen in the trace"
     if not found.preempted_ns:
-        return f"{used}; no thread is seen to have waited for a CPU."
+        return f"{used}; no recorded thread waited for a CPU."
     held = f"{format_ns(found.held_ns)} of it while another thread in the trace had it"
     return f"{used}; together they waited {format_ns(found.preempted_ns)} for a CPU, {held}."
 
@@ -89,8 +89,8 @@ def stall_label(row: HostThread) -> str:
     stall = row.worst_stall
     if stall is None:
         return ""
-    what = f"in {stall.what}" if stall.what else "in nothing that was traced"
-    lost = ", without a CPU though ready to run" if stall.preempted else ""
+    what = f"in {stall.what}" if stall.what else "in no traced call"
+    lost = ", ready to run without a CPU" if stall.preempted else ""
     return f"{format_ns(stall.ns)} at {instant(stall.start_ns)} {what}{lost}"
 
 
@@ -127,10 +127,10 @@ def _unseen(host: HostReport) -> list[str]:
     """Launching threads that lost time, where the trace does not show to whom."""
     span = host.end_ns - host.start_ns
     return [
-        f"{thread_name(row)}, which {role(row)}, could have run and had no CPU for {format_ns(row.preempted_ns or 0)} "
-        f"({format_share(row.preempted_ns or 0, span)} of the time); the trace does not show who had it. A CPU quota "
-        "of the container takes threads off their CPU like that, and so do processes that were not captured "
-        "(--cpuctxsw=system-wide shows them)."
+        f"{thread_name(row)}, which {role(row)}, was ready and had no CPU for {format_ns(row.preempted_ns or 0)} "
+        f"({format_share(row.preempted_ns or 0, span)} of the time). The trace does not show which thread had it. "
+        "Reasons are a CPU quota of the container, and processes that were not captured (--cpuctxsw=system-wide "
+        "shows them)."
         for row in host.threads
         if row.launches and (row.preempted_ns or 0) >= NOTABLE_SHARE * span
     ][:1]
@@ -168,7 +168,7 @@ def _inflated(latency: SyncLatency) -> list[str]:
         return []
     if ratio < INFLATED or busy.p50_ns - quiet.p50_ns < INFLATED_NS:
         return []
-    most = "in which others most had the CPU that launching threads left"
+    most = "with most time of other threads on the CPUs of launching threads"
     where = most if latency.by == "crowded_share" else "with most context switches"
     with_it = [f"{round(side.switches_per_second):,} context switches a second" for side in (busy, quiet)]
     if busy.crowded_share is not None and quiet.crowded_share is not None:
@@ -177,8 +177,8 @@ def _inflated(latency: SyncLatency) -> list[str]:
             f"others on their CPU {share} of the time, {rate}" for share, rate in zip(shares, with_it, strict=True)
         ]
     return [
-        f"Synchronizations return {ratio:.1f} times as late after the end of their work in the quarter of the time "
-        f"{where} as in the opposite quarter: {format_ns(busy.p50_ns)} against {format_ns(quiet.p50_ns)} in the median "
-        f"of {format_count(busy.calls)} and {format_count(quiet.calls)}. Along with it went {with_it[0]}, against "
-        f"{with_it[1]}; that is no proof."
+        f"Synchronizations return {ratio:.1f} times as late after their work in the quarter of the time {where} as in "
+        f"the opposite quarter. Medians: {format_ns(busy.p50_ns)} of {format_count(busy.calls)} against "
+        f"{format_ns(quiet.p50_ns)} of {format_count(quiet.calls)}. The same quarters had {with_it[0]} against "
+        f"{with_it[1]}; this is a correlation, not proof."
     ]

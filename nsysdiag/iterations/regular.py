@@ -22,7 +22,7 @@ MOST_LEVELS = 4
 UNUSUAL = 0.8
 """What an unusual distance costs a stretch, where a usual one brings 1: half of them usual is enough to go on."""
 LEAST_USUAL, LEAST_USUAL_OF_FEW, FEW = 0.6, 0.75, 10
-"""Arrivals at random times (exponential distances) are within a factor of two of their median in 46 % of all cases."""
+"""Arrivals at random times (exponential distances) are within a factor of two of their median in 46% of all cases."""
 LEAST_ALTERNATING, ALIKE, MOST_ALTERNATING = 0.8, 0.25, 64
 
 MOST_SPREADS, LEAST_BAND = 5, 0.1

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 MAX_BARS, TOP_SLOW = 200, 10
 TOLD_PARTS = 4
-LASTS = "Each lasts from its first operation on the device to that of the next one."
+LASTS = "Each iteration lasts from its first operation on the device to that of the next one."
 SLOW = (
     Column("Iteration", INDEX, head=True),
     Column("Start", MOMENT, limit=PAGE),
     Column("Length", TIME, strong=True),
     Column("More", TIME, strong=True),
-    Column("What it has more of", PARTS),
+    Column("What takes longer", PARTS),
 )
 
 
@@ -70,7 +70,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
             ),
             Paragraph(about, tone="quiet", limit=PAGE),
             *_lengths(found, context),
-            _slow(found, causes) if slow else Paragraph("None of them is much longer than the median one.", limit=PAGE),
+            _slow(found, causes) if slow else Paragraph("None is much longer than the median.", limit=PAGE),
         ],
     )
 
@@ -87,7 +87,7 @@ def _slow(found: IterationReport, causes: Causes) -> Table:
         )
         for slow in found.slow
     ]
-    note = f"What each has more of than the median one, #{found.median_index}."
+    note = f"What takes longer than in the median iteration, #{found.median_index}."
     limit = Limit(ticket=TOP_SLOW, summary=0, brief=0)
     return Table("Slow iterations", SLOW, rows, note=note, noun="slow iterations", limit=limit)
 

@@ -34,7 +34,7 @@ def spread_of(values: IntArray, middle: int) -> int:
 
 
 def slow_ones(length: IntArray, steady: BoolArray) -> SlowOnes:
-    """Steady iterations longer than the median by three times the usual deviation and 5 %."""
+    """Steady iterations longer than the median by three times the usual deviation and 5%."""
     inside = np.flatnonzero(steady)
     median = median_of(length[inside])
     limit = median + max(SPREADS * spread_of(length[inside], median), LEAST_SPREAD * median)

@@ -81,7 +81,7 @@ def _iterations(
     """The time of the iterations that are wanted, without pauses in which their loop was left."""
     found = main_loop(find_loops(device, calls, ranges, whole))
     if found is None:
-        return Intervals.empty(), "no operation of the device repeats regularly, so it has no iterations"
+        return Intervals.empty(), "no operation of the device repeats regularly, so no iterations were found"
     first, behind, _ = slice(*wanted).indices(len(found))
     if behind <= first:
         return Intervals.empty(), f"there are {len(found)} iterations, and none of them is chosen"

@@ -20,7 +20,7 @@ LEAST_FUSED, LEAST_ATTENTION = 0.1, 0.1
 REDUCED_PRECISION = Advice(
     plain=(
         "Matrix products run in single precision without tensor cores: allow TF32 (CUBLAS_COMPUTE_32F_FAST_TF32, or "
-        "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH)) or use half precision, where the results may be that exact.",
+        "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH)) or use half precision, where its accuracy is enough.",
     ),
     pytorch=Words(
         (
@@ -50,18 +50,18 @@ REDUCED_PRECISION = Advice(
 )
 ATTENTION = Advice(
     plain=(
-        "Attention takes much of the time: look whether a newer kernel for this GPU exists (cuDNN, FlashAttention).",
+        "Attention takes much of the time: check whether a newer kernel for this GPU exists (cuDNN, FlashAttention).",
     ),
     pytorch=Words(
         (
-            "Attention takes much of the time: look whether another backend of scaled_dot_product_attention is faster "
+            "Attention takes much of the time: check whether another backend of scaled_dot_product_attention is faster "
             "on this GPU (torch.nn.attention.sdpa_kernel: cuDNN, FlashAttention).",
         ),
         source="tuning_guide",
     ),
     jax=Words(
         (
-            "Attention takes much of the time: look whether jax.nn.dot_product_attention(implementation='cudnn') is "
+            "Attention takes much of the time: check whether jax.nn.dot_product_attention(implementation='cudnn') is "
             "faster on this GPU.",
         ),
         source="jax_gpu",
@@ -69,8 +69,8 @@ ATTENTION = Advice(
 )
 FUSION = Advice(
     plain=(
-        "Fuse elementwise kernels that pass over the same data: memory bandwidth limits them, and each reads and "
-        "writes all of it.",
+        "Fuse elementwise kernels that use the same data: memory bandwidth limits them, and each reads and writes all "
+        "of it.",
     ),
     pytorch=Words(
         ("Fuse elementwise kernels with torch.compile or fused operators: memory bandwidth limits them.",),

@@ -101,9 +101,9 @@ def _durations(found: Distribution | None) -> list[Block]:
     panel = Panel("Number of kernels", [counts], count_levels(max(counts)))
     return [
         Chart(
-            Histogram({panel.title: drawing}, ticks(edges), "Duration of the kernel"),
-            f"Number of kernels by how long each ran: {lengths}",
-            captions=[f"How long each of {format_count(found.count)} kernels ran: {lengths}."],
+            Histogram({panel.title: drawing}, ticks(edges), "Kernel duration"),
+            f"Number of kernels by duration: {lengths}",
+            captions=[f"Durations of {format_count(found.count)} kernels: {lengths}."],
             figure=histogram_figure([panel], [KERNELS], [tooltips], ticks(edges)),
         )
     ]

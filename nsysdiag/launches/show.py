@@ -24,7 +24,7 @@ from nsysdiag.document.blocks import (
 )
 from nsysdiag.document.figures import safe_color
 from nsysdiag.document.kinds import BAR, COUNT, FIGURE, KEY, MOMENT, NAME, SHARE, TEXT, TIME, part
-from nsysdiag.document.words import instant, path_label
+from nsysdiag.document.words import counted, instant, path_label
 from nsysdiag.launches.chart import draw_depth
 from nsysdiag.launches.rows import DISTRIBUTIONS, distributions
 from nsysdiag.launches.words import launch_sentences, rate
@@ -38,10 +38,10 @@ MAX_SPOTS, MAX_CALLS, TOP_ROWS = 125, 60, 5
 TOP = Limit(ticket=TOP_ROWS, summary=0, brief=0)
 SIDE_BY_SIDE = ("kernel", "call", "interval")
 """The distributions that a histogram compares: launches are too slow where the last is above the first."""
-HEALTHY = "A long time in the queue is healthy: the host runs ahead of the GPU."
+HEALTHY = "A long time in the queue is good: the host runs ahead of the GPU."
 DEPTH = (
-    "on a logarithmic scale. High is healthy. Where the band touches the floor, the queue ran dry; a mean of about one "
-    "means that each launch comes just in time or late."
+    "on a logarithmic scale. High is good. Where the band touches the floor, the queue is empty. A mean of about one "
+    "means that launches come just in time or late."
 )
 DRAINS = (
     Column("Idle after", TIME, strong=True),
@@ -108,7 +108,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
             *(_depth(launch.queue_depth, context) if launch.queue_depth else []),
             *(_launch_bound(launch.launch_bound) if launch.launch_bound else []),
             *_graphs(launch),
-            Details("How long kernels, calls and waits take", _distributions(device), PAGE),
+            Details("Durations of kernels, launch calls and waits", _distributions(device), PAGE),
         ],
     )
 
@@ -124,14 +124,14 @@ def _facts(device: DeviceReport) -> list[Fact]:
         Fact("Median launch call", launch.call.p50_ns if launch.call else None, TIME),
         Fact("Median kernel", launch.median_kernel_ns, TIME),
         Fact("Median time in the queue", launch.median_queue_delay_ns, TIME),
-        *([Fact("Outstanding in the median", ahead.p50, COUNT)] if ahead else []),
+        *([Fact("Outstanding, median", ahead.p50, COUNT)] if ahead else []),
         *([Fact("Nothing outstanding", part(ahead.empty_ns, ahead.observed_ns), SHARE)] if ahead else []),
     ]
 
 
 def _depth(ahead: QueueDepth, context: Context) -> list[Block]:
     """How many operations were outstanding over time, and where the queue ran dry."""
-    title = f"Operations launched and not finished, from {instant(ahead.start_ns)} to {instant(ahead.end_ns)}"
+    title = f"Operations outstanding (launched, not finished) from {instant(ahead.start_ns)} to {instant(ahead.end_ns)}"
     levels = ", ".join(
         f"{name} {format_count(depth)}"
         for name, depth in (("median", ahead.p50), ("p5", ahead.p5), ("p95", ahead.p95), ("at most", ahead.max))
@@ -142,11 +142,11 @@ def _depth(ahead: QueueDepth, context: Context) -> list[Block]:
     return [
         *([Chart(drawing, label, captions=[f"{title}, {DEPTH}"])] if drawing else []),
         Table(
-            "Where the host lost its lead",
+            "Queue drains",
             DRAINS,
             rows,
-            note="What the launching thread was in when the queue ran dry after several operations had been "
-            f"outstanding. {format_count(ahead.drain_count)} times in all, with {format_ns(ahead.drain_idle_ns)} "
+            note="What the launching thread did when the queue drained after several operations had been outstanding. "
+            f"In all {counted(ahead.drain_count, 'time')}, with {format_ns(ahead.drain_idle_ns)} "
             "of idle time in the gaps that followed.",
             limit=TOP,
         ),
@@ -177,7 +177,7 @@ def _launch_bound(phases: LaunchBound) -> list[Block]:
             "Launch-bound phases",
             BUBBLES,
             rows,
-            note="Stretches in which launches come slower than the GPU does their work.",
+            note="Periods in which kernels take less time than it takes to launch them.",
             noun="phases",
             order="with most idle time",
             total=phases.count,
@@ -196,7 +196,7 @@ def _graphs(launch: Launch) -> list[Block]:
         each = (row.api_ns // nodes, row.work_ns // nodes, row.between_ns) if nodes else (None, None, None)
         rows.append((row.work_ns, row.launches, row.nodes or None, row.median_api_ns, *each, name))
     call = launch.call
-    plain = f" A kernel launched by itself takes a call of {format_ns(call.p50_ns)} in the median." if call else ""
+    plain = f" A single kernel launch takes {format_ns(call.p50_ns)} in the median." if call else ""
     return [
         Table(
             "CUDA graphs",
@@ -223,10 +223,10 @@ def _distributions(device: DeviceReport) -> list[Block]:
         )
         for name, each in found
     ]
-    note = "Values that occur: p % are no longer."
+    note = "Each value occurs in the trace."
     side = (
-        "Each bar against the fullest of its column. Where launches follow each other at longer times than kernels "
-        "take, the GPU waits for launches."
+        "Each bar is relative to the largest of its column. Where launches are further apart than kernels are long, "
+        "the GPU waits for launches."
     )
     return [
         Table("Percentiles", PERCENTILES, rows, note=note, sortable=False, limit=PAGE),
@@ -271,8 +271,8 @@ def calls(device: DeviceReport, context: Context) -> Section | None:
                 "CUDA calls",
                 CALLS,
                 rows,
-                note="By the threads of the device’s processes inside the window. A call’s time is not a loss in "
-                "itself; the ledger says what it cost.",
+                note="By the threads of the device’s processes inside the window. A call’s time is not lost time in "
+                "itself: the ledger says what it cost.",
                 noun="names",
                 order="with most time",
                 total=len(found),

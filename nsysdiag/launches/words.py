@@ -30,7 +30,7 @@ def launch_sentences(device: DeviceReport, causes: Causes) -> list[str]:
     notes += _graphs(launch)
     if launch.queue_full_ns:
         full = format_ns(launch.queue_full_ns)
-        waited = "the host was ahead and waited for room. That is no loss by itself."
+        waited = "the host was ahead and waited for space. That is no loss in itself."
         notes.append(f"The command buffer was full for {full}: {waited}")
     return [*_rate(device), *_lead(launch), *notes] if notes else []
 
@@ -72,7 +72,7 @@ def _lead(launch: Launch) -> list[str]:
         delay = launch.median_queue_delay_ns
         wait = f", and they wait {format_ns(delay)} in the queue" if delay else ""
         lead = f"{format_count(ahead.p50)} operations are outstanding in the median{wait}"
-        return [f"The host runs ahead, which is healthy: {lead}; {empty}."]
+        return [f"The host runs ahead, which is good: {lead}; {empty}."]
     if ahead.p95 >= AHEAD:
         most = f"p95 is {format_count(ahead.p95)} outstanding operations, the median {format_count(ahead.p50)}"
         return [f"The host runs ahead only at times: {empty}; {most}."]
@@ -85,7 +85,7 @@ def _drains(ahead: QueueDepth | None, causes: Causes) -> list[str]:
     first = ahead.drains[0]
     times = counted(ahead.drain_count, "time")
     idle = f"{format_ns(ahead.drain_idle_ns)} of idle time followed"
-    lead = f"The host lost its lead {times}: the queue ran dry, and {idle}"
+    lead = f"The queue drained {times}, and {idle}"
     if len(ahead.drains) == 1:
         return [f"{lead}, with the launching thread {drain_label(first, causes)}."]
     share = f"{counted(first.count, 'time')}, {format_ns(first.idle_ns)}"
@@ -97,8 +97,8 @@ def launch_bound_sentence(phases: LaunchBound, window_ns: int) -> str:
     share = format_share(phases.idle_ns, window_ns)
     return (
         f"{counted(phases.count, 'launch-bound phase')}: {counted(phases.launches, 'launch', 'launches')} in "
-        f"{format_ns(phases.span_ns)}, {rate(phases.launches, phases.span_ns)} a second, too slow for work this "
-        f"short; the GPU idles {format_ns(phases.idle_ns)} of it, {share} of the window."
+        f"{format_ns(phases.span_ns)}, {rate(phases.launches, phases.span_ns)} a second. The GPU "
+        f"finishes sooner than launches follow: it idles {format_ns(phases.idle_ns)}, {share} of the window."
     )
 
 
@@ -109,7 +109,7 @@ def _graphs(launch: Launch) -> list[str]:
     lines = []
     if graphs.nodes:
         each = round(graphs.node_api_ns / graphs.nodes)
-        plain = f", a kernel launched by itself {format_ns(launch.call.p50_ns)}" if launch.call else ""
+        plain = f", a single kernel launch {format_ns(launch.call.p50_ns)}" if launch.call else ""
         between = f"; the GPU idles {format_ns(graphs.between_ns)} between nodes" if graphs.between_ns else ""
         nodes = counted(graphs.nodes, "node")
         lines.append(
@@ -119,7 +119,7 @@ def _graphs(launch: Launch) -> list[str]:
         per = format_ns(round(graphs.api_ns / graphs.launches))
         lines.append(f"{_graph_launches(graphs.launches)}, recorded without their nodes: one costs the host {per}.")
     if graphs.untraced:
-        lines.append(f"{_graph_launches(graphs.untraced)} left nothing in the trace but the call.")
+        lines.append(f"{_graph_launches(graphs.untraced)} left only the launch call in the trace.")
     return lines
 
 

@@ -163,7 +163,7 @@ class MemoryGrowth(Record, frozen=True):
     """The level at the end of each of the steady iterations, and whether it keeps growing.
 
     `slope_bytes` an iteration is Theil and Sen's: the median over all pairs of iterations, `low_bytes` and `high_bytes`
-    its interval of 95 %. `growth_bytes` is the last level minus the first. `kept_bytes` is by how much the lowest level
+    its interval of 95%. `growth_bytes` is the last level minus the first. `kept_bytes` is by how much the lowest level
     from an iteration on grew, `kept_share` that divided by all ups and downs together. `shape` says what it is: `leak`
     (suspected), or what speaks against it: `flat`, `falls back`, `small`, `few steps`, `levelled off`, `unsure`."""
 

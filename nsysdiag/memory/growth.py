@@ -12,7 +12,7 @@ from nsysdiag.config.settings import MemoryThresholds
 from nsysdiag.memory.facts import MemoryGrowth
 
 MOST_LEVELS = 500  # of more iterations so many are looked at: all pairs of them are
-CONFIDENCE = 1.959964  # standard deviations for 95 % both ways
+CONFIDENCE = 1.959964  # standard deviations for 95% both ways
 LEAST_KEPT = 0.5
 LARGEST_STEP = 0.4
 LEAST_LATE = 0.25
@@ -66,7 +66,7 @@ def _slopes(place: FloatArray, levels: FloatArray) -> FloatArray:
 
 
 def _interval(slopes: FloatArray, count: int) -> tuple[float, float]:
-    """Sen's interval of 95 %: so many pairs to either side of the median as Kendall's statistic spreads."""
+    """Sen's interval of 95%: so many pairs to either side of the median as Kendall's statistic spreads."""
     spread = CONFIDENCE * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
     pairs = len(slopes)
     first = max(math.floor((pairs - spread) / 2) - 1, 0)

@@ -68,7 +68,7 @@ def device_memory(device: DeviceReport, context: Context) -> Section | None:
     if drawing is not None:
         span = f"{instant(memory.start_ns)} to {instant(memory.end_ns)}"
         peak = f"at most {format_bytes(memory.peak_bytes)}, at {instant(memory.peak_at_ns)}"
-        label = f"Device memory given out, from {span}: {peak}"
+        label = f"Allocated device memory, from {span}: {peak}"
         blocks.append(Chart(drawing, label, captions=[f"From {span}. {DRIVER_NOTE}"]))
     return Section("device-memory", "Device memory", blocks)
 

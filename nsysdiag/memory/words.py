@@ -28,8 +28,8 @@ FIRST_TOLD_PCIE = 3
 OFTEN_SLOW = 0.25
 """In the short form, rates are reported from this share of slow time on."""
 DRIVER_NOTE = (
-    "Memory as the driver gave it out. What a framework's caching allocator has of it in use does not show, nor what "
-    "the driver keeps for itself."
+    "Memory allocated from the driver. The trace does not show how much of it a framework's caching allocator uses, "
+    "nor what the driver itself uses."
 )
 SHAPES = {
     "leak": "grows steadily",
@@ -38,7 +38,7 @@ SHAPES = {
     "few steps": "a few large allocations",
     "levelled off": "grew, then levelled off",
     "small": "grows by too little to matter",
-    "unsure": "grows, but not surely",
+    "unsure": "may grow",
 }
 
 
@@ -102,12 +102,12 @@ def pinning_sentence(found: Pinning) -> str:
         f"{format_ns(found.pageable_ns)}) cannot overlap with compute"
     )
     if found.saving_ns is None:
-        return f"{lead}; no pinned copy of like size is there to tell what pinning would save."
+        return f"{lead}; there is no pinned copy of similar size, so the saving by pinning is unknown."
     first = max((row for row in found.rows if row.saving_ns is not None), key=lambda row: row.pageable_ns)
     slow = rate(first.pageable_bytes / first.pageable_ns * NS_PER["s"])
     fast = rate(first.pinned_bytes / first.pinned_ns * NS_PER["s"])
     return (
-        f"{lead}: {first.direction} runs at {slow}, pinned copies of like size at {fast}; pinning "
+        f"{lead}: {first.direction} runs at {slow}, pinned copies of similar size at {fast}; pinning "
         f"saves at most {format_ns(found.saving_ns)} of copy time."
     )
 
@@ -122,7 +122,11 @@ def exposed_sentence(device: DeviceReport, rows: list[ExposedCopies]) -> str:
     bound = sum(row.exposed_ns for row in device.copies.exposed if row.ordered)
     held = sum(row.exposed_ns for row in device.copies.exposed if row.call == "blocking")
     most = f", mostly {exposed_label(first)} ({format_ns(first.exposed_ns)})"
-    facts = [f"{_part(bound, whole)} in the stream of the kernels beside it, which forbids to overlap"] if bound else []
+    facts = (
+        [f"{_part(bound, whole)} in the stream of the neighbouring kernels, so it cannot overlap with them"]
+        if bound
+        else []
+    )
     facts += [f"{_part(held, whole)} in blocking calls"] if held else []
     more = "; " + ", ".join(facts) if facts else ""
     return f"{format_ns(whole)} of copies and sets are exposed{most}{more}. {exposed_advice(first)}"
@@ -140,12 +144,12 @@ def exposed_label(row: ExposedCopies) -> str:
 def exposed_advice(row: ExposedCopies) -> str:
     """What may hide such a copy, if nothing near it needs what it copies: that no trace says."""
     if row.operation.startswith("unified memory"):
-        return "Prefetch what kernels need (cudaMemPrefetchAsync), while others run."
+        return "Prefetch what kernels need (cudaMemPrefetchAsync), while other kernels run."
     if row.host_memory == "pageable" or row.call == "blocking":
         return "Pin the memory and copy asynchronously (cudaMemcpyAsync) on a copy stream, a step ahead."
     if row.ordered is not False:
-        return "Where the kernels do not need it yet: a copy stream and double buffers hide it."
-    return "It has a stream of its own: start it earlier, while kernels run (prefetch, double buffers)."
+        return "Where the kernels do not need it yet, a copy stream and double buffering hide it."
+    return "It has a separate stream: start it earlier, while kernels run (prefetch, double buffering)."
 
 
 def tiny_sentence(tiny: TinyCopies) -> str:
@@ -177,8 +181,9 @@ def unified_sentences(device: DeviceReport) -> list[str]:
     thrashing = found.thrashing
     if thrashing and thrashing.blocks:
         lines.append(
-            f"{counted(thrashing.blocks, 'block')} of unified memory went to and fro at least {thrashing.moves} times "
-            f"({format_bytes(thrashing.bytes)}): CPU and GPU may fight for them. Prefetch with cudaMemPrefetchAsync, "
+            f"{counted(thrashing.blocks, 'block')} of unified memory migrated back and forth at least "
+            f"{thrashing.moves} times "
+            f"({format_bytes(thrashing.bytes)}): CPU and GPU may both access them. Prefetch with cudaMemPrefetchAsync, "
             "set cudaMemAdvise, or copy explicitly."
         )
     faults = [counted(found.cpu_faults, "page fault") + " of the CPU"] if found.cpu_faults else []
@@ -230,7 +235,7 @@ def peak_sentence(memory: DeviceMemory) -> str:
     if memory.near_limit:
         return f"{lead}: near the limit."
     if memory.at_least:
-        return f"{lead}: what was allocated before the capture does not show."
+        return f"{lead}: allocations before the capture are not in the trace."
     if memory.headroom_bytes is None:
         return f"{lead}."
     return f"{lead}; at most {format_bytes(memory.headroom_bytes)} were never used."

@@ -69,7 +69,7 @@ def best_cuts(cost: FloatArray, edges: IntArray, penalty: float) -> list[int]:
 
 def moved_cuts(cost: FloatArray, edges: IntArray, cuts: list[int]) -> list[int]:
     """Each cut at the edge that fits best between its neighbours, at most a least length away: that length decides
-    whether there is a cut, not where. A start-up of 3 % is found, and ends where it ends."""
+    whether there is a cut, not where. A start-up of 3% is found, and ends where it ends."""
     reach = LEAST_LENGTH * float(edges[-1] - edges[0])
     moved = list(cuts)
     for _ in range(2):

@@ -25,7 +25,7 @@ from nsysdiag.phases.steady import (
 )
 
 LONGEST_PERIOD = 4
-"""Parts of a step that are looked for: each takes 4 % of the window at least, so more would not repeat often."""
+"""Parts of a step that are looked for: each takes 4% of the window at least, so more would not repeat often."""
 STEPS_SHARE = 0.2
 """Of a steady part: what whole steps take at least where it ends with them."""
 ALIKE_LENGTHS = 3

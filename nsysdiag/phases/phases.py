@@ -43,7 +43,7 @@ WEAK_STEADY = 0.5
 """Of the busy time: steady phases that hold less, none of them strong, are not what the job does."""
 CUT_SHARE = 0.01
 """Of a phase: with more of it in a step that is cut, its figures are not those of a step."""
-CHOSEN = "the time was chosen"
+CHOSEN = "the range was chosen"
 INSIDE_STEP = "what repeats is a part of a step"
 SEQUENCE = "sequence"
 """What shows the steps: the same operations in the same order."""
@@ -54,7 +54,7 @@ Cut = tuple[int, int]
 
 class FoundPhase(Struct, frozen=True):
     """A phase [start, end) in ns. `repeats` is how often its work repeats: the number of steps with all of their work
-    where a loop is known, else how often the kernels that carry 60 % of the kernel time run. `steps` are whole steps of
+    where a loop is known, else how often the kernels that carry 60% of the kernel time run. `steps` are whole steps of
     `loop` inside it."""
 
     name: PhaseName
@@ -134,7 +134,7 @@ def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], fir
         started = max((int(each.startup.end[-1]) for each in signals if len(each.startup)), default=None)
         return JobPhases(lo, hi, phases, "cold", cold, list(range(len(phases))), started)
     if not found.strong.any() and _repeating_ns(found, phases, signals) < WEAK_STEADY * found.busy_ns.sum():
-        return _whole(lo, hi, loops, signals, "most of the work is done once")
+        return _whole(lo, hi, loops, signals, "most of the work runs once")
     judged = _judged_places(phases)
     enough = any(phases[at].repeats >= FEWEST_REPEATS for at in judged)
     if enough:

@@ -37,7 +37,7 @@ class Segments(Struct, frozen=True):
 
     `mix` is the work by device and name in ns: the kernels, or all where copies count as kernels. `account` is the
     share of the devices' time by what they did: compute, communication, copies, and idle by start-up, memory and the
-    rest. `kernel_ns` and `busy_ns` are sums over devices. `repeats` is how often the names occur that carry 60 % of the
+    rest. `kernel_ns` and `busy_ns` are sums over devices. `repeats` is how often the names occur that carry 60% of the
     kernel time; `operations` is the count on the busiest device; `steady` and `strong` are what follows."""
 
     borders: IntArray
@@ -170,7 +170,7 @@ def _by_name(work: NamedWork, borders: IntArray, names: int) -> tuple[FloatArray
 
 
 def _repeats(time: FloatArray, count: IntArray) -> int:
-    """The largest number so that names that occur at least as often carry 60 % of the time; 0 where there is none."""
+    """The largest number so that names that occur at least as often carry 60% of the time; 0 where there is none."""
     order = np.argsort(-count, kind="stable")
     until = np.cumsum(time[order])
     total = float(until[-1]) if len(until) else 0.0

@@ -33,7 +33,7 @@ from nsysdiag.wakeups.wakers import WakeFinder
 COLD = "nothing repeats in this trace, so there is no steady time to predict"
 NO_WORK = "no GPU work was recorded"
 NOT_ASKED = "no replay was asked for"
-MEET_BY_MPI = "the ranks of this trace wait for each other in MPI calls of which it is not clear who meets whom"
+MEET_BY_MPI = "the ranks of this trace wait for each other in MPI calls that cannot be matched"
 PART, FEWEST = 0.05, 6_000
 """Of all operations of the trace: what is replayed inside an analysis, which takes some microseconds for each, a dozen
 findings take about as long as a seventh of the analysis then. Fewer than that cost nothing."""

@@ -142,13 +142,13 @@ def bring_together(ranks: list[RankTimeline], groups: list[Group]) -> Clocks:
 
 def _how(known: dict[int, tuple[Shift, int]], by_sessions: dict[int, int]) -> str:
     if len(known) == 1:
-        return "by the starts of the sessions alone"
+        return "by the session start times alone"
     moved = max(abs(shift.ns - by_sessions[clock]) for clock, (shift, _) in known.items())
     drift = max(abs(shift.rate) for shift, _ in known.values())
     apart = f"; they drift by up to {1e6 * drift:.0f} ppm" if drift else ""
-    some = "" if len(known) == len(by_sessions) else "; the rest by the starts of the sessions alone"
-    far = f"up to {format_ns(moved)} away from the starts of the sessions"
-    return f"brought together by the ends of collectives, {far}{apart}{some}"
+    some = "" if len(known) == len(by_sessions) else "; the rest by the session start times alone"
+    far = f"up to {format_ns(moved)} from the starts of the sessions"
+    return f"aligned by the ends of collectives, {far}{apart}{some}"
 
 
 def _links(ranks: list[RankTimeline], groups: list[Group]) -> list[_Link]:

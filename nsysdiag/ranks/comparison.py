@@ -20,8 +20,8 @@ EVEN, WORTH_SAYING = 0.01, 0.05
 COLLECTIVES, ITERATIONS, WINDOW = "collectives", "iterations", "window"
 WORK_TITLES = {
     "compute": "compute",
-    "exposed_comm": "communication that nothing hides",
-    "exposed_copy": "copies that nothing hides",
+    "exposed_comm": "exposed communication",
+    "exposed_copy": "exposed copies",
 }
 
 
@@ -139,16 +139,14 @@ def _imbalance(values: list[int]) -> float:
 
 def _sentence(found: list[Lateness], late: list[Straggler], clocks: Clocks) -> str:
     if not found:
-        return "No collective of one rank could be matched with one of another."
+        return "No collective of one rank could be matched with a collective of another rank."
     unknown = any(clocks.error_between(each.group.members) is None for each in found)
     if not late and unknown:
-        return "Collectives match, but how the clocks differ is unknown, and so is which rank is late."
+        return "Collectives match, but the clock offset is unknown, and so is which rank is late."
     count = sum(len(each.group) for each in found)
     if not late:
         doubt = format_ns(max(each.doubt_ns for each in found))
-        return (
-            f"No rank is late by more than {doubt}, the least that can be measured, for any of {count:,} collectives."
-        )
+        return f"No rank is late by more than {doubt}, the smallest measurable delay, for any of {count:,} collectives."
     first = late[0]
     times = first.more or first.meanwhile
     whole = sum(times.values())

@@ -53,7 +53,7 @@ class _Rank(Struct, frozen=True):
         return judged_parts([followed(phases, late)], self.result.focus)
 
 
-SEVERAL = "the ranks are in traces of their own, which are not replayed together"
+SEVERAL = "the ranks are in separate traces, which are not replayed together"
 
 
 def diagnose_ranks(

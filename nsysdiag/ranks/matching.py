@@ -123,7 +123,7 @@ def _refused(ranks: list[RankTimeline], kind: int, communicator: int, rows: Rows
     alone = [f"{_shown(ranks[at])} ran {len(own):,}" for at, own in cut.items() if shared[len(own)] == 1]
     if not alone:
         return lines
-    other_numbers = "other numbers than the rest, so that their order matches nothing"
+    other_numbers = "their counts differ from the other ranks', so they cannot be matched by order"
     return [*lines, f"{name}: {_listed(alone)}: {'no other rank ran any' if len(rows) == 1 else other_numbers}"]
 
 

@@ -28,7 +28,7 @@ CAVEATS = (
     "Not predicted: contention for clocks, memory bandwidth and SMs; data dependencies that the trace does not show.",
 )
 
-IN_MPI = "Calls of MPI take as long as they did: whether other ranks would come sooner, this trace does not show."
+IN_MPI = "MPI calls take as long as recorded: this trace does not show whether other ranks would be faster."
 
 
 def refused(report: Report, transforms: Sequence[Transform], reason: str, identity: Identity | None = None) -> WhatIf:

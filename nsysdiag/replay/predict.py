@@ -138,7 +138,7 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
         raise UsageError(f"there is no finding '{finding}'", hint="findings: " + ", ".join(near))
     if reason := repair(changes, findings[finding]):
         raise UsageError(
-            f"what repairs finding '{finding}' cannot be replayed: {reason}", hint="its report has a bound instead"
+            f"the repair of finding '{finding}' cannot be replayed: {reason}", hint="the report has a bound instead"
         )
 
 
@@ -160,7 +160,7 @@ def prediction_of(changes: Changes, identity: Identity) -> Prediction:
 
 
 def _spread(now: IntArray, then: IntArray) -> float:
-    """How far the mean saving of a step may be off, as few steps tell: half of the middle 95 % of its means in samples
+    """How far the mean saving of a step may be off, as few steps tell: half of the middle 95% of its means in samples
     of the steps."""
     count = min(len(now), len(then))
     if count < 2:

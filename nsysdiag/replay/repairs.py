@@ -36,11 +36,11 @@ LATE_RANK = "late_rank"
 OF_WORKERS: dict[str, tuple[str, ...]] = {"reads": (io_wait.CAUSE.id, os_memory.CAUSE.id), "no_cpu": (PREEMPTION,)}
 """Variants of input waits whose repair makes a part of the workers' time shorter; by any other they are ahead."""
 ALONE = "there is one rank only"
-NOT_HIDDEN = "there is nothing that could hide it"
-ON_THE_DEVICE = "what repairs it changes kernels or their order on the device"
+NOT_HIDDEN = "there is nothing to overlap it with"
+ON_THE_DEVICE = "the repair changes kernels or their order on the device"
 UNKNOWN_CAUSE = "its cause is not known"
-IN_SAMPLES = "which host code it is shows in CPU samples only"
-NOT_THERE = "there is nothing of it in the replayed time"
+IN_SAMPLES = "only CPU samples can show which host code it is"
+NOT_THERE = "it does not occur in the replayed time"
 Where = Callable[[Intervals], BoolArray]
 
 

@@ -39,9 +39,9 @@ EVIDENCE = (
     Column("Evidence", TEXT, head=True, length=80),
     Column("Captured", TEXT),
     Column("Why", TEXT, length=300),
-    Column("Option that brings it", CODE, length=200),
+    Column("Option that records it", CODE, length=200),
 )
-NOT_RECORDED = (Column("What", TEXT, head=True, length=100), Column("What tells it", CODE, length=100))
+NOT_RECORDED = (Column("What", TEXT, head=True, length=100), Column("Tool that shows it", CODE, length=100))
 TABLES = (Column("Table", NAME, head=True, length=120), Column("Rows", FIGURE))
 SETTINGS = (Column("Setting", TEXT, head=True, length=60), Column("Value", TEXT, length=300))
 
@@ -62,7 +62,7 @@ def health(context: Context) -> Section:
         _evidence(report, len(absent)),
         *([Paragraph(words.not_recorded_sentence(report.not_recorded), limit=NOT_PAGE)] if unrecorded else []),
         *recapture(report if report.devices and not report.diagnosis else None, "To resolve more, capture again with"),
-        Details("What no such trace tells", [Table("Not recorded", NOT_RECORDED, unrecorded, sortable=False)]),
+        Details("What no such trace shows", [Table("Not recorded", NOT_RECORDED, unrecorded, sortable=False)]),
         Details("Tables of the trace", [Table("Rows of each table", TABLES, tables, note=LARGEST_ID, sortable=False)]),
         Details("Settings of this analysis", [Table("Settings", SETTINGS, settings, sortable=False)]),
     ]
@@ -80,7 +80,7 @@ def _evidence(report: Report, absent: int) -> Table:
         )
         for each in sorted(report.trace.capabilities, key=lambda capability: capability.available)
     ]
-    title = f"{absent:,} of {len(rows):,} kinds of evidence are missing: what they would show could not be judged"
+    title = f"{absent:,} of {len(rows):,} kinds of evidence are missing: what they show could not be judged"
     return Table(title if absent else "All kinds of evidence were captured", EVIDENCE, rows, sortable=False, limit=PAGE)
 
 

@@ -1,4 +1,4 @@
-"""Utilization over time as numbers for a drawing: an area by time, and a line by polling, on one scale up to 100 %."""
+"""Utilization over time as numbers for a drawing: an area by time, and a line by polling, on one scale up to 100%."""
 
 from __future__ import annotations
 

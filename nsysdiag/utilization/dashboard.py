@@ -4,8 +4,8 @@ NVML documents `utilization.gpu` as the per cent of time over the past sample pe
 was executing, with a period of 1/6 s to 1 s by product. By time that is kernel time / window; a poll that only asks
 whether anything ran since the last one says much more of short kernels:
 
-    kernels    |#        |#        |#        |      1 ms every 33 ms: 3 % of the time
-    polls      |    1    |    1    |    1    |      100 % of the periods
+    kernels    |#        |#        |#        |      1 ms every 33 ms: 3% of the time
+    polls      |    1    |    1    |    1    |      100% of the periods
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def headline(given: UtilizationInput) -> str:
         found = rule(given)
         if found is not None:
             return found
-    return f"A dashboard would show {given.shown}; how many of the SMs had work, this trace cannot tell."
+    return f"A dashboard would show {given.shown}; this trace cannot tell how many SMs had work."
 
 
 def _nothing(given: UtilizationInput) -> str | None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS, TOP_ROWS, FIRST_ROWS, MAX_SPOTS = 50, 5, 10, 125
 SOURCES = {"estimate": "SM activity, estimated", "gpu-metrics": "SM activity, measured"}
-SHAPE = "those of the shape that took most time"
+SHAPE = "those of the shape with most time"
 
 
 def section(device: DeviceReport, context: Context) -> Section | None:
@@ -95,7 +95,7 @@ def _shapes(found: Utilization, context: Context) -> list[Block]:
     ticket = TOP_ROWS if any(row.sm_share is not None for row in rows) else 0
     return [
         Table(
-            "How much of the chip kernels fill by their launch shapes",
+            "How much of the chip kernels fill, by launch shape",
             [column for column, _get in fields],
             [[get(row) for _column, get in fields] for row in rows],
             note=_note(sized),
@@ -136,7 +136,7 @@ def _note(sized: bool) -> str:
     if not sized:
         return (
             f"Threads of a block, registers of a thread and shared memory of a block are {SHAPE}. SMs: the share of "
-            "them that have a block, weighted by time. How much an SM holds, the trace does not tell."
+            "them that have a block, weighted by time. The trace does not show how many blocks an SM holds."
         )
     return (
         "Threads of a block, registers of a thread, shared memory of a block and the blocks that an SM holds are "

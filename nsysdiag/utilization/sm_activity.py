@@ -25,12 +25,12 @@ from nsysdiag.utilization.facts import SmEstimate
 
 WHOLE = 1_000_000_000  # all SMs, in parts: whole numbers add up to the same in any order
 NO_CHIP = (
-    "TARGET_INFO_GPU does not tell how many SMs this GPU has and what one holds; "
-    "a capture with --gpu-metrics-devices=all measures it"
+    "TARGET_INFO_GPU lacks the number of SMs of this GPU and their limits; a capture with --gpu-metrics-devices=all "
+    "measures SM activity"
 )
 NO_SHAPE = (
-    "some of the kernels' time has no launch shape that fits the GPU, as that of graphs captured as a whole "
-    "(--cuda-graph-trace=node records their kernels one by one)"
+    "some kernel time has no launch shape that fits the GPU, as in graphs traced as a whole (--cuda-graph-trace=node "
+    "records each kernel)"
 )
 
 

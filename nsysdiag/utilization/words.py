@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 ESTIMATE = "estimate"
 METHOD = (
-    "By time is what NVML documents for utilization.gpu: the share of a sample period in which at least one kernel was "
-    "executing, whatever its size; copies do not count. By polling is the share of short periods in which any kernel "
-    "ran at all. Both see only the programs that were captured."
+    "By time follows NVML's utilization.gpu: the share of a sample period in which at least one kernel was executing, "
+    "whatever its size. Copies do not count. By polling is the share of short periods in which any kernel ran. Both "
+    "count only the captured programs."
 )
 ESTIMATED = (
-    "Estimated from launch shapes: how many blocks an SM holds at a time, by warps, blocks, registers and shared "
-    "memory, and how many waves a grid makes of that. Waves count as equally long, blocks as dealt out evenly, kernels "
-    "side by side as on different SMs: the SMs may have done less, and what they did with their work is not known."
+    "Estimated from launch shapes: the blocks that an SM holds, by warps, blocks, registers and shared memory, and the "
+    "waves of a grid. The estimate assumes equal waves, evenly distributed blocks, and concurrent kernels on different "
+    "SMs. The real SM activity may be lower."
 )
 
 
@@ -50,7 +50,7 @@ def sm_sentences(found: Utilization) -> list[str]:
         return []
     estimate = found.estimate
     if found.sm_source is None:
-        return [f"SM activity is not known: {estimate.missing}."] if estimate.missing else []
+        return [f"SM activity is unknown: {estimate.missing}."] if estimate.missing else []
     if found.sm_source != ESTIMATE:
         beside = f"; launch shapes allow {percent_of(estimate.sm_active_share)}" if estimate.sm_active_share else ""
         return [f"SM activity {percent_of(found.sm_active_share)}, from GPU metrics{beside}."]

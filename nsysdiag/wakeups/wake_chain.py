@@ -24,11 +24,11 @@ _HOW = {
     How.CALL: "woke it by {call}",
     How.CALL_OF_SEVERAL: "one of several that may have woken it by {call}",
     How.RAN: "the only thread that ran until then",
-    How.RAN_OFTEN: "ran until then, as at the end of nearly every such wait",
-    How.RAN_NEAREST: "of several threads the one that stopped running closest to it",
+    How.RAN_OFTEN: "ran until then, as at nearly every end of such waits",
+    How.RAN_NEAREST: "of several threads, the one that stopped running closest to it",
     How.RETURNED: "the only thread whose call ended or began then",
     How.ENDED: "ended just before",
-    How.USUAL: "was there, and its calls end nearly all such waits",
+    How.USUAL: "its calls end nearly all such waits",
 }
 
 
@@ -137,7 +137,7 @@ class WakeChains:
         return Hop(
             thread=self._names.thread(int(wakers.thread[piece])),
             how=how,
-            did=self._did(hop, inner) if len(inner) else "what it did is not known for sure",
+            did=self._did(hop, inner) if len(inner) else "what it did is uncertain",
             confidence=round(float(wakers.confidence[piece]), 4),
             at_ns=int(wakers.at[piece]),
         )

@@ -81,7 +81,7 @@ def test_groups_are_those_of_plain_lists(pairs: list[tuple[int, int]]) -> None:
     assert groups.median.tolist() == [statistics.median_low(mine) for _, mine in expected]
     assert groups.shortest.tolist() == [mine[0] for _, mine in expected]
     assert groups.longest.tolist() == [mine[-1] for _, mine in expected]
-    # The smallest that 95 % of them do not exceed.
+    # The smallest that 95% of them do not exceed.
     assert groups.p95.tolist() == [
         next(each for at, each in enumerate(mine, 1) if 100 * at >= 95 * len(mine)) for _, mine in expected
     ]

@@ -208,7 +208,7 @@ def out_where_os_calls_were_captured() -> Ledgered:
         away().osrt("read", 20_000, 30_000, thread=NEIGHBOUR),
         {"off_cpu": 100_000, **AWAY},
         labels={"off_cpu": {"in no captured OS call": 100_000}},
-        evidence={"off_cpu": "scheduled out in no OS call that was captured"},
+        evidence={"off_cpu": "scheduled out, in no captured OS call"},
     )
 
 
@@ -1046,7 +1046,7 @@ def code_that_a_call_loaded_before_the_gap_opened() -> Ledgered:
     """
     trace = issuing().api("cuModuleLoadData", 102_000, 108_000)
     ledger = {"launch_call": 90_000, "launch_latency": 20_000, "module_load": 80_000}
-    return Ledgered(trace, ledger, evidence={"module_load": "code on its way to the device"})
+    return Ledgered(trace, ledger, evidence={"module_load": "code is copied to the device"})
 
 
 @spares("module_load")

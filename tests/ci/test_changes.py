@@ -152,7 +152,7 @@ class TestWhatCannotBeJudged:
             for made in reports
         )
         pair = Pair([plain], {"after.sqlite": sync})
-        assert "what is chance is not known" in pair.refused("length:+5%")
+        assert "what is chance is unknown" in pair.refused("length:+5%")
         assert "--before and --after" in pair.refused("ledger.sync:+5%")
         assert pair.judged("idle_share > 1%").broken
 

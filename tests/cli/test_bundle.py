@@ -206,7 +206,7 @@ class TestHonesty:
         section = contents_of(folder / "ticket.zip")["summary.md"].decode().partition("## The slice")[2]
         assert f"**The slice does not show all that the trace shows.**\n\n- {told}" in section
         assert "has the verdict of the trace" not in section
-        assert "holds all events: no part of the trace shows what the whole shows" in section
+        assert "holds all events: no part of the trace represents the whole" in section
 
     def test_without_gpu_work(self, cli: Cli, folder: Path) -> None:
         TraceBuilder().osrt("read", 10, 20).write(folder / "cpu.sqlite")

@@ -65,9 +65,9 @@ class TestCompared:
     @pytest.mark.parametrize(
         ("words", "code", "said"),
         [
-            (["before.json", "refused.json"], 5, "was refused: the model is off by 4.1 %"),
-            (["listing.json", "after.json"], 2, "changes nothing: it lists what repairs would bring"),
-            (["before.json", "predicted.json", "--after", "after.json"], 2, "a prediction is compared alone"),
+            (["before.json", "refused.json"], 5, "was refused: the model is off by 4.1%"),
+            (["listing.json", "after.json"], 2, "changes nothing: it only lists predicted savings"),
+            (["before.json", "predicted.json", "--after", "after.json"], 2, "a prediction must be the only input"),
             (["predicted.json", "after.sqlite", "--same-gpu"], 2, "--same-gpu cannot be used with predicted.json"),
         ],
     )
@@ -80,7 +80,7 @@ class TestCompared:
         [
             (["before.json", "predicted.json"], "length:+5%", 0, "pass"),
             (["predicted.json", "before.json"], "length:+5%", 1, "fail"),
-            (["before.json", "predicted.json"], "ledger.sync:+5%", 2, "what is chance is not known"),
+            (["before.json", "predicted.json"], "ledger.sync:+5%", 2, "what is chance is unknown"),
             (["before.json", "predicted.json"], "ledger.sync > 1ms", 2, "a prediction holds changes alone"),
             (["predicted.json", "after.json"], "ledger.sync > 100ms", 0, ""),
         ],
@@ -103,4 +103,4 @@ class TestCompared:
     def test_one_redacted_side(self, cli: Cli) -> None:
         assert cli("render", "predicted.json", "--redact", "-o", "hidden.json").code == 0
         result = cli("compare", "before.json", "hidden.json")
-        assert (result.code, "numbers in place of names" in result.stderr) == (5, True)
+        assert (result.code, "numbers instead of names" in result.stderr) == (5, True)

@@ -31,7 +31,7 @@ def test_a_number_is_one(number: int, count: int) -> None:
     "text", ["", " ", "a", "a:b", "1:2:3", "1.5", "1-3", "1,3", "3..5", "--", "1 2", "٣", "9" * 19]
 )
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="does not say which iterations") as caught:
+    with pytest.raises(UsageError, match="is not a range of iterations") as caught:
         parse_iterations(text)
     assert "3:10" in (caught.value.hint or "")
 

@@ -242,7 +242,7 @@ class TestTheProgram:
     def test_it_answers_that_in_its_own_way(self, record: Record) -> None:
         result = record("-q", "--duration", "1", *SH, "trap 'exit 3' TERM; sleep 60 & wait")
         assert result.code == 6
-        assert "nsys ends it with SIGTERM" in result.stderr
+        assert "nsys sends it SIGTERM" in result.stderr
 
 
 class TestWrongUse:
@@ -275,7 +275,7 @@ class TestWrongUse:
     def test_another_system(self, cli: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "platform", "darwin")
         result = cli("record", *SH, ":")
-        assert (result.code, "on Linux alone" in result.stderr) == (2, True)
+        assert (result.code, "on Linux only" in result.stderr) == (2, True)
 
     def test_no_nsys(self, cli: Callable[..., Result], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "bin").mkdir()
@@ -406,7 +406,7 @@ class TestSignals:
             out, err = process.communicate(timeout=60)
         assert process.returncode == 128 + number
         assert out.decode() == f"stopped by {int(seen)}\n"
-        assert err.decode() == f"nsysdiag: {said}; what was captured until then is analysed\n"
+        assert err.decode() == f"nsysdiag: {said}; the capture up to then is analysed\n"
         assert here() == {"a.nsys-rep", "a.nsysdiag.html"}
         assert list((nsys.path.parents[1] / "tmp").iterdir()) == []
 
@@ -487,6 +487,6 @@ class TestTheRealNsys:
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=120)
         assert process.returncode == 130
-        assert b"nsysdiag: interrupted; what was captured until then is analysed\n" in err
+        assert b"nsysdiag: interrupted; the capture up to then is analysed\n" in err
         assert len(here()) == 3
         assert list((folder / "tmp").iterdir()) == []

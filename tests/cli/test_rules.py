@@ -31,7 +31,7 @@ def test_lists_every_cause_in_order_then_findings_and_their_settings(cli: Callab
     assert [row.split()[0] for row in findings.splitlines()[2:]] == list(FINDING_RULES)
     settings = [f"findings.{name}" for name in FindingThresholds.__struct_fields__]
     assert [row.split()[0] for row in limits.splitlines()[2:]] == settings
-    assert re.search(r"findings\.smallest +1 % ", limits)
+    assert re.search(r"findings\.smallest +1% ", limits)
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -118,7 +118,7 @@ def test_a_refused_prediction_is_an_answer(cli: Callable[..., Result], replay: F
     result = cli("whatif", trace, "--without", "sync")
     assert result.code == 0
     first = result.stdout.decode().splitlines()[2].strip()
-    assert first == "Step time 34.9 ms; no prediction for --without sync: the model is off by 4.1 %, more than 2 %"
+    assert first == "Step time 34.9 ms; no prediction for --without sync: the model is off by 4.1%, more than 2%"
 
 
 class TestWrong:

@@ -74,7 +74,7 @@ def test_a_cause_that_was_disabled_on_one_side(tmp_path: Path) -> None:
         made = compare_reports(*sides)
         assert only(made).renaming.verdict == "none"
         assert {"sync", "uncovered"} <= set(made.not_compared)
-        assert any("the same causes disabled: sync" in note for note in made.notes)
+        assert any("different causes disabled: sync" in note for note in made.notes)
     assert not compare_reports([without], [without]).not_compared
 
 
@@ -117,7 +117,7 @@ def test_devices_that_are_left_out_where_no_number_is_common(more: int) -> None:
     made = compare_reports([on_gpus(report, "A100")], [on_gpus(report, *["A100"] * (1 + more), first=4)])
     assert [device.key for device in made.devices] == ["gpu0"]
     left = ", ".join(f"gpu{number}" for number in range(5, 5 + more))
-    assert any(f"further devices, which are left out: {left}." in note for note in made.notes)
+    assert any(f"more devices, which are left out: {left}." in note for note in made.notes)
 
 
 def test_nothing_is_said_of_chance_where_it_is_not_known() -> None:
@@ -127,7 +127,7 @@ def test_nothing_is_said_of_chance_where_it_is_not_known() -> None:
     assert device.renaming.sentence.endswith("The data do not show whether that is more than chance.")
     assert any("does not hold its iterations one by one" in note for note in device.notes)
     same = only(compare_reports([before], [before]))
-    assert same.renaming.sentence.endswith("what is chance is not known.")
+    assert same.renaming.sentence.endswith("chance is unknown.")
 
 
 def unpacked(report: Report) -> Report:

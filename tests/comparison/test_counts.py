@@ -108,7 +108,7 @@ def test_steps_that_are_no_whole_number_of_others(tmp_path: Path) -> None:
     found = only(compare_reports(reports[:1], reports[1:]))
     assert found.unit.kind == "phases"
     assert found.unit.scale == pytest.approx(2 / 3)
-    why = "Iterations go by other operations on each side, which are not the same step"
+    why = "Iterations begin with different operations on each side, so they are not the same step"
     assert found.notes[0] == f"{why}: the steady phases are compared."
     assert "The window after holds 1.5 times the work of the one before, by the kernels that both ran." in found.notes
 
@@ -131,7 +131,7 @@ def test_steps_in_graphs_have_no_kernel_to_count_by(tmp_path: Path) -> None:
     compared = only(compare_reports([before], [after]))
     unit = compared.unit
     assert (unit.kind, unit.name_before, unit.name_after, unit.scale) == ("iterations", "step #", "batch #", 1.0)
-    assert any(note.endswith("; how much work is in each is not known.") for note in compared.notes)
+    assert any(note.endswith("; the work in each is unknown.") for note in compared.notes)
 
 
 def test_launches_that_no_trace_shows_are_no_work(tmp_path: Path) -> None:

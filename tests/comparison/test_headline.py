@@ -65,7 +65,7 @@ def in_phases(reports: Sequence[Report]) -> Report:
 class TestGain:
     def test_is_a_factor_with_its_interval_and_a_cause(self) -> None:
         made = compared(SLOW, PLAIN)
-        assert made.headline.startswith("Step time 1.57 → 1.28 ms (1.23× faster, 95 % CI 1.2")
+        assert made.headline.startswith("Step time 1.57 → 1.28 ms (1.23× faster, 95% CI 1.2")
         assert made.headline.endswith("; synchronization -297 µs")
         job = job_of(made)
         assert job.speedup is not None
@@ -76,7 +76,7 @@ class TestGain:
 
     def test_the_other_way_round_is_a_loss(self) -> None:
         made = compared(PLAIN, SLOW)
-        assert "1.24× slower, 95 % CI 1.2" in made.headline
+        assert "1.24× slower, 95% CI 1.2" in made.headline
         assert made.headline.endswith("; synchronization +299 µs")
 
     def test_the_account_adds_up_to_the_step(self) -> None:
@@ -173,7 +173,7 @@ class TestSteadyPhases:
         before, after = without_steps(report_of(PLAIN)), without_steps(report_of(SLOW))
         device = only(compare_reports([before], [after]))
         assert {row.id: row.change for row in device.ledger} == {row.id: row.change for row in device.root_ledger}
-        assert any("root causes are known of windows alone" in note for note in device.notes)
+        assert any("Root causes are known only for whole windows" in note for note in device.notes)
         (budget,) = parse_budgets(["root_ledger.sync:+5%"], "fail", "test")
         with pytest.raises(UnjudgedError, match="root causes are not known of steady phases"):
             check_comparison(compare_reports([before], [after]), {"after": after}, [budget])
@@ -229,10 +229,10 @@ class TestWords:
     def test_parts_of_steps_are_longer_or_shorter_and_judge_nothing(self) -> None:
         parts = replaced(self.JOB, unit=self.PARTS, verdict="unknown", top=[], account=[])
         doubt = "which does not show what the change did"
-        said = f"Parts of steps, for the same work: 1.05 ms → 777 µs (1.35× shorter, 95 % CI 1.34 to 1.37), {doubt}"
+        said = f"Parts of steps, for the same work: 1.05 ms → 777 µs (1.35× shorter, 95% CI 1.34 to 1.37), {doubt}"
         assert headline(parts, {}) == said
         back = replaced(parts, step=change(777, 1052), speedup=Speedup(factor=0.5, low=0.4, high=0.8))
-        said = f"Parts of steps, for the same work: 777 µs → 1.05 ms (2.00× longer, 95 % CI 1.25 to 2.50), {doubt}"
+        said = f"Parts of steps, for the same work: 777 µs → 1.05 ms (2.00× longer, 95% CI 1.25 to 2.50), {doubt}"
         assert headline(back, {}) == said
 
     def test_no_factor_where_a_side_took_no_time(self) -> None:
@@ -243,7 +243,7 @@ class TestWords:
         ("verdict", "remark"),
         [
             ("same", "no difference beyond chance"),
-            ("improved", "1.35× faster, 95 % CI 1.34 to 1.37"),
+            ("improved", "1.35× faster, 95% CI 1.34 to 1.37"),
         ],
     )
     def test_other_bytes_alone_tell_no_time_per_kernel(self, verdict: str, remark: str) -> None:
@@ -257,7 +257,7 @@ class TestWords:
 
     def test_kernels_on_one_side_only_have_no_ratio(self) -> None:
         work = [WorkChange(id="kernels", before=0.0, after=18.0, differs=True)]
-        said = "Not the same work per step: kernels 0 → 18; step time 1.05 ms → 777 µs (1.35× faster, 95 % CI 1.34 to "
+        said = "Not the same work per step: kernels 0 → 18; step time 1.05 ms → 777 µs (1.35× faster, 95% CI 1.34 to "
         assert headline(replaced(self.JOB, work=work), {}) == f"{said}1.37)"
 
     @pytest.mark.parametrize(
@@ -267,10 +267,10 @@ class TestWords:
     def test_the_mean_is_told_where_slow_steps_make_it_another_change(self, mean_after: int, said: str) -> None:
         """Two hundredths apart are the same change."""
         slow = replaced(self.JOB, slow_steps=True, mean=change(1052, mean_after), top=[], account=[])
-        whole = "Step time 1.05 ms → 777 µs (1.35× faster, 95 % CI 1.34 to 1.37)"
+        whole = "Step time 1.05 ms → 777 µs (1.35× faster, 95% CI 1.34 to 1.37)"
         assert headline(slow, {}) == f"{whole}{said}"
         assert headline(replaced(slow, slow_steps=False), {}) == whole
 
     def test_nothing_is_said_of_a_mean_that_took_no_time(self) -> None:
         slow = replaced(self.JOB, slow_steps=True, mean=change(0, 900), top=[], account=[])
-        assert headline(slow, {}) == "Step time 1.05 ms → 777 µs (1.35× faster, 95 % CI 1.34 to 1.37)"
+        assert headline(slow, {}) == "Step time 1.05 ms → 777 µs (1.35× faster, 95% CI 1.34 to 1.37)"

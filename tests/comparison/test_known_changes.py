@@ -187,7 +187,7 @@ def test_iterations_of_another_program_are_no_unit_in_common(tmp_path: Path) -> 
 
     path = training((4 * MS,) * 10, name="epoch {}").write(tmp_path / "other.sqlite")
     other = analyze(path)
-    with pytest.raises(NotComparableError, match="no iterations of the same program"):
+    with pytest.raises(NotComparableError, match="They share no iterations"):
         compare_reports([report_of(PLAIN)], [other], across_gpus=True)
     same_name = analyze(training((4 * MS,) * 10, name="step {}").write(tmp_path / "renamed.sqlite"))
     assert compare_reports([report_of(PLAIN)], [same_name], across_gpus=True).devices
@@ -195,6 +195,6 @@ def test_iterations_of_another_program_are_no_unit_in_common(tmp_path: Path) -> 
 
 def test_a_cut_list_of_gaps_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     reports = [report_of(PLAIN), report_of(replace(PLAIN, seed=1))]
-    assert not any("recurring gaps" in note for note in only(compare_reports(reports[:1], reports[1:])).notes)
+    assert not any("gap groups" in note for note in only(compare_reports(reports[:1], reports[1:])).notes)
     monkeypatch.setattr("nsysdiag.comparison.gap_groups.MOST", len(reports[0].devices[0].signatures))
-    assert any("recurring gaps" in note for note in only(compare_reports(reports[:1], reports[1:])).notes)
+    assert any("gap groups" in note for note in only(compare_reports(reports[:1], reports[1:])).notes)

@@ -120,11 +120,11 @@ class TestPromise:
         (gpu,) = made.devices
         assert NOT_PREDICTED in made.notes
         assert [gpu.kernels, gpu.signatures, gpu.copies, gpu.communication, gpu.launch, gpu.findings] == [[]] * 6
-        assert "The model gives the recorded step back to 0.3%." in made.notes
+        assert "The model reproduces the recorded step to within 0.3%." in made.notes
 
     def test_another_capture_or_other_steps_are_told(self, before: Report, after: Report) -> None:
         assert (
-            "The prediction is of another capture than that before."
+            "The prediction was made from another capture than the one before."
             in compare_sides([after], [predicted(before, after)]).notes
         )
         longer = predicted(before, after, now_ns=2 * step(before))
@@ -228,8 +228,8 @@ class TestSides:
         made = compare_sides([other], [after])
         assert [each.key for each in made.devices] == ["gpu7"]
         assert made.notes[:2] == [
-            "The devices go by different numbers; they are compared in their order.",
-            "Devices of one side alone are left out: gpu8.",
+            "The devices have different numbers; they are compared in order.",
+            "Devices found on one side only are left out: gpu8.",
         ]
 
     def test_other_models(self, before: Report, after: Report) -> None:
@@ -266,7 +266,7 @@ class TestSides:
         made = compare_sides([predicted(before, after)], [both])
         assert made.job is not None
         assert made.job.step.after_ns == made.devices[0].length.after_ns == step(after)
-        assert made.notes[0] == "Devices of one side alone are left out: gpu1."
+        assert made.notes[0] == "Devices found on one side only are left out: gpu1."
 
     def test_captures_alone_are_compared_as_ever(self, before: Report, after: Report) -> None:
         assert compare_sides([before], [after]).devices[0].kernels
@@ -277,7 +277,7 @@ class TestSides:
 
 class TestRefused:
     def test_one_that_was(self, before: Report) -> None:
-        with pytest.raises(NotComparableError, match=r"was refused: the model is off by 4.1 %"):
+        with pytest.raises(NotComparableError, match=r"was refused: the model is off by 4.1%"):
             compare_sides([before], [refused()])
 
     def test_one_without_a_change(self, before: Report) -> None:
@@ -290,7 +290,7 @@ class TestRefused:
             compare_sides([before], [replace(whatif(), devices=[])])
 
     def test_beside_others(self, before: Report, after: Report) -> None:
-        with pytest.raises(UsageError, match="alone on its side"):
+        with pytest.raises(UsageError, match="only input of its side"):
             compare_sides([before, predicted(before, after)], [after])
 
     def test_of_a_step_and_of_a_window(self) -> None:
@@ -299,7 +299,7 @@ class TestRefused:
 
     def test_other_names(self, before: Report, after: Report) -> None:
         found = predicted(before, after)
-        with pytest.raises(NotComparableError, match="numbers in place of names"):
+        with pytest.raises(NotComparableError, match="numbers instead of names"):
             compare(before, redacted(replace(found, phrases=whatif().phrases)))
 
 
@@ -314,7 +314,7 @@ class TestShown:
         assert "Predicted to improve" in self.shown(promise, name)
         assert "As predicted" in self.shown(kept, name)
         for made in (promise, kept):
-            assert "Not predicted, and not compared: kernels" in self.shown(made, name).replace("\\", "")
+            assert "Not predicted and not compared: kernels" in self.shown(made, name).replace("\\", "")
             assert re.search(r"Part +Before +After +Change +Of before +Compute", self.shown(made, "txt"))
 
     def test_bounds_are_called_so(self, before: Report, after: Report) -> None:

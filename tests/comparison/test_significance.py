@@ -93,7 +93,7 @@ def test_very_many_are_added_up_and_tell_the_same() -> None:
 
 
 def test_captures_that_differ_widen_the_interval() -> None:
-    """Runs that differ by 10 % from each other: what is constant inside each says nothing."""
+    """Runs that differ by 10% from each other: what is constant inside each says nothing."""
     captures = [np.full((20, 1), level) for level in (90.0, 100.0, 110.0)]
     same = interval(drawn_means(captures, 0), drawn_means(captures, 1))
     assert same is not None

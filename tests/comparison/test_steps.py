@@ -42,7 +42,7 @@ class TestVerdict:
 
     @pytest.mark.parametrize(("around", "expected"), [(83, "improved"), (84, "same"), (99, "same")])
     def test_the_median_must_be_further_off_than_the_mean(self, around: int, expected: str) -> None:
-        """At 8 degrees of freedom Student's t is 2.306 at 5 % and 2.752 at half of that: 1.19 times as much."""
+        """At 8 degrees of freedom Student's t is 2.306 at 5% and 2.752 at half of that: 1.19 times as much."""
         assert verdict_of(NOTHING, Step(changed(-100, around, "improved"), FREEDOM, slow=True)) == expected
 
     @pytest.mark.parametrize("step", [Step(changed(-100, None, "improved"), FREEDOM, True), Step(BETTER, None, True)])

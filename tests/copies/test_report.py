@@ -72,7 +72,7 @@ def test_large_copies_show_what_the_link_can_do(tmp_path: Path) -> None:
 
 
 def test_the_best_rate_leaves_the_fastest_twentieth_out(tmp_path: Path) -> None:
-    """20 copies of 2 to 40 GB/s: 19 of them, 95 %, do not exceed 38."""
+    """20 copies of 2 to 40 GB/s: 19 of them, 95%, do not exceed 38."""
     made = Timeline()
     for step in range(20):
         made.copy(MS, (step + 1) * 2_000_000)

@@ -179,7 +179,7 @@ def test_work_is_what_is_busy_inside(spans: list[tuple[int, int]], busy: list[tu
 class TestParted:
     """
     device    |=A=|..........|=B=|.......          two kernels of 30 ns with 70 ns of nothing after each
-    sample    [ 24 %         )[ 24 %     )         A and B at 80 %
+    sample    [ 24%          )[ 24%      )         A and B at 80%
     """
 
     IDLE = tuple(100 * at for at in range(1, 11))
@@ -200,7 +200,7 @@ class TestParted:
         assert mean(1200, 1300) is None
 
     def test_the_level_of_idle_time_counts_too(self) -> None:
-        """30 ns at 80 % and 70 ns at 4 %: 26.8 %."""
+        """30 ns at 80% and 70 ns at 4%: 26.8%."""
         parted, mean = self.parted([0.04] * 10 + [0.268, 0.268])
         assert parted.idle == pytest.approx(0.04)
         assert mean(1000, 1030) == pytest.approx(0.8)

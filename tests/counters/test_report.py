@@ -48,8 +48,8 @@ class TestGaps:
 
     TWO = ((1_000, 1_500, "gemm"), (4_000, 4_500, "gemm"))
     NOTE = (
-        "In the gaps 45.0% of the SMs were active by the GPU's own counters: another program used the GPU, or kernels"
-        " are missing in the trace. What is called idle here was not idle."
+        "In the gaps 45.0% of the SMs were active by the GPU's own counters. Another program used the GPU, or the trace"
+        " lacks kernels: this time was not idle."
     )
 
     def test_somebody_else_at_work(self, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ class TestKernels:
 
     @pytest.mark.parametrize(("short", "whole"), [(19, True), (21, False)])
     def test_what_most_of_the_time_is_decides(self, short: int, whole: bool, tmp_path: Path) -> None:
-        """One kernel of 1 ms at 80 %, and 19 or 21 of 50 µs, which have the first half of a sample each, at 30 %."""
+        """One kernel of 1 ms at 80%, and 19 or 21 of 50 µs, which have the first half of a sample each, at 30%."""
         kernels = [(1_000, 2_000, "gemm"), *((at, at + 50, "gemm") for at in range(3_000, 3_000 + 200 * short, 200))]
         found = metrics(sample(run(*kernels), lambda at: 80 if at < 2_000 else 30), tmp_path)
         (gemm,) = found.kernels

@@ -83,7 +83,7 @@ def bottleneck(reading: Reading, report: Json, _: str) -> Iterator[str]:
     if found["bottleneck"] not in reading.bottlenecks:
         yield f"{found['bottleneck']} instead of {reading.bottlenecks}: {found['headline']}"
     elif reading.lead and not reading.lead[0] <= 100 * found["share"] <= reading.lead[1]:
-        yield f"{found['bottleneck']} {100 * found['share']:.1f} %, not {reading.lead} %"
+        yield f"{found['bottleneck']} {100 * found['share']:.1f}%, not {reading.lead}%"
 
 
 def basis(reading: Reading, report: Json, _: str) -> Iterator[str]:
@@ -100,7 +100,7 @@ def second(reading: Reading, report: Json, _: str) -> Iterator[str]:
 
 
 def judged_range(reading: Reading, report: Json, _: str) -> Iterator[str]:
-    """The judged phase begins and ends within a step, or 2 % of the GPU window, of the expert's."""
+    """The judged phase begins and ends within a step, or 2% of the GPU window, of the expert's."""
     if reading.judged is None:
         return
     phases = judged_phases(report)
@@ -134,7 +134,7 @@ def shares(reading: Reading, report: Json, _: str) -> Iterator[str]:
     for number, expected in reading.shares.items():
         for name, share in zip(PARTS, expected, strict=True):
             if abs(100 * found[number].get(name, 0.0) - share) > reading.points:
-                yield f"device {number}: {name} is {100 * found[number].get(name, 0.0):.1f} %, not {share} %"
+                yield f"device {number}: {name} is {100 * found[number].get(name, 0.0):.1f}%, not {share}%"
 
 
 def steps(reading: Reading, report: Json, _: str) -> Iterator[str]:
@@ -180,7 +180,7 @@ def caps(reading: Reading, report: Json, _: str) -> Iterator[str]:
             about = finding["bottleneck"] == cap.bottleneck and _in(cap.title, finding["title"])
             slack = LEAST_ERROR if finding["saves"] and finding["saves"]["method"] == "replay" else 0
             if about and share is not None and share > cap.share + slack:
-                yield f"{finding['title']!r} saves {100 * share:.1f} %, {100 * cap.share:.1f} % are possible"
+                yield f"{finding['title']!r} saves {100 * share:.1f}%, {100 * cap.share:.1f}% are possible"
 
 
 def frameworks(reading: Reading, report: Json, _: str) -> Iterator[str]:

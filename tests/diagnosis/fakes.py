@@ -94,7 +94,7 @@ def _device(key: str, verdict: str, phases: list[Json]) -> Json:
 
 
 def steady_report() -> Json:
-    """Two GPUs: a start of 100 ms, 20 steps of 20 ms in which kernels take half and input 40 %, an end of 10 ms."""
+    """Two GPUs: a start of 100 ms, 20 steps of 20 ms in which kernels take half and input 40%, an end of 10 ms."""
     step = {"io_wait": 160, "host_compute": 20}
     account = {"kernels": 200, "communication": 10, "copies": 10, "input": 160, "host": 20}
     phases = [
@@ -140,7 +140,7 @@ def steady_report() -> Json:
         "phases": phases,
         "findings": findings,
         "diagnosis": {
-            "headline": "Kernels take 50 %; waiting for input (40 %) can be repaired first.",
+            "headline": "Kernels take 50%; waiting for input (40%) can be repaired first.",
             "bottleneck": "kernels",
             "share": 0.5,
             "basis": "steady",
@@ -177,7 +177,7 @@ def cold_report() -> Json:
         "phases": phases,
         "findings": [],
         "diagnosis": {
-            "headline": "The start takes 89 %, 10 % is not explained. The trace holds no steady state.",
+            "headline": "The start takes 89%, 10% is not explained. The trace holds no steady state.",
             "bottleneck": "startup",
             "share": 0.89,
             "basis": "cold",

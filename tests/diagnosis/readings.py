@@ -113,7 +113,7 @@ READINGS = (
         lead=(46, 56),
         seconds=("copies",),
         steps=Steps(3, 5, 240, 275),
-        headline=(r"too few to call it steady", r"host|main"),
+        headline=(r"too few for a steady phase", r"host|main"),
         named=(r"saxpy", r"MPI", r"main"),
         never=(
             NO_PYTORCH,
@@ -225,7 +225,7 @@ READINGS = (
             r"(?i)2,?3\d\d small copies",
             r"(?i)\b\d+ (steps|iterations)\b",
             r"(?i)gpu-bound",
-            r"(?i)join small copies|batch (the )?(small )?copies",
+            r"(?i)(join|merge) small copies|batch (the )?(small )?copies",
         ),
         caps=(Cap("memory", 0.05), Cap("parallelism", 0.035), Cap("kernels", 0.035)),
         no_frameworks=(*OTHERS, "mpi"),
@@ -247,10 +247,10 @@ READINGS = (
         judged=(6_576_600_000, 6_771_100_000),
         step_ms=99.5,
         shares={0: (2.1, 0.0, 55.9, 42.0)},
-        lead=(54, 59),  # with the idle time inside blocking copies, 2.3 %
+        lead=(54, 59),  # with the idle time inside blocking copies, 2.3%
         seconds=("host",),
         steps=Steps(2, 3, 90, 102),
-        headline=(r"too few to call it steady", r"GB/s|MB"),
+        headline=(r"too few for a steady phase", r"GB/s|MB"),
         named=(r"pageable", r"4\.[456]\d* GB/s"),
         never=(
             NO_PYTORCH,

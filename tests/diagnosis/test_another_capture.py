@@ -109,14 +109,14 @@ class TestRestOfTheCapture:
     def test_a_chosen_time(self) -> None:
         chosen = Job().steps(6, (1, MS)).phases(narrowed=True)
         scope = Scope.of(chosen, Focus(Intervals.empty(), [0], 0))
-        assert rest_of_capture(scope, SECOND) == ": the time that was chosen"
+        assert rest_of_capture(scope, SECOND) == ": the chosen time"
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
         (Settings(), "captured; no GPU work was recorded in the rest. Kernels"),
-        (Settings(start_ns=10 * MS), "captured: the time that was chosen. Kernels"),
+        (Settings(start_ns=10 * MS), "captured: the chosen time. Kernels"),
         (Settings(device="gpu0"), "captured. Kernels"),
     ],
 )

@@ -167,7 +167,7 @@ BREAKS: list[tuple[str, str, Break]] = [
     ("overlapping_saves_the_smaller_side_at_most", "more than copies", _overlap_too_much),
     ("at_best_is_within_the_judged_time", "more", _finding(0, title="Reading: at best 0.5 s can be saved")),
     ("the_headline_is_about_the_bottleneck", "of others", _diagnosis(headline="All is well.")),
-    ("the_headline_is_about_the_bottleneck", "not of the second", _diagnosis(headline="Kernels take 50 %.")),
+    ("the_headline_is_about_the_bottleneck", "not of the second", _diagnosis(headline="Kernels take 50%.")),
     ("only_pytorch_programs_are_told_of_pytorch", "an advice", _finding(0, advice=["Raise num_workers."])),
     ("a_busy_gpu_is_not_called_too_large", "a smaller one", _busy_and_too_large),
     ("pinning_is_proposed_where_it_saves", "no copies", _without_copies),

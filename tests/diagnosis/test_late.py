@@ -11,7 +11,7 @@ from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.report import Finding
 
 LIMITS = FindingThresholds()
-PEERS = "Compare gpu3 with its peers: its share of the data, where these are read from, the CPU cores of its workers."
+PEERS = "Compare gpu3 with its peers: its share of the data, where the data is read from, the CPU cores of its workers."
 LATE = Lateness(share=0.9, reasons={"io_wait": 0.8, "compute": 0.2}, ranks=["gpu3"])
 
 

@@ -63,7 +63,7 @@ def of_job(
 
 class TestWaitingForAnotherGpu:
     def test_kernels_have_to_run_somewhere(self) -> None:
-        """One of two GPUs waits 90 % of the time for the other: divided evenly, a step is 45 % shorter."""
+        """One of two GPUs waits 90% of the time for the other: divided evenly, a step is 45% shorter."""
         judged = {"gpu0": JUDGED, "gpu1": JUDGED}
         (found,) = of_job(waiting("gpu0", 900, for_="gpu1"), judged=judged, step=1_000)
         assert found.saves == Saves(ns=450, low_ns=0, high_ns=450, per="step", of_ns=1_000, method="bound")
@@ -92,7 +92,7 @@ def waiting(device: str, ns: int, *, for_: str, family: str = "kernels") -> Find
 
 
 def test_shares_in_a_summary_are_of_the_device_that_they_are_named_with() -> None:
-    """Of a kernel that takes 90 % of one GPU and 10 % of the other, unlike one that takes 90 % of both."""
+    """Of a kernel that takes 90% of one GPU and 10% of the other, unlike one that takes 90% of both."""
     one = finding("f-kernels", share=0.9, bottleneck="kernels", cause="kernels", summary="gemm 90.0%")
     other = structs.replace(one, device="gpu1", devices=["gpu1"])
     judged = {"gpu0": JUDGED, "gpu1": JUDGED}
@@ -114,7 +114,7 @@ class TestMerging:
         assert (merged.share, merged.ceiling_ns) == (round((0.04 * 1_000 + 0.03 * 3_000) / 4_000, 6), 90)
 
     def test_the_job_saves_what_the_device_that_saves_most_does(self) -> None:
-        """4 % on one device, 3 % on the other: a step is as long as on the slowest, so 4 % of the longest time."""
+        """4% on one device, 3% on the other: a step is as long as on the slowest, so 4% of the longest time."""
         (merged,) = of_job(
             finding(device="gpu0", ceiling=90),
             finding(device="gpu1", ceiling=40),

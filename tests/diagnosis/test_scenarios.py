@@ -23,7 +23,7 @@ LEADS = {
     "healthy": ("kernels", None, "dispatch"),
     "stream_wait": ("kernels", None, "other_gpu"),
 }
-"""The bottleneck, the next one of 10 % or more, and the cause of the first finding."""
+"""The bottleneck, the next one of 10% or more, and the cause of the first finding."""
 
 
 @pytest.mark.parametrize("name", quick(list(LEADS), 4))

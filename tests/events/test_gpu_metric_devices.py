@@ -67,7 +67,7 @@ def test_no_guess_where_processes_share_a_number(pids: tuple[int, ...], tmp_path
         kernel(trace, pid=pid)
     found = devices(trace, tmp_path)
     assert [device.gpu_metrics for device in found.values()] == [None] * len(pids)
-    note = "The GPU metrics of GPU 0, 1 could not be matched: the trace does not tell which GPU this device is."
+    note = "The GPU metrics of GPU 0, 1 could not be matched: the trace does not show which GPU this device is."
     assert all(note in device.notes for device in found.values())
 
 

@@ -70,7 +70,7 @@ def test_rows_in_any_order_and_twice(reader: str, tmp_path: Path) -> None:
 
 
 def test_values_that_cannot_be(tmp_path: Path) -> None:
-    """NULL, negative and far over 100 % are no values, but keep their time; a little over is full."""
+    """NULL, negative and far over 100% are no values, but keep their time; a little over is full."""
     values: list[int | float | None] = [50, None, -3, 101, 110, 111, 5e12, 0, 100]
     found = only(TraceBuilder().gpu_metric(SM, [(100 * at + 100, value) for at, value in enumerate(values)]), tmp_path)
     assert [value for _, _, value in rows(found)] == [0.5, None, None, 1.0, 1.0, None, None, 0.0, 1.0]

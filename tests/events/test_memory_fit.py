@@ -75,7 +75,7 @@ def test_it_is_the_middle_of_the_chosen_time(
 def test_large_tables_lie_in_files_unless_the_part_is_small(
     path: Path, needed: int, monkeypatch: pytest.MonkeyPatch, room: float, share: float
 ) -> None:
-    """Of 40 % less than 1,500 rows are left, which stay in memory, where each takes more."""
+    """Of 40% less than 1,500 rows are left, which stay in memory, where each takes more."""
     monkeypatch.setattr(memory_fit, "ROWS_IN_FILES", 1_500)
     monkeypatch.setattr(spill, "room", lambda: 1 << 40)
     part = part_of(path, limit_of(room, needed))

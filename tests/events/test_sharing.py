@@ -17,8 +17,8 @@ MS, US = 1_000_000, 1_000
 ONE, OTHER, THIRD = 4242, 5000, 6000
 LAUNCH = 500 * US
 """How long before its start a kernel is launched: while the other process works, unless said otherwise."""
-TURNS, EITHER = "they take turns, as on one GPU", "they share a GPU, which --same-gpu tells, or wait for each other"
-AT_ONCE, MAYBE = "these are different GPUs, or one with MPS or time slices", "and may share a GPU"
+TURNS, EITHER = "they take turns, as on one GPU", "they share a GPU (use --same-gpu), or wait for each other"
+AT_ONCE, MAYBE = "These are different GPUs, or one with MPS or time slices", "and may share a GPU"
 
 
 def kernels(trace: TraceBuilder, pid: int, starts: list[int], device: int = 0, launched: int = LAUNCH) -> TraceBuilder:
@@ -49,8 +49,8 @@ def turns(count: int = 40, **values: int) -> TraceBuilder:
 
 def test_each_waits_its_turn(tmp_path: Path) -> None:
     assert (
-        "None of 39 stretches of its kernels meets those of another process, where chance would let 20 do so, and 39"
-        f" were launched meanwhile and began as soon as those ended: {TURNS}. --same-gpu unites them."
+        "None of 39 stretches of its kernels overlaps with those of another process; by chance 20 would. 39"
+        f" were launched meanwhile and began as soon as those ended: {TURNS}. --same-gpu merges them."
     ) in told(turns(), tmp_path)
 
 
@@ -77,7 +77,7 @@ def test_long_phases_tell_nothing(tmp_path: Path) -> None:
 
 def test_at_the_same_time(tmp_path: Path) -> None:
     trace = kernels(kernels(TraceBuilder(), ONE, every(40)), OTHER, every(40, MS + MS // 4))
-    assert f"up to 75.5% of its kernels' time goes by beside kernels of another process: {AT_ONCE}" in told(
+    assert f"up to 75.5% of its kernels' time overlaps with kernels of another process. {AT_ONCE}" in told(
         trace, tmp_path
     )
 
@@ -104,7 +104,7 @@ def folder(parent: Path, number: int) -> Path:
 
 def test_a_single_meeting_among_many_stretches_is_said(tmp_path: Path) -> None:
     trace = kernels(turns(150), OTHER, [21 * MS])
-    assert "1 of 149 stretches of its kernels meets" in told(trace, tmp_path)
+    assert "1 of 149 stretches of its kernels overlaps" in told(trace, tmp_path)
 
 
 def test_some_meetings_tell_nothing(tmp_path: Path) -> None:

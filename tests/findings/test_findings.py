@@ -178,7 +178,7 @@ class TestPlaces:
         assert "encoder" not in hidden.nvtx[0]
 
     def test_small_places_stay_together(self, tmp_path: Path) -> None:
-        """One place with 700_000 and three under 1 % of some 2 ms: one finding of the whole cause."""
+        """One place with 700_000 and three under 1% of some 2 ms: one finding of the whole cause."""
         small = [("a", 10_000), ("b", 10_000), ("c", 10_000)]
         report = report_of(self.steps(("forward", 700_000), *small), tmp_path, EVERYTHING)
         (reads,) = [each for each in report.findings if each.cause == "io_wait"]
@@ -329,7 +329,7 @@ class TestChains:
         report = report_of(late().api("cudaStreamSynchronize", 50_000, 120_000), tmp_path)
         sync = by_cause(report)["sync"]
         assert (sync.lost_ns, sync.ceiling_ns) == (10_000, 10_000 + 60_000)
-        assert sync.chain[1] == "the queue is empty when the call returns, and stays so for 60.0 µs in one gap"
+        assert sync.chain[1] == "the queue is empty when the call returns, and stays empty for 60.0 µs in one gap"
         assert [where(row) for row in sync.rows] == [("CUPTI_ACTIVITY_KIND_RUNTIME", 50_000, THREAD, 103)]
         assert all(each.ceiling_ns <= report.devices[0].window_ns for each in report.findings)
 
@@ -470,7 +470,7 @@ class TestIterations:
         idle = [1_300_000 if number % 5 == 4 else 300_000 for number in range(81)]
         slow = by_cause(report_of(self.steps(idle), tmp_path))["slow_iterations"]
         assert slow.ceiling_ns == 16 * 1_000_000
-        assert slow.title == "Every 5th iteration takes far longer than the median one"
+        assert slow.title == "Every 5th iteration takes far longer than the median"
         assert slow.evidence[0] == "16 of 80 iterations are slow, every 5th: 16.0 ms more in all"
 
     def test_even_ones_are_no_finding(self, tmp_path: Path) -> None:

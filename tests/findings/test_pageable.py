@@ -46,7 +46,7 @@ def on_copies(report: Report) -> list[Finding]:
 
 @pytest.mark.parametrize(
     ("copy", "staged", "advice"),
-    [(200, 50, "Most of it is pageable memory: pin it"), (50, 200, "Pin the host side")],
+    [(200, 50, "Most of it is pageable memory: pin it"), (50, 200, "Pin the host buffer")],
 )
 def test_they_are_one_with_the_advice_of_the_larger(copy: int, staged: int, advice: str, tmp_path: Path) -> None:
     report = report_of(steps(copy, staged), tmp_path)

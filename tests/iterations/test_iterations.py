@@ -460,7 +460,7 @@ class TestWindow:
             only_device(training(), tmp_path, Settings(iterations=wanted))
 
     def test_a_trace_without_iterations(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match="it has no iterations"):
+        with pytest.raises(UsageError, match="no iterations were found"):
             only_device(training((MS,) * 3), tmp_path, Settings(iterations=(0, 2)))
 
 

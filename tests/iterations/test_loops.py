@@ -371,7 +371,7 @@ class TestLayers:
 
 def test_forward_and_backward_without_a_range_of_the_step(tmp_path: Path) -> None:
     """
-    NVTX    [forward ][backward]  [forward ][backward]      each covers less than 60 %
+    NVTX    [forward ][backward]  [forward ][backward]      each covers less than 60%
     """
     made = program()
     for _ in range(10):

@@ -32,7 +32,7 @@ KERNEL = TopKernel(
         (
             KernelFamilies(elementwise=0.1),
             (),
-            ["Fuse elementwise kernels that pass over the same data: memory bandwidth"],
+            ["Fuse elementwise kernels that use the same data: memory bandwidth"],
         ),
         (KernelFamilies(other=1.0), (), []),
     ],

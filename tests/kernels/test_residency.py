@@ -37,8 +37,8 @@ def blocks_and_limit(gpu: Gpu, launched: LaunchShapes) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("gpu", "launched", "blocks", "limit"),
     [
-        # The CUDA C++ Best Practices Guide: with 37 registers a thread, 12 blocks of 128 threads (75 %) fit on an SM of
-        # compute capability 7.0, and four of 320 (63 %).
+        # The CUDA C++ Best Practices Guide: with 37 registers a thread, 12 blocks of 128 threads (75%) fit on an SM of
+        # compute capability 7.0, and four of 320 (63%).
         (VOLTA, shape(128, 37), 12, "registers"),
         (VOLTA, shape(320, 37), 4, "registers"),
         (VOLTA, shape(256, 32), 8, "warps"),

@@ -57,7 +57,7 @@ def test_a_graph_computes(tmp_path: Path) -> None:
 
 def test_copies_are_not_idle(tmp_path: Path) -> None:
     """
-    device  [K)[=======copy=======)[K)      kernels alone would say 97 % idle
+    device  [K)[=======copy=======)[K)      kernels alone would say 97% idle
     """
     trace = TraceBuilder().kernel(1_000, 1_100, launch=(1, 2)).memcpy(1_100, 8_900, launch=(3, 4))
     trace.kernel(8_900, 9_000, launch=(5, 6))

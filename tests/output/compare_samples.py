@@ -54,8 +54,10 @@ CAUSES = (
     CauseInfo(id="launch_latency", title="Launch latency", meaning="On its way to the GPU.", color="#f59e0b"),
 )
 SENTENCE = "An iteration takes 777 µs instead of 1.05 ms: -26.1%, 95% interval -27.1% to -25.2%."
-HEADLINE = "Step time 1.05 ms → 777 µs (1.35× faster, 95 % CI 1.34 to 1.37); synchronization -300 µs"
-RENAMED = "Part of the idle time was renamed: of 300 µs that Synchronization lost, 20.0% came back as Host code."
+HEADLINE = "Step time 1.05 ms → 777 µs (1.35× faster, 95% CI 1.34 to 1.37); synchronization -300 µs"
+RENAMED = (
+    "Part of the idle time only changed its cause: of 300 µs that Synchronization lost, 20.0% came back as Host code."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Words:
     operation: str = "gemm"
     other: str = "memcpy HtoD"
     cause: str = "sync"
-    note: str = "One capture a side: how much one run differs from the next is not in the interval."
+    note: str = "One capture per side: the interval does not include the variation between runs."
 
 
 def change(before: int, after: int, verdict: str = "same", *, told: bool = True) -> Change:

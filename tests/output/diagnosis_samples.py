@@ -53,7 +53,7 @@ def sample_diagnosis(phases: list[Phase], findings: list[Finding], name: str = "
     found = leading(job_account(phases[1].devices))
     saves = findings[0].saves if findings else None
     return Diagnosis(
-        headline=f"Kernels take {100 * found.share:.0f} % of each 5.00 ms step.{name}",
+        headline=f"Kernels take {100 * found.share:.0f}% of each 5.00 ms step.{name}",
         bottleneck=found.bottleneck,
         share=found.share,
         basis=STEADY,
@@ -137,7 +137,7 @@ def _phase(phase: str, start: int, end: int, devices: list[PhaseDevice], steps: 
         judged=phase == STEADY,
         bottleneck=found.bottleneck,
         share=found.share,
-        sentence=f"{phase.capitalize()}: {found.bottleneck} {100 * found.share:.0f} %.{name}",
+        sentence=f"{phase.capitalize()}: {found.bottleneck} {100 * found.share:.0f}%.{name}",
         steps=steps,
         devices=devices,
     )

@@ -84,7 +84,7 @@ def comparison(
         imbalance={"compute_ns": 0.02, "exposed_comm_ns": 1.25, "exposed_copy_ns": 0.0, "idle_ns": 0.5, "wait_ns": 2.0},
         slowest=late,
         fastest=names[0],
-        clock="brought together by the ends of collectives, up to 2.00 ms away from the starts of the sessions",
+        clock="aligned by the ends of collectives, up to 2.00 ms from the starts of the sessions",
         clock_error_ns=1_200,
     )
 

@@ -470,7 +470,7 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
         launch_latency_calibrated=False,
         verdict=Verdict(
             id="sync-bound",
-            sentence="Sync-bound: 45 % of the idle time is spent in synchronisations, most of it on one stream.",
+            sentence="Sync-bound: 45% of the idle time is spent in synchronisations, most of it on one stream.",
         ),
         gap_count=1234,
         gaps=gaps,
@@ -590,7 +590,7 @@ def finding(identifier: str = "f-sync-1a2b", **changes: object) -> Finding:
 
 
 REPLAYED = Saves(ns=1_750 * US, low_ns=1_550 * US, high_ns=1_800 * US, per="step", of_ns=5 * MS, method="replay")
-"""What a saving is that was predicted: 31 to 36 % of a step."""
+"""What a saving is that was predicted: 31 to 36% of a step."""
 
 
 def outlook(identifier: str, causes: Sequence[str] = ("sync", "lock_wait"), device: str = "gpu0") -> Outlook:

@@ -114,8 +114,8 @@ def job(headline: str, findings: list[Finding]) -> RanksReport:
 
 def test_what_it_says_of_ranks() -> None:
     findings = [finding(f"f-{at}", title=f"title {at}.") for at in range(9)]
-    seen = check(job("Synchronization takes 40 %.", findings)._repr_html_())
-    for said in ("nsysdiag: ranks of train.sqlite, second.sqlite", "Synchronization takes 40 %.", "title 6."):
+    seen = check(job("Synchronization takes 40%.", findings)._repr_html_())
+    for said in ("nsysdiag: ranks of train.sqlite, second.sqlite", "Synchronization takes 40%.", "title 6."):
         assert said in seen.text
     assert "title 7." not in seen.text
     assert "2 more findings." in seen.text

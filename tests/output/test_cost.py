@@ -106,7 +106,7 @@ def test_what_the_amounts_rest_on(name: str) -> None:
     assert "An hour of gpu0 costs 2.50 USD, the price for “H100”; a step costs 0.00000347 USD." in text
     assert "There is no price for gpu2, NVIDIA H100 80GB HBM3." in text
     assert "The amounts hold if the whole run is like this window." in text
-    assert "it may not be added up" in text
+    assert "do not add them up" in text
     assert "A run of 72 h" in text
 
 

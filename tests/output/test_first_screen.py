@@ -143,7 +143,7 @@ class TestSaves:
     def test_one_that_is_larger_than_its_share_says_why(self) -> None:
         for share, said in ((0.3, True), (0.32, False)):
             shown = text_of(report([device()], [finding(saves=self.predicted(31, 36), share=share)]))
-            assert ("it holds up other work, too" in " ".join(shown.split())) == said
+            assert ("it delays other work, too" in " ".join(shown.split())) == said
 
     def predicted(self, low: float, high: float) -> Saves:
         """Of 10 ms so many per cent, 2 ms in between."""

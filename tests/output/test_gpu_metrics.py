@@ -34,11 +34,11 @@ def test_all_that_there_is_to_say() -> None:
         "By the GPU's own counters 42.6% of the SMs are active on average over the window and 71.0% while kernels run; "
         "meanwhile instruction issue 22.0%, tensor cores 41.0%.",
         "Of the highest rates, while kernels run: DRAM reads 36.0% (671 GiB/s), DRAM writes 11.0% (205 GiB/s).",
-        "vectorized_elementwise_kernel keeps 27.0% of the SMs active, with what ran just before and after; it runs "
+        "vectorized_elementwise_kernel keeps 27.0% of the SMs active, with neighbouring work; it runs "
         "15.0% of the window.",
         "Clocks were at 77.3% of the maximum during 30.0% of the time with kernels (mean 1.84 GHz, lowest 1.41 GHz, "
-        "the chip's highest 1.98 GHz): power or thermal limits, a clock that was set, or one still rising after idle "
-        "time; the trace cannot tell which.",
+        "the chip's highest 1.98 GHz). Power or thermal limits, a fixed clock, or a clock still rising after idle "
+        "time: the trace cannot tell which.",
     ]
 
 

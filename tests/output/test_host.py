@@ -35,12 +35,13 @@ def test_sentences() -> None:
         "python3 lost its CPU to python3",
         "python3 lost its CPU to /usr/bin/python3",
         "It began at 0.050000 s, 50.0 ms into the work, and lasts to the end: context switches a second 200, then "
-        "4,000; launching threads without a CPU though ready to run 0.0%, then 40.0% (medians).",
+        "4,000; launching threads ready to run without a CPU 0.0%, then 40.0% (medians).",
         "It began at 0.080000 s, 80.0 ms into the work, and lasts to the end: GPU busy 90.0%, then 30.0% (medians).",
-        "Synchronizations return 15.0 times as late after the end of their work in the quarter of the time in which "
-        "others most had the CPU that launching threads left as in the opposite quarter: 90.0 µs against 6.00 µs in "
-        "the median of 32 and 24. Along with it went others on their CPU 40.0% of the time, 4,000 context switches a "
-        "second, against others on their CPU 0.0% of the time, 200 context switches a second; that is no proof.",
+        "Synchronizations return 15.0 times as late after their work in the quarter of the time with most time of "
+        "other threads on the CPUs of launching threads as in the opposite quarter. Medians: 90.0 µs of 32 against "
+        "6.00 µs of 24. The same quarters had others on their CPU 40.0% of the time, 4,000 context switches a second "
+        "against others on their CPU 0.0% of the time, 200 context switches a second; this is a correlation, not "
+        "proof.",
     ]
 
 
@@ -75,13 +76,13 @@ def test_late_synchronizations_where_it_is_not_known_who_had_the_cpu() -> None:
     (line,) = host_sentences(changed(shortage=[], threads=[], change_points=[], sync_latency=found))
     assert "in the quarter of the time with most context switches as in the opposite quarter" in line
     assert line.endswith(
-        ". Along with it went 4,000 context switches a second, against 200 context switches a second; that is no proof."
+        "4,000 context switches a second against 200 context switches a second; this is a correlation, not proof."
     )
 
 
 def test_lost_time_that_nobody_is_seen_to_have_taken() -> None:
     (line,) = host_sentences(changed(shortage=[], change_points=[], sync_latency=None))
-    assert line.startswith("python3 4242, which launches on gpu0, could have run and had no CPU for 20.0 ms (20.0% of")
+    assert line.startswith("python3 4242, which launches on gpu0, was ready and had no CPU for 20.0 ms (20.0% of")
     assert "cpuctxsw=system-wide" in line
 
 
@@ -100,7 +101,7 @@ def test_roles_and_stalls() -> None:
     assert role(msgspec.structs.replace(thread, launches={}, sync_calls=0)) == "CUDA calls"
     assert role(unknown(0, "worker")) == "no CUDA calls"
     assert thread_name(msgspec.structs.replace(thread, name=None)) == "thread 4242"
-    assert stall_label(thread) == "4.00 ms at 0.061000 s in x, without a CPU though ready to run"
+    assert stall_label(thread) == "4.00 ms at 0.061000 s in x, ready to run without a CPU"
     assert stall_label(unknown(0, "worker")) == ""
 
 
@@ -158,7 +159,7 @@ class TestChart:
     def test_what_is_unknown_is_no_bar(self) -> None:
         chart = draw_windows(host_report())
         assert chart is not None
-        late = next(strip for strip in chart.strips if strip.title.startswith("Its return"))
+        late = next(strip for strip in chart.strips if strip.title.startswith("Return"))
         assert late.spots[3].tooltip == "at 0.030000 s: unknown"
         assert late.d.count("z") == 9
 

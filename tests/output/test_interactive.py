@@ -202,16 +202,12 @@ def test_the_bars_of_two_cuts_lie_where_the_drawing_has_them() -> None:
     """A label of 20 pixels, a bar of 34, twice:
 
     ```
-      0 By what the thread did
-     20 ████████░░  middle 37
-     54 After wake-ups
-     74 ██████████  middle 91
-    108
+    0 By what the thread did 20 ████████░░  middle 37 54 By root cause 74 ██████████  middle 91 108
     ```
     """
     lock, code = ("Lock", "#d1495b"), ("Code", "#2a9d8f")
     before = Cut("By what the thread did", [(lock[0], 3_000_000, lock[1]), (code[0], 1_000_001, code[1])])
-    after = Cut("After wake-ups", [(lock[0], 0, lock[1]), (code[0], 4_000_001, code[1])])
+    after = Cut("By root cause", [(lock[0], 0, lock[1]), (code[0], 4_000_001, code[1])])
     found = ledger_figure([before, after])
     assert found is not None
     assert [(trace["name"], trace["x"], trace["y"]) for trace in found["data"]] == [

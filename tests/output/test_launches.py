@@ -37,16 +37,16 @@ def test_all_that_there_is_to_say() -> None:
     assert sentences() == [
         "3,632 launches, 36,320 a second; in the median a kernel takes 9.80 µs, its launch call 4.10 µs, "
         "15.3 µs pass from one launch to the next.",
-        "The host runs ahead, which is healthy: 8 operations are outstanding in the median, and they wait 4.20 µs in "
+        "The host runs ahead, which is good: 8 operations are outstanding in the median, and they wait 4.20 µs in "
         "the queue; nothing is outstanding 10.0% of the time.",
-        "The host lost its lead 32 times: the queue ran dry, and 7.00 ms of idle time followed; most of it with the "
+        "The queue drained 32 times, and 7.00 ms of idle time followed; most of it with the "
         "launching thread in cudaStreamSynchronize (30 times, 6.00 ms).",
-        "2 launch-bound phases: 100 launches in 2.00 ms, 50,000 a second, too slow for work this short; the GPU idles "
-        "1.50 ms of it, 1.5% of the window.",
-        "20 graph launches of 400 nodes: a node costs the host 1.00 µs, a kernel launched by itself 4.10 µs; the GPU "
+        "2 launch-bound phases: 100 launches in 2.00 ms, 50,000 a second. The GPU finishes sooner "
+        "than launches follow: it idles 1.50 ms, 1.5% of the window.",
+        "20 graph launches of 400 nodes: a node costs the host 1.00 µs, a single kernel launch 4.10 µs; the GPU "
         "idles 80.0 µs between nodes.",
-        "2 graph launches left nothing in the trace but the call.",
-        "The command buffer was full for 1.20 ms: the host was ahead and waited for room. That is no loss by itself.",
+        "2 graph launches left only the launch call in the trace.",
+        "The command buffer was full for 1.20 ms: the host was ahead and waited for space. That is no loss in itself.",
     ]
 
 
@@ -62,7 +62,7 @@ def test_nothing_to_say() -> None:
 @pytest.mark.parametrize(
     ("p50", "p95", "begins"),
     [
-        (2, 9, "The host runs ahead, which is healthy: 2 operations"),
+        (2, 9, "The host runs ahead, which is good: 2 operations"),
         (1, 9, "The host runs ahead only at times: nothing is outstanding 10.0% of the time; p95 is 9 outstanding"),
         (1, 1, "The host does not run ahead: nothing is outstanding 10.0% of the time"),
     ],
@@ -84,14 +84,14 @@ def test_whether_the_host_is_ahead(p50: int, p95: int, begins: str) -> None:
 )
 def test_where_the_thread_was(cause: str, call: str, told: str) -> None:
     row = QueueDrains(cause=cause, call=call, count=30, idle_ns=6 * MS, median_depth=22)
-    lead = "The host lost its lead 30 times: the queue ran dry, and 6.00 ms of idle time followed"
+    lead = "The queue drained 30 times, and 6.00 ms of idle time followed"
     assert sentences(queue_depth=queue_depth([row]))[2] == f"{lead}, with the launching thread {told}"
 
 
 def test_what_is_not_known_of_a_device_that_launched_nothing() -> None:
     """A full queue is told all the same."""
     assert sentences(calls=0, queue_depth=None, launch_bound=None, graphs=None) == [
-        "The command buffer was full for 1.20 ms: the host was ahead and waited for room. That is no loss by itself."
+        "The command buffer was full for 1.20 ms: the host was ahead and waited for space. That is no loss in itself."
     ]
 
 
@@ -211,9 +211,9 @@ def test_the_page_tells_all_without_scripts() -> None:
     shown = drawn("html")
     for told in (
         "curve-area",
-        "Launch-bound phases. Stretches",
+        "Launch-bound phases. Periods",
         "executable 7",
-        "How long kernels, calls and waits take",
+        "Durations of kernels, launch calls and waits",
     ):
         assert told in shown
     assert "median 8, p5 0, p95 32, at most 40; none 10.0% of the time" in shown
@@ -222,4 +222,4 @@ def test_the_page_tells_all_without_scripts() -> None:
 def test_a_report_of_before_has_the_plain_facts_only() -> None:
     shown = FORMATS["html"].render(report([device(launch=LAUNCH)], []), RenderOptions(details=True)).decode()
     assert "Launched operations" in shown
-    assert "launched and not finished" not in shown
+    assert "launched, not finished" not in shown

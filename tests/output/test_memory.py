@@ -55,10 +55,11 @@ def made(**changes: object) -> DeviceReport:
 def test_all_that_there_is_to_say() -> None:
     assert memory_sentences(made(unified_memory=UNIFIED, memory=MEMORY)) == [
         "5.00 ms of copies and sets are exposed, mostly memcpy HtoD, pageable, blocking (3.00 ms); 3.00 ms in the "
-        "stream of the kernels beside it, which forbids to overlap, 3.00 ms in blocking calls. Pin the memory and copy "
+        "stream of the neighbouring kernels, so it cannot overlap with them, 3.00 ms in blocking calls. Pin the memory "
+        "and copy "
         "asynchronously (cudaMemcpyAsync) on a copy stream, a step ahead.",
         "60 pageable copies (96.0 MiB, 12.0 ms) cannot overlap with compute: HtoD runs at 7.81 GiB/s, pinned copies of "
-        "like size at 23.4 GiB/s; pinning saves at most 4.00 ms of copy time.",
+        "similar size at 23.4 GiB/s; pinning saves at most 4.00 ms of copy time.",
         "90 copies below 4.00 KiB, 4.5 an iteration, 20.0% of all launches: one takes the GPU 1.00 µs and the host "
         "10.0 µs in its call. Batch them, or copy every few steps.",
         "HtoD copies run at 15.6 GiB/s on average; 40 large ones reached 24.0 GiB/s; 62.5% of the time in them is "
@@ -67,7 +68,8 @@ def test_all_that_there_is_to_say() -> None:
         "byte is read and written; 50.0% of the time in them is below half of that.",
         "Unified memory moved 60.0 MiB in 300 migrations (9.00 ms, 205 KiB each on average): page fault 40.0 MiB, "
         "eviction 20.0 MiB.",
-        "2 blocks of unified memory went to and fro at least 3 times (16.0 MiB): CPU and GPU may fight for them. "
+        "2 blocks of unified memory migrated back and forth at least 3 times (16.0 MiB): CPU and GPU may both access "
+        "them. "
         "Prefetch with cudaMemPrefetchAsync, set cudaMemAdvise, or copy explicitly.",
         "12 page faults of the CPU and 900 page faults of the GPU in 40 groups (read 30, write 10; 2.00 ms).",
         "Device memory peaks at 60.0 GiB of 80.0 GiB (75.0%) at 0.150000 s; at most 20.0 GiB were never used.",
@@ -131,8 +133,8 @@ def test_without_a_large_copy_there_is_no_rate_to_tell() -> None:
 def test_what_pinning_saves_cannot_always_be_told() -> None:
     (sentence,) = memory_sentences(made(rates=[], pinning=change(PINNING, saving_ns=None), exposed=[], tiny=None))
     assert sentence == (
-        "60 pageable copies (96.0 MiB, 12.0 ms) cannot overlap with compute; no pinned copy of like size is there to "
-        "tell what pinning would save."
+        "60 pageable copies (96.0 MiB, 12.0 ms) cannot overlap with compute; there is no pinned copy of similar "
+        "size, so the saving by pinning is unknown."
     )
 
 
@@ -140,7 +142,7 @@ def test_what_pinning_saves_cannot_always_be_told() -> None:
     ("changes", "told"),
     [
         ({"ordered": False, "call": "async", "host_memory": "pinned"}, "start it earlier, while kernels run"),
-        ({"ordered": True, "call": "async", "host_memory": "pinned"}, "a copy stream and double buffers hide it"),
+        ({"ordered": True, "call": "async", "host_memory": "pinned"}, "a copy stream and double buffering hide it"),
         ({"ordered": False, "call": "blocking", "host_memory": "pinned"}, "copy asynchronously"),
         ({"ordered": False, "call": "async", "host_memory": "pageable"}, "Pin the memory"),
         ({"ordered": None, "call": None, "host_memory": None, "operation": "unified memory HtoD"}, "Prefetch what"),
@@ -177,7 +179,7 @@ def test_waiting_calls_alone_make_tiny_copies_no_matter() -> None:
     ("changes", "ends"),
     [
         ({"near_limit": True}, "(75.0%) at 0.150000 s: near the limit."),
-        ({"at_least": True, "headroom_bytes": None}, "what was allocated before the capture does not show."),
+        ({"at_least": True, "headroom_bytes": None}, "allocations before the capture are not in the trace."),
         ({"limit_bytes": None, "headroom_bytes": None}, "peaks at 60.0 GiB at 0.150000 s."),
     ],
 )
@@ -266,7 +268,7 @@ def test_the_page_draws_it_all() -> None:
     page = FORMATS["html"].render(SAMPLES["one_device"](), RenderOptions()).decode()
     assert 'id="device-memory"' in page
     assert 'id="unified-memory"' in page
-    assert re.search(r'aria-label="Device memory given out, from [^"]+ at most 60.0 GiB', page)
+    assert re.search(r'aria-label="Allocated device memory, from [^"]+ at most 60.0 GiB', page)
     assert "limit 80.0 GiB" in page
     plain = FORMATS["html"].render(report([device()], []), RenderOptions()).decode()
     assert 'id="device-memory"' not in plain

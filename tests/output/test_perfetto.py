@@ -193,7 +193,7 @@ def test_iterations() -> None:
 
 def test_verdict_over_the_window() -> None:
     (event,) = of("verdict", events("one_device"))
-    assert event["name"].startswith("Sync-bound: 45 %")
+    assert event["name"].startswith("Sync-bound: 45%")
     assert (ns(event["ts"]), ns(event["dur"])) == (90 * MS, 100 * MS)
     assert event["args"]["idle_ns"] == 40 * MS
 

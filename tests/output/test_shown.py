@@ -83,7 +83,7 @@ class TestOneLine:
 
     def test_what_they_say(self) -> None:
         report = one_device()
-        assert repr(report) == "<Report 'train.sqlite': 1 GPU, 3 findings; Kernels take 45 % of each 5.00 ms step.>"
+        assert repr(report) == "<Report 'train.sqlite': 1 GPU, 3 findings; Kernels take 45% of each 5.00 ms step.>"
         assert repr(report.devices[0]) == "<DeviceReport gpu0 'NVIDIA H100 80GB HBM3': 100 ms, 40.0% idle, 1,234 gaps>"
         assert repr(report.devices[0].gaps[0]).startswith("<Gap 400 µs at 100,000,000 ns, sync in forward before ")
         assert repr(report.findings[0]).endswith("The step ends in a stream synchronisation, 17.0 ms lost>")

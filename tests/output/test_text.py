@@ -71,8 +71,8 @@ def test_iterations_in_a_few_lines() -> None:
     assert block[2:] == [
         "  2 slow iterations: 1.50 ms more in all",
         "  NVTX range “micro batch N” comes 4 times in each iteration, 900 µs apart",
-        "  #6 took 999 µs more than the median one: Waiting for a lock +700 µs, Compute +500 µs",
-        "  #13 took 499 µs more than the median one: Compute +250 µs, Host computing +200 µs, Unexplained +100 µs",
+        "  #6 took 999 µs more than the median: Waiting for a lock +700 µs, Compute +500 µs",
+        "  #13 took 499 µs more than the median: Compute +250 µs, Host computing +200 µs, Unexplained +100 µs",
     ]
     assert "Iterations" not in text("never_idle")
 

@@ -46,7 +46,7 @@ def test_what_was_measured_is_said_to_be() -> None:
 def test_what_nobody_knows_is_said_with_the_reason() -> None:
     bare = measured_utilization()
     unknown = msgspec.structs.replace(bare, sm_active_share=None, sm_source=None)
-    assert sm_sentences(unknown) == ["SM activity is not known: nothing is known about the chip."]
+    assert sm_sentences(unknown) == ["SM activity is unknown: nothing is known about the chip."]
     assert real_note(unknown) == "100.0% by polling"
 
 
@@ -72,7 +72,7 @@ def test_a_report_of_before_has_three_shares_alone() -> None:
     assert from_json(to_json(made), Report) == made
     told = {name: known.render(made, RenderOptions(details=True)).decode() for name, known in FORMATS.items()}
     assert "55.0%" in told["html"]
-    assert "SM activity is not known" not in told["txt"]
+    assert "SM activity is unknown" not in told["txt"]
     assert tables(made)["utilization"].decode().splitlines()[1].startswith("gpu0,0.55,,0.6,0.45,")
     empty = report([device(utilization=msgspec.convert({}, Utilization))], [])
     assert 'id="utilization"' not in FORMATS["html"].render(empty, RenderOptions(details=True)).decode()

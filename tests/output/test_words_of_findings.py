@@ -1,4 +1,4 @@
-"""The sentences of findings and recurring gaps."""
+"""The sentences of findings and gap groups."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.output.samples import MS, SAMPLES, device, finding
     ("lost", "ceiling", "sentence"),
     [
         (5 * MS, 5 * MS, "5.00 ms, 17.0% of the window"),
-        (5 * MS, 9 * MS, "5.00 ms, 17.0% of the window; at best 9.00 ms with what others have"),
-        (0, 9 * MS, "nothing of its own, at best 9.00 ms that other findings have as well"),
+        (5 * MS, 9 * MS, "5.00 ms, 17.0% of the window; at most 9.00 ms together with other findings"),
+        (0, 9 * MS, "nothing by itself, at most 9.00 ms together with other findings"),
         (0, 0, "0 ns, 17.0% of the window"),
     ],
 )
@@ -25,7 +25,7 @@ def test_what_a_finding_costs(lost: int, ceiling: int, sentence: str) -> None:
 
 def test_the_note_on_ceilings_only_where_they_differ() -> None:
     assert words.overlap_note([finding(lost_ns=MS, ceiling_ns=MS)]) is None
-    assert "may not be added up" in (words.overlap_note([finding(lost_ns=MS, ceiling_ns=2 * MS)]) or "")
+    assert "do not add them up" in (words.overlap_note([finding(lost_ns=MS, ceiling_ns=2 * MS)]) or "")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_select_of_a_row(thread: int | None, correlation: int | None, query:
 
 def test_how_much_the_listed_signatures_explain() -> None:
     made = msgspec.structs.replace(device(), idle_ns=46 * MS)
-    assert words.signatures_sentence(made) == "2 kinds of gaps, together 50.0% of the idle time"
+    assert words.signatures_sentence(made) == "2 gap groups, together 50.0% of the idle time"
 
 
 def test_a_finding_that_loses_nothing_of_its_own_does_not_head_with_zero() -> None:
@@ -75,5 +75,5 @@ def test_chain_row_and_fix_are_in_every_format(name: str) -> None:
     if name != "txt":  # the summary leaves the rows to the other formats
         row = "start{0}99990000{1}globalTid{0}281546145665170{1}correlationId{0}4711"
         assert row.format("=", " ") in shown or row.format(" = ", " AND ") in shown
-    assert "may not be added up" in shown
-    assert "Recurring gaps" in shown
+    assert "do not add them up" in shown
+    assert "Gap groups" in shown

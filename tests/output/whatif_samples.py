@@ -126,7 +126,7 @@ def listing(file: str = "train.sqlite") -> WhatIf:
     return finished(plain)
 
 
-def refused(why: str = "the model is off by 4.1 %, more than 2 %") -> WhatIf:
+def refused(why: str = "the model is off by 4.1%, more than 2%") -> WhatIf:
     """No prediction."""
     now = device(predicted_ns=34_900 * US, predicted=device().now, ledger={"sync": 19_900 * US})
     return replace(

@@ -59,8 +59,8 @@ def starting(startup_ms: int, unknown_ms: int, steps: int) -> Job:
     ("startup_ms", "unknown_ms", "steps", "basis"),
     [
         (5_000, 2_000, 60, "cold"),
-        (5_000, 100, 60, "steady"),  # 59 % of the window
-        (3_300, 4_700, 60, "steady"),  # start-up alone takes 38 %
+        (5_000, 100, 60, "steady"),  # 59% of the window
+        (3_300, 4_700, 60, "steady"),  # start-up alone takes 38%
         (3_700, 4_300, 60, "cold"),
         (5_000, 2_000, 99, "cold"),
         (5_000, 2_000, 120, "steady"),  # strong: 240 operations
@@ -113,7 +113,7 @@ def test_the_same_mostly_idle_is_one() -> None:
 
 @pytest.mark.parametrize(("first_call_ms", "basis"), [(-20_000, "window"), (-30_000, "cold")])
 def test_the_same_at_the_end_of_a_long_start_is_one(first_call_ms: int, basis: str) -> None:
-    """500 ms of work: 2 % of 25 s."""
+    """500 ms of work: 2% of 25 s."""
     assert once(50, 100, 10).phases(first_call_ns=first_call_ms * MS).basis == basis
 
 
@@ -130,7 +130,7 @@ def test_weak_repeats_in_a_busy_window() -> None:
 
 @pytest.mark.parametrize(("idle_ms", "basis"), [(2_600, "steady"), (2_900, "cold")])
 def test_a_part_that_hardly_works_is_not_steady(idle_ms: int, basis: str) -> None:
-    """Steps with 55 µs of work, a little more and a little less than 2 %."""
+    """Steps with 55 µs of work, a little more and a little less than 2%."""
     job = Job()
     for _ in range(40):
         job.kernel(1, 55_000).idle(idle_ms * 1_000)
@@ -156,7 +156,7 @@ def test_copies_count_where_they_take_three_times_as_long_as_kernels(copy_ms: in
 
 
 def test_a_strong_phase_is_judged_however_short() -> None:
-    """5 % of the steady time, with 240 operations; and with 180."""
+    """5% of the steady time, with 240 operations; and with 180."""
     judged = {}
     for count in (60, 45):
         step_ns = 600 * MS // count

@@ -27,7 +27,7 @@ NO_STEPS = np.empty(0, np.int64)
 
 @st.composite
 def windows(draw: st.DrawFn, most: int = 9) -> Windows:
-    """Values of two features, and the edges of windows of unequal length; some are shorter than 4 % of all."""
+    """Values of two features, and the edges of windows of unequal length; some are shorter than 4% of all."""
     count = draw(st.integers(1, most))
     lengths = draw(st.lists(st.integers(1, 40), min_size=count, max_size=count))
     share = st.integers(0, 4).map(lambda quarter: quarter / 4)

@@ -76,7 +76,7 @@ def test_two_loops_without_a_pause() -> None:
 
 
 def test_a_slow_drift_is_one_phase() -> None:
-    """Steps from 10 to 16 ms: each like the one before, the last ones busy 44 % where the first are 70 %."""
+    """Steps from 10 to 16 ms: each like the one before, the last ones busy 44% where the first are 70%."""
     job = Job()
     for at in range(400):
         job.steps(1, *STEP).idle(at * 6 * MS // 400)
@@ -107,7 +107,7 @@ def test_periodic_slow_steps_are_no_phases(every: int, *, known: bool) -> None:
 
 
 def test_alternating_parts_are_a_step() -> None:
-    """Six steps of two parts, each part 8 % of the window."""
+    """Six steps of two parts, each part 8% of the window."""
     job = Job()
     for _ in range(6):
         job.steps(40, (1, 4 * MS), (0, MS)).steps(40, (2, 2 * MS), (0, 3 * MS))
@@ -202,7 +202,7 @@ def test_the_time_before_a_loop_that_begins_at_once_is_a_start_up() -> None:
 
 
 def test_a_short_steady_phase_is_named_but_not_judged() -> None:
-    """Steady phases with less than a tenth of the steady time: the second loop has 6 %."""
+    """Steady phases with less than a tenth of the steady time: the second loop has 6%."""
     job = Job().steps(300, *STEP).idle(400 * MS).steps(19, (3, 5 * MS), (4, 3 * MS), (0, 2 * MS))
     found = job.phases()
     assert named(found) == ["steady", "pause", "steady"]
@@ -259,7 +259,7 @@ def test_a_part_of_a_step_is_no_start_up() -> None:
 
 
 def test_a_start_too_short_for_a_phase_of_its_own_ends_where_the_steps_begin() -> None:
-    """1 % of the window, in kernels of its own."""
+    """1% of the window, in kernels of its own."""
     job = Job()
     for name in range(10, 15):
         job.kernel(name, 5 * MS).idle(MS)
@@ -288,7 +288,7 @@ def test_a_slow_step_among_the_last_is_no_teardown(slow: int) -> None:
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("length_ms", [40, 100, 150])
 def test_a_pause_shorter_than_any_phase_is_a_slow_step(length_ms: int, *, known: bool) -> None:
-    """Up to 3.7 % of 4 s, between the same steps."""
+    """Up to 3.7% of 4 s, between the same steps."""
     job = Job()
     starts = [job.now]
     for at in range(400):

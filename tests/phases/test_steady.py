@@ -46,7 +46,7 @@ def test_halves_meet_between_steps() -> None:
 
 
 def test_what_carries_the_time_says_how_often_it_repeats() -> None:
-    """A kernel that runs once takes 30 % of the time, one that runs 7 times the rest; and the other way round."""
+    """A kernel that runs once takes 30% of the time, one that runs 7 times the rest; and the other way round."""
     for once, often, repeats in ((30, 10, 7), (70, 30 / 7, 1)):
         job = Job().kernel(1, once * MS)
         for _ in range(7):

@@ -123,7 +123,7 @@ def test_simulated_programs(shared: Shared) -> None:
     none, inside, nearly = len(every) - len(made), f"{found.inside:.0%}", f"{found.nearly:.0%}"
     said = (
         f"{len(every)} pairs, {none} without a prediction. {inside} of the truths lie within the bounds,\n"
-        f"{nearly} no further outside than 1 % of a step. The error is {found.median_error:.1%} of a step in the\n"
+        f"{nearly} no further outside than 1% of a step. The error is {found.median_error:.1%} of a step in the\n"
         f"median, {found.largest_error:.1%} at most."
     )
     whys = [[*row(each), WHY.get(each.name, "")] for each in failed]

@@ -1,6 +1,6 @@
 """The GPU's own counters: what they would have shown of a simulation, sampled as nsys samples them.
 
-kernels    |== gemm 90 % ==|     |= copy 40 % =|
+kernels    |== gemm 90% ===|     |= copy 40% ==|
 samples   [----)[----)[----)[----)[----)[----)[----)     each the average over the interval that ends at its time
 """
 

@@ -88,7 +88,7 @@ RULES: dict[str, tuple[UtilizationInput, str]] = {
     ),
     "unknown": (
         given(split(980, idle=20), polled=1.0),
-        "A dashboard would show 98.0%; how many of the SMs had work, this trace cannot tell.",
+        "A dashboard would show 98.0%; this trace cannot tell how many SMs had work.",
     ),
 }
 
@@ -136,10 +136,10 @@ def test_few_sms_from_their_thresholds_on(busy: int, active: float | None, at_mo
 @pytest.mark.parametrize(
     ("busy", "polled", "said"),
     [
-        (200, 0.4, True),  # twice as much and 20 % above
+        (200, 0.4, True),  # twice as much and 20% above
         (200, 0.399, False),
-        (199, 0.398, False),  # twice as much, not 20 % above
-        (201, 0.401, False),  # 20 % above, not twice as much
+        (199, 0.398, False),  # twice as much, not 20% above
+        (201, 0.401, False),  # 20% above, not twice as much
         (0, 0.2, True),
     ],
 )

@@ -272,7 +272,7 @@ def test_without_the_chip_nothing_is_claimed(tmp_path: Path) -> None:
     assert (estimate.sm_active_share, estimate.sm_active_at_most, estimate.covered_share) == (None, None, 0.0)
     assert "--gpu-metrics-devices=all" in estimate.missing
     assert found.efficiency is None
-    assert found.sentence == "A dashboard would show 100.0%; how many of the SMs had work, this trace cannot tell."
+    assert found.sentence == "A dashboard would show 100.0%; this trace cannot tell how many SMs had work."
     (kernel,) = found.kernels
     assert (kernel.blocks, kernel.waves, kernel.sm_share, kernel.limit) == (1, None, None, None)
 
@@ -302,7 +302,7 @@ def test_a_graph_as_a_whole_has_no_shape(tmp_path: Path) -> None:
 
 
 def test_what_covers_too_little_is_no_empty_chip(tmp_path: Path) -> None:
-    """1 % of the time with one block, 99 % in a graph that nobody looked into."""
+    """1% of the time with one block, 99% in a graph that nobody looked into."""
     trace = chip().kernel(MS, 2 * MS, shape=blocks(1)).graph_trace(2 * MS, 101 * MS)
     found = utilization(trace, tmp_path)
     assert found.estimate.covered_share == 0.01

@@ -203,13 +203,13 @@ class TestTheUsualWaker:
         assert (waker(gap) == STRANGER) is found
         if found:
             assert gap.root is not None
-            assert gap.root.hops[0].how == "was there, and its calls end nearly all such waits"
+            assert gap.root.hops[0].how == "its calls end nearly all such waits"
 
     @pytest.mark.parametrize(
         ("call", "run"), [(2 * MS, None), (None, (4 * MS, 2 * MS))], ids=["its last call", "until then it ran"]
     )
     @pytest.mark.parametrize(
-        ("held_ns", "found"), [(1_610 * US, True), (1_590 * US, False), (0, False)], ids=["80 %", "less", "not at all"]
+        ("held_ns", "found"), [(1_610 * US, True), (1_590 * US, False), (0, False)], ids=["80%", "less", "not at all"]
     )
     def test_long_before_where_others_held_the_cpu_since(
         self, call: int | None, run: tuple[int, int] | None, held_ns: int, found: bool, tmp_path: Path

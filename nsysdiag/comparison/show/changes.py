@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 TOP_CAUSES, BRIEF_CAUSES = 10, 4
 INTERVAL = "95% interval"
 COUNTS = (
-    "Less time is better. A change counts where its 95% interval leaves 0 out and it is larger than “counts above”: "
-    "what chance or drift alone may bring."
+    "Less time is better. A change counts if its 95% interval excludes 0 and it exceeds “counts above”, the effect of "
+    "chance or drift alone."
 )
-TOGETHER = " Devices are judged together: where one alone changed, its interval must leave 0 out by more."
-BOUNDS = "Bounds are predicted of the whole length alone; those of parts and causes are not known."
-ROOTS = "At the root: each wait counted as what the thread did that ended it. The same idle time, cut again"
+TOGETHER = " Devices are judged together: where only one changed, its interval must exclude 0 by more."
+BOUNDS = "Bounds are predicted for the whole length only, not for parts and causes."
+ROOTS = "By root cause: each wait counts to what the thread that ended it did. The same idle time, divided differently"
 PARTS = (Column("Part", KEY, head=True), *TIMES, Column("Of before", FIGURE))
 OVERVIEW = (
     Column("Part", KEY, head=True),

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 RUNS = Kind("runs", words.count_label)
 FIRST = 15
 UNKNOWN = (
-    "Whether a change is chance is unknown where a report does not hold the gap's time for each iteration, or where "
-    "the gap may be below those that a report keeps."
+    "It is unknown whether a change is chance where a report lacks the time per iteration of a gap group, or may not "
+    "keep the group."
 )
 SIGNATURES = (
     Column("Side", TEXT, pick=True),
@@ -109,7 +109,7 @@ def gap_groups(device: DeviceComparison, causes: Causes, *, several: bool) -> Se
         blocks.append(Paragraph(f"{len(changed) - TERMINAL_ROWS:,} more in the other formats", "quiet", terminal))
     if any(row.change.verdict == "unknown" for row in device.signatures):
         blocks.append(Paragraph(UNKNOWN, "quiet", PAGE))
-    return Section("signatures", "Recurring gaps", blocks)
+    return Section("signatures", "Gap groups", blocks)
 
 
 def _gap_groups(caption: str, found: Sequence[SignatureChange], causes: Causes, limit: Limit) -> Table:
@@ -127,7 +127,7 @@ def _gap_groups(caption: str, found: Sequence[SignatureChange], causes: Causes, 
         )
         for row in found
     ]
-    note = "# in the name of an operation and N in that of a range stand for a counter, … for what tells nothing apart."
+    note = "# in an operation's name and N in a range's name stand for a counter; … stands for text that varies."
     return Table(caption, SIGNATURES, rows, note=note, noun="kinds", first=FIRST, limit=limit)
 
 
@@ -202,7 +202,7 @@ def copies(device: DeviceComparison) -> Section | None:
         )
         for row in device.communication
     ]
-    exposed = "Collectives by kind for a unit of work: all their time, and that which no compute hides"
+    exposed = "Collectives by kind for a unit of work: total and exposed time"
     blocks = [
         Table("Copies and memory sets for a unit of work", COPIES, copied, noun="kinds", first=FIRST, limit=ALL),
         Table(exposed, COLLECTIVES, together, noun="kinds", first=FIRST, limit=ALL),
@@ -241,12 +241,12 @@ def findings(device: DeviceComparison, causes: Causes, *, several: bool) -> Sect
     if not device.findings:
         return None
     hidden = any(row.status == "not_compared" for row in device.findings)
-    note = "Where not all captures can tell a cause, its findings are not compared." if hidden else ""
-    caption = "Findings of both sides by what they cost a unit of work"
+    note = "Findings of a cause are not compared where some captures lack its evidence." if hidden else ""
+    caption = "Findings of both sides by their cost for a unit of work"
     blocks = [
         Table(caption, FINDINGS, _findings(device.findings, causes), note, "findings", first=FIRST, limit=ALL),
         Table(
-            "Those of one side alone",
+            "Kernels of one side only",
             FINDINGS,
             _findings(lone_findings(device), causes),
             noun="findings",

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 UNIT_NAME, MOST_FILES = 60, 3
 GONE, NEW, NOTHING = "gone", "new", "–"
-ELSEWHERE = "Kernels, recurring gaps and findings of each device are in the page."
-RENAMING = "Did the idle time go, or only its name?"
+ELSEWHERE = "Kernels, gap groups and findings of each device are in the page."
+RENAMING = "Was the idle time removed, or did only its cause change?"
 
 _VERDICTS = {
     "improved": Mark("▼", "Improved", "better"),
@@ -167,7 +167,7 @@ def unit_sentence(unit: Unit) -> str:
         by = f" by “{before}”" if before and before == after else ""
     else:
         part = "the judged steady phases" if unit.kind == "phases" else "the whole window"
-        what, by = f"{part}, for as many runs of the kernels that both sides share", ""
+        what, by = f"{part}, for equal numbers of runs of the kernels that both sides share", ""
     scale = "" if unit.scale == 1 else f" {unit.scale:,.4g} after do the work of one before."
     return f"Compared: {what}{by}, mean of {unit.count_before:,} before and {unit.count_after:,} after.{scale}"
 

@@ -65,10 +65,7 @@ ROWS = (
 )
 TIMES = len(ROWS) - 5
 """The columns from the window to the coverage."""
-CAPTION = (
-    "Compute, communication and copies are what the GPU was busy with, the latter two only where nothing else "
-    "hid them; with idle they make up the window."
-)
+CAPTION = "Compute, exposed communication, exposed copies and idle time add up to the window."
 FAILURES = (
     Column("Trace", NAME, head=True, length=NAME_LENGTH),
     Column("Why", TEXT, length=SENTENCE),
@@ -140,7 +137,7 @@ def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> Docu
         Section("failed", "Not analysed", [Table("", FAILURES, failed, limit=MARKDOWN)]),
         Section("broken", "Broken budgets", [_broken(summary)]),
         Section("unjudged", "Budgets that cannot be judged", [_unjudged(summary)]),
-        Section("traces", "All traces, the worst first", _traces(summary, history)),
+        Section("traces", "All traces, worst first", _traces(summary, history)),
         Section("health", "Health of the traces", _warnings(summary)),
     ]
     facts: Words = [Name("Over time", href=link("trend.html"))] if history else ""

@@ -124,9 +124,7 @@ def _overview(trends: Sequence[Trend], total: int) -> list[Block]:
     return [
         Paragraph(" ".join(said)),
         *left_out,
-        Table(
-            "The latest run of each trace and GPU, beside the one before", LATEST, list(map(_latest, trends)), first=50
-        ),
+        Table("The latest run of each trace and GPU, and the one before", LATEST, list(map(_latest, trends)), first=50),
     ]
 
 

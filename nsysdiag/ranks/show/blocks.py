@@ -154,7 +154,7 @@ def _ranks(found: RankComparison) -> Table:
         "Each rank in the time that is compared",
         RANKS,
         [_rank(row, longest) for row in found.ranks],
-        note="Waited: inside matched collectives, longer than the rank that came last.",
+        note="Waited: inside matched collectives, beyond the time of the last rank.",
         noun="ranks",
         legend=[LegendEntry(label, part, "") for part, label in PARTS.values()],
         limit=Limit(summary=TOP_RANKS, brief=TOP_RANKS),
@@ -191,10 +191,10 @@ def _stragglers(found: RankComparison, causes: Causes) -> Table:
         for late in found.stragglers
     ]
     return Table(
-        "Who is late, and why",
+        "Late ranks, and why",
         STRAGGLERS,
         rows,
-        note="More than others: against the rank in the middle, since both were in step. While they waited: more than "
+        note="More than others: compared with the median rank since both were in step. While they waited: more than "
         "half of the others.",
         limit=TICKET,
     )
@@ -219,8 +219,10 @@ def _waits(found: RankComparison, causes: Causes, limit: Limit) -> Table:
         (wait.rank, wait.late_rank or Cell("no rank in particular", TEXT), wait.wait_ns, _reasons(wait.causes, causes))
         for wait in found.waits
     ]
-    note = "Inside collectives, and why the other one was late."
-    return Table("Who waits for whom", WAITS, rows, note=note, noun="waits", order="that are longest", limit=limit)
+    note = "Waits inside collectives, and why the other rank was late."
+    return Table(
+        "Which rank waits for which", WAITS, rows, note=note, noun="waits", order="that are longest", limit=limit
+    )
 
 
 def _groups(found: RankComparison, limit: Limit) -> Table:
@@ -236,7 +238,7 @@ def _groups(found: RankComparison, limit: Limit) -> Table:
         )
         for group in found.groups
     ]
-    note = "Transfer: the shortest run of each, added up. Late: with a late rank."
+    note = "Transfer: the sum of the shortest run of each collective. Late: collectives with a late rank."
     return Table("Collectives that were matched", GROUPS, rows, note=note, noun="kinds", limit=limit)
 
 

@@ -22,9 +22,9 @@ COMPARED = {
     "idle_ns": "idle",
 }
 _BASES = {
-    "collectives": "From the end of the first to the end of the last collective that all ran together.",
+    "collectives": "From the end of the first to the end of the last collective common to all ranks.",
     "iterations": "From the first to the last iteration.",
-    "window": "Each one's whole window: no collective is known that all of them ran together.",
+    "window": "Each rank's whole window: no collective common to all ranks was found.",
 }
 
 
@@ -79,7 +79,7 @@ def ranks_label(ranks: list[str]) -> str:
 def clock_sentence(found: RankComparison) -> str:
     """How the clocks were brought together, with the error of it."""
     if found.clock_error_ns is None:
-        return f"Clocks: {found.clock}; how far they are off is unknown, so no rank is called late across them."
+        return f"Clocks: {found.clock}; their offset is unknown, so late ranks are not reported across them."
     several = len({row.file for row in found.ranks}) > 1
     error = f", give or take {format_ns(found.clock_error_ns)}" if found.clock_error_ns or several else ""
     return f"Clocks: {found.clock}{error}."

@@ -77,7 +77,7 @@ def sections(found: WhatIf) -> list[Section]:
     made = [Section("prediction", "Prediction", blocks)]
     if found.caveats:
         caveats = Lines(found.caveats, Limit(summary=TOP_LINES, brief=TOP_LINES))
-        made.append(Section("caveats", "What it leaves out", [caveats]))
+        made.append(Section("caveats", "What is not predicted", [caveats]))
     if found.trace.warnings:
         warnings = Lines(found.trace.warnings, Limit(summary=TOP_LINES, brief=TOP_LINES), "note")
         made.append(Section("traces", "Trace health", [warnings]))
@@ -142,7 +142,7 @@ def _devices(found: WhatIf) -> list[Block]:
     limit = Limit(page=most, ticket=most, summary=top, brief=top)
     legend = [LegendEntry(label, id, "") for id, label in PARTS.values()]
     title = "Each GPU, " + ("per step" if found.per == "step" else "in the window")
-    note = "Communication and copies: what no compute hides."
+    note = "Communication and copies: exposed time only."
     return [Table(title, DEVICES, rows, note, "rows", sortable=False, legend=legend, limit=limit)]
 
 
@@ -163,7 +163,7 @@ def _savings(found: WhatIf) -> list[Block]:
     numbers = {finding: str(at) for at, finding in enumerate(single, 1)}
     rows = [_saving(each, found, numbers) for each in found.savings]
     limit = Limit(page=MOST_SAVINGS, ticket=MOST_SAVINGS, summary=TOP_SAVINGS, brief=TOP_SAVINGS)
-    table = Table("What repairs are predicted to bring", SAVINGS, rows, noun="repairs", sortable=False, limit=limit)
+    table = Table("Predicted savings of repairs", SAVINGS, rows, noun="repairs", sortable=False, limit=limit)
     refused = [
         f"{numbers.get(each.finding or '', 'Together')} is not predicted: {each.refused}"
         for each in found.savings

@@ -71,16 +71,16 @@ def _saved(found: WhatIf) -> str:
 
 def _identity(found: WhatIf) -> str:
     if found.identity is None:
-        return "how well the model gives it back is not known."
+        return "how well the model reproduces it is unknown."
     of = "step" if found.per == "step" else "window"
-    return f"the model gives the recorded {of} back to {format_share(abs(found.identity.length_error), 1)}."
+    return f"the model is within {format_share(abs(found.identity.length_error), 1)} of the recorded {of}."
 
 
 def broken_identity(found: WhatIf) -> str:
     """A warning where the replay of what was recorded is not what was recorded; else empty."""
     if found.identity is None or found.identity.exact:
         return ""
-    return "With nothing changed, the replay does not give back every recorded start and end."
+    return "With nothing changed, the replay does not reproduce every recorded start and end."
 
 
 def floor(found: WhatIf) -> str:
@@ -88,4 +88,4 @@ def floor(found: WhatIf) -> str:
     if found.floor_ns is None:
         return ""
     share = f" ({format_share(found.floor_ns, found.now_ns)})" if found.now_ns > 0 else ""
-    return f"{format_ns(found.floor_ns)}{share} stay when all of them are repaired: the kernels and their order."
+    return f"{format_ns(found.floor_ns)}{share} remain when all of them are repaired: the kernels and their order."

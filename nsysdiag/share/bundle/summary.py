@@ -22,8 +22,8 @@ _ABSENT = "–"
 
 
 RENAMED = (
-    "Names are replaced as in the report, with a dot in them (kernel·7 is kernel 7); "
-    "a word beside one (data_loader, torch::, /lib/) says what kind of name it stands for."
+    "Names are replaced as in the report, with a dot in them (kernel·7 is kernel 7). A word next to one (data_loader, "
+    "torch::, /lib/) tells the kind of the name."
 )
 LEFT_OUT = "trace.sqlite is left out: without its names no slice shows what the trace shows"
 
@@ -50,9 +50,9 @@ def coverage(part: Slice) -> str:
     """`trace.sqlite holds 62.0 ms of 3.10 s: iterations 12 to 20, from 0.123 s to 0.185 s`."""
     span = part.span
     if span is None and any(pair.full.window_ns for pair in part.pairs):
-        return "trace.sqlite holds all events: no part of the trace shows what the whole shows"
+        return "trace.sqlite holds all events: no part of the trace represents the whole"
     if span is None:
-        return "trace.sqlite holds all events: nothing ran on a GPU, so there is no part that would stand for the whole"
+        return "trace.sqlite holds all events: nothing ran on a GPU, so no part represents the whole"
     if part.whole:
         return f"trace.sqlite holds the whole window of {format_ns(span.end_ns - span.start_ns)}"
     windows = [pair.full.window for pair in part.pairs if pair.full.window_ns]

@@ -111,6 +111,6 @@ const unlisted = (device, start, end, causes) => {
   const { before, after } = operationsAround(device, start, end);
   if (before) list.append(factRow("Previous", before[before.length - 1]));
   if (after) list.append(factRow("Next", after[after.length - 1]));
-  list.append(factRow("More", "The table of gaps on this page leaves this one out; the command below describes it."));
+  list.append(factRow("More", "The table of gaps on this page omits this gap; the command below describes it."));
   return list;
 };

@@ -36,9 +36,9 @@ const makeCaption = (root, data, devices, view, clock) => {
   const detailText = () => {
     const shown = devices.filter((device) => device.open).flatMap((device) => [device, ...device.threads]);
     const least = Math.min(1, ...shown.map((each) => exactShare(each, view)));
-    if (least > 0.9999) return "Every slice of this window is exact. The same window as a report of its own:";
+    if (least > 0.9999) return "Every slice of this window is exact. A report of this window alone:";
     const share = `${(least * 100).toFixed(1)}%`;
-    return `Every slice is exact in ${share} of this window, elsewhere it is drawn in shares. This window in more detail:`;
+    return `Slices are exact in ${share} of this window, elsewhere drawn as shares. This window in more detail:`;
   };
 
   return (selection) => {

@@ -89,7 +89,7 @@ def findings_are_ordered(report: Json) -> Iterator[str]:
 
 @invariant
 def severity_is_by_what_is_saved(report: Json) -> Iterator[str]:
-    """20, 5 and 1 % of the judged time; what is unknown is `info`."""
+    """20, 5 and 1% of the judged time; what is unknown is `info`."""
     for finding in report["findings"]:
         share = saved_share(finding)
         if finding["bottleneck"] == "unknown":

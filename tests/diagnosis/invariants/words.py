@@ -69,7 +69,7 @@ def a_busy_gpu_is_not_called_too_large(report: Json) -> Iterator[str]:
     busy = [key for key, device in devices.items() if (shares_of(device).get("idle_ns", 1.0)) < 1 - BUSY]
     if not busy or diagnosis_of(report)["bottleneck"] == "parallelism":
         return
-    yield from (f"busy over 90 %, and: {text!r}" for text in sentences(report) if SMALLER_GPU.search(text))
+    yield from (f"busy over 90%, and: {text!r}" for text in sentences(report) if SMALLER_GPU.search(text))
 
 
 @invariant

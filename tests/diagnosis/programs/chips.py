@@ -50,7 +50,7 @@ def one_thread_for_long(sim: Simulation, marks: Marks) -> None:
     BUSY,
 )
 def few_blocks_that_use_the_memory_fully(sim: Simulation, marks: Marks) -> None:
-    """The grid is small, but the counters show the memory at 80 %: the chip is not empty."""
+    """The grid is small, but the counters show the memory at 80%: the chip is not empty."""
     sim.counters = Counters(
         activity={
             "SMs Active [Throughput %]": {"integrate": 36},

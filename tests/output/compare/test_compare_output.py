@@ -116,7 +116,7 @@ def test_each_says_what_became_of_it_and_why(name: str) -> None:
         "-300 µs",
         "+60.0 µs",
         "softmax",
-        "One capture a side",
+        "One capture per side",
         "3 events were dropped",
         "nsysdiag compare before.sqlite after.sqlite",
     ):

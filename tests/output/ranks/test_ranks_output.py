@@ -141,9 +141,9 @@ class TestPage:
 class TestWords:
     def test_unknown_clocks(self) -> None:
         said = words.clock_sentence(
-            replace(comparison(), clock="by the starts of the sessions alone", clock_error_ns=None)
+            replace(comparison(), clock="by the session start times alone", clock_error_ns=None)
         )
-        assert said.endswith("how far they are off is unknown, so no rank is called late across them.")
+        assert said.endswith("their offset is unknown, so late ranks are not reported across them.")
 
     def test_one_clock_has_no_error(self) -> None:
         found = replace(comparison(), clock="one file, one clock", clock_error_ns=0)

@@ -284,7 +284,7 @@ def test_a_gap_that_the_table_leaves_out_has_a_card_too(shown: Timeline) -> None
     shown.browser.value("history.replaceState(null, '', '#'); location.hash = '#t=90000000-90010000&g=0.90004000'")
     shown.browser.until("document.querySelector('canvas.lanes').dataset.gap === '0.90004000'")
     assert "809 ns idle on gpu0 · Host computing" in shown.text(".gap-card")
-    assert "The table of gaps on this page leaves this one out" in shown.text(".gap-card")
+    assert "The table of gaps on this page omits this gap" in shown.text(".gap-card")
 
 
 class TestLinks:
@@ -336,7 +336,7 @@ def test_the_minimap_moves_the_window(shown: Timeline) -> None:
 
 class TestMetrics:
     def test_the_pointer_on_a_curve_tells_its_value(self, browser: Browser, tmp_path: Path) -> None:
-        """A curve of 200 buckets of 500 µs: ten at nothing, ten at 71 %, and so on; the last twenty hold no sample."""
+        """A curve of 200 buckets of 500 µs: ten at nothing, ten at 71%, and so on; the last twenty hold no sample."""
         made = report([device(gpu_metrics=gpu_metrics())], [])
         levels = {"gpu0": timeline(*WHOLE)}
         shown = Timeline(browser, written(msgspec.structs.replace(made, timeline=levels), tmp_path))

@@ -29,7 +29,7 @@ def main(word: str = "") -> None:
         print(
             f"\n{found.pairs} pairs, {found.refused} refused: {found.inside:.0%} of the truths lie within the bounds,"
         )
-        print(f"{found.nearly:.0%} no further outside than 1 % of a step;")
+        print(f"{found.nearly:.0%} no further outside than 1% of a step;")
         print(f"the error is {found.median_error:.1%} of a step in the median, {found.largest_error:.1%} at most")
 
 

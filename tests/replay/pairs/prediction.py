@@ -66,7 +66,7 @@ def transforms(pair: Pair, trace: Path) -> Sequence[Transform]:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of all outcomes that are not refused: how many truths lie within the bounds, exactly and by 1 % of a step, and
+    """Of all outcomes that are not refused: how many truths lie within the bounds, exactly and by 1% of a step, and
     the errors as shares of a step."""
 
     pairs: int

@@ -39,7 +39,7 @@ def counted_training(sim: Simulation) -> None:
 
     T    [Python ......][gemm][index_copy][elementwise x 20][sync .........]
     gpu  ...............|======= gemm =======|= index_copy =|-|-|-|-|-|-|-|-|
-    SM   0               92 %                 35 %           60 %, with pauses
+    SM   0               92%                  35%            60%, with pauses
     """
 
     def body(t: Thread) -> Body:

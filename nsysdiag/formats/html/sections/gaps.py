@@ -44,7 +44,7 @@ def recurring_view(context: Context, device: DeviceReport) -> View:
 
 
 recurring: DeviceSection = device_section(
-    "signatures", "Recurring gaps", lambda device: device.signatures, recurring_view, groups
+    "signatures", "Gap groups", lambda device: device.signatures, recurring_view, groups
 )
 
 

@@ -47,7 +47,7 @@ def _cuts(context: Context, device: DeviceReport) -> list[Cut]:
     rows = ledger_rows(device, context.causes)
     cuts = [Cut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
     if follows_wakes(device):
-        cuts.append(Cut("After wake-ups", [(row.cause.title, row.root_ns, row.cause.color) for row in rows]))
+        cuts.append(Cut("By root cause", [(row.cause.title, row.root_ns, row.cause.color) for row in rows]))
     return cuts
 
 
