@@ -25,6 +25,8 @@ from nsysdiag.cli.help import grouped
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.formats import FORMATS
 from nsysdiag.formats.csv_ import TABLES
+from scripts._gallery.entries import ENTRIES, Entry
+from scripts._gallery.page import table as entries_table
 from tests.causes.test_added import SOURCE
 from tests.comparison.programs import Program
 from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, text
@@ -177,6 +179,19 @@ def wrong() -> str:
     return table(("the program", "the report", "captured without", "the report then"), rows)
 
 
+def gallery() -> str:
+    return entries_table(page("gallery.md"))
+
+
+def gallery_entry(entry: Entry) -> str:
+    """The command, and the first screen as it prints it, without the line that names version and trace."""
+    arguments = entry.arguments(entry.traces(Path()))
+    screen = printed(*arguments, "-o", f"{entry.name}.html", until=entry.end)
+    return f"`nsysdiag {' '.join(arguments)}`: {entry.origin}.\n\n" + re.sub(
+        r"\nnsysdiag .*\n(and .*\n)?\n", "\n", screen, count=1
+    )
+
+
 def cause() -> str:
     """The cause that the tests add to the program."""
     return block(SOURCE, "python")
@@ -203,6 +218,9 @@ SECTIONS = {
     "commands": Section(DOCS / "cli.md", commands),
     "formats": Section(DOCS / "formats.md", formats),
     "cause": Section(CONTRIBUTING, cause),
+    "gallery": Section(DOCS / "gallery.md", gallery),
+} | {
+    f"gallery {entry.name}": Section(DOCS / "gallery.md", partial(gallery_entry, entry), slow=True) for entry in ENTRIES
 }
 
 
