@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,7 +29,7 @@ from scripts._gallery.entries import ENTRIES, Entry
 from scripts._gallery.page import table as entries_table
 from tests.causes.test_added import SOURCE
 from tests.comparison.programs import Program
-from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, text
+from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, page, text
 from tests.simulator import CUDA_ONLY, EVERYTHING
 from tests.simulator.engine import MS
 from tests.simulator.scenarios import SCENARIOS

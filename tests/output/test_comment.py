@@ -142,7 +142,7 @@ class TestTooLong:
         entries = [entry(f"runs/{at:04}", budgets=[budget(sentence="é" * 600)]) for at in range(400)]
         text = checked(render_comment(summary(*entries, *(failed(f"bad/{at}") for at in range(300))), "train"))
         assert "Budgets broken" in text or "Some not analysed" in text
-        assert "All traces, the worst first" in text
+        assert "All traces, worst first" in text
 
 
 @pytest.mark.parametrize("key", ["a", "train", "train-8gpu", "a/b.c_d", "x" * 100])
