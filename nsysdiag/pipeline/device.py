@@ -159,7 +159,7 @@ def report(
     )
 
 
-@steps.step(spills=True)
+@steps.step(spills=True, trims=True)
 def shares(
     root_context: GapContext,
     root_slices: RootSlices,
