@@ -21,8 +21,8 @@ LARGEST_FLOAT = 1e30
 
 
 def from_json(data: bytes, kind: type[AnyRecord]) -> AnyRecord:
-    """The record that was saved as JSON. Raises one of UNREADABLE where `data` is no such record, or one that no
-    program of ours wrote: too large, or with numbers or packed columns that cannot be."""
+    """The record saved as JSON. Raises one of UNREADABLE if `data` is not such a record, is too large, or has
+    impossible numbers or packed columns."""
     check_size(data)
     record = msgspec.json.decode(data, type=kind)
     most = UNPACKED_BYTES + UNPACKED_FOR_EACH * len(data)

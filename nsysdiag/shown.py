@@ -28,7 +28,7 @@ class Result(Shown, frozen=True):
     """A record that is a whole result, written as the command line writes it."""
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write it to `path` in the format of its suffix, as -o does; CSV has a file beside it for each further table.
+        """Write it to `path` in the format of its suffix, as -o does; CSV writes one more file for each further table.
 
         Raises UsageError for a suffix of no format that it has, OutputError for a file that cannot be written, or that
         nsysdiag has not written and may not overwrite without `force`. Nothing is written then.

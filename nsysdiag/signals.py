@@ -1,4 +1,4 @@
-"""What SIGINT, SIGTERM and SIGHUP do to the program, from its first instruction to its last.
+"""Handling of SIGINT, SIGTERM and SIGHUP, from the program's first instruction to its last.
 
 ```
 starting   imports: nothing is begun yet             exit at once

@@ -22,8 +22,8 @@ TRACE, SAVED = ".sqlite", ".json"
 
 
 class Input(msgspec.Struct, frozen=True):
-    """One input: where it is, its path as people know it, the name of its outputs, its size in bytes, and why it
-    cannot be used where that is known already."""
+    """One input: its location, its path as given, the name of its outputs, its size in bytes, and why it cannot be
+    used, if known already."""
 
     path: Path
     shown: str
@@ -104,8 +104,8 @@ class _Search(msgspec.Struct):
             yield _Hit(Path(error.filename), anchor, f"the folder cannot be searched: {error.strerror}")
 
     def without_twins(self, hits: list[_Hit]) -> list[_Hit]:
-        """Of a trace that was found as an SQLite file and beside it as a folder of Parquet files, the file; a folder
-        that was named is kept."""
+        """If a trace was found as an SQLite file and as a folder of Parquet files, only the file; a named folder is
+        kept."""
         asked = {_absolute(hit.path) for hit in hits if not hit.searched}
         paths = [_absolute(hit.path) for hit in hits]
         files = {(path.parent, path.stem): path.name for path in paths if _is_export(path)}
@@ -115,7 +115,7 @@ class _Search(msgspec.Struct):
             if same is None or not is_parquet_folder(path):
                 kept.append(hit)
             else:
-                what = f"{printable(same)} beside it is the same trace"
+                what = f"{printable(same)} next to it is the same trace"
                 self.notes.append(f"{printable(hit.path)} is left out: {what}")
         return kept
 

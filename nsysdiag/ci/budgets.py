@@ -171,7 +171,7 @@ def _value(report: Report, device: DeviceReport, budget: Budget) -> float:
         return value_of(report, device, measure, per_iteration=per_iteration)
     least, most = value_between(report, device, measure, budget.nvtx, per_iteration=per_iteration)
     if expression.holds(least) != expression.holds(most) or least < expression.limit < most:
-        raise UnmeasurableError("the report holds the 50 kinds of gaps with most idle time, and the rest may decide it")
+        raise UnmeasurableError("the report holds the 50 gap groups with most idle time, and the rest may decide it")
     return least
 
 

@@ -90,8 +90,8 @@ def changes_analysis(file: Settings, settings: Settings) -> bool:
 
 
 def say_what_mattered(file: FromFile, settings: Settings, judged: Judgement) -> None:
-    """Name a file that was found by itself, for whoever wants quiet: where its settings may have changed a verdict, or
-    one of its budgets is broken or cannot be judged."""
+    """With --quiet, name an automatically found settings file if its settings may have changed a verdict, or one of its
+    budgets is broken or cannot be judged."""
     sources = {budget.source for budget in file.budgets}
     outcomes = {each.source for each in judged.results if each.broken} | {each.source for each in judged.unjudged}
     _say_found(file, settings=changes_analysis(file.settings, settings), budgets=bool(sources & outcomes))
@@ -188,10 +188,11 @@ def budgets_of_options(fail_on: Sequence[str] | None, warn_on: Sequence[str] | N
 
 @contextmanager
 def concluding(judged: Judgement, file: FromFile, settings: Settings, *, quiet: bool) -> Iterator[None]:
-    """After the outputs, one line on stderr for each budget that is broken or could not be judged, also where all else
-    is quiet; those of a settings file that was found by itself come with its name.
+    """After the outputs, print one line on stderr for each budget that is broken or could not be judged, even with
+    --quiet.
 
-    Then exits with 2 where a budget could not be judged, with 1 where one is broken that fails.
+    Lines on budgets of an automatically found settings file have its name. Then exits with 2 if a budget could not be
+    judged, with 1 if one of --fail-on is broken.
     """
     from nsysdiag.ci.budgets import FAIL
 

@@ -58,7 +58,7 @@ class Within(Struct, frozen=True, eq=False):
 def _mean(values: FloatArray, ns: IntArray) -> float | None:
     known = ~np.isnan(values)
     total = int(ns[known].sum())
-    # A sum, not a product of vectors: that would start threads for arrays that take microseconds.
+    # A sum, not a product of vectors: that would start threads for arrays that take a few µs.
     return float((values[known] * ns[known]).sum()) / total if total else None
 
 

@@ -70,7 +70,7 @@ def _option(name: str, value: SettingValue) -> Iterator[str]:
     if name in FLAGS:
         yield option
     elif name == "cost":
-        # Prices by name come from a file, and then the general one beside them does too.
+        # Prices by name come from a file, and then the general one does too.
         if isinstance(value, dict) and "gpu_hour_cost" in value and "gpus" not in value:
             yield from (option, str(value["gpu_hour_cost"]))
     elif name == "disabled" and isinstance(value, list):

@@ -277,10 +277,10 @@ def lengths_sentence(row: SignatureRow) -> str:
 
 def calibration_sentence(device: DeviceReport) -> str:
     """The two thresholds of a device and where they come from."""
-    floor = "learnt from this trace" if device.floor_calibrated else "default"
-    latency = "learnt from this trace" if device.launch_latency_calibrated else "default"
+    floor = "calibrated from this trace" if device.floor_calibrated else "default"
+    latency = "calibrated from this trace" if device.launch_latency_calibrated else "default"
     return (
-        f"Gaps up to {format_ns(device.floor_ns)} between issued operations are the device's own dispatch ({floor}); "
+        f"Gaps up to {format_ns(device.floor_ns)} between queued operations are the device's own dispatch ({floor}); "
         f"a launch reaches the idle device in {format_ns(device.launch_latency_ns)} ({latency})."
     )
 

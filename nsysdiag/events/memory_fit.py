@@ -112,9 +112,9 @@ def _middle(time: IntArray, held: FloatArray, room: float, limit: int, needed: i
     read_from, end = int(time[first]), int(time[last])
     start = read_from + min(MARGIN_NS, (end - read_from) // 4)
     reason = (
-        f"the memory limit of {format_bytes(limit)} holds a part of the trace, which needs about "
-        f"{format_bytes(needed)}: only the time from {format_exact_ns(start)} to {format_exact_ns(end)} is analysed,"
-        f" {format_share(end - start, int(time[-1] - time[0]))} of it"
+        f"the trace needs about {format_bytes(needed)}, more than the memory limit of {format_bytes(limit)}: "
+        f"only the time from {format_exact_ns(start)} to {format_exact_ns(end)} is analysed, "
+        f"{format_share(end - start, int(time[-1] - time[0]))} of it"
     )
     return Part(read_from, start, end, reason)
 

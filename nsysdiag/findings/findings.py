@@ -67,7 +67,8 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: S
 
 
 def _id(spot: Spot, story: Story) -> str:
-    """The same in every trace of the program, and on every device: by cause, bottleneck, variant and place."""
+    """An id that is the same in every trace of the program and on every device: by cause, bottleneck, variant and
+    place."""
     family = "" if spot.family == CAUSES[spot.cause].family else f"-{spot.family}"
     if spot.rest:
         return f"f-{spot.cause}{family}-rest"

@@ -139,7 +139,7 @@ def _dry(frame: Frame, work: Outstanding, least: int) -> tuple[IntArray, IntArra
     """The gaps that open with nothing outstanding, and how many operations were at the last launch before: `least` or
     more."""
     late = (frame.case == Case.LATE) | (frame.case == Case.ISSUING)
-    # Where a border of the window cut the beginning off, the queue ran dry outside of it.
+    # Where a border of the window cut the beginning off, the queue drained outside of it.
     gap = np.flatnonzero(late & (frame.gaps.start == frame.gaps.opened))
     opened = frame.gaps.opened[gap]
     issued = np.searchsorted(work.issued, opened, side="right")

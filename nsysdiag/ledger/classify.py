@@ -206,7 +206,7 @@ class _Splitter:
         return Owned.of(self.axis.place(self.lane[pieces.owner], pieces.spans), pieces.owner)
 
     def _timed(self, pieces: Owned) -> Owned:
-        # In the order of the lanes, not of time: whoever takes these gives them away without another search.
+        # In the order of the lanes, not of time: the caller uses them without another search.
         start = self.axis.time(pieces.spans.start)
         return Owned(Intervals(start, start + pieces.spans.end - pieces.spans.start), pieces.owner)
 

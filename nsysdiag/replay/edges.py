@@ -145,7 +145,7 @@ def of_devices(work: Work, places: Places, events: Before, barriers: Before, pac
     apart = work.end[order.before] <= work.start[order.after]
     ended = Before.concatenate([order.take(apart), overlapped_order(work)])
     gap = pace.gap[work.device[ended.after], work.kind[ended.after]]
-    # What lies between the nodes of one graph is a part of the graph.
+    # Time between the nodes of one graph is a part of the graph.
     of_graph = (work.launch[ended.after] >= 0) & (work.launch[ended.after] == work.launch[ended.before])
     gap = np.where(of_graph, np.maximum(work.start[ended.after] - work.end[ended.before], 0), gap)
     return Edges.concatenate(

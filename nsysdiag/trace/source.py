@@ -46,7 +46,7 @@ class Source:
         self._status = check_regular_file(path)
         self.size_bytes = self._status.st_size
         kind = sniff(path)
-        self._real = Path(os.path.realpath(path))  # journals are beside the file, not beside a link to it
+        self._real = Path(os.path.realpath(path))  # journals are next to the file, not next to a link to it
         with ExitStack() as on_error:
             on_error.callback(self._cleanup.close)
             self.readable = self._make_readable(kind, export_timeout_s)

@@ -181,7 +181,7 @@ class _Search(Struct, frozen=True):
         away = vague(pieces, self.words)
         waits = view.waits(lane, pieces.start, away)
         asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NO_THREAD) & (not last)
-        # Whoever wakes another has been woken itself by then: a wait that ends later is not how it came to that.
+        # A waker has been woken itself by then: a wait that ends later cannot have led to this wake-up.
         asks &= waits.end <= before.until
         wakers = _found(waits, np.flatnonzero(asks), pieces.end, self.finder)
         confidence = before.confidence * np.where(asks, wakers.confidence, 1.0)

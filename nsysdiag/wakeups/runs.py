@@ -142,7 +142,7 @@ class Runs(Struct, frozen=True):
         groups: list[tuple[IntArray, slice]] = []
         crowd = np.zeros(len(moment), dtype=np.int64)
         for rows in map(asked.__getitem__, asked.values()):
-            # As numbers of another width all lanes would be made anew to be compared.
+            # As numbers of another width all lanes would be converted to be compared.
             borders = np.array((low_lane[rows[0]], high_lane[rows[0]]), dtype=self.stretches.lane.dtype)
             within = slice(*np.searchsorted(self.stretches.lane, borders).tolist())
             groups.append((rows, within))

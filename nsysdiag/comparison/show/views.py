@@ -71,7 +71,7 @@ def waterfall_view(device: DeviceComparison, causes: Causes) -> View:
 
 
 def renaming(device: DeviceComparison, causes: Causes) -> View:
-    """Where the time went by what it was counted as before and after; something moved."""
+    """The moved time, by its cause before and after; not empty."""
     found = device.renaming
     table = matrix(device, MOST_PARTS)
     moved = flows(device)

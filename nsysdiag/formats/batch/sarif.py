@@ -82,7 +82,7 @@ def _result(problem: Problem, rules: list[str]) -> dict[str, object]:
         "level": _LEVELS.get(problem.severity, NOTE) if problem.severity else problem.level,
         "message": _message(problem.sentence),
         "locations": [_location(problem.entry)],
-        # The first is ours; the second is the one that code scanning on GitHub goes by.
+        # The first is ours; the second is the one that code scanning on GitHub uses.
         "partialFingerprints": {"nsysdiag/v1": problem.identity, "primaryLocationLineHash": f"{problem.identity}:1"},
     }
 

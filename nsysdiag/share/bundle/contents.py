@@ -53,7 +53,7 @@ def bundle_of(
     report = pipeline.analyze_trace(trace, settings, progress)
     if progress:
         progress("cutting a slice", 0.97)
-    shown = redacted_by(report, names) if names else report  # before the slice: numbers go by the report
+    shown = redacted_by(report, names) if names else report  # before the slice: numbers follow the report
     part = slice_of(trace, report, settings, folder, SliceNames(names).of if names else None)
     kept = part.alike or names is None
     blocks = slice_blocks(report, part, renamed=names is not None) if kept else absent_blocks(part)
