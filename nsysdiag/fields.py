@@ -179,7 +179,7 @@ _PlainSetting = bool | Annotated[int, VARIES] | Annotated[float, VARIES] | str
 _ListSetting = list[Annotated[int, VARIES] | str | None]
 _SettingsByName = dict[str, _PlainSetting | dict[str, _PlainSetting]]
 SettingValue = Any
-"""A setting as JSON holds it: one of several values is a list, and thresholds and prices go by their names."""
+"""A setting in JSON: several values are a list; thresholds and prices are keyed by name."""
 ValueBySetting = Annotated[dict[str, _PlainSetting | _ListSetting | _SettingsByName | None], Text.SETTINGS]
 
 

@@ -24,8 +24,8 @@ from nsysdiag.events.gpu_metrics import Grid, Series
 
 
 class Within(Struct, frozen=True, eq=False):
-    """The samples that are at least partly in a set, by their `index`: `ns` of each are, `worked` of these while the
-    device was busy, and all of it where `whole` is true."""
+    """The samples at least partly in a set, by their `index`: `ns` of each are in it, `worked` of these while the
+    device was busy; `whole`: all of the sample."""
 
     index: IntArray
     ns: IntArray
@@ -79,7 +79,7 @@ def _touched(grid: Grid, spans: Intervals) -> IntArray:
 
 class Sampled(Struct, frozen=True, eq=False):
     """A series with running sums over its valid samples: `area` is value times ns, `ns` their time, `valid` their
-    number, each up to the beginning of sample i; one element more than there are samples."""
+    number, each up to the beginning of sample i; one element more than the samples."""
 
     grid: Grid
     value: FloatArray

@@ -63,7 +63,7 @@ class Spot(Struct, frozen=True):
 
 
 class Label(Struct, frozen=True):
-    """What stands below a drawing; `x` is its middle in per cent of the width."""
+    """A label below a drawing; `x` is its middle in per cent of the width."""
 
     x: str
     text: str
@@ -78,8 +78,8 @@ class LegendEntry(Struct, frozen=True):
 
 
 class BarChart(Struct, frozen=True):
-    """A drawing of `width` by HEIGHT units with slots of SLOT, and what is over it unstretched. `bottom` stands at the
-    floor, which is drawn then, `labels` below it."""
+    """A drawing of `width` by HEIGHT units with slots of SLOT, and unstretched overlays. `bottom` is the label of the
+    floor, which is then drawn; `labels` are below it."""
 
     width: int
     height: int

@@ -1,4 +1,4 @@
-"""The command line that makes a report: from its settings, so that a saved one still knows it."""
+"""The command line that makes a report, from its settings, so that a saved report has it too."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Values over time as numbers for a drawing: curves with a scale beside them, strips with
-one value each, and a small line in a cell."""
+"""Values over time as numbers for a drawing: curves with a scale, strips with one value each, and sparklines for
+cells."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Layer(Struct, frozen=True):
 
 
 class Curve(Struct, frozen=True):
-    """Layers of `width` by `height` units; `lines` are the levels of the scale, `bottom` is what stands at its floor,
-    `limit` a level of its own. A spot is `spot_width` wide; `labels` stand below."""
+    """Layers of `width` by `height` units; `lines` are the levels of the scale, `bottom` is the label of its floor,
+    `limit` a separate level. A spot is `spot_width` wide; `labels` stand below."""
 
     width: int
     height: int
@@ -44,7 +44,8 @@ class Curve(Struct, frozen=True):
 
 
 class Strip(Struct, frozen=True):
-    """One value over time: `d` is filled, `note` a figure beside its title, `label` its words for a screen reader."""
+    """One value over time: `d` is a filled path, `note` a figure next to its title, `label` its text for a screen
+    reader."""
 
     title: str
     note: str
@@ -64,9 +65,8 @@ class Strips(Struct, frozen=True):
 
 
 class Spark(Struct, frozen=True):
-    """A small line: how a share went from one time to the next, in a drawing of `width` by `height` units, its last
-    point, its ends in words (`said`), and a `label` for screen readers. `change` is from the first to the last
-    share."""
+    """A sparkline of a share over time, in a drawing of `width` by `height` units: its last point, its ends in words
+    (`said`), and a `label` for screen readers. `change` is from the first to the last share."""
 
     width: int
     height: int

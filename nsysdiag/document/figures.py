@@ -36,9 +36,9 @@ class Segment(Struct, frozen=True):
 
 
 class Stack(Struct, frozen=True):
-    """A stacked bar: what it shows in words, and what its segments add up to. In a cell it is `width` of the cell wide;
-    `said` stands above it, and for it in formats without drawings. One that is `over_time` has labels without shares on
-    it, and below it `ticks`: where each is in per cent, and its label."""
+    """A stacked bar: its description, and the sum of its segments. In a cell it is `width` of the cell wide. `said` is
+    above it, and replaces it in formats without drawings. One that is `over_time` has labels without shares, and
+    `ticks` below it: the position of each in per cent, and its label."""
 
     label: str
     segments: list[Segment]
@@ -50,8 +50,8 @@ class Stack(Struct, frozen=True):
 
 
 def stack(parts: Iterable[tuple[str, int, str | None, str]], whole: int = 0) -> list[Segment]:
-    """Segments for (label, ns, colour, kind), in order, without the empty ones; they fill the whole bar, or as much of
-    it as they are of a longer `whole`."""
+    """Segments for (label, ns, colour, kind), in order, without empty ones. They fill the whole bar, or their part of a
+    longer `whole`."""
     rows = [part for part in parts if part[1] > 0]
     total = max(sum(part[1] for part in rows), whole)
     segments, before = [], 0
@@ -81,7 +81,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def safe_color(color: str) -> str:
-    """The colour where it is `#rrggbb`, else grey: colours come from the report, which may be anybody's file."""
+    """The colour where it is `#rrggbb`, else grey: colours come from the report, which may be an untrusted file."""
     return color if _COLOR.fullmatch(color) else UNKNOWN_COLOR
 
 

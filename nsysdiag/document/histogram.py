@@ -25,7 +25,7 @@ MOST_LABELS = 9
 
 
 class Tick(Struct, frozen=True):
-    """An edge: where it is, in bins from the left and in per cent of the width, and what stands below it."""
+    """An edge: its position, in bins from the left and in per cent of the width, and its label."""
 
     at: int
     x: str
@@ -40,7 +40,7 @@ class Bin(Struct, frozen=True):
 
 
 class Histogram(Struct, frozen=True):
-    """Drawings above each other by title, over the same bins, whose edges stand below the last."""
+    """Stacked drawings by title, over the same bins, whose edges are labelled below the last."""
 
     panels: dict[str, BarChart]
     edges: list[Tick]

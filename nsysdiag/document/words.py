@@ -43,7 +43,7 @@ METHOD = (
 
 
 def instant(ns: int) -> str:
-    """A moment of the trace in seconds with microseconds, as the Nsight timeline shows it: `12.345678 s`."""
+    """A moment of the trace in seconds with six decimals, as the Nsight timeline shows it: `12.345678 s`."""
     return f"{ns / NS_PER['s']:,.6f} s"
 
 
@@ -261,7 +261,7 @@ def signatures_sentence(device: DeviceReport) -> str:
 
 
 def signature_sentence(row: SignatureRow) -> str:
-    """How much of the idle time a recurring gap is, and what it costs an iteration."""
+    """The share of idle time of a gap group, and its cost per iteration."""
     facts = [f"{format_share(row.share_of_idle, 1)} of idle", counted(row.count, "gap")]
     facts += [f"{format_ns(row.per_iteration_ns)} an iteration"] if row.per_iteration_ns else []
     return " · ".join(facts)

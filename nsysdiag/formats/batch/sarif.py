@@ -53,7 +53,7 @@ def render(summary: BatchSummary, causes: Sequence[CauseInfo] = ()) -> bytes:
 
 
 def _rule_id(problem: Problem) -> str:
-    """Findings have ids beside those of budgets, whatever their causes are called."""
+    """Findings have ids distinct from those of budgets, whatever the names of their causes."""
     return f"finding/{clip(problem.rule, NAME)}" if problem.severity else BUDGET
 
 
