@@ -1,4 +1,5 @@
-"""Launch-bound phases: stretches in which a device runs dry again and again because launches are slower than work."""
+"""Launch-bound phases: stretches in which the queue of a device drains repeatedly because launches are slower than
+work."""
 
 from __future__ import annotations
 

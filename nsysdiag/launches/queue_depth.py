@@ -58,7 +58,7 @@ def outstanding(device: DeviceTimeline, calls: CallRows) -> Outstanding:
 
 
 def queue_depth(work: Outstanding, parts: Intervals, drains: list[QueueDrains]) -> QueueDepth | None:
-    """The depth over the time of `parts`, a set; None where there is no such time, or more of it than can be real."""
+    """The depth over the time of `parts`, a set; None if it is empty, or impossibly long."""
     low, high = (int(parts.start[0]), int(parts.end[-1])) if len(parts) else (0, 0)
     if not 0 < high - low < LONGEST_NS:
         return None

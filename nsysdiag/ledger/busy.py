@@ -58,5 +58,5 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
 
 
 def _beside(whole: Intervals, part: Intervals) -> Intervals:
-    """What the set `whole` has beside the set `part` of it."""
+    """The set `whole` without its subset `part`."""
     return Intervals.empty() if whole.total() == part.total() else subtract(whole, part)

@@ -17,10 +17,10 @@ from nsysdiag.timeline.timeline import DeviceLanes
 
 
 class DeviceResult(Struct, frozen=True):
-    """The report of one device, the slices behind its root ledger, its findings, and the timeline without the
-    lanes of threads (None: not asked for, or nothing ran); the work inside its window, its communication kernels,
-    and the MPI calls in which its threads met those of other ranks; the phases of the job, what the device did in
-    each, and those that are judged."""
+    """The result for one device: its report, the slices of its root ledger, its findings, and the timeline without
+    thread lanes (None: not requested, or nothing ran). Also the work inside its window, its communication kernels, and
+    the MPI calls that align its threads with other ranks; the phases of the job, what the device did in each, and the
+    judged ones."""
 
     report: DeviceReport
     slices: Slices
@@ -36,9 +36,9 @@ class DeviceResult(Struct, frozen=True):
 
 
 class TraceResult(Struct, frozen=True):
-    """What the analysis of one trace leaves for a comparison of ranks: its devices, warnings about its rows, the
-    frameworks of its programs (ids of programs.facts), how many GPUs the machine has, and how long the capture is; both
-    None where the trace does not say; and what predicts the savings of findings, or why nothing does."""
+    """The result of one trace for a comparison of ranks: its devices, warnings about its rows, the frameworks of its
+    programs (ids of programs.facts), the number of GPUs of the machine, and the length of the capture; the last two
+    None if unknown. Also the function that predicts the savings of findings, or why there is none."""
 
     devices: list[DeviceResult]
     warnings: list[str]
