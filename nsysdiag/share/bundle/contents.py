@@ -46,10 +46,10 @@ def bundle_of(
 ) -> Bundle:
     """The bundle of an open trace; `folder` is an empty one for temporary files.
 
-    With `names`, which must be new, all files hold pseudonyms; a slice that for want of names does not show
-    what the trace shows is left out.
+    With `names`, which must be new, all files hold pseudonyms; a slice that shows other results without its names is
+    left out.
 
-    Raises UsageError for settings that do not fit, InputError where the trace cannot be read."""
+    Raises UsageError for settings that do not fit, InputError if the trace cannot be read."""
     report = pipeline.analyze_trace(trace, settings, progress)
     if progress:
         progress("cutting a slice", 0.97)
