@@ -1,7 +1,6 @@
-"""How much is taken of what an input controls: one place for every cap, why it is that large, and what marks a cut.
+"""Caps on everything that an input controls: each with its reason and the mark of a cut.
 
-A text that is longer than its cap keeps its beginning, and a hash of the whole sets it apart from texts with the same
-beginning:
+A text longer than its cap keeps its beginning; a hash of the whole distinguishes it from texts with the same beginning:
 
 ```
 void cutlass::Kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<…#5f0c1d9a72be

@@ -118,10 +118,11 @@ class DeviceId(Record, frozen=True):
 
 
 class Window(Record, frozen=True):
-    """The time under analysis; its length is the sum of `parts`. Time outside is edge, never idle.
+    """The analysed time; its length is the sum of `parts`.
 
-    `outside_ns` is how much of the time from first to last launched operation the chosen parts leave out, `edge_ns` how
-    much of the capture is before and after that; None where the trace does not say how long the capture was."""
+    Time outside is edge, never idle. `outside_ns` is the part of the time from first to last launched operation that
+    the chosen parts leave out. `edge_ns` is the capture time before and after that; None if the length of the capture
+    is unknown."""
 
     start_ns: Moment
     end_ns: Moment
@@ -187,10 +188,10 @@ class Hop(Record, frozen=True):
 
 
 class Root(Record, frozen=True):
-    """Who ended the longest wait of a gap, hop by hop, and the root cause where the hops lead.
+    """The threads that ended the longest wait of a gap, hop by hop, and the root cause at the end.
 
     `chain` is the same as text, from the wait to its root. The confidence is that of all hops together. `cause` is an
-    id as in the root ledger; a wait whose end no thread can be shown to have brought about is its own root."""
+    id as in the root ledger. A wait without a known waker is its own root."""
 
     chain: list[Sentence]
     confidence: Share
@@ -209,11 +210,11 @@ class CodeFrame(Record, frozen=True):
 
 
 class CallSite(Record, frozen=True):
-    """Where in the program time went: the program's own functions, innermost first, without those of libraries.
+    """Where in the program time was spent: the program's own functions, innermost first, without library functions.
 
-    Where a call chain holds libraries alone, its innermost function stands there and `own` is false. `source` says
-    which call chains showed it: `cuda`, `osrt`, `sampling`, `python`; `chains` of the `of` that were read lead here.
-    `launch` is true if no chain shows the cause, and the launch of the next operation is shown instead."""
+    If a call chain holds only libraries, this is its innermost function and `own` is false. `source` says which call
+    chains showed it: `cuda`, `osrt`, `sampling`, `python`; `chains` of the `of` that were read lead here. `launch` is
+    true if no chain shows the cause, and the launch of the next operation is shown instead."""
 
     frames: list[CodeFrame]
     source: OwnText
@@ -257,8 +258,8 @@ class Gap(Shown, frozen=True):
 
 class GapsPacked(Packed, frozen=True):
     """Every gap, compact. `starts` (delta coded) and `lengths` are zlib-compressed little-endian int64 in base64,
-    `causes` likewise one byte a gap, an index into `cause_ids`: the gap's dominant cause. `places` says where in the
-    program each gap lay, None in older reports."""
+    `causes` likewise one byte a gap, an index into `cause_ids`: the gap's dominant cause. `places` has the place of
+    each gap in the program, None in older reports."""
 
     count: Count
     starts: Base64
@@ -365,10 +366,11 @@ class ApiRow(Record, frozen=True):
 
 
 class Distribution(Record, frozen=True):
-    """Many durations from 0 up. Percentile p is the smallest of them that p % do not exceed.
+    """A distribution of durations from 0 up.
 
-    `bins` is a histogram with edges at 1, 2 and 5 times powers of ten: (where the bin begins in ns, how many are in
-    it), from the first bin that holds any to the last; the first of all begins at 0 and ends at 100 ns.
+    Percentile p is the smallest duration that p percent do not exceed. `bins` is a histogram with edges at 1, 2 and 5
+    times powers of ten. It has (start of the bin in ns, count) from the first nonempty bin to the last. The lowest bin
+    is from 0 to 100 ns.
     """
 
     count: TotalCount
@@ -396,14 +398,14 @@ class QueueDrains(Record, frozen=True):
 
 
 class QueueDepth(Packed, frozen=True):
-    """How far the host ran ahead: the operations that were launched and had not finished, at each moment.
+    """Queue depth: the operations launched and not finished, at each moment.
 
-    An operation counts from the end of its launch call to its own end; one that starts before its call returns, from
-    the beginning of the call. Nodes of a graph count each, migrations of unified memory never, operations without a
-    launch row while they run. Percentiles are over the time of the window; `empty_ns` is the time at depth 0, of
+    An operation counts from the end of its launch call to its own end; if it starts before its call returns, from the
+    beginning of the call. Each node of a graph counts. Migrations of unified memory never count; operations without a
+    launch row count while they run. Percentiles are over the time of the window; `empty_ns` is the time at depth 0, of
     `observed_ns`.
 
-    The series covers [start_ns, end_ns), time between the parts of a window included, in `buckets` equal buckets:
+    The series covers [start_ns, end_ns), with time between the parts of a window, in `buckets` equal buckets. It has
     `lowest`, `highest` and `mean` depth, the mean in thousandths. `drains` holds the calls that cost most, at most
     twenty; `drain_count` and `drain_idle_ns` are over all.
     """
@@ -494,12 +496,13 @@ class GraphLaunches(Record, frozen=True):
 
 
 class Launch(Record, frozen=True):
-    """How work was launched. Queue delay (start minus api_end, from zero) is healthy when long: the host is ahead.
+    """How work was launched.
 
-    `calls` counts the calls that launched anything; `call` is how long those took that launched a kernel by itself,
-    `interval` the time from one launching call to the next, `kernel` how long kernels ran. `to_start`, from the
-    beginning of its call to its start, and `queue_delay` are of kernels outside of graphs. `queue_full_ns` is the time
-    in which launching threads waited for room in a full command buffer: the host was ahead.
+    A long queue delay (start minus api_end, at least 0) is good: the host is ahead. `calls` counts the calls that
+    launched anything. `call` is the duration of single kernel launches, `interval` the time from one launching call to
+    the next, `kernel` the duration of kernels. `to_start` (from the beginning of the call to the start of the kernel)
+    and `queue_delay` are of kernels outside graphs. `queue_full_ns` is the time in which launching threads waited for
+    space in a full command buffer: the host was ahead.
     """
 
     launched_ops: TotalCount
@@ -572,11 +575,11 @@ class IterationsPacked(Packed, frozen=True):
     unless there are very many; the last few may then be left out).
 
     `lengths` is their time, which `work` (compute, exposed_comm, exposed_copy) and `ledger` (by cause) add up to;
-    `root_ledger` is the same idle time by root cause. `ops` counts the operations that begin in each, `kernels` holds
-    the time of kernels by name, for as many of the first rows of the device's `kernels` as there are entries in it;
-    `signatures` that of gap groups, for the first rows of its `signatures`. `copied` is the bytes moved by copies that
-    begin in it; empty if unknown, and in older reports. Numbers from 0 up, each column as planes of bytes: the lowest
-    byte of every number, then the next one of each, as many as the largest needs.
+    `root_ledger` is the same idle time by root cause. `ops` counts the operations that begin in each. `kernels` holds
+    the time of kernels by name, for the first rows of the device's `kernels`, one entry each; `signatures` that of gap
+    groups, for the first rows of its `signatures`. `copied` is the bytes moved by copies that begin in it; empty if
+    unknown, and in older reports. Numbers from 0 up, each column as planes of bytes: the lowest byte of every number,
+    then the next one of each, as many as the largest needs.
     """
 
     count: Count
@@ -732,11 +735,11 @@ class Joined(Record, frozen=True):
 
 
 class Finding(Shown, frozen=True):
-    """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1.
+    """One problem worth fixing.
 
-    `bottleneck` is what its time counts to, `share` the part of the judged time that it takes. `summary` says in a few
-    words what it is made of, `variant` is what its cause looks like in detail, an id (empty where it has none). `saves`
-    is how much shorter a step or the judged time would get, None where nothing tells. `lost_ns` is exclusive: no
+    `confidence` is the coverage of the evidence, 0..1. `bottleneck` is what its time counts to, `share` its part of the
+    judged time. `summary` describes it in a few words; `variant` is the id of its cause's variant, empty for none.
+    `saves` is how much shorter a step or the judged time would get, None if unknown. `lost_ns` is exclusive: no
     nanosecond counts for two findings, so together they are at most what the devices lost. `ceiling_ns` is the most
     that a fix may save; ceilings of different findings overlap and are never added up. `part_of` is the id of the
     finding on the same problem that has the saving of both. `note` says so, or why a finding saves more than its share;

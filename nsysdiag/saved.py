@@ -1,7 +1,7 @@
-"""Reads records back from JSON, which may be damaged or hostile: checks its size, its numbers and what is packed in it.
+"""Reads records from JSON, which may be damaged or hostile: checks its size, numbers and packed columns.
 
-What passes can be drawn, compared and summed: integers fit into 64 bits, those with a narrower range are within it (see
-`NOT_NEGATIVE` and its neighbours in fields), and packed columns unpack to no more than a report of that size holds.
+Records that pass can be drawn, compared and summed. Integers fit into 64 bits and are within their declared range
+(`NOT_NEGATIVE` and others in fields); packed columns unpack to no more than a report of that size holds.
 """
 
 from __future__ import annotations

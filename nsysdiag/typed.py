@@ -6,10 +6,10 @@ plain(text)                          "waits in cudaMalloc"              what peo
 parts(text)                          "waits in ", (API, "cudaMalloc")   what redaction goes by
 ```
 
-Of a long name people may read the beginning only; the whole goes along unseen, so that redaction knows the name.
+Readers may see only the beginning of a long name; the whole name is stored invisibly for redaction.
 
-A name is enclosed in characters that Unicode keeps for such use: they are in no text, and a trace that has them anyway
-gets them replaced. So sentences may be joined, formatted and used as keys as any other text.
+A name is enclosed in private-use characters of Unicode, which are replaced in texts of a trace. So sentences can be
+joined, formatted and used as keys like any other text.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from inspect import cleandoc
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,8 @@ TEMPLATES = ROOT / "templates"
 GOLDENS = ROOT / "tests" / "output" / "goldens"
 GENERATED = {PACKAGE / "formats" / "html" / "compiled.py"}
 
-_CODE = re.compile(r"```.*?```|<!--.*?-->", re.DOTALL)
+_CODE = re.compile(r"```.*?```|<!--.*?-->|^=+ =+.*^=+ [= ]+$|^ {4}.*?$", re.DOTALL | re.MULTILINE)
+"""Blocks of code and drawings, fenced or indented, and tables."""
 _QUOTED = re.compile(r"``[^`]+``|`[^`\n]+(?:\n[^`\n]*)?`")
 _BLANK = re.compile(r"\n\s*\n|\n\s*(?:[*-]|\d+\.) ")
 _END = re.compile(r"(?<=[.!?])[\"'”)*]*\s+(?=\S)")
@@ -107,7 +109,7 @@ def _joined(node: ast.expr) -> str | None:
 
 def docstrings(path: Path) -> Iterator[Prose]:
     """Docstrings of a module, its classes, functions and constants."""
-    yield from (Prose(_named(path), line, text) for line, text in _strings(path).docstrings)
+    yield from (Prose(_named(path), line, cleandoc(text)) for line, text in _strings(path).docstrings)
 
 
 def comments(path: Path) -> Iterator[Prose]:

@@ -63,9 +63,9 @@ def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
     counts to [kernels    )[copies)[launch)[kernels
     ```
 
-    A wait for a device that itself waits for a third one is followed to that one, for at most as many steps as there
-    are devices. Devices that wait for each other remain waits. So does time before the first and after the last
-    operation of the other device, and a wait for a device that is not in `every`.
+    If the other device waits for a third one, the wait is followed to that one, with at most one step per device.
+    Devices that wait for each other remain waits. So do waits outside the other device's operations, and waits for a
+    device that is not in `every`.
     """
     mine = every[number]
     waiting = np.flatnonzero(mine.other >= 0)

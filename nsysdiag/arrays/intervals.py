@@ -1,4 +1,4 @@
-"""Algebra of half-open intervals [start, end) in int64 nanoseconds.
+"""Algebra of half-open intervals [start, end) in ns (int64).
 
 A *set* is a sorted, disjoint, non-touching list of non-empty intervals, as `union` returns it. Functions do not modify
 their arguments, and cost at most one sort, none for sorted input.

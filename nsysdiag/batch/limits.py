@@ -19,12 +19,12 @@ MIB = 1 << 20
 BASE_BYTES, BYTES_PER_BYTE = 150 * MIB, 3
 """Memory of a process for an empty trace, and for each byte of a trace. Measured peaks of `nsysdiag analyze -o x.json
 -o x.html`: 107 MiB for a trace of 50 kernels, 631 MiB for 442 MB with 1,000,000 kernels, 1,168 MiB for 891 MB with
-2,000,000. Traces without samples and call chains, of which only few are read, need more for each byte, so the limit is
+2,000,000. Traces without samples and call chains, of which only few are read, need more for each byte. So the limit is
 more than twice the measured values."""
 BYTES_PER_PACKED_BYTE = 30
 """For a report that must be exported first: the export is several times as large. An SQLite file is also larger than a
-folder of Parquet files. 200,000 kernels took 411 MiB from a folder of 17 MB, 383 MiB from one of 29 MB without
-compression, and 300 MiB from an SQLite file of 86 MB."""
+folder of Parquet files. Measured for 200,000 kernels: 411 MiB from a folder of 17 MB; 383 MiB from one of 29 MB without
+compression; 300 MiB from an SQLite file of 86 MB."""
 PACKED = (".nsys-rep", ".qdrep")
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 

@@ -27,8 +27,8 @@ UNTRACED = "in no captured OS call"
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
     """Time scheduled out in which the thread did not wait. Either the scheduler says runnable. Or, for a second at
-    most, OS calls of its process were captured (a wait would be one of them and takes precedence), or others held its
-    CPU for at least 80% of it."""
+    most, others held its CPU for at least 80% of it, or OS calls of its process were captured; a wait would be one of
+    these."""
     scheduling = evidence.host.scheduling
     lane = scheduling.out.start // evidence.host.axis.stride
     traced = evidence.host.os_traced[lane]

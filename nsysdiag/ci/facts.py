@@ -122,8 +122,8 @@ class BatchEntry(Record, frozen=True):
 
 
 class BatchSummary(Record, frozen=True):
-    """A batch: its entries by their names. `failed`, `broken`, `warned` and `unjudged` count inputs that could not be
-    analysed, broken budgets that fail, broken ones that warn, and those that a trace cannot tell. `settings` are those
+    """A batch: its entries by their names. `failed` counts inputs that could not be analysed, `broken` and `warned`
+    broken budgets of --fail-on and --warn-on, `unjudged` budgets without a value in the trace. `settings` are those
     that differ from their defaults, as text; `config` names the file that they come from."""
 
     schema_version: OwnText

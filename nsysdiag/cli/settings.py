@@ -90,8 +90,8 @@ def changes_analysis(file: Settings, settings: Settings) -> bool:
 
 
 def say_what_mattered(file: FromFile, settings: Settings, judged: Judgement) -> None:
-    """With --quiet, name an automatically found settings file if its settings may have changed a verdict, or one of its
-    budgets is broken or cannot be judged."""
+    """With --quiet, name an automatically found settings file if it may have changed a verdict, or its budgets are
+    broken or cannot be judged."""
     sources = {budget.source for budget in file.budgets}
     outcomes = {each.source for each in judged.results if each.broken} | {each.source for each in judged.unjudged}
     _say_found(file, settings=changes_analysis(file.settings, settings), budgets=bool(sources & outcomes))

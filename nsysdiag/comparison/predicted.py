@@ -43,8 +43,8 @@ Side = Sequence[Report | WhatIf]
 
 
 def compare_sides(before: Side, after: Side, *, across_gpus: bool = False) -> Comparison:
-    """Compare captures, or a prediction on either side. Raises what `compare_reports` does, UsageError for a prediction
-    that is not alone on its side or has no change, and NotComparableError for one that was refused."""
+    """Compare captures, or a prediction on either side. Raises what `compare_reports` does; UsageError for a prediction
+    that is not alone on its side or has no change; NotComparableError for one that was refused."""
     left, right = (
         [each for each in before if isinstance(each, Report)],
         [each for each in after if isinstance(each, Report)],

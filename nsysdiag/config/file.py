@@ -32,8 +32,8 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+(\[\d+\])?")
 def read_settings(path: Path) -> Settings:
     """The settings of a file, defaults for the rest; `config` is its name.
 
-    Raises UsageError with the file and the key, or with line and column, if it cannot be read or has an unknown setting
-    or an invalid value.
+    Raises UsageError for an unreadable file, an unknown setting or an invalid value, with the file and the key, or with
+    line and column.
     """
     return read_file(path)[0]
 

@@ -36,10 +36,10 @@ class GpuMetric(Record, frozen=True):
 
     Means by time: `window`; `kernels`, while any kernel ran; `compute`, while a kernel other than communication ran.
     `gaps` is over the `gap_samples` samples wholly inside a gap. `lowest` and `highest` are single samples. `idle` is
-    the level of all time without operations. If it is known, samples that are partly idle are split by it, so that
-    `kernels`, `compute` and the means of ranges and kernels are of the work alone. If it is None, neighbouring idle
-    time is mixed in. `samples` are in the window. Of the whole capture, `left_out` counts invalid values (NULL, out of
-    range, a second row of the same moment). `capped` counts those a little over 100%, which count as 100%.
+    the level of all time without operations. If it is known, it splits partly idle samples, so that `kernels`,
+    `compute` and the means of ranges and kernels are of the work alone. If it is None, neighbouring idle time is mixed
+    in. `samples` are in the window. Of the whole capture, `left_out` counts invalid values (NULL, out of range, a
+    second row of the same moment). `capped` counts those a little over 100%, which count as 100%.
     `peak_bytes_per_second` is the rate of a share of 1, if the trace has it. `series` holds the mean of each bucket
     (see GpuMetrics).
     """
@@ -125,9 +125,9 @@ class GpuMetrics(Packed, frozen=True):
     """The counters of a device. A sample's value is the average over the interval that ends at its timestamp, about
     `period_ns` long. `gpu` is the GPU's number in the trace.
 
-    Each series covers [start_ns, end_ns), time between the parts of a window included, in `buckets` equal buckets:
-    thousandths of a share or MHz, -1 where nothing was sampled. `ranges` and `kernels` are those with most time on the
-    GPU, at most twenty each.
+    Each series covers [start_ns, end_ns), with time between the parts of a window, in `buckets` equal buckets:
+    thousandths of a share or MHz, -1 without samples. `ranges` and `kernels` are those with most time on the GPU, at
+    most twenty each.
     """
 
     gpu: Number

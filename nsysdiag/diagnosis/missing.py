@@ -94,7 +94,7 @@ def _of(part: int, whole: int) -> str:
 
 
 class UnseenLaunches(Struct, frozen=True):
-    """The process of each kernel launch of a trace, whether only the call was recorded, and whether that is because it
+    """The process of each kernel launch of a trace; whether only the call was recorded; and whether that is because it
     runs after the end of the trace."""
 
     process: IntArray

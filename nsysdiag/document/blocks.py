@@ -202,8 +202,8 @@ class Chart(Struct, frozen=True):
 
 
 class Callout(Struct, frozen=True):
-    """An action for the reader: a `label` ("Fix first"), its subject (`title`, a link to `href` on the page), the
-    `figure` that it saves and of what (`of`), and how (`text`)."""
+    """An action for the reader: a `label` ("Fix first"), its subject (`title`, a link to `href` on the page); the
+    `figure` that it saves and of what (`of`); and how (`text`)."""
 
     label: str
     title: str

@@ -30,7 +30,7 @@ class Layer(Struct, frozen=True):
 
 class Curve(Struct, frozen=True):
     """Layers of `width` by `height` units; `lines` are the levels of the scale, `bottom` is the label of its floor,
-    `limit` a separate level. A spot is `spot_width` wide; `labels` stand below."""
+    `limit` a separate level. A `Spot` is `spot_width` wide; `labels` stand below."""
 
     width: int
     height: int

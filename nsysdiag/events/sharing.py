@@ -49,8 +49,8 @@ class _Work(Struct, frozen=True):
 
 
 class _Pair(Struct, frozen=True):
-    """Two processes while both were at work: the `stretches` of the one, how many of them overlapped with the other
-    (`met`), how many at least would by chance (`expected`), and how many `waited` their turn. `turns` is how often work
+    """Two processes while both were at work: the `stretches` of the one; how many of them overlapped with the other
+    (`met`); how many at least would by chance (`expected`); and how many `waited` their turn. `turns` is how often work
     alternated, `beside` the share of the stretches' time that overlapped."""
 
     stretches: int = 0

@@ -25,8 +25,8 @@ def synchronized_devices(
     """For each call the number of the device that it synchronized with; -1 if unknown.
 
     A context belongs to one device, that of its operations: `device` has its number. The device number of the row
-    itself is 0 for every context in most exports (nsys 2021 to 2026). So it counts only for contexts without
-    operations, and if `number_of`, which maps (pid, the process's device number) to the number of the device, has it.
+    itself is 0 for every context in most exports (nsys 2021 to 2026). So it counts only for contexts without operations
+    that are in `number_of`: it maps (pid, the process's device number) to the number of the device.
     """
     result = np.full(len(api_calls.rows), _UNKNOWN, dtype=np.int32)
     sync = trace.read("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "globalPid", "deviceId", "contextId", "correlationId")

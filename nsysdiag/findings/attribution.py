@@ -167,8 +167,8 @@ class _CallsAt(Struct, frozen=True):
 def _made(
     context: GapContext, evidence: LayeredEvidence, keys: GapKeys, found: Bottlenecks, focus: Intervals
 ) -> tuple[Shares, list[list[str]]]:
-    """A row for each part of a slice that a synchronization or a read-back caused, with the variant of the call and its
-    place in the program; and all paths."""
+    """A row for each part of a slice that a synchronization or a read-back caused, with the call's variant and place in
+    the program; and all paths."""
     made, waits = found.made, found.waits
     ns = coverage(focus, made.spans)
     inside = np.flatnonzero(ns)

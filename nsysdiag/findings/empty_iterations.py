@@ -30,8 +30,8 @@ class EmptyIterations(Struct, frozen=True):
 def empty_iterations(
     device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, threads: IntArray
 ) -> EmptyIterations | None:
-    """The range with most instances without work. It is on the outermost repeating level of one of `threads`, covers
-    most of the time from its first to its last instance, and holds launches at least once.
+    """The range with most instances without work. It is on the outermost repeating level of one of `threads`, and
+    covers most of the time from its first to its last instance. At least one instance has launches.
 
     ```
     thread 1   [step 1    ][step 2    ][step 3    ]

@@ -48,8 +48,8 @@ SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a se
 
 
 def exposed_findings(device: DeviceReport, context: FindingContext, mpi_ns: int, work: Bottlenecks) -> list[Finding]:
-    """Findings on exposed copies, exposed communication, idle time inside MPI calls (`mpi_ns`) and paging (with or
-    without kernels), from the smallest share of the judged time on. Overlap hides at most the compute time."""
+    """Findings on exposed copies, exposed communication, idle time inside MPI calls (`mpi_ns`) and paging. Each takes
+    at least the smallest share of the judged time. Overlap hides at most the compute time."""
     judged, timeline = context.judged, context.gaps.device
     operations = timeline.operations
     copies = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)

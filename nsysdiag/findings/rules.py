@@ -19,7 +19,7 @@ class FindingRule(Struct, frozen=True):
     """A finding that is not a cause: its name in the report, its text, and its advice.
 
     `bottleneck` is what its time counts to; `fix` is the short form of the plain `advice` that ends a causal chain;
-    `thresholds` names the settings that it depends on (fields of FindingThresholds), `sources` the documents (keys of
+    `thresholds` are the settings that it depends on (fields of FindingThresholds); `sources` are its documents (keys of
     SOURCES)."""
 
     id: str

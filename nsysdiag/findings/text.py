@@ -40,8 +40,8 @@ Times = dict[str, tuple[int, int]]
 
 
 class FindingContext(Struct, frozen=True):
-    """The input for findings of a device. `attribution` is the cause of each slice, `sightings` finds evidence rows,
-    `waits` are the calls that waited for the device, `paths` the places in the program. `judged` is the time that they
+    """The input for findings of a device. `attribution` is the cause of each slice; `sightings` finds evidence rows;
+    `waits` are the calls that waited for the device; `paths` are places in the program. `judged` is the time that they
     are about; `frameworks` (ids of programs.facts) select the advice."""
 
     gaps: GapContext

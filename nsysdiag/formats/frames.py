@@ -40,8 +40,8 @@ def frames(result: Report | RanksReport | Comparison) -> dict[str, pd.DataFrame]
     """One frame for each table. For a report or a comparison of ranks: those of the CSV output, with the same names,
     columns and order of rows. For a comparison of two sides: the changes, with times for a unit of work.
 
-    Times are int64 nanoseconds, shares float64 from 0 to 1; a missing number is NaN, any other missing value `pd.NA`.
-    Text is as the trace has it: it may hold control characters. Raises InputError where a saved report is damaged.
+    Times are in ns (int64), shares float64 from 0 to 1; a missing number is NaN, any other missing value `pd.NA`. Text
+    is as the trace has it: it may hold control characters. Raises InputError where a saved report is damaged.
     """
     if isinstance(result, RanksReport):
         return {name: _frame(table, result.comparison) for name, table in OF_RANKS.items()}

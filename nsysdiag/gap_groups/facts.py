@@ -11,7 +11,7 @@ from nsysdiag.record import Column, Packed
 class GapPlaces(Packed, frozen=True):
     """The operations on both sides of every gap, and its NVTX path, by their names in `signatures`: counters read `#`.
 
-    For each of `count` gaps, `previous_op` and `next_op` hold an index into `operations`, and `nvtx` 0 if the launching
+    For each of `count` gaps, `previous_op` and `next_op` hold an index into `operations`; `nvtx` is 0 if the launching
     thread is unknown, else 1 + the index of a path. For each of `paths` paths, `path_lengths` holds how many ranges it
     has. `path_ranges` holds their indices into `ranges`, outermost first, path after path: `elements` of them. Numbers
     are planes of bytes: the lowest byte of every number, then the next one of each, as many as the largest needs. If

@@ -133,8 +133,8 @@ def _gap(gap: Gap, causes: Causes) -> tuple[object, ...]:
 
 
 def ranges(device: DeviceReport, context: Context) -> Section | None:
-    """The NVTX ranges open on the launching thread at the start of gaps, by the idle time of the gap groups inside;
-    None if no group is inside a range."""
+    """The NVTX ranges open on the launching thread during gaps, by the idle time of the gap groups inside; None if no
+    group is inside a range."""
     paths: dict[tuple[str, ...], list[SignatureRow]] = defaultdict(list)
     for row in device.signatures:
         paths[tuple(row.nvtx)].append(row)

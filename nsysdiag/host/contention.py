@@ -80,8 +80,8 @@ def _limits(scene: HostScene, states: ThreadStates) -> list[CpuLimit]:
 
 def _limit(scene: HostScene, running: Stretches, waiting: Stretches, process: int) -> CpuLimit | None:
     """The CPU limit of a process: the largest number of CPUs that it used at once. A limit exists if its own threads
-    had all of these nearly always when one of them had to wait, and it never ran on any other CPU. Threads that take
-    turns on their own, for a lock, for example, use other CPUs too.
+    nearly always had all of these when one of them had to wait. The process must never have run on any other CPU.
+    Threads that take turns on their own, for a lock, for example, use other CPUs too.
 
     ```
     A   [runs ......)[waits)[runs ....

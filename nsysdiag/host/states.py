@@ -31,8 +31,8 @@ class Stretches(Rows, frozen=True):
 
 class ThreadStates(Struct, frozen=True):
     """The scheduling of every lane in the range. `running` and `away` are parts of the lane's time; the rest is
-    unknown. Unknown is the time before the thread's first event if that puts it on a CPU (it may not have begun yet),
-    and after its last if that takes it off.
+    unknown. Unknown is the time before the thread's first event if that puts it on a CPU: it may not have begun yet. So
+    is the time after its last event if that takes it off.
 
     ```
     events       in      out        in   out
@@ -41,9 +41,9 @@ class ThreadStates(Struct, frozen=True):
     away                 [----------)
     ```
 
-    `preempted` marks stretches of `away` in which the thread was ready to run, `crowded` those in which others had the
-    CPU that it left, and `held` those with both. `left` are the times at which threads went off a CPU, with their
-    lanes; `state` is the scheduler state then. `moved` counts how often each lane continued on another CPU.
+    `preempted` marks stretches of `away` in which the thread was ready to run; `crowded` those in which others had the
+    CPU that it left; `held` those with both. `left` are the times at which threads went off a CPU, with their lanes;
+    `state` is the scheduler state then. `moved` counts how often each lane continued on another CPU.
     """
 
     known: BoolArray

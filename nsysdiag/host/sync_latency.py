@@ -52,8 +52,8 @@ def sync_latency(scene: HostScene, late: IntArray, windows: list[HostWindow], ed
 
 
 def latencies(scene: HostScene) -> IntArray:
-    """For each synchronization the time from the end of the last operation that it waited for, or from its own
-    beginning if later, to its return.
+    """For each synchronization the time from the end of the last operation that it waited for to its return; from its
+    own beginning if that is later.
 
     ```
     device   ....[==A==)

@@ -66,8 +66,8 @@ class SyncCalls(Struct, frozen=True):
 class HostScene(Struct, frozen=True):
     """`axis` has a lane for every thread with any evidence, of the processes that worked on `devices`; without nsys's
     own. The range [low, high) is what is reported. `launched` holds for each device the calls that launched its
-    operations in the range (rows of the table of API calls), even calls before the range. `launching` marks the lanes
-    of the threads that made them; `os_traced` those of processes whose OS calls were captured."""
+    operations in the range, even calls before it (rows of the table of API calls). `launching` marks the lanes of the
+    threads that made them; `os_traced` those of processes whose OS calls were captured."""
 
     host_trace: HostTrace
     devices: list[DeviceTimeline]

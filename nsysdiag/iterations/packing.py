@@ -25,7 +25,7 @@ _EFFORT = 6
 
 
 class KindsOfGaps(Struct, frozen=True):
-    """The gaps of a device, disjoint and in order, each with the index of its group among the `count` rows of the
+    """The gaps of a device, disjoint and in order; each has the index of its group among the `count` rows of the
     report, -1 for none."""
 
     gaps: Intervals

@@ -29,8 +29,8 @@ MOST_SPREADS, LEAST_BAND = 5, 0.1
 
 
 class Stretches(Rows, frozen=True):
-    """Stretches of regular starts: `count` starts from row `first` of the sorted rows, with the median distance, the
-    time in usual distances, and the summed deviations from the median, in ns."""
+    """Stretches of regular starts: `count` starts from row `first` of the sorted rows on; the median distance, the time
+    in usual distances, and the summed deviations from the median, in ns."""
 
     name: IntArray
     first: IntArray

@@ -46,9 +46,9 @@ class TopKernel(Record, frozen=True):
 
 class KernelFamilies(Record, frozen=True):
     """How the kernels' time, `total_ns`, divides by kind of work, judged by their names. Each kernel is of one family:
-    the shares of `communication`, `attention`, `products` (matrix products), `elementwise`, `reductions`
-    (normalizations and softmax too) and `other` add up to 1, or are 0 without kernels. `products_fp32` is the part of
-    the matrix products in single precision without tensor cores."""
+    `communication`, `attention`, `products` (matrix products), `elementwise`, `reductions` (normalizations and softmax
+    too) or `other`. The shares add up to 1, or are 0 without kernels. `products_fp32` is the part of the matrix
+    products in single precision without tensor cores."""
 
     total_ns: TotalNs = 0
     products: Share = 0.0

@@ -1,15 +1,15 @@
 """How much of a GPU a kernel can fill by its launch shape: blocks per SM, waves, and their limit.
 
-The rules are those of NVIDIA's occupancy calculator (cuda_occupancy.h of the CUDA toolkit, and the table "Technical
-Specifications per Compute Capability" of the CUDA C++ Programming Guide). Of the blocks of one kernel an SM holds the
+The rules are those of NVIDIA's occupancy calculator: cuda_occupancy.h of the CUDA toolkit, and "Technical
+Specifications per Compute Capability" in the CUDA C++ Programming Guide. Of the blocks of one kernel an SM holds the
 fewest of
 
 * warps: the warps that an SM holds / the warps of a block, which are its threads / 32, rounded up;
 * blocks: the blocks that an SM holds;
 * registers: a warp takes 32 times those of a thread, rounded up to a multiple of 256. An SM holds as many warps as fit,
   rounded down to a multiple of four, for its four partitions (two in 6.0). That many / the warps of a block;
-* shared memory: that of an SM / that of a block. A block's is static and dynamic together, plus 1 KiB reserved by the
-  system from compute capability 8.0 on, rounded up to a multiple of 128 bytes (256 before 8.0).
+* shared memory: that of an SM / that of a block. A block's is static and dynamic together, rounded up to a multiple of
+  128 bytes (256 before 8.0). From 8.0 on, the system reserves 1 KiB more.
 
 Properties of the chip that the export lacks do not limit. Shared memory is assumed to be the largest that the chip
 allows: a program that requests more L1 holds fewer blocks. Clusters are ignored.

@@ -220,8 +220,8 @@ def _named(found: Segments, loops: list[Loop], signals: list[DeviceSignal], firs
 
 
 def _with_steps(phase: FoundPhase, loops: list[Loop], signals: list[DeviceSignal]) -> tuple[FoundPhase, Cut]:
-    """The phase with the steps of the loop with most whole steps in it, and its time before and after the complete
-    steps, as far as steps are cut there."""
+    """The phase with the steps of the loop with most whole steps in it; and its time with cut steps, before and after
+    the complete ones."""
     found = whole_steps(loops, phase.start, phase.end)
     if found is None:
         return phase, (0, 0)

@@ -29,8 +29,8 @@ IRREGULAR = 4
 class Loop(Struct, frozen=True, eq=False):
     """Steps that repeat on a device: step i is [starts[i], starts[i + 1]) in ns; `starts` ascend.
 
-    `source` and `name` are those of the iterations. `closed` is False where the repeats are known to be parts of a
-    step, such as the layers of a model in a slice of a trace."""
+    `source` and `name` are those of the iterations. `closed` is False if the repeats are known to be parts of a step,
+    such as layers of a model in a sliced trace."""
 
     starts: IntArray
     source: str

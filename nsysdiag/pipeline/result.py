@@ -36,9 +36,9 @@ class DeviceResult(Struct, frozen=True):
 
 
 class TraceResult(Struct, frozen=True):
-    """The result of one trace for a comparison of ranks: its devices, warnings about its rows, the frameworks of its
-    programs (ids of programs.facts), the number of GPUs of the machine, and the length of the capture; the last two
-    None if unknown. Also the function that predicts the savings of findings, or why there is none."""
+    """The result of one trace for a comparison of ranks: its devices, warnings about its rows, and the frameworks of
+    its programs (ids of programs.facts); the number of GPUs of the machine, and the length of the capture, both None if
+    unknown. Also the function that predicts the savings of findings, or why there is none."""
 
     devices: list[DeviceResult]
     warnings: list[str]

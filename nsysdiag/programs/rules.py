@@ -29,8 +29,8 @@ Pattern = re.Pattern[str]
 class Rule(Struct, frozen=True):
     """Patterns match anywhere in a name unless anchored; None: no name of this kind is evidence.
 
-    `kernel` is about whole kernel names, `range` about NVTX ranges, `domain` about NVTX domains, `module` about the
-    file names of libraries in call chains, `process` about programs and threads, `table` about tables with rows."""
+    `kernel` is about whole kernel names, `range` and `domain` about those of NVTX; `module` is about the file names of
+    libraries in call chains; `process` is about programs and threads, `table` about tables with rows."""
 
     kernel: Pattern | None = None
     range: Pattern | None = None

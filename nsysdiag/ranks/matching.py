@@ -178,9 +178,8 @@ LOOSE_NS = 1_000_000
 
 
 def confirmed(ranks: list[RankTimeline], groups: list[Group], clocks: Clocks) -> tuple[list[Group], list[str]]:
-    """The groups on the common clock: each has ranks whose runs overlap in at least nine of ten of its collectives,
-    without collectives that do not overlap or are outside a window. Also a sentence on ranks that match no other
-    rank."""
+    """The groups on the common clock: each has ranks whose runs overlap in at least nine of ten of its collectives.
+    Collectives without overlap or outside a window are left out. Also a sentence on ranks that match no other rank."""
     found: list[Group] = []
     refusals: list[str] = []
     for group in groups:

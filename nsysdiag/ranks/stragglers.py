@@ -73,8 +73,8 @@ def lateness_of(group: Group, clocks: Clocks) -> Lateness:
 
 
 def rank_waits(ranks: list[RankTimeline], found: list[Lateness], late: list[Straggler]) -> list[RankWait]:
-    """One row for each pair of ranks of which one waited for the other, and one for waits of a rank without a single
-    late rank; most time first."""
+    """One row for each pair of ranks of which one waited for the other; one for a rank's waits without a single late
+    rank; most time first."""
     total = np.zeros((len(ranks), len(ranks) + 1), dtype=np.int64)
     for each in found:
         members = np.array(each.group.members)

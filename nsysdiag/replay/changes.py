@@ -21,10 +21,10 @@ OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.BEFORE_COPY, Kind.EVENT, Kind.BAR
 class Changes(Struct, frozen=True):
     """A model with changes, made in place.
 
-    Factors: `time` of each piece of host time, `unseen` of host time in no piece, and `lag` of the cost of each wait,
-    by the rows of `program`. `length` is the duration of each operation in ns, `cost` that of its launch. `held`,
-    `full` and `woken` mark the remaining waits. `before_copy` marks waits at least for the work before their copy,
-    `dropped` the removed edges, and `eager` the operations that start as early as possible."""
+    Factors: `time` of each piece of host time; `unseen` of host time in no piece; `lag` of the cost of each wait, by
+    the rows of `program`. `length` is the duration of each operation in ns, `cost` that of its launch. `held`, `full`
+    and `woken` mark the remaining waits. `before_copy` marks waits at least for the work before their copy, `dropped`
+    the removed edges, and `eager` the operations that start as early as possible."""
 
     model: Model
     time: FloatArray

@@ -20,7 +20,7 @@ from nsysdiag.replay.work import Work
 FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")
 """Calls that wait for the device, though their names do not say so, where one of its operations ended in them."""
 HELD_NS, HELD_FACTOR, RELEASED_NS = 20_000, 4, 20_000
-"""A launch call waited for space in the queue if it takes longer than this and this many times the median, and returns
+"""A launch call waited for space in the queue if it takes longer than this and than this many medians. It must return
 this soon after the start of an operation."""
 FEWEST_QUEUED = 32
 """Operations that are launched and have not started when a queue is full."""

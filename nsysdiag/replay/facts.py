@@ -40,8 +40,8 @@ class Transform(Record, frozen=True):
 
 class Identity(Record, frozen=True):
     """How well the model reproduces the trace. `exact`: with nothing changed, every start and end is as recorded.
-    `length_error`: the relative error of the length if operations start as early as the model allows, with the
-    calibrated latency and shortest gap instead of the recorded ones."""
+    `length_error`: the relative error of the length if operations start as early as the model allows. That is with the
+    calibrated latency and shortest gap, not the recorded ones."""
 
     exact: bool
     length_error: Share

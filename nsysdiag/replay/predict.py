@@ -30,8 +30,8 @@ SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 
 
 class Run(Struct, frozen=True):
-    """One replay: the `times` of all moments, the start and end of each operation, and the `borders` of the counted
-    steps in ns, at the end of their work; or those of the window, from its begin to the last end."""
+    """One replay: the `times` of all moments; the start and end of each operation; the `borders` of the counted steps,
+    in ns, at the end of their work; or those of the window, from its begin to the last end."""
 
     times: IntArray
     start: IntArray

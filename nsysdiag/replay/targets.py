@@ -12,8 +12,8 @@ NONE = -1
 
 
 class Issued(Rows, frozen=True):
-    """Operations: their `group` (a stream, a device or a process, by a number from 0 on) that waits refer to, the start
-    of the call that launched them, and their end, in ns."""
+    """Operations: their `group` (a stream, a device or a process, by a number from 0 on), to which waits refer; the
+    start of the call that launched them, and their end, in ns."""
 
     group: IntArray
     issued: IntArray

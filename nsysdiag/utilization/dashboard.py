@@ -1,8 +1,8 @@
 """What a utilization counter would have shown for a device, by time and by polling.
 
-NVML documents `utilization.gpu` as the per cent of time over the past sample period during which one or more kernels
-was executing, with a period of 1/6 s to 1 s by product. By time, that is kernel time / window. A poll for any work
-since the last poll shows much more for short kernels:
+NVML documents `utilization.gpu` as the percentage of time in the past sample period in which one or more kernels
+executed. The period is 1/6 s to 1 s, by product. By time, that is kernel time / window. A poll for any work since the
+last poll shows much more for short kernels:
 
     kernels    |#        |#        |#        |      1 ms every 33 ms: 3% of the time
     polls      |    1    |    1    |    1    |      100% of the periods

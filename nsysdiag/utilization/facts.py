@@ -43,8 +43,8 @@ class UtilizationSeries(Record, frozen=True):
 class SmEstimate(Record, frozen=True):
     """SM activity estimated from launch shapes.
 
-    `sm_active_share` is the mean share of SMs with at least one block, `resident_share` the blocks relative to all that
-    the SMs could hold of these kernels. Both are over the window, and over the time in which a kernel ran
+    `sm_active_share` is the mean share of SMs with at least one block; `resident_share` is the blocks relative to all
+    that the SMs could hold of these kernels. Both are over the window, and over the time in which a kernel ran
     (`..._running`). `sm_active_computing` is that of kernels of known shape without communication, while any of these
     ran. Kernels without a known shape count as no SMs there, and as all SMs in `sm_active_at_most`; `covered_share` of
     the kernels' time excludes them. `missing` says what the trace lacks, empty if nothing.

@@ -190,8 +190,8 @@ class WakeFinder:
     def _prefer_usual_waker(
         self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers
     ) -> None:
-        """A call just before is a coincidence if the waiting thread was ready in the queue of its CPU, and the usual
-        waker had called since the queue began. If the calling thread freed the CPU, it may be either."""
+        """A call just before is a coincidence if the waiting thread was queued for its CPU, and the usual waker had
+        called since then. If the calling thread freed the CPU, it may be either."""
         called = (found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL)
         doubted = np.flatnonzero(called & (usual > 0) & (usual != found.thread) & (cpu >= 0))
         if len(doubted) == 0:
@@ -335,7 +335,7 @@ class WakeFinder:
     def _by_usual_waker(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
         """For waits still open whose group has a usual waker: its last such call before, which the waiting thread may
         have followed late. Or, as short calls are not recorded, that it ran until then or until the waiting thread was
-        in a queue, unless it nearly always runs."""
+        queued, unless it nearly always runs."""
         self._call_of(usual, waits, Moments(np.maximum(waits.start, moment - QUEUED_NS), moment), cpu, found)
         chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
         if len(chosen) == 0 or len(self._runs.share) == 0:

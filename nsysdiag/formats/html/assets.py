@@ -39,8 +39,8 @@ class PackedScript(Struct, frozen=True):
 
 
 class Bundle(Struct, frozen=True):
-    """`source` is the script as it runs, `packed` the same with gzip as text, `licence` is its licence, and the notices
-    of the libraries in it."""
+    """`source` is the script as it runs, `packed` the same with gzip as text; `licence` is its licence, with the
+    notices of the libraries in it."""
 
     version: str
     source: str
