@@ -125,9 +125,9 @@ class GpuMetrics(Packed, frozen=True):
     """The counters of a device. A sample's value is the average over the interval that ends at its timestamp, about
     `period_ns` long. `gpu` is the GPU's number in the trace.
 
-    Each series covers [start_ns, end_ns), with time between the parts of a window, in `buckets` equal buckets:
-    thousandths of a share or MHz, -1 without samples. `ranges` and `kernels` are those with most time on the GPU, at
-    most twenty each.
+    Each series covers [start_ns, end_ns), with time between the parts of a window, in `buckets` equal buckets. Values
+    are thousandths of a share or MHz, -1 without samples. `ranges` and `kernels` are those with most time on the GPU,
+    at most twenty each.
     """
 
     gpu: Number
