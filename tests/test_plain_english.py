@@ -13,9 +13,9 @@ from tests import prose
 from tests.prose import Prose
 
 MOST_WORDS = 25
-"""In a sentence of the program. In a docstring, which lists what fields hold, a semicolon or a colon ends it too."""
-MOST_WORDS_OF_A_PAGE = 35
-"""In a sentence of the documentation."""
+"""In a sentence of the program, and in a part of a docstring: these list fields, so a semicolon or a colon ends one."""
+MOST_WORDS_OF_A_PAGE, MOST_WORDS_OF_A_PART = 35, 28
+"""In a sentence of the documentation, and in a part of one, up to a semicolon or a colon."""
 
 RETIRED = {
     r"beside": "next to, besides, or: while ... runs",
@@ -81,6 +81,11 @@ def _problems(text: str, most: int | None) -> list[str]:
     return found
 
 
+def in_parts(found: Prose) -> Prose:
+    """With a sentence for each part that a semicolon or a colon ends."""
+    return found._replace(text=re.sub(r"[;:](?=\s)", ".\n\n", found.text))
+
+
 def _instead(word: str) -> str:
     return next(instead for old, instead in RETIRED.items() if re.fullmatch(old, word, re.IGNORECASE))
 
@@ -113,8 +118,7 @@ def test_pages_of_rules() -> None:
 
 def test_docstrings() -> None:
     found = (each for path in prose.modules() for each in prose.docstrings(path))
-    parts = (each._replace(text=re.sub(r"[;:] ", ".\n\n", each.text)) for each in found)
-    assert problems(parts, MOST_WORDS) == []
+    assert problems(map(in_parts, found), MOST_WORDS) == []
 
 
 def test_comments() -> None:
@@ -124,7 +128,8 @@ def test_comments() -> None:
 @pytest.mark.checkout
 @pytest.mark.parametrize("path", prose.pages(), ids=lambda path: path.name)
 def test_pages(path: prose.Path) -> None:
-    assert problems([prose.page(path)], MOST_WORDS_OF_A_PAGE) == []
+    page = prose.page(path)
+    assert problems([page], MOST_WORDS_OF_A_PAGE) + problems([in_parts(page)], MOST_WORDS_OF_A_PART) == []
 
 
 class TestOfTheTest:
