@@ -1,4 +1,4 @@
-"""Where the program begins: signals are answered before anything is imported that takes time, and names are UTF-8."""
+"""Entry point of the program: installs signal handlers before slow imports, and uses UTF-8 for names."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def _program() -> Callable[[], NoReturn]:
 def _in_utf8() -> None:
     """Start this process again in Python's UTF-8 mode where the locale has another encoding.
 
-    Python has decoded the arguments by then, and decodes file names and the environment when they are used, so that a
-    name would be shown, compared and sorted in another way than elsewhere. UTF-8 mode can only be set at the start. It
-    takes one more start of the interpreter, under such a locale alone: under the locale C, Python turns the mode on by
-    itself unless it is told not to. Who sets the mode by `-X utf8=0` keeps it.
+    Python has decoded the arguments by then, and later decodes file names and the environment in the same way. Names
+    would be shown, compared and sorted differently than elsewhere. UTF-8 mode can only be set at the start, so such a
+    locale takes one more start of the interpreter. Under the locale C, Python turns the mode on by default. An explicit
+    `-X utf8=0` is respected.
     """
     if UTF8 in sys._xoptions:
         _hold_signals(False)

@@ -1,4 +1,4 @@
-"""What can go wrong, for the user: one tree, each class with its exit code and a hint."""
+"""Errors for the user: one tree of classes, each with its exit code and a hint."""
 
 from __future__ import annotations
 

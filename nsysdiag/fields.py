@@ -1,4 +1,4 @@
-"""What a field of a record holds, said where the field is: markers for `Annotated`, and short names for common ones.
+"""Markers for `Annotated` that declare what a field of a record holds, and short names for common ones.
 
 ```
 busy_ns: TotalNs                           nanoseconds that add up over the window
@@ -6,8 +6,8 @@ name: KernelName                           replaced in a report without names
 packed: Annotated[Packed, NO_BUDGET]       no figure of the device
 ```
 
-Redaction, budgets, tables, gauges and the JSON Schema follow from the markers, which `leaves` reads. Those of numbers
-are a part of the schema: the unit is its `x-unit`, and a number out of its range is not read back.
+`leaves` reads the markers. Redaction, budgets, tables, gauges and the JSON Schema follow from them. Markers of numbers
+are part of the schema: the unit is `x-unit`, and a number out of its range is rejected when read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nsysdiag.limits import MOST_BUCKETS
 
 
 class Text(StrEnum):
-    """What a text is, and so what becomes of it in a report without names. At a dictionary it is about the keys."""
+    """The kind of a text, which decides how redaction treats it. For a dictionary it describes the keys."""
 
     OWN = "our own words and numbers: stays"
     API = "a call of CUDA, the OS or MPI: stays if it is a public one"
@@ -56,7 +56,7 @@ class Text(StrEnum):
 
 
 class Unit(StrEnum):
-    """What a number counts in."""
+    """The unit of a number."""
 
     NS = "ns"
     SHARE = "share"
@@ -75,7 +75,7 @@ class Unit(StrEnum):
 
 
 class Budget(Enum):
-    """What budgets make of a field, where its unit does not say."""
+    """How budgets treat a field, if its unit does not say."""
 
     NEVER = auto()
     ZERO_IF_NONE = auto()
@@ -114,16 +114,16 @@ MONEY = _of(Unit.MONEY)
 NUMBER = _of(Unit.NUMBER)
 """Identifies something, or is its place in a list: no amount."""
 VARIES = _of(Unit.VARIES)
-"""As the record says, or the key of the dictionary."""
+"""The name in the record, or the key of the dictionary."""
 SUM = Meta(extra_json_schema={"x-adds-up": True})
 """A sum over the time of the window, which can be divided by the window and by iterations."""
 MOMENT = Meta(ge=-(2**62), le=2**62, description="A moment on the clock of the trace.")
 """Within 146 years of 0, so that the time between two fits into 64 bits."""
 NOT_NEGATIVE = Meta(ge=0)
 POSITIVE = Meta(ge=1)
-"""What others are divided by."""
+"""The total that other fields are divided by."""
 NO_BUDGET = Budget.NEVER
-"""How the report is laid out, not a figure of the device: no budget can be about it, nor about what is in it."""
+"""Layout of the report, not a figure of the device: no budget can use it, nor anything in it."""
 ZERO_IF_NONE = Budget.ZERO_IF_NONE
 """None where nothing of the kind happened: what adds up in it is 0 then."""
 
@@ -179,7 +179,7 @@ _PlainSetting = bool | Annotated[int, VARIES] | Annotated[float, VARIES] | str
 _ListSetting = list[Annotated[int, VARIES] | str | None]
 _SettingsByName = dict[str, _PlainSetting | dict[str, _PlainSetting]]
 SettingValue = Any
-"""A setting as JSON holds it: one of several values is a list, and thresholds and prices go by their names."""
+"""A setting in JSON: several values are a list; thresholds and prices are keyed by name."""
 ValueBySetting = Annotated[dict[str, _PlainSetting | _ListSetting | _SettingsByName | None], Text.SETTINGS]
 
 
@@ -194,12 +194,12 @@ class Leaf(NamedTuple):
 
     @property
     def text(self) -> Text | None:
-        """What it holds as a text; the outermost marker counts."""
+        """Its kind of text; the outermost marker counts."""
         return next((each for each in self.markers if isinstance(each, Text)), None)
 
     @property
     def unit(self) -> Unit | None:
-        """What it counts in as a number."""
+        """Its unit as a number."""
         schemas = (each.extra_json_schema or {} for each in self.markers if isinstance(each, Meta))
         return next((each["x-unit"] for each in schemas if "x-unit" in each), None)
 

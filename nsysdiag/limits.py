@@ -1,7 +1,6 @@
-"""How much is taken of what an input controls: one place for every cap, why it is that large, and what marks a cut.
+"""Caps on everything that an input controls: each with its reason and the mark of a cut.
 
-A text that is longer than its cap keeps its beginning, and a hash of the whole sets it apart from texts with the same
-beginning:
+A text longer than its cap keeps its beginning; a hash of the whole distinguishes it from texts with the same beginning:
 
 ```
 void cutlass::Kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<…#5f0c1d9a72be
@@ -29,29 +28,30 @@ COLUMNS = 100_000
 """Columns of all tables together that are looked at; an export has up to 4,000. Reached: as for TABLES."""
 NAME_CHARACTERS = 4_000
 """Characters of a name where it is not listed but mentioned: in a gap, a path, a sentence. Longer ones are cut to
-HEAD_CHARACTERS; the full name of a kernel stands once, in `kernels[].name`. Above all names in the traces known to us,
-and about PATH_MAX of Linux."""
+HEAD_CHARACTERS; the full name of a kernel is stored once, in `kernels[].name`. Above all names in the traces known to
+us, and about PATH_MAX of Linux."""
 HEAD_CHARACTERS = 200
-"""What stays of a longer name: enough to know it by."""
+"""The part kept of a longer name: enough to recognize it."""
 PATH_CHARACTERS = 4_000
-"""Characters of the names of one NVTX path together: a path has up to 64 names and stands in every gap. The longest in
-the traces known to us has under 1,000. Reached: every name of the path is cut to 64 characters with its mark."""
+"""Characters of the names of one NVTX path together: a path has up to 64 names and is stored in every gap. The longest
+in the traces known to us has under 1,000. Reached: every name of the path is cut to 64 characters with its mark."""
 MOST_GPUS = 128
 """GPUs of a trace that are analysed, those with most operations; no machine has more. Reached: the report says so."""
 MOST_SEEN = 4_000_000
-"""Pairs of a moment and a thread that are looked at in one go. Where all threads of a trace seem to run all the time,
-there would be as many as both multiplied; moments with the fewest threads, which tell most, come first."""
+"""Pairs of a moment and a thread examined at once. If all threads of a trace seem to run all the time, there would be
+(moments × threads) pairs. Moments with the fewest threads, the best evidence, come first."""
 MOST_DEEP = 4_096
 """Frames of a Python stack in an NVTX payload. Reached: the payload is not read as a stack."""
 SAVED_BYTES = 1 << 29
-"""Of a saved document. Real reports of traces of 1 to 16 MB have 0.06 to 1.3 MB; gaps take most of a large one, packed
-5 to 7 bytes each: this is enough for 60 million."""
+"""Size of a saved document. Real reports of traces of 1 to 16 MB have 0.06 to 1.3 MB. Gaps take most of a large one, 5
+to 7 bytes each: this is enough for 60 million."""
 SAVED_VALUES = 1 << 24
-"""Values in a document, counted by their commas. Real reports have 37 to 63 bytes for each, so that this many take more
-than SAVED_BYTES; at 2 bytes each SAVED_BYTES would hold 16 times as many. So many take up to 2.3 GB of memory."""
+"""Values in a document, counted by their commas. Real reports have 37 to 63 bytes per value, so this many take more
+than SAVED_BYTES. At 2 bytes per value, SAVED_BYTES would hold 16 times as many. This many take up to 2.3 GB of
+memory."""
 UNPACKED_BYTES, UNPACKED_FOR_EACH = 1 << 28, 4
-"""What all packed columns of a document may hold together: so much, and so much more for each byte of the document.
-Real reports hold 0.4 to 3 times their size. A gap takes 20 to 23 bytes, so the first is enough for 11 million gaps that
+"""Most bytes of all packed columns of a document: a constant, plus this many for each byte of the document. Real
+reports hold 0.4 to 3 times their size. A gap takes 20 to 23 bytes, so the first is enough for 11 million gaps that
 compress to nearly nothing."""
 PLACES_CHARACTERS = 1 << 22
 """Characters of the different NVTX paths of the gaps of a device, each written out; a report holds the names that they
@@ -59,8 +59,8 @@ share once. Those of real traces have under 10,000. Reached: the report holds no
 MOST_BUCKETS = 1 << 16
 """Of a series or a level of a timeline in a saved report: 32 times as many as the finest level has."""
 MOST_NAMES_BYTES = 1 << 24
-"""What the names of a timeline in a saved report may take once unpacked: they have room for 1.5 million characters (see
-NAME_ROOM in timeline), which JSON writes with 6 bytes each at most."""
+"""Most bytes of the unpacked names of a timeline in a saved report: 1.5 million characters (NAME_ROOM in timeline),
+which take at most 6 bytes each in JSON."""
 _IN_PATH = 50
 
 _DIGITS = 12

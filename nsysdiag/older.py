@@ -31,9 +31,9 @@ _RENAMED_SINCE_1: tuple[tuple[str, dict[str, str]], ...] = (
         {"collapse_count": "drain_count", "collapse_idle_ns": "drain_idle_ns", "collapses": "drains"},
     ),
 )
-"""Where a record stands in a report, and its renamed fields."""
+"""The path of a record in a report, and its renamed fields."""
 _GONE_SINCE_1: tuple[tuple[str, str], ...] = (("devices.*", "trouble"), ("settings", "trouble"))
-"""Where a record stands, and the field that it no longer has: the diagnosis of a device, and its settings."""
+"""The path of a record, and its removed field: the diagnosis of a device, and its settings."""
 
 
 def as_version_2(data: bytes) -> bytes:
@@ -60,7 +60,7 @@ def as_version_2(data: bytes) -> bytes:
 
 
 def _records(value: Any, path: list[str]) -> list[dict[str, Any]]:
-    """The objects at a path, `*` for all of a list; none where something else stands there."""
+    """The objects at a path, `*` for all of a list; none for values of other types."""
     if not path:
         return [value] if isinstance(value, dict) else []
     name, *rest = path

@@ -1,4 +1,4 @@
-"""The names in the sentences of a report, beside the finished sentences.
+"""The names in the sentences of a report, stored next to the finished sentences.
 
 ```
 sentence       "thread 17 'loader' waited 3.10 ms in read"
@@ -7,8 +7,8 @@ phrases        names      {"thread": ["loader"], "api": ["read"]}
 ```
 
 A sentence is a format string of Python over the lists of names: `sentence.format_map(names)` is what the report says.
-`{range[0]:.60}` is the beginning of a long name. Sentences without names are not listed. So names can be replaced in a
-report without a look at its words.
+`{range[0]:.60}` is the beginning of a long name. Sentences without names are not listed. So names can be replaced
+without parsing sentences.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nsysdiag.walk import rewritten
 
 _ID_OF = {kind: kind.name.lower() for kind in Text}
 KIND_OF = {name: kind for kind, name in _ID_OF.items()}
-"""What a list of names holds, by its key."""
+"""The kind of name of each list, by its key."""
 _FIELD = re.compile(r"\{\{|\}\}|\{([a-z]{1,16})\[([0-9]{1,9})\](?::\.([0-9]{1,9}))?\}|[{}]")
 _UNCHANGED = (Text.OWN, Text.PACKED, Text.SETTINGS, Text.TABLE)
 
@@ -52,7 +52,7 @@ class Phrases(Record, frozen=True):
         return dict(zip(self.finished(), made, strict=True))
 
     def renamed(self, names: dict[str, list[str]]) -> Phrases:
-        """The same with other names, which are shown whole: of a pseudonym no part may be missing."""
+        """The same with other names, shown in full, as a pseudonym must not be cut."""
         return Phrases(names=names, sentences=[_FIELD.sub(_whole, sentence) for sentence in self.sentences])
 
     def _part(self, found: re.Match[str]) -> str:
@@ -81,8 +81,8 @@ AnyReport = TypeVar("AnyReport", bound=Record)
 
 
 def finished(report: AnyReport, packed: Iterable[str] = ()) -> AnyReport:
-    """The report with its sentences as people read them, and in `phrases` the names in them; `packed` are sentences
-    that the report holds packed."""
+    """The report with its sentences as readers see them, and with the names in them in `phrases`. `packed` are
+    sentences that the report holds packed."""
     found = _Names()
     for text in packed:
         found.text(text)
@@ -91,8 +91,8 @@ def finished(report: AnyReport, packed: Iterable[str] = ()) -> AnyReport:
 
 
 def unfinished(record: AnyReport, phrases: Phrases | None) -> AnyReport:
-    """A record of a report with its sentences as they were before the report was finished, as far as its `phrases`
-    tell."""
+    """A record of a report with typed names in its sentences, as before `finished`, as far as its `phrases` hold
+    them."""
     try:
         known = dict(zip(phrases.finished(), phrases.with_names(), strict=True)) if phrases is not None else {}
     except ValueError:
@@ -107,7 +107,7 @@ def unfinished(record: AnyReport, phrases: Phrases | None) -> AnyReport:
 
 
 class _Names:
-    """Collects names by kind, and sentences by what people read."""
+    """Collects names by kind, and sentences by their finished text."""
 
     def __init__(self) -> None:
         self._names: dict[Text, dict[str, int]] = {}
@@ -118,7 +118,7 @@ class _Names:
         return Phrases(names=names, sentences=list(self._sentences.values()))
 
     def visit(self, text: Text, _record: Record, value: Any) -> Any:
-        """What a field becomes."""
+        """The new value of a field."""
         if text in _UNCHANGED:
             return value
         if isinstance(value, list):
@@ -130,7 +130,7 @@ class _Names:
         return self.text(value)
 
     def text(self, text: str) -> str:
-        """The text as people read it."""
+        """The text as readers see it."""
         if not typed.has_names(text):
             return text
         plain = typed.plain(text)

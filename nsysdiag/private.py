@@ -28,13 +28,13 @@ if sys.platform != "win32":
 
 PREFIX, LOCK = "nsysdiag-", ".lock"
 _NAME = re.compile(r"nsysdiag-[a-z0-9_]{8}")
-"""What `tempfile` makes of the prefix."""
+"""The pattern of names that `tempfile` makes with the prefix."""
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """A folder in the temporary folder, empty but for its lock, for as long as the context lasts. Stale ones beside it
-    are removed first. Raises OSError where it cannot be made."""
+    """A folder in the temporary folder, empty but for its lock, for as long as the context lasts. Stale folders of this
+    kind are removed first. Raises OSError where it cannot be made."""
     _sweep(_temporary_folder())
     with ExitStack() as kept:
         yield _made(kept)

@@ -8,8 +8,8 @@ thread 4            thread·4·data_loader           a thread that was named lik
 symbol-4ba598e1     symbol·4ba598e1                hashed with a key
 ```
 
-Numbers in them count names, not instances: what takes counters out of names must leave those of pseudonyms alone, and
-the mark is how it knows them. No program's own name is written with it.
+Numbers in them count names, not instances. Code that removes counters from names must keep those of pseudonyms, which
+it recognizes by the mark. No program's own name contains the mark.
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ _PSEUDONYM = re.compile(
 
 
 def pseudonym(name: str) -> str | None:
-    """The pseudonym that a name is, without what tells its instances apart; None for any other name."""
+    """The pseudonym in a name, without the part that distinguishes instances; None for any other name."""
     found = _PSEUDONYM.fullmatch(name) if MARK in name else None
     return None if found is None else found[1] + found[2]

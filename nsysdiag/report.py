@@ -119,10 +119,11 @@ class DeviceId(Record, frozen=True):
 
 
 class Window(Record, frozen=True):
-    """The time under analysis; its length is the sum of `parts`. Time outside is edge, never idle.
+    """The analysed time; its length is the sum of `parts`.
 
-    `outside_ns` is how much of the time from first to last launched operation the chosen parts leave out, `edge_ns` how
-    much of the capture is before and after that; None where the trace does not say how long the capture was."""
+    Time outside is edge, never idle. `outside_ns` is the part of the time from first to last launched operation that
+    the chosen parts leave out. `edge_ns` is the capture time before and after that; None if the length of the capture
+    is unknown."""
 
     start_ns: Moment
     end_ns: Moment
@@ -167,7 +168,7 @@ class Thread(Record, frozen=True):
 
 
 class Operation(Record, frozen=True):
-    """An operation on the device, as shown beside a gap. `category`: kernel, memcpy, memset or graph."""
+    """An operation on the device before or after a gap. `category`: kernel, memcpy, memset or graph."""
 
     name: KernelName
     category: OwnText
@@ -177,8 +178,8 @@ class Operation(Record, frozen=True):
 
 
 class Hop(Record, frozen=True):
-    """One step from a wait to the thread that ended it: how it did (the evidence), what it did meanwhile, and when it
-    ended the wait (`at_ns`)."""
+    """One step from a wait to the thread that ended it: the evidence, what that thread did meanwhile, and when it ended
+    the wait (`at_ns`)."""
 
     thread: Thread
     how: Sentence
@@ -188,10 +189,10 @@ class Hop(Record, frozen=True):
 
 
 class Root(Record, frozen=True):
-    """Who ended the longest wait of a gap, hop by hop, and the root cause where the hops lead.
+    """The threads that ended the longest wait of a gap, hop by hop, and the root cause at the end.
 
     `chain` is the same as text, from the wait to its root. The confidence is that of all hops together. `cause` is an
-    id as in the root ledger; a wait whose end no thread can be shown to have brought about is its own root."""
+    id as in the root ledger. A wait without a known waker is its own root."""
 
     chain: list[Sentence]
     confidence: Share
@@ -200,8 +201,8 @@ class Root(Record, frozen=True):
 
 
 class CodeFrame(Record, frozen=True):
-    """A function on a thread's stack: `symbol` is empty where the trace has an address alone, `module` the file name of
-    its library or program, and in Python of its source, where `line` is known too."""
+    """A function on a thread's stack. `symbol` is empty if the trace has only an address. `module` is the file name of
+    its library or program; for Python, of its source, where `line` is known too."""
 
     symbol: SymbolName
     module: ModuleName
@@ -210,11 +211,11 @@ class CodeFrame(Record, frozen=True):
 
 
 class CallSite(Record, frozen=True):
-    """Where in the program time went: the program's own functions, innermost first, without those of libraries.
+    """Where in the program time was spent: the program's own functions, innermost first, without library functions.
 
-    Where a call chain holds libraries alone, its innermost function stands there and `own` is false. `source` says
-    which call chains showed it: `cuda`, `osrt`, `sampling`, `python`; `chains` of the `of` that were read lead here.
-    `launch` is true where no chain shows the cause, and it is the launch of the next operation that is shown."""
+    If a call chain holds only libraries, this is its innermost function and `own` is false. `source` says which call
+    chains showed it: `cuda`, `osrt`, `sampling`, `python`; `chains` of the `of` that were read lead here. `launch` is
+    true if no chain shows the cause, and the launch of the next operation is shown instead."""
 
     frames: list[CodeFrame]
     source: OwnText
@@ -258,8 +259,8 @@ class Gap(Shown, frozen=True):
 
 class GapsPacked(Packed, frozen=True):
     """Every gap, compact. `starts` (delta coded) and `lengths` are zlib-compressed little-endian int64 in base64,
-    `causes` likewise one byte a gap, an index into `cause_ids`: the gap's dominant cause. `places` says where in the
-    program each gap lay, None in older reports."""
+    `causes` likewise one byte a gap, an index into `cause_ids`: the gap's dominant cause. `places` has the place of
+    each gap in the program, None in older reports."""
 
     count: Count
     starts: Base64
@@ -319,9 +320,9 @@ class Copies(Record, frozen=True):
 
 
 class CollectiveKind(Record, frozen=True):
-    """The communication kernels of one kind: AllReduce, AllGather, SendRecv, ...; Other where neither the kernel's name
-    nor an NCCL call says. `total_ns` is a sum over streams. Exposed and overlapped times of all kinds add up to those
-    of the device: where several kinds run at once the time is that of the kind with most time in all."""
+    """The communication kernels of one kind: AllReduce, AllGather, SendRecv, ...; Other if neither the kernel's name
+    nor an NCCL call shows it. `total_ns` is a sum over streams. Exposed and overlapped times of all kinds add up to
+    those of the device: if several kinds run at once, the time counts to the kind with most total time."""
 
     kind: OwnText
     count: TotalCount
@@ -341,8 +342,8 @@ class MpiCall(Record, frozen=True):
 
 
 class Communication(Record, frozen=True):
-    """Communication kernels: `total_ns` is a sum over streams, `exposed_ns` the time in which no compute ran beside
-    them, `overlapped_ns` the time in which it did. `kinds` divides them, `mpi` are calls of the host."""
+    """Communication kernels: `total_ns` is a sum over streams, `exposed_ns` the time in which no compute ran at the
+    same time, `overlapped_ns` the rest. `kinds` divides them, `mpi` are calls of the host."""
 
     kernels: list[KernelRow]
     total_ns: TotalNs
@@ -366,10 +367,11 @@ class ApiRow(Record, frozen=True):
 
 
 class Distribution(Record, frozen=True):
-    """Many durations from 0 up. Percentile p is the smallest of them that p % do not exceed.
+    """A distribution of durations from 0 up.
 
-    `bins` is a histogram with edges at 1, 2 and 5 times powers of ten: (where the bin begins in ns, how many are in
-    it), from the first bin that holds any to the last; the first of all begins at 0 and ends at 100 ns.
+    Percentile p is the smallest duration that p percent do not exceed. `bins` is a histogram with edges at 1, 2 and 5
+    times powers of ten. It has (start of the bin in ns, count) from the first nonempty bin to the last. The lowest bin
+    is from 0 to 100 ns.
     """
 
     count: TotalCount
@@ -385,9 +387,9 @@ class Distribution(Record, frozen=True):
 
 
 class QueueDrains(Record, frozen=True):
-    """How often one call, or one kind of host code, let the queue run dry: `cause` and `call` say what the thread that
-    launched next was in when the last operation ended. `idle_ns` is the length of the gaps that followed,
-    `median_depth` how many operations were outstanding at the last launch before."""
+    """How often the queue drained during one call, or one kind of host code: `cause` and `call` of the next launching
+    thread when the last operation ended. `idle_ns` is the length of the gaps that followed, `median_depth` how many
+    operations were outstanding at the last launch before."""
 
     cause: CauseId
     call: CallName
@@ -397,14 +399,14 @@ class QueueDrains(Record, frozen=True):
 
 
 class QueueDepth(Packed, frozen=True):
-    """How far the host ran ahead: the operations that were launched and had not finished, at each moment.
+    """Queue depth: the operations launched and not finished, at each moment.
 
-    An operation counts from the end of its launch call to its own end; one that starts before its call returns, from
-    the beginning of the call. Nodes of a graph count each, migrations of unified memory never, operations without a
-    launch row while they run. Percentiles are over the time of the window; `empty_ns` is the time at depth 0, of
+    An operation counts from the end of its launch call to its own end; if it starts before its call returns, from the
+    beginning of the call. Each node of a graph counts. Migrations of unified memory never count; operations without a
+    launch row count while they run. Percentiles are over the time of the window; `empty_ns` is the time at depth 0, of
     `observed_ns`.
 
-    The series covers [start_ns, end_ns), time between the parts of a window included, in `buckets` equal buckets:
+    The series covers [start_ns, end_ns), with time between the parts of a window, in `buckets` equal buckets. It has
     `lowest`, `highest` and `mean` depth, the mean in thousandths. `drains` holds the calls that cost most, at most
     twenty; `drain_count` and `drain_idle_ns` are over all.
     """
@@ -435,8 +437,8 @@ class QueueDepth(Packed, frozen=True):
 
 
 class LaunchBoundPhase(Record, frozen=True):
-    """A stretch of time in which launches came slower than the device did their work: from where its first gap opens to
-    where its last one ends. `median_work_ns` is what the operations of one launch took, `nvtx` the ranges that were
+    """A launch-bound phase, in which launches took longer than the device took for their work: from the start of its
+    first gap to the end of its last. `median_work_ns` is the time of the operations of one launch, `nvtx` the ranges
     open at its first and at its last launch."""
 
     start_ns: Moment
@@ -479,9 +481,9 @@ class GraphRow(Record, frozen=True):
 
 
 class GraphLaunches(Record, frozen=True):
-    """What graph launches cost beside plain ones. `nodes`, and `node_api_ns`, the time in their calls, are of launches
-    recorded node by node; `untraced` counts calls inside the window that left nothing else. `rows` are the graphs with
-    most work, at most twenty of `count`."""
+    """The cost of graph launches compared with single launches. `nodes`, and `node_api_ns`, the time in their calls,
+    are of launches recorded node by node; `untraced` counts calls inside the window without any other row. `rows` are
+    the graphs with most work, at most twenty of `count`."""
 
     count: TotalCount
     launches: TotalCount
@@ -495,12 +497,13 @@ class GraphLaunches(Record, frozen=True):
 
 
 class Launch(Record, frozen=True):
-    """How work was launched. Queue delay (start minus api_end, from zero) is healthy when long: the host is ahead.
+    """How work was launched.
 
-    `calls` counts the calls that launched anything; `call` is how long those took that launched a kernel by itself,
-    `interval` the time from one launching call to the next, `kernel` how long kernels ran. `to_start`, from the
-    beginning of its call to its start, and `queue_delay` are of kernels outside of graphs. `queue_full_ns` is the time
-    in which launching threads waited for room in a full command buffer: the host was ahead.
+    A long queue delay (start minus api_end, at least 0) is good: the host is ahead. `calls` counts the calls that
+    launched anything. `call` is the duration of single kernel launches, `interval` the time from one launching call to
+    the next, `kernel` the duration of kernels. `to_start` (from the beginning of the call to the start of the kernel)
+    and `queue_delay` are of kernels outside graphs. `queue_full_ns` is the time in which launching threads waited for
+    space in a full command buffer: the host was ahead.
     """
 
     launched_ops: TotalCount
@@ -569,16 +572,15 @@ class SlowIteration(Record, frozen=True):
 
 
 class IterationsPacked(Packed, frozen=True):
-    """The steady iterations in order, compact: `count` entries, each the sum over `each` iterations that follow one
-    another (1 but for very many; the last few may be left out then).
+    """The steady iterations in order, compact: `count` entries, each the sum over `each` consecutive iterations (1
+    unless there are very many; the last few may then be left out).
 
     `lengths` is their time, which `work` (compute, exposed_comm, exposed_copy) and `ledger` (by cause) add up to;
-    `root_ledger` is the idle time again after wake-ups were followed. `ops` counts the operations that begin in
-    each, `kernels` holds the time of kernels by name, for as many of the first rows of the device's `kernels` as
-    there are entries in it; `signatures` that of kinds of gaps, of the first rows of its `signatures` likewise.
-    `copied` is the bytes that copies which begin in it move, empty where no copy says, and in older reports.
-    Numbers from 0 up, each column as planes of bytes: the lowest byte of every number, then the next one of each,
-    as many as the largest needs.
+    `root_ledger` is the same idle time by root cause. `ops` counts the operations that begin in each. `kernels` holds
+    the time of kernels by name, for the first rows of the device's `kernels`, one entry each; `signatures` that of gap
+    groups, for the first rows of its `signatures`. `copied` is the bytes moved by copies that begin in it; empty if
+    unknown, and in older reports. Numbers from 0 up, each column as planes of bytes: the lowest byte of every number,
+    then the next one of each, as many as the largest needs.
     """
 
     count: Count
@@ -619,12 +621,11 @@ class InnerLoop(Record, frozen=True):
 class IterationReport(Record, frozen=True):
     """Iterations found by `source`: `nvtx`, ranges of this name, or `anchor`, an operation that repeats.
 
-    Percentiles are over the steady ones; `left_out` are warm-up, graph captures and ones without an end of their own.
-    `rows` holds at most 200 of them, the longest; `packed` all steady ones. `slow` holds at most ten; `slow_count` and
-    `slow_extra_ns` are of all slow ones, and `slow_period` is how many iterations come from one to the next, None where
-    that is not regular. `kind` is `step`, or `layer` where what repeats are the parts of a model in one pass: these are
-    not packed. `closed` tells whether the program's own loop closes in each. `inner` is the shorter period in them,
-    None where none was found.
+    Percentiles are over the steady ones; `left_out` are warm-up, graph captures and iterations without an end. `rows`
+    holds at most 200 of them, the longest; `packed` all steady ones. `slow` holds at most ten; `slow_count` and
+    `slow_extra_ns` are of all slow ones; `slow_period` is their distance in iterations, None if irregular. `kind` is
+    `step`, or `layer` for the repeating parts of a model in one pass: these are not packed. `closed`: the program's own
+    loop closes in each. `inner` is the shorter period in them, None if none was found.
     """
 
     source: OwnText
@@ -727,7 +728,7 @@ class EvidenceRow(Record, frozen=True):
 
 
 class Joined(Record, frozen=True):
-    """What another finding was about that is one problem with a finding, and was joined with it."""
+    """A finding that was joined with another one, as both are the same problem."""
 
     cause: CauseId
     variant: OwnText
@@ -735,18 +736,18 @@ class Joined(Record, frozen=True):
 
 
 class Finding(Shown, frozen=True):
-    """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1.
+    """One problem worth fixing.
 
-    `bottleneck` is what its time counts to, `share` the part of the judged time that it takes. `summary` says in a
-    few words what it is made of, `variant` is what its cause looks like in detail, an id (empty where it has none).
-    `saves` is how much shorter a step or the judged time would get, None where nothing tells. `lost_ns` is exclusive:
-    no nanosecond counts for two findings, so together they are at most what the devices lost. `ceiling_ns` is what a
-    fix may bring at best; ceilings of different findings overlap and are never added up. `part_of` is the id of the
-    finding that is about the same problem and promises the saving of both; `note` says that, or why a finding saves
-    more than its share; `joined` is what else it is about.
+    `confidence` is the coverage of the evidence, 0..1. `bottleneck` is what its time counts to, `share` its part of the
+    judged time. `summary` describes it in a few words; `variant` is the id of its cause's variant, empty for none.
+    `saves` is how much shorter a step or the judged time would get, None if unknown. `lost_ns` is exclusive: no
+    nanosecond counts for two findings, so together they are at most what the devices lost. `ceiling_ns` is the most
+    that a fix may save; ceilings of different findings overlap and are never added up. `part_of` is the id of the
+    finding on the same problem that has the saving of both. `note` says so, or why a finding saves more than its share;
+    `joined` are the findings joined with it.
 
     Where: `devices`, of which `device` lost most; `nvtx` (the place in the program), `gaps` gaps, most of them of
-    `signature`, in or around `call` (an API or OS function, or what stands for it). `chain` leads from root to
+    `signature`, in or around `call` (an API or OS function, or its stand-in). `chain` leads from the root cause to the
     fix, one step each; `rows` are the rows of the trace that show it best, the longest first."""
 
     id: HashedId
@@ -792,8 +793,8 @@ def names_nothing(call: str | None) -> bool:
 
 
 class Outlook(Record, frozen=True):
-    """A step (or the window, `per`) of the device that works most, now and as predicted without the problem of a
-    finding: ns by what it did (`compute`, `exposed_comm`, `exposed_copy`) and by the causes of its idle time."""
+    """A step (or the window, `per`) of the busiest device, now and as predicted with a finding repaired: ns by what it
+    did (`compute`, `exposed_comm`, `exposed_copy`) and by the causes of its idle time."""
 
     finding: HashedId
     device: OwnText
@@ -815,7 +816,7 @@ class CauseInfo(Record, frozen=True):
 
 
 class NotRecorded(Record, frozen=True):
-    """Something that matters for the use of a GPU and that no trace of this kind tells, and the program that does."""
+    """Something that matters for GPU performance and that no such trace shows, and the program that shows it."""
 
     what: OwnText
     tool: OwnText

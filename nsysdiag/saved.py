@@ -1,7 +1,7 @@
-"""Reads records back from JSON, which may be damaged or hostile: checks its size, its numbers and what is packed in it.
+"""Reads records from JSON, which may be damaged or hostile: checks its size, numbers and packed columns.
 
-What passes can be drawn, compared and summed: integers fit into 64 bits, those with a narrower range are within it (see
-`NOT_NEGATIVE` and its neighbours in fields), and packed columns unpack to no more than a report of that size holds.
+Records that pass can be drawn, compared and summed. Integers fit into 64 bits and are within their declared range
+(`NOT_NEGATIVE` and others in fields); packed columns unpack to no more than a report of that size holds.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ LARGEST_FLOAT = 1e30
 
 
 def from_json(data: bytes, kind: type[AnyRecord]) -> AnyRecord:
-    """The record that was saved as JSON. Raises one of UNREADABLE where `data` is no such record, or one that no
-    program of ours wrote: too large, or with numbers or packed columns that cannot be."""
+    """The record saved as JSON. Raises one of UNREADABLE if `data` is not such a record, is too large, or has
+    impossible numbers or packed columns."""
     check_size(data)
     record = msgspec.json.decode(data, type=kind)
     most = UNPACKED_BYTES + UNPACKED_FOR_EACH * len(data)

@@ -1,4 +1,4 @@
-"""Reads what was saved as JSON: files that are checked before anything of them is used, for they may be anybody's."""
+"""Reads saved JSON files, which are untrusted and checked before use."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def is_saved_report(path: Path) -> bool:
 
 
 def read_document(path: Path) -> Report | RanksReport | Comparison | WhatIf:
-    """What was saved as JSON: a report of one trace or of ranks, a comparison, or a prediction. Raises
-    InputError where it is none of them, or of another schema version."""
+    """The saved document: a report of one trace or of ranks, a comparison, or a prediction. Raises InputError where it
+    is none of them, or of another schema version."""
     from nsysdiag.comparison import facts as comparison
     from nsysdiag.older import FORMER
     from nsysdiag.ranks import report as ranks
@@ -82,7 +82,7 @@ def _report(path: Path, data: bytes) -> Report:
 
 
 def _kind(data: bytes) -> str | None:
-    """What a saved report is of where that is not one trace."""
+    """Subjects of saved reports that are not of one trace."""
     import msgspec
 
     from nsysdiag.record import UNREADABLE

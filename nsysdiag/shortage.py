@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from typing import Self
 
 START_BYTES = 192 << 20
-"""Address space that the libraries map before a trace is read, and some room: 176 MiB were measured with numpy, pandas,
-the columnar driver and one thread of OpenBLAS. With less, OpenBLAS ends the process by itself."""
+"""Address space that the libraries map before a trace is read, with some reserve. 176 MiB were measured with NumPy,
+pandas, the columnar driver and one thread of OpenBLAS. With less, OpenBLAS ends the process."""
 SPARE_BYTES = 512 << 20
-"""Address space that has to be left for a second thread or the columnar driver. Where they get no memory, glibc or the
-C++ library aborts the process, which cannot be caught; one thread that reads with sqlite3 gets an error. A thread maps
-8 MiB of stack and 128 MiB of heap."""
+"""Address space that must remain for a second thread or the columnar driver. If they get no memory, glibc or the C++
+library aborts the process. A single thread that reads with sqlite3 gets an error instead. A thread maps 8 MiB of stack
+and 128 MiB of heap."""
 LAST_WORDS = b"nsysdiag: not enough memory\n"
 """Prepared, as there may be no memory to make a sentence."""
 _OPENBLAS = "OPENBLAS_NUM_THREADS"
@@ -95,7 +95,7 @@ class Attempt:
         self._step = ""
 
     def noting(self, progress: Callable[[str, float], None] | None) -> Callable[[str, float], None]:
-        """A progress function that also remembers the step, for the message."""
+        """A progress function that also keeps the current step, for the message."""
 
         def note(step: str, share: float) -> None:
             self._step = f" ({step})"
@@ -113,7 +113,7 @@ class Attempt:
 
 
 def has_room(size: int) -> bool:
-    """Whether this process could get `size` bytes of memory now, as far as the system tells; none is kept."""
+    """Whether this process could get `size` bytes of memory now, by a test mapping that is released at once."""
     import mmap
 
     if not hasattr(mmap, "MAP_PRIVATE"):
@@ -140,8 +140,8 @@ def require_start() -> None:
 
 
 def one_thread_of_openblas() -> None:
-    """numpy's OpenBLAS maps 40 MiB and starts a thread for each CPU when it is imported, and where it cannot, it
-    interrupts the process; nothing here is large enough for it. Who sets the number keeps it."""
+    """On import, NumPy's OpenBLAS maps 40 MiB and starts a thread for each CPU; if it cannot, it interrupts the
+    process. One thread is enough here. A number set by the user is kept."""
     if _OPENBLAS not in os.environ:
         os.environ[_OPENBLAS] = "1"
         _added.add(_OPENBLAS)

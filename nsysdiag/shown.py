@@ -1,7 +1,7 @@
-"""What people do with a record at hand: look at it, save it, have it in a format.
+"""Methods of records for users: show, save, and convert to a format.
 
-How records are shown is known in the layers above them. So that imports run one way, and a report is read without them,
-they are found by name when they are first asked.
+The layers above implement them. They are imported by name at first use, so that imports run one way and a report can be
+read without them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Result(Shown, frozen=True):
     """A record that is a whole result, written as the command line writes it."""
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write it to `path` in the format of its suffix, as -o does; CSV has a file beside it for each further table.
+        """Write it to `path` in the format of its suffix, as -o does; CSV writes one more file for each further table.
 
-        Raises UsageError for a suffix of no format that it has, OutputError for a file that cannot be written, or that
-        nsysdiag has not written and may not overwrite without `force`. Nothing is written then.
+        Raises UsageError for a suffix of no format that it has. Raises OutputError for a file that cannot be written,
+        or that nsysdiag did not write and that needs `force`. Nothing is written then.
         """
         import_module("nsysdiag.formats.documents").save(self, path, force=force)
 

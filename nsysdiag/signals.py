@@ -1,4 +1,4 @@
-"""What SIGINT, SIGTERM and SIGHUP do to the program, from its first instruction to its last.
+"""Handling of SIGINT, SIGTERM and SIGHUP, from the program's first instruction to its last.
 
 ```
 starting   imports: nothing is begun yet             exit at once
@@ -6,10 +6,10 @@ running    a command is within EndingByExceptions    Ended is raised, and what w
 leaving    the exit code is decided                  exit at once
 ```
 
-A signal that is ignored when the program starts, as nohup has it, stays ignored. Before `exit_at_once` runs, while the
-interpreter starts and `site` is imported, a signal does what it does to any Python: no code of ours runs before that.
+A signal that is ignored when the program starts, as under nohup, stays ignored.
 
-This module is the first that the program imports, so it imports next to nothing itself.
+Before `exit_at_once` runs, while the interpreter starts and imports `site`, Python's defaults apply. The program
+imports this module first, so it imports next to nothing itself.
 """
 
 from __future__ import annotations

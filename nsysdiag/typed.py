@@ -1,4 +1,4 @@
-"""Names inside sentences that still know what they are names of, until the report is assembled.
+"""Typed names inside sentences: each keeps its kind until the report is assembled.
 
 ```
 f"waits in {typed.api(call)}"        "waits in ⟦api cudaMalloc⟧"        while facts are gathered
@@ -6,10 +6,10 @@ plain(text)                          "waits in cudaMalloc"              what peo
 parts(text)                          "waits in ", (API, "cudaMalloc")   what redaction goes by
 ```
 
-Of a long name people may read the beginning only; the whole goes along unseen, so that redaction knows the name.
+Readers may see only the beginning of a long name; the whole name is stored invisibly for redaction.
 
-A name is enclosed in characters that Unicode keeps for such use: they are in no text, and a trace that has them anyway
-gets them replaced. So sentences may be joined, formatted and used as keys as any other text.
+A name is enclosed in private-use characters of Unicode, which are replaced in texts of a trace. So sentences can be
+joined, formatted and used as keys like any other text.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Part = str | Named
 
 
 def name(kind: Text, text: str, shown: int | None = None) -> str:
-    """The name, to be put into a sentence; of a longer one people read `shown` characters. An empty one is no name."""
+    """The name, to be put into a sentence; of a longer one readers see `shown` characters. An empty one is no name."""
     if not text or shown == 0:
         return ""
     text = text.translate(_FOREIGN)
@@ -95,7 +95,7 @@ def has_names(text: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """The text as people read it."""
+    """The text as readers see it."""
     return _NAME.sub(r"\2", text) if _OPEN in text else text
 
 
@@ -113,7 +113,7 @@ def parts(text: str) -> list[Part]:
 
 
 def cut(text: str, length: int) -> str:
-    """The beginning of the text, with at most `length` characters that people read; its names stay whole, unseen."""
+    """The beginning of the text, with at most `length` visible characters; its names stay whole, invisibly."""
     kept = ""
     for part in parts(text):
         if isinstance(part, str):

@@ -12,7 +12,7 @@ from nsysdiag.fields import Text, fields_of, leaves
 from nsysdiag.record import Record
 
 Visit = Callable[[Text, Record, Any], Any]
-"""What a field with text becomes: what it holds, its record, and its value."""
+"""A function of the kind of text of a field, its record and its value; returns the new value."""
 R = TypeVar("R", bound=Record)
 
 
@@ -46,8 +46,8 @@ def _plan(record: type[Record]) -> list[tuple[str, Text | None, bool]]:
 
 
 def text_of(record: type[Record], field: str) -> Text | None:
-    """What the texts of a field hold outside of other records, None without any. Raises TypeError where markers do not
-    say it for all of them, or say several things: no name is passed on because it was forgotten."""
+    """The kind of text of a field, outside nested records; None without text. Raises TypeError if markers are missing
+    or contradict each other, so that no name escapes redaction."""
     found = {leaf.text for leaf in leaves(fields_of(record)[field]) if leaf.kind in (str, Any, object)}
     if None in found or len(found) > 1:
         raise TypeError(f"{record.__name__}.{field}: its type must say what its text holds, see nsysdiag.fields.Text")

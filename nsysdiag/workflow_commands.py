@@ -22,8 +22,8 @@ from collections.abc import Callable
 JOINER = "\u2060"
 """WORD JOINER: has no width and, unlike U+200B ZERO WIDTH SPACE, allows no line break."""
 TEXT, JSON, MARKUP = "text", "json", "markup"
-"""Syntaxes: in plain text a command is broken by JOINER, in JSON and in XML or HTML by an escape of one of its signs,
-which leaves the parsed value as it was."""
+"""Syntaxes. In plain text, JOINER breaks a command; in JSON and in XML or HTML, an escape of one of its characters
+does, which keeps the parsed value."""
 
 # Line ends of .NET's StreamReader, Java's BufferedReader and Python's splitlines() together.
 _ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"

@@ -19,7 +19,8 @@ from nsysdiag.ledger.busy import WindowSplit
 
 CODE: dict[str, int] = {name: code for code, name in enumerate(FAMILIES)}
 WAITING_FOR_A_SYNC = ("host", "launch", "unknown")
-"""What a thread does after a wait that it could have done during it. Input is left out: it has a root of its own."""
+"""Bottlenecks of work that a thread does after a wait and could have done during it. Input is left out: it has its own
+root cause."""
 NOT_INSIDE_MPI = ("startup", "profiler", "other_process", "memory")
 """What an MPI call around it does not explain."""
 MPI_START_UP = re.compile(r"P?MPI_(Init\w*|Finalize\w*|Session_(init|finalize))")
@@ -31,10 +32,9 @@ Piece = tuple[Intervals, IntArray, IntArray]
 
 
 class Bottlenecks(Struct, frozen=True):
-    """The time of a device by bottleneck: disjoint `spans`, sorted by start, which make up the window; `code` is an
-    index into FAMILIES, `slice` the slice of idle time that each is a part of, -1 for work. `other` is the number of
-    the device that was waited for meanwhile, -1 for none. `made` is the idle time that synchronizations made, which
-    counts to `sync`."""
+    """The time of a device by bottleneck: disjoint `spans`, sorted by start, that cover the window. `code` is an index
+    into FAMILIES, `slice` the slice of idle time of each span, -1 for work. `other` is the number of the device waited
+    for, -1 for none. `made` is the idle time that synchronizations caused, which counts to `sync`."""
 
     spans: Intervals
     code: IntArray

@@ -26,9 +26,8 @@ class Waits(Struct, frozen=True):
     def of(
         cls, synchronizations: list[Layer], copies: list[Layer], device: int, busy: Intervals, axis: ThreadAxis
     ) -> Waits:
-        """The synchronizations that wait for the device of this number, as far as the trace says for which they wait,
-        and all blocking copies, of which those that read a few bytes back are waits as well; `busy` is the set of time
-        in which the device worked."""
+        """The synchronizations that wait for this device, as far as the trace shows it, and all blocking copies. Copies
+        that read back a few bytes are waits as well. `busy` is the set of time in which the device worked."""
         layers = [layer for layer in synchronizations if layer.device in (None, device)]
         words: dict[str, int] = {}
         parts = [(layer, False) for layer in layers] + [(layer, True) for layer in copies]
@@ -49,8 +48,8 @@ def _columns(layer: Layer, is_copy: bool, words: dict[str, int]) -> tuple[IntArr
 
 
 class Made(Struct, frozen=True):
-    """Idle time that waits made: parts of slices, of which `slice` is the row, each from the beginning of its slice
-    on; `wait` is the row of the wait."""
+    """Idle time caused by waits: parts of slices, each from the beginning of its slice. `slice` is the row of the
+    slice, `wait` the row of the wait."""
 
     slice: IntArray
     wait: IntArray
@@ -58,7 +57,7 @@ class Made(Struct, frozen=True):
 
 
 def made_by_waits(waits: Waits, spans: Intervals, lane: IntArray, eligible: BoolArray, axis: ThreadAxis) -> Made:
-    """Which idle time of the `eligible` slices the last wait of their thread made.
+    """The idle time of the `eligible` slices that was caused by the last wait of their thread.
 
     ```
     device   [====A====).....host.....[==B==)........host.......
@@ -66,9 +65,9 @@ def made_by_waits(waits: Waits, spans: Intervals, lane: IntArray, eligible: Bool
     credit   10          uses 10          3 uses 3; what was left of the first wait is gone
     ```
 
-    While the device worked, the waiting thread could have done what it did next: had it not waited, the device would
-    not have been idle meanwhile. So a wait makes no more idle time than it waited for work, nor any after the next wait
-    of the same thread. `spans` are the slices in time, `lane` is the thread that launched next, -1 for none.
+    Without the wait, the thread would have done its next work while the device was busy, and the device would not have
+    been idle. So a wait causes no more idle time than its own length, and none after the next wait of the same thread.
+    `spans` are the slices in time, `lane` is the thread that launched next, -1 for none.
     """
     chosen = np.flatnonzero(eligible & (lane >= 0)) if len(waits.spans) else np.empty(0, dtype=np.int64)
     begins = axis.position(lane[chosen], spans.start[chosen])
@@ -86,7 +85,8 @@ def made_by_waits(waits: Waits, spans: Intervals, lane: IntArray, eligible: Bool
 
 
 def _used(wait: IntArray, credit: IntArray, length: IntArray) -> IntArray:
-    """How much of each length the credit of its wait still covers; those of one wait stand together, in order."""
+    """How many ns of each length are covered by the remaining credit of its wait. Lengths of one wait are adjacent, in
+    order."""
     before = np.cumsum(length) - length
     first = np.flatnonzero(np.append(True, wait[1:] != wait[:-1]))[: len(wait)]
     before = before - np.repeat(before[first], np.diff(np.append(first, len(wait))))

@@ -1,5 +1,5 @@
-"""Time in which kernels left most of the chip empty, by launch shapes or by the GPU's counters, and time in which the
-GPU worked for another program."""
+"""Time in which kernels left most of the chip empty, by launch shapes or GPU counters. Also time in which the GPU
+worked for another program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nsysdiag.ledger.busy import WindowSplit
 HALF = 0.5
 """Kernels that reach this share of the SMs between them, or of a throughput, are not too few."""
 LEAST_KNOWN = 0.5
-"""Of the kernel time has to have a shape or a counter before anything is said."""
+"""The share of the kernel time that must have a shape or a counter."""
 LEAST_ACTIVE = 0.3
 """Below this measured share of SMs with work most of the chip is empty. Between it and HALF, sampling and the
 blocks of an unfinished wave make the share uncertain."""
@@ -35,8 +35,8 @@ THROUGHPUTS = ("tensor_active", "dram_read", "dram_write")
 def hollow_time(
     device: DeviceTimeline, split: WindowSplit, found: Residency | None, measured: Measured | None
 ) -> Intervals | None:
-    """The compute time in which most of the SMs had nothing to do, as a set: by counters where they were sampled, else
-    by launch shapes. None where less than half of the kernel time has either."""
+    """The compute time in which most SMs had no work, as a set: by counters where sampled, else by launch shapes. None
+    if less than half of the kernel time has either."""
     by_counters = None if measured is None else _by_counters(split, measured)
     return by_counters if by_counters is not None else _by_shapes(device, split, found)
 
@@ -99,8 +99,8 @@ def _below(spans: Intervals, share: FloatArray) -> Intervals:
 
 
 def foreign_time(gaps: Intervals, measured: Measured | None, least: float) -> Intervals:
-    """The idle time in which the GPU's counters saw at least the share `least` of its SMs at work, as a set: another
-    program's, for nothing of this trace ran. Only samples that are wholly inside one of the `gaps` tell."""
+    """The idle time in which GPU counters show at least the share `least` of SMs active, as a set. This is work of
+    another program, as nothing of this trace ran. Only samples wholly inside one of the `gaps` count."""
     active = None if measured is None else measured.series.get("sm_active")
     if active is None:
         return Intervals.empty()

@@ -24,8 +24,8 @@ def waited_for(
     slices: Slices, lane: IntArray, calls: Iterable[list[Layer]], producer: IntArray, axis: ThreadAxis
 ) -> IntArray:
     """The number of the other device that each slice waited for, -1 for none. `lane` is the thread that launched after
-    each gap, `calls` are synchronizations, on the thread axis; `producer` is for each gap the other device whose event
-    held its next operation."""
+    each gap; `calls` are synchronizations, on the thread axis. `producer` is, for each gap, the other device whose
+    event held its next operation."""
     rows = slices.rows
     found = np.full(len(rows), -1, dtype=np.int16)
     if OTHER_DEVICE not in slices.labels:
@@ -54,8 +54,8 @@ def _device_at(position: IntArray, layers: list[Layer]) -> IntArray:
 
 
 def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
-    """The time of the device `number`, its waits for others counted to what these did; `other` is then the device whose
-    time decided. `every` holds what each device did by itself.
+    """The time of the device `number`, with waits for other devices counted to what these did. `other` is then the
+    device that was waited for last. `every` holds the time of each device before this step.
 
     ```
     gpu 0     [==kernel===)[copy)[latency][==kernel
@@ -63,10 +63,9 @@ def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
     counts to [kernels    )[copies)[launch)[kernels
     ```
 
-    A device that waits for a third one leads on to that. As many devices as there are end every chain; what still waits
-    then are devices that wait for each other. That stays a wait, as does time in which the other device did nothing
-    that is known: before its first and after its last operation. One for a device that is not in `every` stays a wait
-    for that device.
+    If the other device waits for a third one, the wait is followed to that one, with at most one step per device.
+    Devices that wait for each other remain waits. So do waits outside the other device's operations, and waits for a
+    device that is not in `every`.
     """
     mine = every[number]
     waiting = np.flatnonzero(mine.other >= 0)
@@ -87,8 +86,8 @@ def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
 def _asked(
     left: Owned, asked: IntArray, device: int, every: dict[int, Bottlenecks]
 ) -> tuple[Counted, Owned, Owned, IntArray]:
-    """Of the time in which `device` was asked: what it did; what is outside its window; and that in which it waited,
-    with for whom."""
+    """Of the requested time of `device`: what it did, what is outside its window, and its waits with the device waited
+    for."""
     its, theirs = every[device], asked == device
     mine = Owned(left.spans[theirs], left.owner[theirs])
     claimed, outside, source = claim(mine, its.spans)

@@ -26,7 +26,7 @@ PART_OF_A_START = ("launch", "sync", "copies")
 USES_THE_DEVICE = re.compile(r"(cuda|cu)\w*(Malloc|Alloc|Launch|Memcpy|Memset|StreamCreate|HostRegister)\w*")
 """The first of these calls creates the context, if nothing did before."""
 OF_CUDA = ("memory",)
-"""What a first allocation takes is mostly the context that it creates."""
+"""The time of a first allocation is mostly context creation."""
 
 
 class Outside(Struct, frozen=True):
@@ -52,7 +52,7 @@ def outside_of(window: Intervals, device: DeviceTimeline, calls: CallRows) -> Ou
 def evidence_of_start(
     outside: list[Outside], tables: HostTables, activity: DeviceActivity, facts: CallFacts
 ) -> LayeredEvidence:
-    """What the rules of all causes make of the calls of these threads in that time."""
+    """The causes of the calls of these threads in that time."""
     threads = np.array([each.thread for each in outside], dtype=np.int64)
     axis = ThreadAxis.over(threads, min(each.begin for each in outside), max(each.end for each in outside))
     calls, latest = activity.api_calls, activity.latest_ns
@@ -74,8 +74,8 @@ class Start(Struct, frozen=True):
 
 
 def start_of(layered: LayeredEvidence, outside: Outside) -> Start:
-    """What the thread did in that time. Until CUDA is initialized its calls, and what nothing explains, are part of
-    that."""
+    """What the thread did in that time. Until CUDA is initialized, its calls and unexplained time count as
+    initialization."""
     lane = int(layered.host.axis.rank(np.array([outside.thread], dtype=np.int64))[0])
     ready = _initialized(layered, lane, outside)
     found: dict[str, list[Intervals]] = {}

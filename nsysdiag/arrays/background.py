@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Background:
-    """Work begun beside the caller's, one after the other. numpy gives up Python's lock in its loops over large arrays.
+    """Runs tasks one after the other on a second thread. NumPy releases the GIL in its loops over large arrays.
 
     ```
     caller  [classify][roots       ][signatures][launches]...

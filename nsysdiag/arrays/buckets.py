@@ -9,8 +9,8 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, coverage
 
 
 class Periods(Struct, frozen=True, eq=False):
-    """Period i is [start + i * length, start + (i + 1) * length). `inside` is how many ns of it are in the parts that
-    were asked about, `covered` how many of those the set covers. A period between two parts has no ns inside."""
+    """Period i is [start + i * length, start + (i + 1) * length). `inside` is how many ns of it are in the given parts,
+    `covered` how many of those the set covers. A period between two parts has no ns inside."""
 
     start: int
     length: int
@@ -33,7 +33,7 @@ def in_periods(covered: Intervals, parts: Intervals, length: int, most: int) -> 
     covered       [-----)                [-)
     ```
 
-    The length is doubled until there are no more than `most`. Raises ValueError where there is no time.
+    The length is doubled until there are no more than `most`. Raises ValueError for an empty set.
     """
     if not len(parts):
         raise ValueError("no time to cut into periods")

@@ -58,8 +58,8 @@ def running_sums(steps: IntArray, base: int = 0) -> IntArray:
 
 
 MOST_EXPANSION = 1032 * 3 // 4 + 1
-"""Bytes that one character of text can stand for: zlib expands by 1032 at most (its technical details say so), and
-base64 spends four characters on three bytes."""
+"""Bytes that one character of text can stand for. By its documentation zlib expands by at most 1032; base64 takes four
+characters for three bytes."""
 
 
 def to_text(data: bytes, effort: int) -> str:
@@ -68,7 +68,7 @@ def to_text(data: bytes, effort: int) -> str:
 
 
 def from_text(text: str, most: int) -> bytes:
-    """The bytes back. Never unpacks more than `most` + 1 bytes, which the caller knows from the count beside the text.
+    """The unpacked bytes. Never unpacks more than `most` + 1 bytes, which the caller knows from the stored count.
 
     Raises ValueError where the text is damaged or holds more than `most` bytes."""
     reader = zlib.decompressobj()

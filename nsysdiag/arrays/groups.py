@@ -15,8 +15,8 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 class Groups(Struct, frozen=True):
-    """One row for each group that occurs, largest total first; `code` says which group. Times in ns; the median is the
-    lower of the two middle values where their number is even, `p95` the smallest that 95% do not exceed."""
+    """One row for each group that occurs, largest total first; `code` is the group. Times in ns. The median of an even
+    number of values is the lower middle one; `p95` is the smallest value that 95% do not exceed."""
 
     code: IntArray
     count: IntArray

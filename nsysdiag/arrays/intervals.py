@@ -1,7 +1,7 @@
-"""Half-open intervals [start, end) in int64 nanoseconds: the algebra that everything else counts with.
+"""Algebra of half-open intervals [start, end) in ns (int64).
 
-A *set* below is a sorted, disjoint, non-touching list of non-empty intervals, which is what `union` makes.
-Every function leaves its arguments alone and costs one sort at most, none where the order holds already.
+A *set* is a sorted, disjoint, non-touching list of non-empty intervals, as `union` returns it. Functions do not modify
+their arguments, and cost at most one sort, none for sorted input.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ AT_ONCE = 1 << 16
 class Intervals(Struct, frozen=True, eq=False):
     """Any intervals: `start` and `end` in ns, int64, one-dimensional and of the same length.
 
-    Nothing else is promised: they may overlap, stand in any order, be empty or run backwards.
-    Raises ValueError where the two arrays do not pair up, TypeError where they are not int64.
+    They may overlap, be in any order, be empty or run backwards. Raises ValueError where the two arrays do not pair up,
+    TypeError where they are not int64.
     """
 
     start: IntArray
@@ -70,12 +70,12 @@ class Intervals(Struct, frozen=True, eq=False):
 
 
 def ascending(values: npt.NDArray[Any]) -> bool:
-    """Is no value less than the one before it?"""
+    """Whether no value is less than the one before it."""
     return bool(np.all(values[1:] >= values[:-1]))
 
 
 def is_set(intervals: Intervals) -> bool:
-    """Are these intervals, none of which is empty, a set?"""
+    """Whether these intervals, none of which is empty, are a set."""
     return bool(np.all(intervals.start[1:] > intervals.end[:-1]))
 
 
@@ -229,8 +229,8 @@ def contains(s: Intervals, times: IntArray) -> BoolArray:
 
 
 def equal_edges(low: int, high: int, count: int) -> IntArray:
-    """The `count` + 1 edges of equal parts of [low, high), each rounded down to a whole ns: exact for times of any
-    length, which do not fit into 64 bits once they are multiplied."""
+    """The `count` + 1 edges of equal parts of [low, high), each rounded down to a whole ns. Exact for times of any
+    length, although products may exceed 64 bits."""
     return np.array([low + (high - low) * at // count for at in range(count + 1)], dtype=np.int64)
 
 

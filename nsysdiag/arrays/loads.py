@@ -13,8 +13,8 @@ _ALL = slice(None)
 
 
 def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals) -> list[float]:
-    """For each of the weights: the sum of the weights of all spans that are open, never above `most`, times its ns,
-    added up over the set `parts`. Spans run forward, weights are from 0 up.
+    """For each kind of weight: the sum of the weights of all open spans, capped at `most`, integrated over the ns of
+    the set `parts`. Spans run forward; weights are at least 0.
 
     ```
     spans      [---- 4 ----)
@@ -70,5 +70,5 @@ def _part(order: _Order, places: slice) -> slice | IntArray:
 
 
 def _sorted(times: IntArray) -> _Order:
-    """What puts times in order: None where they are."""
+    """The order that sorts the times; None if they are sorted."""
     return None if ascending(times) else np.argsort(times, kind="stable").astype(np.int32)

@@ -1,4 +1,4 @@
-"""How a process of ours asks for memory."""
+"""Settings of glibc malloc for nsysdiag's own processes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _library = ctypes.CDLL(None) if sys.platform != "win32" else None
 
 
 def share_one_heap() -> None:
-    """Let all threads use one heap, where the C library has several: each keeps what it freed for itself, and what one
-    thread read stays until the end. Large arrays are in it too: mapped by itself, each has its pages cleared anew.
+    """Let all threads share one malloc arena, so that memory freed by one thread can be reused by another.
 
-    Only for a process of our own; elsewhere than with glibc nothing happens."""
+    Large arrays are allocated in it too, which avoids clearing new pages for each. Only for nsysdiag's own processes;
+    does nothing without glibc."""
     mallopt = getattr(_library, "mallopt", None)
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, 1)
@@ -23,8 +23,8 @@ def share_one_heap() -> None:
 
 
 def trim() -> None:
-    """Evict what was spilled, and give memory that was freed back to the system, between two stages: glibc keeps it
-    otherwise, in pieces that the arrays of the next stage may not fit into."""
+    """Between two stages, evict spilled arrays and return freed memory to the system. Otherwise glibc keeps it in
+    pieces that may not fit the arrays of the next stage."""
     evict()
     trim = getattr(_library, "malloc_trim", None)
     if trim is not None:

@@ -1,8 +1,7 @@
-"""Intervals inside intervals: calls within calls, ranges within ranges.
+"""Nesting of intervals: calls within calls, ranges within ranges.
 
-Depth follows the stack that a profiler would keep: an interval is the child of the one that began last
-among those still open at its start. So intervals of one level never overlap, even where the input
-overlaps without nesting.
+The parent of an interval is the one that began last among those still open at its start. So intervals of one level
+never overlap, even if the input overlaps without nesting.
 """
 
 from __future__ import annotations
@@ -85,10 +84,10 @@ def levels(intervals: Intervals, limit: int = 64) -> IntArray:
 
 
 def enclosing(intervals: Intervals, times: IntArray, limit: int = 64) -> Iterator[IntArray]:
-    """For each level, outermost first: the index of its interval open at each time, -1 where none is.
+    """For each level, outermost first: the index of its interval open at each time, -1 for none.
 
-    Only the outer `limit` levels are given: time in a deeper interval counts for the one of the last level
-    around it. `times` may stand in any order.
+    Only the outer `limit` levels are returned: time in a deeper interval counts for the enclosing one of the last
+    level. `times` may be in any order.
 
     ```
     0: [------------)

@@ -1,4 +1,4 @@
-"""Large arrays laid into files without a name, from which the system reads what is worked on and forgets the rest."""
+"""Spills large arrays to unnamed memory-mapped files: the system reads the pages in use and drops the rest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _mapping = threading.Lock()
 
 
 def room() -> int:
-    """How many bytes of arrays can be laid into files."""
+    """How many bytes of arrays can be spilled to files."""
     folder = _folder()
     if _FORGET is None or _is_memory(folder):
         return 0
@@ -51,7 +51,7 @@ def spill(record: T, kept: Iterable[object] = ()) -> T:
     read-only. A file is gone once nothing refers to its array. What is `kept` stays in memory: it is in use elsewhere,
     so a copy in a file would free nothing.
 
-    An array stays in memory where no file can hold it, or where the system has no call to forget pages."""
+    An array stays in memory if no file can hold it, or if the system has no call to drop pages."""
     spilling = _Spilling(kept)
     found: T = spilling.spilled(record)
     if spilling.wrote:
@@ -60,7 +60,7 @@ def spill(record: T, kept: Iterable[object] = ()) -> T:
 
 
 def evict() -> None:
-    """Take what was spilled out of memory. What is looked at comes back by itself."""
+    """Drop the pages of spilled arrays from memory. Pages that are accessed again are read back by the system."""
     if _FORGET is None or not _mapped:
         return
     with _mapping:
@@ -121,14 +121,14 @@ def _in_file(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _folder() -> str:
-    """Where TMPDIR says; else /var/tmp, as many systems keep /tmp in memory."""
+    """The folder of TMPDIR; else /var/tmp, as many systems keep /tmp in memory."""
     set_by_user = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
     return tempfile.gettempdir() if set_by_user or not os.access(ON_DISK, os.W_OK | os.X_OK) else ON_DISK
 
 
 @lru_cache
 def _is_memory(folder: str) -> bool:
-    """Are files of this folder kept in memory? On a system that does not tell they are not."""
+    """Whether files of this folder are kept in memory; False if the system does not say."""
     path = Path(folder).resolve()
     try:
         mounted = [line.split() for line in MOUNTS.read_text("utf-8", errors="surrogateescape").splitlines()]
@@ -140,7 +140,7 @@ def _is_memory(folder: str) -> bool:
 
 
 def _is_plain(array: npt.NDArray[Any]) -> bool:
-    """Does it hold numbers, one behind the other, in memory?"""
+    """Whether it is a contiguous array of numbers in memory."""
     if array.dtype.hasobject or not array.flags.c_contiguous:
         return False
     base: Any = array

@@ -33,8 +33,8 @@ class Buckets(Struct, frozen=True, eq=False):
 
 
 def count_open(start: IntArray, end: IntArray, low: int, high: int, before: int = 0) -> Steps:
-    """How many of the intervals are open over [low, high), from their sorted starts and their sorted ends; `before` are
-    open besides, all the time.
+    """How many intervals are open over [low, high), from their sorted starts and sorted ends, plus `before` that are
+    open all the time.
 
     ```
     intervals   [------)
@@ -42,7 +42,7 @@ def count_open(start: IntArray, end: IntArray, low: int, high: int, before: int 
     level       1  2   1     0
     ```
 
-    Raises ValueError where there is no time.
+    Raises ValueError for an empty range.
     """
     if high <= low:
         raise ValueError(f"no time between {low} and {high}")
@@ -85,8 +85,8 @@ def in_buckets(steps: Steps, most: int) -> Buckets:
 
 
 def open_in_buckets(start: IntArray, end: IntArray, parts: Intervals, most: int) -> tuple[Buckets, IntArray]:
-    """`count_open` from the begin to the end of the set `parts`, which is not empty, as `in_buckets` and as
-    `time_by_level`: stretch by stretch, for the steps of millions of intervals need much memory."""
+    """`count_open` from the begin to the end of the nonempty set `parts`, as `in_buckets` and as `time_by_level`. Works
+    in chunks, as the steps of millions of intervals need much memory."""
     edges = _edges(int(parts.start[0]), int(parts.end[-1]), most)
     begun, over = (np.searchsorted(times, edges, side="right") for times in (start, end))
     stretch = (begun + over) // AT_ONCE

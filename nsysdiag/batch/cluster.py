@@ -22,10 +22,10 @@ CHECKS_WITHOUT_WORKERS = 12
 
 
 def run_on_cluster(tasks: list[Task], address: str, watch: Watch) -> Generator[Outcome, None, None]:
-    """The outcomes as they come. Closing the iterator withdraws what has not been done.
+    """The outcomes as they finish.
 
-    Raises UsageError where Dask is not installed, the scheduler cannot be reached, has no workers, or where a worker
-    has another version or does not see the folders.
+    Closing the iterator cancels the rest. Raises UsageError if Dask is not installed, or the scheduler cannot be
+    reached or has no workers. Also if a worker has another version or does not see the folders.
     """
     with _client(address) as client:
         if not tasks:

@@ -35,10 +35,10 @@ def name_of_run(at: int, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def read_history(path: Path, folder: Path) -> History:
-    """What the file holds; nothing where there is none. `folder` is that of the reports, which need not exist yet.
+    """The lines of the file; none if it does not exist.
 
-    Raises OutputError where it cannot be read or written or holds lines, and none of ours: it is some other file, and
-    nothing must be added to it.
+    `folder` is that of the reports, which need not exist yet. Raises OutputError if the file cannot be read or written,
+    or if it has lines but none of nsysdiag: then it is another file.
     """
     try:
         if path.stat().st_size > SAVED_BYTES:

@@ -24,8 +24,8 @@ REPORTS = (".nsys-rep", ".qdrep")
 
 
 class Input(msgspec.Struct, frozen=True):
-    """One input: where it is, its path as people know it, the name of its outputs, its size in bytes, and why it
-    cannot be used where that is known already."""
+    """One input: its location, its path as given, the name of its outputs, its size in bytes, and why it cannot be
+    used, if known already."""
 
     path: Path
     shown: str

@@ -1,7 +1,8 @@
-"""What a batch has finished, so that the next one need not do it again: `resume.jsonl` beside the reports.
+"""The finished inputs of a batch, so that the next one can skip them:
 
-A line is added as soon as both files of an input are written. It says what they were made of and what they hold: a
-report that was changed, or made by other settings or another version, is made anew.
+`resume.jsonl` in the folder of the reports. A line is added as soon as both files of an input are written. It has
+hashes of input, settings and outputs: a report that was changed, or made with other settings or another version, is
+made again.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _CHUNK = 1 << 20
 
 
 class Done(Record, frozen=True):
-    """A finished input: the name of its outputs, the hash of all that decides what is in them, and the SHA-256 of both.
-    `tool` marks the line as ours."""
+    """A finished input: the name of its outputs, the hash of everything they depend on, and the SHA-256 of both. `tool`
+    marks the line as ours."""
 
     name: str
     key: str
@@ -51,8 +52,8 @@ def key_of(path: Path, settings: Settings) -> str:
 
 
 def content_of(path: Path) -> str:
-    """The SHA-256 of the input, and of what counts in the journals of SQLite that are read with it: those beside the
-    file itself, not beside a link to it."""
+    """The SHA-256 of the input, and of what counts in the journals of SQLite that are read with it: those next to the
+    file itself, not next to a link to it."""
     if is_parquet_folder(path):
         return _content_of_folder(path)
     check_regular_file(path)
@@ -96,14 +97,14 @@ def _line(line: bytes) -> Done | None:
 
 
 class Journal:
-    """The lines of one folder. `begin` writes the file anew, `add` appends to it."""
+    """The lines of one folder. `begin` starts a new file, `add` appends to it."""
 
     def __init__(self, folder: Path) -> None:
         self.path: Path = folder / FILE
         self._lines: dict[str, Done] = {}
 
     def read(self) -> dict[str, Done]:
-        """What earlier batches finished, by name; nothing where there is no file. A damaged line says nothing."""
+        """What earlier batches finished, by name; nothing without a file. Damaged lines are skipped."""
         try:
             lines = self.path.read_bytes().split(b"\n")
         except FileNotFoundError:

@@ -17,10 +17,10 @@ from nsysdiag.units import format_bytes
 
 MIB = 1 << 20
 BASE_BYTES, BYTES_PER_BYTE = 150 * MIB, 3
-"""What a process needs for an empty trace, and beside that for each byte of one, as `nsysdiag analyze -o x.json -o
-x.html` in a process of its own was measured (the most that it ever held): 107 MiB for a trace of 50 kernels, 631 MiB
-for one of 442 MB with 1,000,000, 1,168 MiB for one of 891 MB with 2,000,000. Traces without samples and their call
-chains, of which only few are read, need more for each byte, hence more than twice of what was measured."""
+"""Memory of a process for an empty trace, and for each byte of a trace. Measured peaks of `nsysdiag analyze -o x.json
+-o x.html`: 107 MiB for a trace of 50 kernels, 631 MiB for 442 MB with 1,000,000 kernels, 1,168 MiB for 891 MB with
+2,000,000. Traces without samples and call chains, of which only few are read, need more for each byte. So the limit is
+more than twice the measured values."""
 BYTES_PER_PACKED_BYTE = 30
 """A report that must be exported first: the export is several times as large. So is an SQLite file beside a folder of
 Parquet files: 200,000 kernels took 411 MiB from one of 17 MB, 383 MiB from one of 29 MB that was not compressed, and
@@ -65,7 +65,7 @@ class Limits(msgspec.Struct, frozen=True):
         )
 
     def admit(self, task: Task, running: list[Task]) -> bool:
-        """Whether a task may run beside those that run."""
+        """Whether a task may run in addition to the running ones."""
         if len(running) >= self.jobs:
             return False
         limit = self.memory_bytes

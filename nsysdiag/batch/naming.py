@@ -41,7 +41,8 @@ def _wanted(shown: str, path: str) -> str:
 
 
 def _safe(part: str) -> str:
-    """A part that is no `..` and not hidden, holds no control character and nothing that some file system refuses."""
+    """A part of a path that is not `..` and not hidden, without control characters and characters that some file
+    systems refuse."""
     name = visible(part).translate(_UNFIT).rstrip(". ")
     name = name.encode()[:LONGEST].decode(errors="ignore")
     return f"_{name.removeprefix('.')}" if name.startswith(".") or not name else name

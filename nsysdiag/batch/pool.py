@@ -1,7 +1,7 @@
-"""Runs tasks in processes of this machine, which import nothing from the current folder.
+"""Runs tasks in local processes, which import nothing from the current folder.
 
-Each worker has a pipe of its own, so that it is known which input a worker had in hand when it died: that one failed,
-and a new worker takes the next. Workers are started afresh, not forked: a fork copies locks that some thread holds.
+Each worker has its own pipe, which shows the input of a worker that died: that input failed, and a new worker takes the
+next. Workers are spawned, not forked: a fork copies locks that some thread holds.
 """
 
 from __future__ import annotations
@@ -191,9 +191,8 @@ _FLAGS = {"isolated": "-I", "ignore_environment": "-E", "no_user_site": "-s"}
 
 @undisturbed
 def start_worker(scratch: str) -> tuple[subprocess.Popen[bytes], Connection]:
-    """A new worker, and our end of its pipe. It finds modules where this process does, without the current folder, and
-    in the folder of this package, which Python may have found in the current one. Raises OSError where the system
-    starts no more processes."""
+    """A new worker, and the parent's end of its pipe. It has the module path of this process without the current
+    folder, plus the folder of this package. Raises OSError if the system starts no more processes."""
     home = str(Path(__file__).parents[2])
     path = [*(each for each in sys.path if each), *([] if home in sys.path else [home])]
     flags = [option for name, option in _FLAGS.items() if getattr(sys.flags, name)]

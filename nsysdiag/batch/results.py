@@ -64,8 +64,8 @@ def further_files(summary: BatchSummary, history: list[HistoryLine]) -> dict[str
 
 
 def check_targets(folder: Path, inputs: list[Input], history: Path | None, *, force: bool) -> None:
-    """Raise OutputError for the first file that may not be written, before any work is done: it is not ours, it is an
-    input, or what the history goes to as well."""
+    """Raise OutputError for the first file that may not be written, before any work is done: a file of another program,
+    an input, or the history."""
     files = [*(folder / name for name in MARKS), *(path for each in inputs for path in targets(folder, each.name))]
     if history and os.path.realpath(history) in {os.path.realpath(path) for path in files}:
         raise OutputError(f"{printable(history)} is another file of this batch", hint="name another one with --history")

@@ -33,8 +33,9 @@ Check = Callable[[Report, str], Judgement]
 
 
 class Shared(Struct, frozen=True):
-    """What all tasks of a batch have in common. `load` makes the report of a path, `command` its command line, `check`
-    judges the report of an input by the budgets: functions of modules, so that a process can find them by name."""
+    """What all tasks of a batch have in common. `load` makes the report of a path, `command` its command line, and
+    `check` judges the report of an input by the budgets. All are module-level functions, so that they can be
+    pickled."""
 
     folder: Path
     settings: Settings

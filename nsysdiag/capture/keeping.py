@@ -23,14 +23,14 @@ def free_stem(name: str, suffixes: tuple[str, ...]) -> str:
 
 
 def beside(path: Path) -> Path:
-    """Where nsys writes first: in the same folder, under a name that only this process knows."""
+    """Where nsys writes first: in the same folder, under a name unique to this process."""
     return path.absolute().with_name(f".nsysdiag-{secrets.token_hex(8)}{SUFFIX}")
 
 
 @undisturbed
 def keep(written: Path, path: Path, *, force: bool) -> Path:
-    """Give a file its name in one step, and return it: without `force` the next free one where another process has
-    taken it since. Raises OutputError, which says where the file lies, where that cannot be done."""
+    """Rename a file atomically, and return its name: without `force` the next free one, if another process has taken it
+    since. On failure raises OutputError, which names the file's current path."""
     suffix = path.suffix
     try:
         while not force:
@@ -45,7 +45,7 @@ def keep(written: Path, path: Path, *, force: bool) -> Path:
 
 
 def _link(written: Path, path: Path) -> None:
-    """A link refuses a name that is taken, whoever took it; where the file system has none, a look has to do."""
+    """A hard link fails if the name is taken; on a file system without links, the name is only checked."""
     try:
         path.hardlink_to(written)
     except FileExistsError:

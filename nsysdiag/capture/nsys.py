@@ -25,9 +25,9 @@ METRICS = ("--gpu-metrics-devices", "--gpu-metrics-device")
 
 
 class Nsys(Struct, frozen=True):
-    """One nsys. `options` are those of `nsys profile`, `traceable` the values of its --trace, empty where unknown;
-    `status` is what it says of CPU profiling here, `metrics` what it says of GPU metrics. `exports_blobs` is whether
-    stacks of Python come through its export."""
+    """One installed nsys. `options` are those of `nsys profile`, `traceable` the values of its --trace, empty if
+    unknown. `status` is its output on CPU profiling here, `metrics` that on GPU metrics. `exports_blobs`: its export
+    contains Python stacks."""
 
     path: str
     version: str
@@ -39,7 +39,7 @@ class Nsys(Struct, frozen=True):
 
     @property
     def metrics_option(self) -> str | None:
-        """What GPU metrics are asked for with."""
+        """The option that requests GPU metrics."""
         return next((option for option in METRICS if option in self.options), None)
 
 
@@ -57,7 +57,7 @@ def find_nsys(given: str | None) -> str:
 
 
 def probe(path: str, folder: Path) -> Nsys:
-    """Ask nsys about itself; what it writes meanwhile goes into `folder`. Raises UsageError where it is no nsys."""
+    """Run nsys to find its options and version; its files go into `folder`. Raises UsageError if it is not nsys."""
 
     def said(*arguments: str) -> str:
         return _said([path, *arguments], folder)

@@ -25,7 +25,7 @@ class Part(Struct, frozen=True):
     brings: tuple[str, ...] = ()
     left_out: str = ""
     basic: bool = False
-    """Whether it stays where nsys refuses what is asked for."""
+    """Whether it is kept if nsys refuses the full set of options."""
 
 
 class Plan(Struct, frozen=True):
@@ -67,7 +67,7 @@ class Span(Struct, frozen=True):
 
     @property
     def environment(self) -> dict[str, str]:
-        """nsys looks only for registered names of NVTX ranges unless it is told to; PyTorch registers none."""
+        """By default, nsys only finds registered names of NVTX ranges; PyTorch registers none."""
         by_name = self.capture_range not in (None, RANGE_OF_CUDA)
         return {"NSYS_NVTX_PROFILER_REGISTER_ONLY": "0"} if by_name else {}
 

@@ -22,7 +22,7 @@ MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRAN
 
 
 def require_program(words: Sequence[str]) -> None:
-    """Raise UsageError where the first word is no program that can be run."""
+    """Raise UsageError if the first word is not an executable program."""
     program = words[0]
     if shutil.which(program):
         return

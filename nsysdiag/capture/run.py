@@ -1,13 +1,13 @@
-"""Runs a program under nsys: its streams and environment are its own, and signals to this process reach it.
+"""Runs a program under nsys: it keeps its streams and environment, and signals to this process reach it.
 
 ```
 nsysdiag record ---- nsys, in a session of its own ---- sh: takes the streams of the program, becomes it
    stdin, stdout, stderr ----------------------------------^
 ```
 
-nsys writes about its own work to stdout, and hands the program's output on through pipes. So nsys gets a file for its
-output, and the program gets copies of the streams of this process: a terminal stays one. A signal of a terminal goes to
-all processes of a session, and nsys gives up at the second one: in a session of its own it gets each once.
+nsys writes its own messages to stdout, and passes the program's output on through pipes. So nsys gets a file for its
+output, and the program gets copies of the streams of this process: a terminal stays a terminal. A terminal sends
+signals to all processes of a session, and nsys aborts at the second one. In a separate session it gets each once.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def require_system() -> None:
 
 
 class Recorded(Struct, frozen=True):
-    """How it went: the exit code of nsys, that of the program if it was `started`, and negative where a signal ended
-    nsys itself; the first signal that came; and the last lines that nsys wrote."""
+    """The result: the exit code of nsys, or that of the program if it was `started`, negative if a signal ended nsys
+    itself; the first signal received; and the last lines that nsys wrote."""
 
     code: int
     started: bool
@@ -122,8 +122,8 @@ class _Signals:
 
 
 def _numbers() -> dict[int, int]:
-    """A number for each standard stream that is open, which no file has that the program inherits, and that a shell
-    knows. Raises UsageError where there are not enough."""
+    """A file descriptor for each open standard stream, unused by files that the program inherits, and small enough for
+    a shell. Raises UsageError if there are not enough."""
     open_ones = [stream for stream in range(3) if _is_inherited(stream)]
     free = [number for number in range(3, LAST_DIGIT + 1) if not _is_inherited(number)]
     if len(free) < len(open_ones):

@@ -104,7 +104,7 @@ def places(which: Callable[[Cause], bool]) -> IntArray:
 
 
 def variant_of(cause: str, label: str, call: str, hint: str | None) -> int:
-    """The place of the first variant of `cause` that matches; a hint that no variant asks for changes nothing."""
+    """The index of the first variant of `cause` that matches; a hint that no variant uses changes nothing."""
     return next(at for at, variant in enumerate(CAUSES[cause].variants) if variant.matches(label, call, hint))
 
 
@@ -122,8 +122,8 @@ def families_of_cause(cause: str) -> set[Family]:
 
 
 def families_of(cause: IntArray, variant: IntArray) -> IntArray:
-    """For each cause, a place in the registry, and variant, a place among those of the cause or -1, the place of the
-    family in FAMILIES."""
+    """The index in FAMILIES for each cause (its index in the registry) and variant (its index among those of the cause,
+    or -1)."""
     most = max(len(each.variants) for each in CAUSES.values())
     table = np.array(
         [

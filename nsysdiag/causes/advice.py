@@ -21,8 +21,8 @@ from nsysdiag.programs.facts import FRAMEWORKS, FrameworkId
 
 
 class Words(Struct, frozen=True):
-    """The text of a framework: sentences, the key of the document behind them (see SOURCES), and the short form that
-    ends a causal chain, empty where the plain one holds."""
+    """The advice for one framework: sentences, the key of their source (see SOURCES), and the short form that ends a
+    causal chain, empty to use the plain one."""
 
     sentences: tuple[str, ...]
     source: str

@@ -10,7 +10,7 @@ from nsysdiag.causes.variant import Variant
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
-    """Time scheduled out that nothing explains. It is no evidence of contention: the CPU may have been idle."""
+    """Unexplained time scheduled out. It does not prove contention: the CPU may have been idle."""
     out = union(evidence.host.scheduling.out)
     return [
         layer_inside(out, evidence.host.mpi, "inside MPI calls"),

@@ -51,8 +51,8 @@ def _flags(count: int, rows: IntArray) -> BoolArray:
 
 
 def _creates_context(activity: DeviceActivity) -> BoolArray:
-    """The first API call of each process, if over 1 ms, whatever its name; unless the process's work shows that the
-    context was there before: an operation that had begun, or that was launched before the capture."""
+    """The first API call of each process, if over 1 ms, whatever its name. Left out if the context existed before: an
+    operation had begun, or was launched before the capture."""
     calls, operations = activity.api_calls.rows, activity.operations
     flags = np.zeros(len(calls), dtype=np.bool_)
     if len(calls) == 0:
@@ -82,9 +82,9 @@ def _first_of_each(group: IntArray, start: IntArray, end: IntArray) -> IntArray:
 
 
 class _FirstLaunches(Struct, frozen=True):
-    """The calls that launched a kernel name for the first time in their process: their rows, how long they took and the
-    number of their API there. Nodes of graphs are no launches. Of each API, `count` launches took `medians` / 2;
-    `mostly_first` says that more of them are first ones than not."""
+    """The calls that launched a kernel name for the first time in their process: their rows, durations, and the number
+    of their API there. Nodes of graphs are excluded. The `count` launches of each API have a median of `medians` / 2;
+    `mostly_first`: most of them are first launches."""
 
     row: IntArray
     duration: IntArray

@@ -1,4 +1,4 @@
-"""What a cause is: its words for people, what the analysis asks of it, and the functions that find its evidence."""
+"""The record of a cause: its texts, its properties for the analysis, and the functions that find its evidence."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Rows(Enum):
 
 
 class OwnCall(Struct, frozen=True):
-    """Launch calls that are wholly a cause's, where nothing inside them says more: a flag and a code into `labels` for
-    each row of the table of calls. `text` is the evidence, None: the name of the call."""
+    """Launch calls that belong wholly to a cause, unless evidence inside them says more: a flag and a code into
+    `labels` for each row of the table of calls. `text` is the evidence; None means the name of the call."""
 
     flags: BoolArray
     text: str | None = None
@@ -53,25 +53,22 @@ BEFORE_THE_QUEUE = 80
 class Cause(Struct, frozen=True):
     """One reason for a device to be idle.
 
-    For people: `color` is that of its bars, `opening` how a causal chain begins (with {thread}, {call}, {label} and
-    {code}, what CPU samples were in; None: the call on the thread, or the title where the device waits). The first of
-    the `variants` that matches is taken; the last takes what is left. `sources` are keys of SOURCES: the documents
-    behind the rule and the plain advice. `rows` is where the rows behind a slice are looked for, in order; after them
-    comes the operation that the device waited for.
+    Presentation: `color` of its bars; `opening` of a causal chain, with {thread}, {call}, {label} and {code} (functions
+    in CPU samples). None means the call on the thread, or the title if the device waits. The first matching one of the
+    `variants` is used; the last one always matches. `sources` are keys of SOURCES for the rule and the plain advice.
+    `rows` are the tables searched for evidence of a slice, in order, then the operation that the device waited for.
 
-    How it is judged: `family` is the bottleneck to which its time counts where a variant names no other. `unresolved`
-    causes say that the trace cannot tell, and the capabilities `resolved_by` would; `accepted` ones are no fault of the
-    host, and coverage leaves them out. `tables` are those that the rule needs.
+    Judgment: `family` is the bottleneck of its time, unless a variant names another. `unresolved` causes mean missing
+    evidence, which the capabilities `resolved_by` would provide. `accepted` ones are not caused by the host, and
+    coverage excludes them. `tables` are those that the rule needs.
 
-    `confirm` says how to see in Nsight Systems that the cause is right, `confused_with` what looks alike.
+    `confirm` describes how to check the cause in Nsight Systems, `confused_with` similar causes.
 
-    What its time is: `follows_wakeups` where the thread waits until another one wakes it, and that one's own cause is
-    the root; `sampled` where CPU samples show what it was in.
-
-    The rules: gaps of the launch case `case` are wholly its own. `host` finds evidence on the launching thread before
-    the launch call, `call` inside it, `own_call` in the call as a whole, `device` after it. Inside the call causes
-    claim in the order of `call_order`, then of the registry. Where its evidence is inside the call, `after_call` says
-    what goes on until the operation begins; None: nothing.
+    Time of `follows_wakeups` causes is a wait until another thread wakes this one, whose own cause is then the root
+    cause; `sampled`: CPU samples show the code. Rules: gaps of the launch case `case` belong wholly to it. `host` finds
+    evidence on the launching thread before the launch call, `call` inside it, `own_call` in the call as a whole,
+    `device` after it. Inside the call, causes claim in the order of `call_order`, then of the registry. If its evidence
+    is inside the call, `after_call` labels the time until the operation begins; None for no label.
     """
 
     id: str

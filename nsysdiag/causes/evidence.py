@@ -14,9 +14,9 @@ from nsysdiag.events.rows import picked
 
 
 class Layer(Struct, frozen=True):
-    """The rows that speak for one cause, as a set. `name` is each row's code in `names`; `label` tells a kind of the
-    cause apart (what a synchronization waited for), None where it has none; `device` is the number of the device that
-    the calls waited for, None where that is unknown."""
+    """The evidence rows of one cause, as a set. `name` is each row's code in `names`. `label` distinguishes kinds of
+    the cause (what a synchronization waited for), None for none. `device` is the number of the device that the calls
+    waited for, None if unknown."""
 
     spans: Intervals
     name: IntArray
@@ -29,12 +29,12 @@ class Layer(Struct, frozen=True):
 
 
 class CallFacts(Struct, frozen=True):
-    """What is known of API calls beyond their name, a flag for each row of the table of calls.
+    """Facts about API calls beyond their name: a flag for each row of the table of calls.
 
     `pageable`: copies to or from pageable memory; `read_back`: device-to-host copies of at most 64 bytes;
     `creates_context`: a process's first call, over 1 ms, before anything ran; `first_launch`: the first launch of a
-    kernel name that took far longer than its API does; `first_use`: one that took longer than launches do, of an API
-    with too few others to say so. `synchronized` is the number of the device that a call waited for, -1 where unknown.
+    kernel name that took far longer than the median of its API; `first_use`: a long first launch of an API with too few
+    others for a median. `synchronized` is the number of the device that a call waited for, -1 where unknown.
     """
 
     pageable: BoolArray

@@ -23,17 +23,17 @@ RATHER = 4
 def gil_waits(host: HostActivity) -> BoolArray:
     """True for each row of `host.os_calls` that waits for the interpreter lock.
 
-    A thread that wants it waits for the switch interval of 5 ms, asks the holder to release it, and waits again; so the
-    waits end by themselves after 5.0 to 5.2 ms, but for the last, which the holder ends by a signal.
+    A thread that needs the GIL waits for the switch interval of 5 ms, requests its release, and waits again. So the
+    waits time out after 5.0 to 5.2 ms, except the last, which the holder ends by a signal.
 
     ```
     thread   [timedwait 5.1 ms ][timedwait 5.1 ms ][0.3]     all three
     holder   compute .............................. signal
     ```
 
-    A process has such waits if at least three are that long, and no more are longer. Where none is longer, the shorter
-    ones are of the same kind. A longer one is, where the thread waits again at once and at most one in five of its long
-    waits is such: its timer was late.
+    A process has such waits if at least three are that long, and no more are longer. If none is longer, the shorter
+    ones count too. A longer one counts if the thread waits again at once, and at most one in five of its long waits is
+    longer: its timer was late.
     """
     lane = host.os_calls
     rows = np.flatnonzero(named(lane, _TIMED_WAIT))

@@ -53,7 +53,7 @@ CAUSE = Cause(
         pytorch=Words(
             (
                 "Capture once per shape and replay. Varying shapes force new captures "
-                "(torch.compile(mode='reduce-overhead') captures each shape anew): pad to a few sizes, or mark "
+                "(torch.compile(mode='reduce-overhead') captures each shape separately): pad to a few sizes, or mark "
                 "dimensions dynamic.",
             ),
             source="torch_graphs",

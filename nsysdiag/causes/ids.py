@@ -1,4 +1,4 @@
-"""Ids that presentation asks for by name: it reads records only and may not import the rules."""
+"""Ids that presentation uses by name: it reads records only and may not import the rules."""
 
 from __future__ import annotations
 

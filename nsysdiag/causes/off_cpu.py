@@ -14,7 +14,7 @@ from nsysdiag.events import scheduling
 from nsysdiag.events.scheduling import maybe_ready
 from nsysdiag.units import format_ns
 
-# These return at once: whoever is scheduled out inside one was preempted.
+# These return at once: a thread scheduled out inside one was preempted.
 NON_WAITS = re.compile(
     r"_*pthread_(cond_(signal|broadcast|init|destroy)|mutex_(unlock|trylock|init|destroy)|rwlock_(unlock|try\w+|init|destroy)"
     r"|spin_(unlock|trylock)|detach|attr_\w+|setname_np|[gs]etaffinity_np|self|equal)"
@@ -26,9 +26,9 @@ UNTRACED = "in no captured OS call"
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
-    """Time scheduled out in which the thread waited for nothing: OS calls of its process were captured (a wait would be
-    one of them, and comes first), or others held its CPU for at least 80% of it, both for a second at most; or the
-    scheduler says runnable."""
+    """Time scheduled out in which the thread did not wait. Either the scheduler says runnable. Or, for a second at
+    most, others held its CPU for at least 80% of it, or OS calls of its process were captured; a wait would be one of
+    these."""
     scheduling = evidence.host.scheduling
     lane = scheduling.out.start // evidence.host.axis.stride
     traced = evidence.host.os_traced[lane]

@@ -98,8 +98,8 @@ CAUSE = Cause(
         ),
         jax=Words(
             (
-                "Remove or delay the synchronization: no block_until_ready, float() or print of an array in the step; JAX "
-                "runs ahead by asynchronous dispatch until a value is asked for.",
+                "Remove or delay the synchronization: no block_until_ready, float() or print of an array in the step. "
+                "JAX dispatches asynchronously until a value is needed.",
             ),
             source="jax_async",
         ),
@@ -112,8 +112,8 @@ CAUSE = Cause(
         ),
         cupy=Words(
             (
-                "Remove or delay the synchronization: no .get(), float() or Device.synchronize() in the step; CuPy's calls "
-                "are asynchronous until a value is asked for.",
+                "Remove or delay the synchronization: no .get(), float() or Device.synchronize() in the step; CuPy's "
+                "calls are asynchronous until a value is needed.",
             ),
             source="cupy_speed",
         ),

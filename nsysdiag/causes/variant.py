@@ -1,7 +1,7 @@
-"""What a cause looks like in detail, as far as it changes what to do: its variants, with their fixes.
+"""Variants of a cause that need different fixes.
 
-A variant is recognised by the label of a slice, by the call or sentence behind it, or by what the launching thread did
-just before.
+A variant is recognised by the label of a slice, by its call or evidence text, or by what the launching thread did just
+before.
 """
 
 from __future__ import annotations
@@ -63,10 +63,9 @@ KEEP_ON_DEVICE = Advice(
 
 
 class Variant(Struct, frozen=True):
-    """`title` is added to that of the cause, empty for none; `fix` is the short form of the plain `advice` that ends a
-    causal chain; without advice of its own that of the cause holds. `label` and `call` are patterns on a slice's label
-    and text; `hint` is one of the facts above. `family` is the bottleneck to which its time counts, None: that of the
-    cause."""
+    """`title` is added to that of the cause, empty for none. `fix` is the short form of the plain `advice`, which ends
+    a causal chain; without `advice`, that of the cause is used. `label` and `call` are patterns on a slice's label and
+    text; `hint` is one of the facts above. `family` is the bottleneck of its time; None means that of the cause."""
 
     id: str
     title: str

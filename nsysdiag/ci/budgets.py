@@ -27,7 +27,7 @@ _NO_WORK = "it has no GPU work: capture with --trace=cuda"
 class Budget(Struct, frozen=True):
     """An expression that must not be true. `source` says where it was written, `level` is fail or warn.
 
-    `device` limits it to devices by key, number or part of the name, `nvtx` to the gaps inside a range, `trace` to
+    `device` limits it to devices by key, number or part of the name; `nvtx` to the gaps inside a range; `trace` to
     traces by a pattern; empty for all. One that is `shared` stands in a file, for every command that it suits.
     """
 
@@ -179,7 +179,7 @@ def _devices(report: Report, budget: Budget) -> list[DeviceReport]:
 
 
 def called(devices: Sequence[tuple[str, str]], wanted: str) -> list[int]:
-    """Which of the devices, by key and name, go by this key or number; or else by this part of their name. All where
+    """Which of the devices, by key and name, have this key or number; or else by this part of their name. All where
     nothing is wanted."""
     exact = [at for at, (key, _name) in enumerate(devices) if wanted in (key, key.removeprefix("gpu"))]
     return exact or [at for at, (_key, name) in enumerate(devices) if wanted.lower() in name.lower()]
@@ -192,7 +192,7 @@ def _value(report: Report, device: DeviceReport, budget: Budget) -> float:
         return value_of(report, device, measure, per_iteration=per_iteration)
     least, most = value_between(report, device, measure, budget.nvtx, per_iteration=per_iteration)
     if expression.holds(least) != expression.holds(most) or least < expression.limit < most:
-        raise UnmeasurableError("the report holds the 50 kinds of gaps with most idle time, and the rest may decide it")
+        raise UnmeasurableError("the report holds the 50 gap groups with most idle time, and the rest may decide it")
     return least
 
 

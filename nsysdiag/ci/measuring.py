@@ -26,7 +26,7 @@ _COLUMNS = {
     "exposed_copy_ns": "exposed_copy",
     "idle_ns": IDLE,
 }
-"""Columns of the table of steady iterations, beside those of causes and of operations."""
+"""Columns of the table of steady iterations, without those of causes and of operations."""
 
 
 class UnmeasurableError(Exception):
@@ -34,7 +34,7 @@ class UnmeasurableError(Exception):
 
 
 def value_of(report: Report, device: DeviceReport, measure: Measure, *, per_iteration: bool) -> float:
-    """The value in the unit of the measure, of one iteration where asked for. Raises UnmeasurableError."""
+    """The value in the unit of the measure, per iteration if requested. Raises UnmeasurableError."""
     require_evidence(report, measure)
     if per_iteration:
         return _per_iteration(report, device, measure)
@@ -127,5 +127,5 @@ def why_none(report: Report, device: DeviceReport, path: tuple[str, ...]) -> Unm
 
 
 def _markers(field: str) -> tuple[object, ...]:
-    """What the type of a field of a device says; none for what is no such field, as the findings."""
+    """The type of a field of a device; None for other names, such as the findings."""
     return markers_of(DeviceReport, field) if field in fields_of(DeviceReport) else ()

@@ -1,7 +1,7 @@
-"""Budgets on one NVTX range: the gaps inside it, as the recurring gaps of a report show them.
+"""Budgets on one NVTX range: the gaps inside it, by the gap groups of a report.
 
-A gap is inside a range if the range was open on the thread that launched the next operation. Recurring gaps know the
-cause that most of a gap has, so that a cause counts whole gaps here, and shares are of the whole window.
+A gap is inside a range if the range was open on the thread that launched the next operation. Gap groups have the
+largest cause of a gap, so a cause counts whole gaps here. Shares are of the whole window.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def require_range(report: Report, name: str) -> None:
         raise UnmeasurableError("the trace has no NVTX ranges: --trace=nvtx brings those of the program")
     near = get_close_matches(name, paths, n=1)
     meant = f"; did you mean '{near[0]}'?" if near else ""
-    raise UnmeasurableError(f"none of its recurring gaps is in an NVTX range '{name}'{meant}")
+    raise UnmeasurableError(f"none of its gap groups is in an NVTX range '{name}'{meant}")
 
 
 def value_between(
     report: Report, device: DeviceReport, measure: Measure, name: str, *, per_iteration: bool
 ) -> tuple[float, float]:
-    """The least and the most that it can be: a report holds the kinds of gaps with most idle time, and the rest may lie
+    """The lowest and the highest possible value: a report holds the gap groups with most idle time, and the rest may be
     inside the range too. Raises UnmeasurableError."""
     require_evidence(report, measure)
     inside = [row for row in device.signatures if any(_is(each, name) for each in row.nvtx)]
@@ -68,5 +68,5 @@ def _idle(rows: Iterable[SignatureRow]) -> int:
 
 
 def _is(name: str, wanted: str) -> bool:
-    """Names of recurring gaps have # for counters; * and ? match any text and one character."""
+    """Names of gap groups have # for counters; * and ? match any text and one character."""
     return name in (wanted, normal_range(wanted)) or fnmatchcase(name, wanted)

@@ -1,1 +1,1 @@
-"""The command line: one file a command; it knows options, streams and exit codes, and computes nothing."""
+"""The command line: one file per command. It handles options, streams and exit codes, and computes nothing."""

@@ -63,7 +63,7 @@ def abandon_stdout() -> None:
 
 @contextmanager
 def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
-    """Yields what the pipeline reports its steps to, or None where stderr is no terminal."""
+    """Yields the progress function for the pipeline, or None if stderr is not a terminal."""
     if not _watched(quiet=quiet):
         yield None
         return

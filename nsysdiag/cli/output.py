@@ -38,12 +38,11 @@ def plan(
     force: bool,
     open_html: bool = False,
 ) -> list[Destination]:
-    """The destinations that the options ask for; without -o, one file in the current folder. None is the kind of a
-    report.
+    """The destinations of the options; without -o, one file in the current folder.
 
-    Raises UsageError for an unknown format or one that the kind has not, '-' without a format, a format that nothing
-    uses, one place named twice, or --open without an HTML file; OutputError for a file that cannot be written, is one
-    of the `inputs`, or is not ours to overwrite.
+    Kind None means a report. Raises UsageError for an unknown or unsupported format, '-' without a format, an unused
+    format, one path given twice, or --open without an HTML file. Raises OutputError for a file that cannot be written,
+    is one of the `inputs`, or was not written by nsysdiag.
     """
     kind = kind or REPORT
     if format_name is not None and format_name not in FORMATS:

@@ -38,7 +38,7 @@ class RecordCommand(GroupedCommand):
     """What follows the program belongs to it. Without `--` in front, none of its options may be ours as well."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Raises UsageError where it cannot be told whose an option is."""
+        """Raises UsageError if an option could be meant for nsysdiag or for the program."""
         given = list(args)
         rest = super().parse_args(ctx, args)
         words: list[str] = ctx.params.get("program") or []
@@ -263,7 +263,7 @@ def _say(nsys: "Nsys", plan: "Plan") -> None:
 def _run(
     nsys: "Nsys", plan: "Plan", span: "Span", words: list[str], written: Path, folder: Path, *, quiet: bool
 ) -> "Recorded":
-    """Run the program; with fewer options where nsys refuses what was asked for, before the program was started."""
+    """Run the program; with fewer options if nsys refuses some before it starts the program."""
     from nsysdiag.capture.run import run
 
     recorded = run(nsys, plan.options, words, written, folder, span.environment)

@@ -58,8 +58,8 @@ def launching_lanes(device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -
 
 
 def mpi_meetings(mpi: Lane, threads: IntArray, axis: ThreadAxis) -> Collectives:
-    """The blocking MPI calls that no rank leaves before all have come, by the threads with these lanes: what ranks meet
-    in where no communication kernels run."""
+    """The blocking MPI calls of these lanes that no rank leaves before all have entered. They align ranks if there are
+    no communication kernels."""
     kind_of_name = np.array([_meeting(name) for name in mpi.names], dtype=np.int64)
     lane, length = mpi.spans.start // axis.stride, mpi.spans.end - mpi.spans.start
     kind = kind_of_name[mpi.name] if len(kind_of_name) else mpi.name

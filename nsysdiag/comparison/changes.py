@@ -113,8 +113,7 @@ def _whole_numbers(names: Sequence[str], means: Values) -> list[int]:
 
 
 def adding_up(values: Values, total: int) -> list[int]:
-    """Each of the values from 0 up as a whole number next to it, so that all add up to `total`, which they do but for
-    rounding: the largest remainders are rounded up. Of none, none.
+    """The values (at least 0) rounded to whole numbers that add up to `total`: the largest remainders are rounded up.
 
     ```
     1.4 + 2.4 + 3.2 = 7   ->   2 + 2 + 3
@@ -166,7 +165,7 @@ def _made(before: int, after: int, bounds: tuple[float, float] | None, least: in
 
 
 def _least(before: int, after: int, length: float, noise: float, *, whole: bool = False) -> int:
-    """What a change must exceed to count: 2% of the larger side or the noise of that side; of a part of a unit of work
+    """The smallest change that counts: 2% of the larger side or the noise of that side; for a part of a unit of work
     also half a percent of the whole unit."""
     own = max(LEAST_CHANGE, noise) * (before if whole else max(before, after))
     return int(np.ceil(own if whole else max(own, LEAST_OF_LENGTH * length)))
@@ -191,12 +190,12 @@ Judged = tuple[Change, float | None]
 
 
 def corrected(devices: Sequence[Changes]) -> list[Changes]:
-    """The changes of devices that are compared at once, corrected for multiple testing: a length, a part or a cause
-    that no longer counts beside those of the same name on the other devices gets the verdict `same`. Intervals stay
-    those of the device alone.
+    """The changes of devices that are compared together, corrected for multiple testing. A length, part or cause that
+    is no longer significant together with those of the other devices gets the verdict `same`. Intervals stay those of
+    the single device.
 
-    Each device leaves 0 out by chance one time in twenty: of eight independent ones, one does so in every third
-    comparison. By Hochberg's procedure all devices together are wrong as rarely as one alone:
+    Each device's interval excludes 0 by chance one time in twenty: of eight independent devices, one does so in every
+    third comparison. With Hochberg's procedure, all devices together are wrong as rarely as one alone:
 
     ```
     4 devices   a change counts   on all of them              if 0 is outside of all 95% intervals
@@ -205,8 +204,8 @@ def corrected(devices: Sequence[Changes]) -> list[Changes]:
                                   on 1                        at 98.75%
     ```
 
-    It holds for devices that have nothing to do with each other, and for those that go up and down together, as the
-    ranks of a job do that wait for each other: where all changed alike, nothing more is asked of any of them.
+    This holds for independent devices, and for devices that change together, such as ranks that wait for each other. If
+    all changed alike, each must pass the plain test only.
     """
     lengths = judged_together([(each.length, each.freedom) for each in devices])
     parts = _by_id(devices, [each.parts for each in devices])
@@ -218,7 +217,7 @@ def corrected(devices: Sequence[Changes]) -> list[Changes]:
 
 
 def _by_id(devices: Sequence[Changes], rows: Sequence[Sequence[PartChange]]) -> list[list[PartChange]]:
-    """The rows of each device, judged beside those of the same name on the others."""
+    """The rows of each device, judged together with those of the same name on the others."""
     found: defaultdict[str, list[Judged]] = defaultdict(list)
     for each, mine in zip(devices, rows, strict=True):
         for row in mine:

@@ -188,7 +188,7 @@ def _device(
 
 
 def _verdict(unit: Unit, length: Change, step: Step | None, work: Sequence[WorkChange]) -> str:
-    """Nothing is said of parts of steps; of other work that goes with the time, that it is no plain change."""
+    """The verdict: `unknown` for parts of steps, `mixed` if the work changed in the same direction as the time."""
     found = verdict_of(length, step)
     if unit.part_of_step and found != SAME:
         return UNKNOWN

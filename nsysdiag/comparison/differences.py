@@ -29,8 +29,8 @@ WHOLE_GAPS, ROOT = "gap", "root"
 
 
 def uncompared(before: Sequence[Report], after: Sequence[Report]) -> tuple[list[str], list[str]]:
-    """The causes that only some captures can tell, with all behind them on the same side of a gap, which get such time
-    otherwise; and the notes on them."""
+    """The causes for which some captures lack evidence, with all later causes on the same side of a gap, which get that
+    time instead; and the notes on them."""
     evidence = [
         {each.id for each in report.trace.capabilities if each.available} & CAPTURED.keys()
         for report in (*before, *after)

@@ -1,8 +1,7 @@
-"""Two sides of a comparison as plain data: what a unit of work took before and after, and why it changed.
+"""Two sides of a comparison as plain data: the time of a unit of work before and after, and why it changed.
 
-All times are integer nanoseconds for one unit of work, an iteration where there are iterations, as a mean over the
-steady ones. Work and causes go by the names that iterations give them: compute, exposed_comm, exposed_copy, and the
-causes of idle time.
+All times are integer nanoseconds for one unit of work: the mean of the steady iterations, if there are iterations. Work
+and causes have the names of iterations: compute, exposed_comm, exposed_copy, and the causes of idle time.
 """
 
 from __future__ import annotations
@@ -59,8 +58,8 @@ class Change(Record, frozen=True):
 
 
 class PartChange(Record, frozen=True):
-    """A part of the time, or a cause of idle time. `id` is `not_compared` for the causes that some captures alone have
-    the evidence for, or were analysed for, and those that such time falls to without: they are one row."""
+    """A part of the time, or a cause of idle time. `id` is `not_compared` for causes for which some captures lack the
+    evidence or the analysis, joined with the causes that get their time instead."""
 
     id: CauseId
     change: Change
@@ -74,9 +73,9 @@ class Step(Record, frozen=True):
 
 
 class Move(Record, frozen=True):
-    """Time that was counted as `before` and is counted as `after`: work or a cause; None before is time that came, None
-    after is time that went. Moves between equal ids are time that stayed. `seen_ns` of it is in gaps between the same
-    operations, in the same NVTX range, on both sides."""
+    """Time that moved from `before` to `after`, each work or a cause. None as `before` is new time, None as `after` is
+    removed time; equal ids are unchanged time. `seen_ns` of it is in gaps between the same operations, in the same NVTX
+    range, on both sides."""
 
     before: CauseId | None
     after: CauseId | None
@@ -85,9 +84,8 @@ class Move(Record, frozen=True):
 
 
 class Renaming(Record, frozen=True):
-    """Where the idle time went that causes lost. `lost_ns` = `removed_ns` + `renamed_ns`, the time that went, and that
-    other causes, exposed communication and exposed copies got; `verdict`: removed, renamed, partly, or none where no
-    cause lost time that counts."""
+    """Where the lost time of causes went. `lost_ns` = `removed_ns` (gone) + `renamed_ns` (now other causes, exposed
+    communication or exposed copies). `verdict`: removed, renamed, partly, or none if no cause lost time that counts."""
 
     lost_ns: Ns
     removed_ns: Ns
@@ -122,8 +120,8 @@ class KernelChange(Record, frozen=True):
 class SignatureChange(Record, frozen=True):
     """Gaps between the same operations in the same NVTX range, and their time for a unit of work. `status`: both,
     added, gone, or recaused where they have another largest cause after than before; the id is that of the side that
-    has them, after first. The verdict is unknown where a report does not hold their times one by one, or cut its list:
-    on that side they may be below those that it keeps."""
+    has them, after first. The verdict is unknown if a report lacks their times per iteration, or cut its list: on that
+    side they may be below those that it keeps."""
 
     id: HashedId
     status: OwnText
@@ -174,8 +172,8 @@ class MetricChange(Record, frozen=True):
 
 
 class FindingChange(Record, frozen=True):
-    """A finding by its id, with what it costs a unit of work. `status`: both, added, gone, or not_compared where not
-    all captures can tell its cause: then it may be on one side, or larger there, for that reason alone."""
+    """A finding by its id, with its cost per unit of work. `status`: both, added, gone, or not_compared if some
+    captures lack the evidence for its cause: then a difference between the sides may have no other reason."""
 
     id: HashedId
     title: Sentence
@@ -188,11 +186,10 @@ class FindingChange(Record, frozen=True):
 
 
 class Unit(Record, frozen=True):
-    """What is compared: `iterations`, or, for as many runs of the kernels that both sides share, the judged steady
-    phases (`phases`) or the whole windows (`kernels`); with a prediction a `step` or the `window`. `scale` is how many
-    iterations (windows) after do the work of one before. The counts are of the units behind each
-    side, names what the iterations go by. `part_of_step`: no whole steps are compared, but layers or slices of longer
-    runs."""
+    """What is compared: `iterations`, or, for equal numbers of runs of common kernels, the judged steady phases
+    (`phases`) or the whole windows (`kernels`). With a prediction it is a `step` or the `window`. `scale` is how many
+    iterations (windows) after do the work of one before. The counts are of the units of each side; the names are those
+    of the iterations. `part_of_step`: layers or slices of longer runs are compared, not whole steps."""
 
     kind: OwnText
     name_before: IterationName
@@ -215,8 +212,8 @@ class WorkChange(Record, frozen=True):
 
 
 class AccountChange(Record, frozen=True):
-    """The part of the job's step that counts to a bottleneck: its share of the judged time of all devices, of the time
-    of a step. All of them add up to the step."""
+    """The part of the job's step that counts to a bottleneck: its share of the judged time of all devices, times the
+    length of a step. The parts add up to the step."""
 
     bottleneck: OwnText
     before_ns: Ns
@@ -235,12 +232,12 @@ class Speedup(Record, frozen=True):
 class JobComparison(Record, frozen=True):
     """The job, which takes as long as its slowest device.
 
-    `step` is the time of its step: the `median` step, or the `mean` where that alone changed; without steps what the
-    unit of work takes. `mean` is the mean of it. `device_before` and `device_after` are the slowest devices, `work` is
-    that of the one after. `account` is about all devices, empty where a report does not tell or judges no steady phase.
-    `top` is what changed most on the slowest device, kinds of work and root causes, beyond chance as far as that is
-    known; empty for several devices with an account, in which waits of one for another count to what they wait for.
-    `slow_steps`: some step of a device takes twice as long as the median one."""
+    `step` is the time of its step: the `median` step, or the `mean` if only that changed; without steps, the time of
+    the unit of work. `mean` is the mean of it. `device_before` and `device_after` are the slowest devices, `work` is
+    that of the one after. `account` is about all devices, empty if a report has none or judges no steady phase. `top`
+    are the largest changes on the slowest device, kinds of work and root causes, beyond chance where known. It is empty
+    for several devices with an account, in which waits of one for another count to what they wait for. `slow_steps`:
+    some step of a device takes twice as long as the median one."""
 
     statistic: OwnText
     unit: Unit
@@ -270,13 +267,13 @@ class Strip(Record, frozen=True):
 class DeviceComparison(Record, frozen=True):
     """One GPU before and after.
 
-    `parts` and `length` are changes for a unit of work; `ledger` divides the idle time of `parts`, `root_ledger` again
-    after wake-ups were followed. `waterfall` leads from length.before_ns to length.after_ns. `noise` is how much a side
-    differs from itself beyond chance, as a share of its length: its drift from its first half to its second. `step` is
-    the median step, None where no steps are compared; `slow_steps` where a step takes twice as long as the median one.
+    `parts` and `length` are changes for a unit of work; `ledger` divides the idle time of `parts`, `root_ledger` by
+    root cause. `waterfall` leads from length.before_ns to length.after_ns. `noise` is the drift of a side from its
+    first half to its second beyond chance, as a share of its length. `step` is the median step, None where no steps are
+    compared; `slow_steps` where a step takes twice as long as the median one.
 
-    `verdict` is that of `length`; that of `step` where there are slow steps and the length does not tell. It is `mixed`
-    where `work` differs and the time goes the same way, `unknown` where parts of steps are compared.
+    `verdict` is that of `length`, or that of `step` if there are slow steps and the length shows no difference. It is
+    `mixed` if `work` differs and the time changes in the same direction, `unknown` if parts of steps are compared.
     """
 
     key: OwnText
@@ -310,9 +307,8 @@ class DeviceComparison(Record, frozen=True):
 
 
 class SideTrace(Record, frozen=True):
-    """One of the captures of a side; `given` is the name of the file that it was read from where that is another one
-    than `file`, the trace: a report of it. `prediction` has the changes with which it was predicted, as options; empty
-    for a capture."""
+    """One capture of a side. `file` is the trace; `given` is the file that was read if it is another one, a report of
+    the trace. `prediction` has the changes of a prediction, as options; empty for a capture."""
 
     file: FileName
     size_bytes: Bytes

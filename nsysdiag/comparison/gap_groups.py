@@ -21,8 +21,8 @@ Place = tuple[str, str, tuple[str, ...]]
 
 
 class _Kind(Struct):
-    """Gaps of one cause at a place: a row of them, count and ns for a unit of work, and their columns in each capture
-    of the side."""
+    """A gap group with one cause: its row, its count and ns per unit of work, and its columns in each capture of the
+    side."""
 
     row: SignatureRow
     columns: list[list[str]]
@@ -41,8 +41,8 @@ class Gaps(Struct, frozen=True):
     places: dict[Place, Kinds]
 
     def columns(self, place: Place, cause: str | None) -> list[list[str]] | None:
-        """The columns of the gaps of a cause in each capture; None where it is not known how long they took in each
-        unit of work: the list of a report may be cut."""
+        """The columns of the gaps of a cause in each capture; None if their time per unit of work is unknown, as the
+        list of a report may be cut."""
         kind = self.places.get(place, {}).get(cause or "")
         columns = kind.columns if kind else [[] for _capture in self.captures]
         complete = [len(capture.device.signatures) < MOST for capture in self.captures]
@@ -138,7 +138,7 @@ def _by_cause(left: Kinds, right: Kinds) -> list[tuple[str | None, str | None]]:
 
 
 def cut_notes(captures: Sequence[Capture]) -> list[str]:
-    """What is to be said where a report had more kinds of gaps than it keeps."""
+    """The note if a report had more gap groups than it keeps."""
     if all(len(capture.device.signatures) < MOST for capture in captures):
         return []
     return [

@@ -110,8 +110,8 @@ def _judged_time(side: Sequence[tuple[Report, DeviceReport]]) -> dict[str, int]:
 
 
 def _top(device: DeviceComparison) -> list[PartChange]:
-    """The kinds of work and the root causes that changed most, at most three; those beyond chance, or, where nothing is
-    known of chance, those large enough."""
+    """The kinds of work and the root causes that changed most, at most three: those beyond chance, or, if chance is
+    unknown, those large enough."""
     rows = [*(row for row in device.parts if row.id in WORK), *device.root_ledger]
     known = device.length.verdict != UNKNOWN
     counted = [

@@ -25,8 +25,8 @@ class Pair(Struct, frozen=True):
 
 
 def require_names(reports: Sequence[Report | WhatIf]) -> None:
-    """Raise NotComparableError where the same name may be another thing, or the same thing has another name: numbers
-    that stand for names go by the order in one report."""
+    """Raise NotComparableError if redacted names cannot be matched: numbers that replace names follow the order in one
+    report."""
     kinds = {report.settings.get("redacted", "") for report in reports}
     if "numbered" in kinds:
         raise NotComparableError(
@@ -42,8 +42,8 @@ def are_redacted(reports: Sequence[Report | WhatIf]) -> bool:
 
 
 def read_from(traces: Sequence[SideTrace], files: Sequence[str | None]) -> list[SideTrace]:
-    """The captures with the names of the files that they were read from, where those are not the traces themselves;
-    None for what was read from none."""
+    """The captures with the names of the files they were read from, if those are not the traces themselves; None if not
+    read from a file."""
     return [
         replace(trace, given=file) if file and file != trace.file else trace
         for trace, file in zip(traces, files, strict=True)
@@ -56,14 +56,14 @@ def is_keyed(report: Report) -> bool:
 
 
 def paired(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool) -> tuple[list[Pair], list[str]]:
-    """The devices that all reports have, and what is to be said of the others. Raises NotComparableError where a report
-    has no device that worked, or where the GPUs are of different models and that was not asked for."""
+    """The devices that all reports have, and notes on the others. Raises NotComparableError if a report has no device
+    that worked, or if GPU models differ without --across-gpus."""
     reports = [*before, *after]
     rows = [[device for device in report.devices if device.window_ns] for report in reports]
     for report, devices in zip(reports, rows, strict=True):
         if not devices:
             raise NotComparableError(f"{report.trace.file} has no GPU work to compare")
-    # No key is common where single devices merely go by different numbers.
+    # No key is common where single devices merely have different numbers.
     keys = [device.key for device in rows[0] if all(any(each.key == device.key for each in row) for row in rows)]
     notes = _left_out(reports, rows, keys)
     matched = [[next(device for device in devices if device.key == key) for devices in rows] for key in keys]

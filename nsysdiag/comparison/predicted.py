@@ -43,8 +43,8 @@ Side = Sequence[Report | WhatIf]
 
 
 def compare_sides(before: Side, after: Side, *, across_gpus: bool = False) -> Comparison:
-    """Compare captures, or a prediction on either side. Raises what `compare_reports` does, UsageError for a prediction
-    beside others on its side or without a change, and NotComparableError for one that was refused."""
+    """Compare captures, or a prediction on either side. Raises what `compare_reports` does; UsageError for a prediction
+    that is not alone on its side or has no change; NotComparableError for one that was refused."""
     left, right = (
         [each for each in before if isinstance(each, Report)],
         [each for each in after if isinstance(each, Report)],
@@ -109,8 +109,8 @@ def _compared(
 
 
 def _paired(before: OneSide, after: OneSide, *, across_gpus: bool) -> tuple[list[Pair], list[str]]:
-    """The devices of both sides, by key, or else in their order. Raises NotComparableError where they are of different
-    models and that was not asked for."""
+    """The devices of both sides, by key, or else in order. Raises NotComparableError if GPU models differ without
+    --across-gpus."""
     theirs = {each.key: each for each in after.devices}
     pairs = [(each, theirs[each.key]) for each in before.devices if each.key in theirs]
     notes = []

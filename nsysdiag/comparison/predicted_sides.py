@@ -1,5 +1,5 @@
-"""The sides of a comparison with a prediction: of a capture or of what would be, the lengths of a step of each device,
-its four parts, and its idle time by cause."""
+"""The sides of a comparison with a prediction, each a capture or a prediction: the step of each device, its four parts,
+and its idle time by cause."""
 
 from __future__ import annotations
 

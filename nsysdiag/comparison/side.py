@@ -36,8 +36,8 @@ class Capture(Struct, frozen=True):
 
 
 class Quantity(Struct, frozen=True):
-    """A time of both sides beside work and causes, of a kernel or of gaps: for each capture the columns that add up to
-    it, none where the capture has nothing of it."""
+    """A time of both sides that is not work or a cause, but of a kernel or of gaps: for each capture the columns that
+    add up to it, none if the capture lacks it."""
 
     before: list[list[str]]
     after: list[list[str]]

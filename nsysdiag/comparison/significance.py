@@ -1,4 +1,4 @@
-"""What a mean may be by chance: a block bootstrap over iterations, and over captures where a side has several.
+"""Confidence intervals of means: a block bootstrap over iterations, and over captures if a side has several.
 
 Iterations that follow one another are alike (a queue that fills, a clock that drops), so that whole runs of them are
 drawn, not single ones. Drawing from few entries makes intervals too narrow; they are widened as Student's t is.
@@ -135,8 +135,8 @@ def _deviation_of_change(learnt: Drawn, other: Drawn) -> Values:
 
 
 def block_length(values: Values) -> int:
-    """How many entries are drawn together: the cube root of all, more where each is like the one before (the rule of
-    Carlstein for a first-order autoregression), and a third of them at most."""
+    """The block length: the cube root of the number of entries, more for correlated ones (Carlstein's rule for a
+    first-order autoregression), and at most a third of them."""
     centred = values - values.mean()
     square = float(centred @ centred)
     alike = min(max(float(centred[1:] @ centred[:-1]) / square, 0.0), 0.95) if square > 0 else 0.0
@@ -146,8 +146,8 @@ def block_length(values: Values) -> int:
 
 
 def drift(captures: Sequence[Values], drawn: Drawn) -> float:
-    """How much the first quantity changes from the first half of a side's entries to the second beyond what chance
-    does, as a share of its mean; the largest of all captures."""
+    """The change of the first quantity from the first half of a side's entries to the second, beyond chance, as a share
+    of its mean; the largest of all captures."""
     error = 2 * _NORMAL * float(drawn.deviation[0])
     mean = float(drawn.mean[0])
     found = [0.0]
@@ -161,8 +161,8 @@ def drift(captures: Sequence[Values], drawn: Drawn) -> float:
 
 @cache
 def student(freedom: float, level: float = LEVEL) -> float:
-    """How far from 0 Student's t is with a chance of `level`, on either side; below one degree of freedom that of
-    one. With t = sqrt(freedom) * tan(angle) its density goes by cos(angle) ** (freedom - 1)."""
+    """The two-sided quantile of Student's t at `level`; below one degree of freedom that of one. With t = sqrt(freedom)
+    * tan(angle), its density is proportional to cos(angle) ** (freedom - 1)."""
     freedom = max(freedom, 1.0)
     angle = np.linspace(0.0, np.pi / 2, _STEPS + 1)
     density = np.cos(angle) ** (freedom - 1)

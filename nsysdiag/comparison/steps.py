@@ -52,8 +52,8 @@ def _whole_steps(capture: Capture, fold: float) -> Values:
 
 
 def verdict_of(length: Change, step: Step | None) -> str:
-    """The verdict on the mean length; on the median step where slow steps hide its change and it is beyond chance at
-    half the level: two tests are wrong twice as often as one."""
+    """The verdict on the mean length, or on the median step if slow steps hide its change. The latter must be beyond
+    chance at half the level, as two tests are wrong twice as often as one."""
     if step is None or not step.slow:
         return length.verdict
     median = step.change.verdict

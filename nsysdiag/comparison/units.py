@@ -71,7 +71,7 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides | None:
         )
         work = ", with as much work in each." if scale == 1 else f"; {one} after does the work of one before."
         work = "; the work in each is unknown." if _runs(left[0], right[0]) is None else work
-        notes.append(f"Iterations go by {names[0]} before and by {names[1]} after{work}")
+        notes.append(f"Iterations begin with {names[0]} before and with {names[1]} after{work}")
     unit = Unit(
         kind=ITERATIONS,
         name_before=names[0],
@@ -107,7 +107,7 @@ def _in_graphs(capture: Capture) -> bool:
 
 
 def _iteration_name(captures: Sequence[Capture]) -> str:
-    """What the iterations go by, which knows what it is the name of; a kernel by its short name."""
+    """The typed name of the iterations' range or operation; a kernel by its short name."""
     device = captures[0].device
     assert device.iterations is not None
     name = device.iterations.name
@@ -117,8 +117,8 @@ def _iteration_name(captures: Sequence[Capture]) -> str:
 
 
 def _fold(first: Capture, other: Capture) -> float | None:
-    """How many iterations of the first are in one of the other: 1 where both go by the same NVTX range. None where they
-    go by other names, and the kernels that both share tell no whole number."""
+    """How many iterations of the first are in one of the other: 1 if both use the same NVTX range. None if their names
+    differ, and the common kernels give no whole number."""
     one, two = first.device.iterations, other.device.iterations
     if one is None or two is None or (one.source == two.source == "nvtx" and one.name == two.name):
         return 1.0

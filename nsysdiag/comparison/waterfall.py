@@ -29,9 +29,9 @@ def waterfall(rows: Sequence[PartChange]) -> list[Step]:
 
 
 def moves(rows: Sequence[PartChange], seen: Mapping[tuple[str, str], float]) -> list[Move]:
-    """Where the time of each part went. What both sides have stayed; of the rest, first what is `seen` between two
-    causes at one place of the program, then in proportion, from causes to causes and to exposed work. Compute is never
-    taken for idle time under another name. Times before and after add up to those of `rows`."""
+    """Where the time of each part went. Time on both sides is unchanged. The rest moves first as `seen` between two
+    causes at one place of the program. What remains moves in proportion, from causes to causes and to exposed work.
+    Idle time never moves to compute. Times before and after add up to those of `rows`."""
     ids = [row.id for row in rows]
     before = np.array([row.change.before_ns for row in rows], dtype=np.int64)
     after = np.array([row.change.after_ns for row in rows], dtype=np.int64)

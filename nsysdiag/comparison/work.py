@@ -15,8 +15,8 @@ from nsysdiag.comparison.units import ITERATIONS, Sides
 
 KERNELS, LAUNCHES, BYTES = "kernels", "launches", "bytes"
 LEAST = 0.1
-"""A step has other work from here on: what batches differ by at the end of an epoch, or a kernel that is chosen by
-size, is less; another batch size, sequence length or number of layers is more."""
+"""The change from which a step has different work. Smaller batches at the end of an epoch, or kernels chosen by size,
+change less; another batch size, sequence length or number of layers changes more."""
 
 
 def work_changes(sides: Sides) -> list[WorkChange]:
@@ -37,8 +37,8 @@ def work_changes(sides: Sides) -> list[WorkChange]:
 
 
 def _copied(sides: Sides) -> WorkChange | None:
-    """The bytes of a step. A host that runs ahead copies for later steps at once, so that a median step has no copy:
-    then nothing is known of a step. Whole windows, which start-up counts in, must agree that bytes differ."""
+    """The bytes of a step. A host that runs ahead copies for several later steps at once, so a median step may have no
+    copy: then the bytes of a step are unknown. Whole windows, which include start-up, must also differ in bytes."""
     both = (sides.before, sides.after)
     steps = [_median(side, COPIED) for side in both]
     windows = []

@@ -20,7 +20,8 @@ Table = dict[str, object]
 AnyStruct = TypeVar("AnyStruct", bound=msgspec.Struct)
 
 PLAIN = ("gaps", "disabled", "communication_patterns", "same_gpu")
-"""The settings beside the structs that suit every trace of a project; the others are about one trace or one run."""
+"""The settings, in addition to the structs, that apply to every trace of a project; the others are about one trace or
+one run."""
 BUDGETS = "budgets"
 OWN_FILE, SHARED_FILE = "nsysdiag.toml", "pyproject.toml"
 LONGEST_VALUE = 60
@@ -31,8 +32,8 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+(\[\d+\])?")
 def read_settings(path: Path) -> Settings:
     """The settings of a file, defaults for the rest; `config` is its name.
 
-    Raises UsageError with the file and the key, or with line and column, where it cannot be read or holds anything
-    that is no setting or cannot be its value.
+    Raises UsageError for an unreadable file, an unknown setting or an invalid value, with the file and the key, or with
+    line and column.
     """
     return read_file(path)[0]
 
@@ -84,7 +85,7 @@ def _parsed(path: Path) -> Table:
 
 
 def _syntax_error(message: str, text: str) -> str:
-    """`line 3, column 7: what is wrong`; the parser knows the end of the text by no number."""
+    """`line 3, column 7: what is wrong`; the parser reports no numbers for the end of the text."""
     found = _PLACE.search(message)
     line, column = text.count("\n") + 1, len(text) - text.rfind("\n")
     if found and found[1]:

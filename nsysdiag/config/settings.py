@@ -20,17 +20,15 @@ Word = Annotated[str, Meta(min_length=1)]
 
 
 class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
-    """`busy`, `copies` and `communication` are the shares of the window from which on idle time, exposed copies and
-    exposed communication are named beside what a dashboard shows. `root_floor` is the confidence from which on a wait
-    is followed to the thread that ended it.
+    """`busy`, `copies` and `communication` are shares of the window: from these on, idle time, exposed copies and
+    exposed communication are reported next to the dashboard's figure.
 
-    A gap of more than `launch_bound_gap_ns` is no part of a launch-bound phase, nor is a run of more than
-    `launch_bound_run` launches in a row that found the device at work; a phase has at least `launch_bound_launches`
-    launches. A queue that runs dry counts as drained if at least `drain_depth` operations were outstanding at the last
-    launch before.
-
-    `clock` is the share of the highest clock below which a clock is low, `gap_sm_active` the mean share of active SMs
-    from which on gaps hold work that the trace does not show.
+    `root_floor` is the smallest confidence for following a wait to the thread that ended it. A launch-bound phase has
+    at least `launch_bound_launches` launches. It excludes gaps of more than `launch_bound_gap_ns`, and sequences of
+    more than `launch_bound_run` launches that found the device busy. A queue counts as drained if at least
+    `drain_depth` operations were outstanding at the last launch before. `clock` is the share of the highest clock below
+    which a clock is low. `gap_sm_active` is the mean share of active SMs from which on gaps hold work that the trace
+    does not show.
     """
 
     busy: Share = 0.05
@@ -46,7 +44,7 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FindingThresholds(msgspec.Struct, frozen=True, kw_only=True):
-    """When something is a finding, and how much of it is said.
+    """Limits of findings and of their length.
 
     `smallest`, `high`, `medium` and `low` are shares of the window; `empty` is the share of iterations without work;
     `collector` and `interpreter` are shares of the CPU samples of a place. `most` findings are kept of a report,
@@ -66,8 +64,8 @@ class FindingThresholds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an hour of a GPU costs: `gpus` by a part of its name, upper or lower case, of which the longest that fits
-    wins, `gpu_hour_cost` for all others. `run_hours` is the length of the whole run that the trace is a piece of."""
+    """The price of a GPU hour: `gpus` by a part of the name (case-insensitive, the longest match wins), `gpu_hour_cost`
+    for all others. `run_hours` is the length of the whole run that the trace is a part of."""
 
     gpu_hour_cost: Money | None = None
     currency: Annotated[str, Meta(min_length=1, max_length=8)] = "USD"
@@ -76,11 +74,11 @@ class CostSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UtilizationThresholds(msgspec.Struct, frozen=True, kw_only=True):
-    """What a dashboard samples, and when its number is misleading.
+    """How a dashboard samples, and when its figure is misleading.
 
-    `sample_ns` is the period of NVML's counter, `poll_ns` that of a poll which asks whether anything ran. Its number
-    hides how little of the chip works from `hollow_utilization` on with SM activity below `hollow_activity`. A poll
-    misleads where its share of periods is at least `poll_factor` times the share of time and `poll_difference` above
+    `sample_ns` is the period of NVML's counter, `poll_ns` that of a poll for any running work. From
+    `hollow_utilization` on with SM activity below `hollow_activity`, the figure hides that most of the chip is idle. A
+    poll misleads if its share of periods is at least `poll_factor` times the share of time and `poll_difference` above
     it.
     """
 
@@ -94,11 +92,11 @@ class UtilizationThresholds(msgspec.Struct, frozen=True, kw_only=True):
 
 class MemoryThresholds(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes in bytes and shares. Copies of at least `large_copy` are limited by their link, those below `tiny_copy` by
-    what a copy costs at least; a copy is slow below `slow_copy` of what is possible.
+    the fixed cost of a copy; a copy is slow below `slow_copy` of the possible rate.
 
-    Blocks of unified memory thrash that moved `thrash_moves` times, to and fro. Memory is suspected to leak if over at
-    least `leak_iterations` steady iterations it grows by more than `leak_share` of its level and `leak_bytes`. A peak
-    of `near_limit` of the device's memory is near the limit.
+    Blocks of unified memory thrash if they moved back and forth at least `thrash_moves` times. Memory is suspected to
+    leak if over at least `leak_iterations` steady iterations it grows by more than `leak_share` of its level and
+    `leak_bytes`. A peak of `near_limit` of the device's memory is near the limit.
     """
 
     large_copy: Count = 1 << 20
@@ -187,13 +185,13 @@ def _plain(value: object) -> object:
 
 
 def disabled_causes(changed: Mapping[str, SettingValue]) -> set[str]:
-    """The causes that a report was made without, by the settings that it remembers (`Settings.changed`)."""
+    """The causes that were disabled for a report, by its stored settings (`Settings.changed`)."""
     causes = changed.get("disabled", [])
     return {str(each) for each in causes} if isinstance(causes, list) else set()
 
 
 def most_findings(changed: Mapping[str, SettingValue]) -> int:
-    """How many findings a report may hold, by the settings that it remembers."""
+    """How many findings a report may hold, by its stored settings."""
     given = changed.get("findings")
     most = given.get("most") if isinstance(given, dict) else None
     return most if isinstance(most, int) else FindingThresholds().most
@@ -220,7 +218,7 @@ TIMES = ("start_ns", "end_ns", "reference_step_ns")
 
 
 def setting_text(name: str, value: SettingValue) -> str:
-    """A setting as people write it: `nccl, rccl`, `2:12`, `poll_ns 20000000, hollow_activity 0.5`."""
+    """A setting as users write it: `nccl, rccl`, `2:12`, `poll_ns 20000000, hollow_activity 0.5`."""
     if isinstance(value, dict):
         return ", ".join(_text_within(each, inner) for each, inner in value.items())
     if isinstance(value, list):

@@ -57,8 +57,8 @@ def _row(code: int, count: int, total_ns: int, size: int) -> CopyRow:
 
 
 def top_copies(device: DeviceTimeline, inside: BoolArray, most: int = MOST) -> list[TopCopy]:
-    """The kinds of copies and sets with most time among the operations `inside` (a flag for each of the device's), at
-    most `most`, the longest first; none where nothing was copied."""
+    """The kinds of copies and sets with most time among the operations `inside` (a flag for each operation), at most
+    `most`, longest first."""
     rows = copy_rows(device, inside)
     whole = sum(row.total_ns for row in rows)
     return [

@@ -81,14 +81,15 @@ def _row(code: int, count: int, total_ns: int, exposed_ns: int) -> ExposedCopies
 
 
 def ordered(device: DeviceTimeline, streams: Streams, rows: IntArray) -> IntArray:
-    """For each copy an index into ORDERED: is a kernel beside it one that the streams order before or behind it?
+    """For each copy an index into ORDERED: whether the streams order a neighbouring kernel before or after it.
 
     ```
     stream 1   [==A==)[copy)[==B==)            A or B on the copy's stream: it had to wait its turn
     stream 2          [copy)                   nothing but a missing event kept this one from running beside A
     ```
 
-    The kernels beside a copy are the one that ended last before it starts and the one that starts first after its end.
+    The neighbouring kernels of a copy are the last one to end before its start and the first one to start after its
+    end.
     """
     operations = device.operations
     compute = np.flatnonzero(

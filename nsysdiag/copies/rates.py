@@ -88,7 +88,8 @@ def is_pageable(device: DeviceTimeline) -> BoolArray:
 
 
 def pinning(device: DeviceTimeline, inside: BoolArray) -> Pinning | None:
-    """Pageable beside pinned copies between host and device by direction and size; None where none is pageable."""
+    """Pageable copies between host and device compared with pinned ones, by direction and size; None if none is
+    pageable."""
     operations = device.operations
     kind = operations.copy_kind
     if not (operations.category == Category.MEMCPY).any():

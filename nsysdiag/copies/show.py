@@ -61,7 +61,7 @@ def section(device: DeviceReport, _context: Context) -> Section | None:
     if not copies.rows:
         return None
     top = Limit(ticket=TOP_ROWS, summary=0, brief=0)
-    exposed = f"{format_ns(device.exposed_copy_ns)} of it ran with no compute or communication beside it."
+    exposed = f"{format_ns(device.exposed_copy_ns)} of it ran with no compute or communication at the same time."
     return Section(
         "copies",
         "Copies and sets",

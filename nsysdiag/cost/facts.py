@@ -13,8 +13,8 @@ from nsysdiag.record import Record
 
 
 class Amount(Record, frozen=True):
-    """The same share of the time in three measures: of an hour, of the whole run, and of a thousand steps; the last is
-    None where the device has no iterations."""
+    """The same share of the time in three measures: per hour, per run, and per thousand steps; the last is None for a
+    device without iterations."""
 
     hour: Money
     run: Money
@@ -29,13 +29,13 @@ class Saving(Record, frozen=True):
 
 
 class Cost(Record, frozen=True):
-    """What a device costs and loses. `gpu_hour_cost` is the price of an hour of it; `matched` is the part of its name
-    that the price is for, None for the general one. `run_hours` is the length of the run: of the window itself unless
+    """What a device costs and loses. `gpu_hour_cost` is its price per hour; `matched` is the part of its name that the
+    price is for, None for the general one. `run_hours` is the length of the run: of the window itself unless
     `run_given`.
 
     `idle`, `exposed_comm` and `exposed_copy` add up to `lost`. `step` is the price of the window divided by its number
-    of iterations, warm-up and what is between them included. `best` is for the finding of this device that comes
-    first in the report."""
+    of iterations, including warm-up and time between them. `best` is for the finding of this device that comes first in
+    the report."""
 
     currency: Currency
     gpu_hour_cost: Money

@@ -1,5 +1,5 @@
-"""The hardware counters of each device: which series are its own, what other parts of the analysis ask of them, and
-what has to be said where there are none, or where they speak against the trace."""
+"""The hardware counters of each device: its series, the figures for other parts of the analysis, and notes if there are
+none or they contradict the trace."""
 
 from __future__ import annotations
 

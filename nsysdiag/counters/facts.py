@@ -32,19 +32,16 @@ from nsysdiag.record import Column, Packed, Record
 
 class GpuMetric(Record, frozen=True):
     """One metric of a device. `unit` is `share` (of the time, or of the most that the hardware can do) or `Hz`; `names`
-    are those of the trace, added up where there are several, or of which the largest counts (copy engines).
+    are those of the trace; several are added up, or the largest counts (copy engines).
 
-    Means by time: `window`; `kernels`, while any kernel ran; `compute`, while any but communication did. `gaps` is over
-    those samples alone that are wholly inside a gap, `gap_samples` of them: the others mix it with the work beside it.
-    `lowest` and `highest` are single samples.
-
-    `idle` is the level of all time without operations. Where it is known, samples that are partly idle are parted by
-    it, so that `kernels`, `compute` and the means of ranges and kernels are of the work alone; where it is None, idle
-    time beside the work is mixed in.
-
-    `samples` are in the window. Of the whole capture, `left_out` counts values that are none (NULL, out of range, a
-    second row of the same moment), `capped` those a little over 100%, which count as 100%. `peak_bytes_per_second` is
-    what a share of 1 stands for, where the trace says so. `series` holds the mean of each bucket (see GpuMetrics).
+    Means by time: `window`; `kernels`, while any kernel ran; `compute`, while a kernel other than communication ran.
+    `gaps` is over the `gap_samples` samples wholly inside a gap. `lowest` and `highest` are single samples. `idle` is
+    the level of all time without operations. If it is known, it splits partly idle samples, so that `kernels`,
+    `compute` and the means of ranges and kernels are of the work alone. If it is None, neighbouring idle time is mixed
+    in. `samples` are in the window. Of the whole capture, `left_out` counts invalid values (NULL, out of range, a
+    second row of the same moment). `capped` counts those a little over 100%, which count as 100%.
+    `peak_bytes_per_second` is the rate of a share of 1, if the trace has it. `series` holds the mean of each bucket
+    (see GpuMetrics).
     """
 
     id: OwnText
@@ -67,9 +64,9 @@ class GpuMetric(Record, frozen=True):
 
 
 class RangeMetrics(Record, frozen=True):
-    """NVTX ranges of one name, counters in it read `#`: each instance from the first to the last operation that was
-    launched inside it, `gpu_ns` of the window together. `samples` is how many samples are behind the means, by the id
-    of the metric."""
+    """NVTX ranges of one name, counters in it read `#`: each instance from the first to the last operation launched
+    inside it; `gpu_ns` of the window in all. `samples` is the number of samples of each mean, by the id of the
+    metric."""
 
     name: RangeName
     count: TotalCount
@@ -82,9 +79,9 @@ class KernelMetrics(Record, frozen=True):
     """The kernels of one name: `gpu_ns` is the time in which any of them ran, `long_count` those that last at least one
     sampling period.
 
-    `whole`: the means are over the samples that are wholly inside such kernels, which make up at least half of the
-    name's time; nothing but what ran beside them is mixed in. Else over all samples of the name's time, each by the
-    time that it shares: then what ran before and after is mixed in.
+    `whole`: the means are over the samples wholly inside such kernels, which make up at least half of the name's time.
+    They include only concurrent work. Otherwise over all samples that overlap the name's time, weighted by the overlap:
+    they include work before and after.
     """
 
     name: KernelName
@@ -107,11 +104,11 @@ class IterationMetrics(Record, frozen=True):
 
 
 class Clocks(Record, frozen=True):
-    """The GPC clock while kernels ran: samples that are wholly in their time, pauses shorter than one sampling period
-    counted in, so that clocking down while idle does not show.
+    """The GPC clock while kernels ran: samples wholly in their time, including pauses shorter than one sampling period,
+    so that lower idle clocks do not count.
 
-    `max_hz` is the chip's (`source` is `chip`) or, where the trace does not say or a higher clock was seen, the highest
-    of all samples (`seen`). `low_ns` of the `judged_ns` ran below `limit` of it, at `low_mean_hz` on average.
+    `max_hz` is the chip's (`source` is `chip`) or, if unknown or lower than a sample, the highest of all samples
+    (`seen`). `low_ns` of the `judged_ns` ran below `limit` of it, at `low_mean_hz` on average.
     """
 
     max_hz: Hertz
@@ -128,9 +125,9 @@ class GpuMetrics(Packed, frozen=True):
     """The counters of a device. A sample's value is the average over the interval that ends at its timestamp, about
     `period_ns` long. `gpu` is the GPU's number in the trace.
 
-    Each series covers [start_ns, end_ns), time between the parts of a window included, in `buckets` equal buckets:
-    thousandths of a share or MHz, -1 where nothing was sampled. `ranges` and `kernels` are those with most time on the
-    GPU, at most twenty each.
+    Each series covers [start_ns, end_ns), with time between the parts of a window, in `buckets` equal buckets. Values
+    are thousandths of a share or MHz, -1 without samples. `ranges` and `kernels` are those with most time on the GPU,
+    at most twenty each.
     """
 
     gpu: Number

@@ -15,7 +15,7 @@ DIGITS = 6  # of a share: what is smaller than a millionth was not measured
 
 
 def rounded(mean: float | None) -> float | None:
-    """As it stands in the report: a clock in whole Hz."""
+    """The value in the report: a clock in whole Hz."""
     if mean is None or np.isnan(mean):
         return None
     return round(float(mean), DIGITS if abs(mean) <= 1 else 0)

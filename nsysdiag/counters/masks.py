@@ -24,8 +24,8 @@ from nsysdiag.events.gpu_metrics import Grid, Series
 
 
 class Within(Struct, frozen=True, eq=False):
-    """The samples that are at least partly in a set, by their `index`: `ns` of each are, `worked` of these while the
-    device was busy, and all of it where `whole` is true."""
+    """The samples at least partly in a set, by their `index`: `ns` of each are in it, `worked` of these while the
+    device was busy; `whole`: all of the sample."""
 
     index: IntArray
     ns: IntArray
@@ -58,7 +58,7 @@ class Within(Struct, frozen=True, eq=False):
 def _mean(values: FloatArray, ns: IntArray) -> float | None:
     known = ~np.isnan(values)
     total = int(ns[known].sum())
-    # A sum, not a product of vectors: that would start threads for arrays that take microseconds.
+    # A sum, not a product of vectors: that would start threads for arrays that take a few µs.
     return float((values[known] * ns[known]).sum()) / total if total else None
 
 
@@ -79,7 +79,7 @@ def _touched(grid: Grid, spans: Intervals) -> IntArray:
 
 class Sampled(Struct, frozen=True, eq=False):
     """A series with running sums over its valid samples: `area` is value times ns, `ns` their time, `valid` their
-    number, each up to the beginning of sample i; one element more than there are samples."""
+    number, each up to the beginning of sample i; one element more than the samples."""
 
     grid: Grid
     value: FloatArray

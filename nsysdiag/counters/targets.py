@@ -117,7 +117,7 @@ class Lens(Struct, frozen=True, eq=False):
     def of(
         cls, grid: Grid, window: Intervals, split: WindowSplit, gaps: Intervals, busy: Intervals, targets: list[Target]
     ) -> Lens:
-        """Lay the sets over a grid; `busy` is that of all operations of the device, those outside the window too."""
+        """The sets on a grid; `busy` is that of all operations of the device, those outside the window too."""
         return cls(
             grid=grid,
             work=Work(grid, busy),

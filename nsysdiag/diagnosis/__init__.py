@@ -1,1 +1,1 @@
-"""What the figures of a device mean: its bottleneck, and what the trace could not tell."""
+"""The diagnosis: the bottleneck of a job and its devices, and what the trace does not show."""

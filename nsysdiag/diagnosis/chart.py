@@ -27,9 +27,9 @@ PHASES_OVER_TIME = "The phases of the job over time, in the colour of what takes
 JUDGED_TIME = "Judged time by bottleneck"
 MOST_PHASES = 4
 LEAST_KERNELS = 0.05
-"""Of the whole: from here on kernels that leave most of the GPU empty, and those that do not, are two parts."""
+"""Share of the whole from which kernels on a mostly empty GPU are shown as a separate part."""
 LEAST_LEGEND = 0.005
-"""Of the whole: what takes less is too narrow to be seen."""
+"""Share of the whole below which a part is too narrow to draw."""
 
 
 def accounts(devices: Sequence[PhaseDevice]) -> dict[str, int]:
@@ -39,7 +39,8 @@ def accounts(devices: Sequence[PhaseDevice]) -> dict[str, int]:
 
 
 def longest_part(devices: Sequence[PhaseDevice]) -> tuple[str, int]:
-    """What one device does for most of some phases, and how long; to wait for another GPU is a part of its own."""
+    """The largest part of a device's time in some phases, and its length. Waiting for another GPU is a separate
+    part."""
     own, waits = Counter(summed(device.account for device in devices)), Counter[str]()
     for each in (each for device in devices for each in device.waited):
         own[each.bottleneck] -= each.ns

@@ -37,9 +37,9 @@ def run_after_the_end(activity: DeviceActivity, launches: IntArray, unseen: Bool
 
 
 def _behind_the_last(activity: DeviceActivity, process: int, launches: IntArray) -> BoolArray:
-    """Launches after that of the last kernel that started, where what they wait for may still run when the calls of the
-    process end: no longer ago than its longest operation takes, no more than fit into the queue, and with no
-    synchronization of the device that came back after them."""
+    """Launches after the launch of the last started kernel, if earlier work may still run when the calls of the process
+    end. They are no older than its longest operation, no more than the queue holds, and no device synchronization
+    returned after them."""
     calls, operations = activity.api_calls.rows, activity.operations
     its = np.flatnonzero(operations.process == process)
     kernels = its[operations.category[its] == Category.KERNEL]
@@ -66,8 +66,8 @@ def _synchronized_after(activity: DeviceActivity, own: IntArray, launches: IntAr
 
 
 def launched_before_the_begin(device: DeviceTimeline, activity: DeviceActivity) -> BoolArray:
-    """Operations of a device that have no launch because the slice begins after it: their ids are below all that the
-    calls of their process have, and there are no more launches than fit into the queues of its streams."""
+    """Operations of a device whose launch is before the slice. Their correlation ids are below those of all calls of
+    their process, and they are no more than the queues of its streams hold."""
     operations = device.operations
     processes, process = distinct(operations.process)
     first = np.array([activity.first_correlation.get(each, 0) for each in processes.tolist()], dtype=np.int64)

@@ -109,7 +109,7 @@ def _sum(phases: Sequence[PhaseDevice], name: str) -> int:
 
 
 def _reaches(judged: Judged, time: Callable[[PhaseDevice], int]) -> bool:
-    """Is it a part of the time of some device that can be seen?"""
+    """Whether it is a visible part of the time of some device."""
     return any(sum(map(time, phases)) > SEEN * sum(_sum(phases, name) for name in SPLIT) for phases in judged.values())
 
 

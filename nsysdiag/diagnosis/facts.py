@@ -1,4 +1,4 @@
-"""What holds a job up, as plain data: one bottleneck by one account, and what repairing it would bring."""
+"""The diagnosis of a job as plain data: one bottleneck by one account, and the saving of its repair."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nsysdiag.record import Record
 from nsysdiag.units import format_ns, format_share
 
 SLICE = "The trace is a slice of a longer run"
-"""How the note of a device begins whose trace begins or ends in the midst of queued work."""
+"""Start of the note on a device whose trace begins or ends in the middle of queued work."""
 
 NOUNS = {
     "kernels": "kernels",
@@ -37,14 +37,14 @@ NO_WORK, UNRESOLVED = "no-gpu-work", "unresolved"
 REPLAY = "replay"
 """How a saving was found."""
 NOTABLE_UNKNOWN = 0.05
-"""Of the judged time: with less of it unexplained, or in host code without a name, what is known decides what to do
-first, and another capture would not change that."""
+"""Share of the judged time. If less of it is unexplained or in unnamed host code, another capture would not change what
+to do first."""
 
 
 class Saves(Record, frozen=True):
-    """How much shorter the judged step or window gets if a finding were repaired: `ns`, between `low_ns` and `high_ns`,
-    of the `of_ns` that it takes. `per` is `step` or `window`; `method` is `replay` where that was predicted, `bound`
-    where the figure is the most that the repair can bring, and `reason` then why nothing was predicted."""
+    """How much shorter the judged step or window gets if a finding is repaired: `ns`, between `low_ns` and `high_ns`,
+    of its length `of_ns`. `per` is `step` or `window`. `method` is `replay` for a prediction, `bound` for an upper
+    bound; `reason` then says why nothing was predicted."""
 
     ns: Ns
     low_ns: Ns
@@ -56,12 +56,12 @@ class Saves(Record, frozen=True):
 
     @property
     def has_bounds(self) -> bool:
-        """Is it known how much it saves at least?"""
+        """Whether a lower bound of the saving is known."""
         return self.method == REPLAY and self.low_ns > 0
 
     @property
     def shown_ns(self) -> int:
-        """The time beside the figure: what was predicted, or what it may be at most."""
+        """The time shown with the share: the prediction, or the upper bound."""
         return self.ns if self.has_bounds else self.high_ns
 
     @property
@@ -71,7 +71,7 @@ class Saves(Record, frozen=True):
 
     @property
     def figure(self) -> str:
-        """`up to 12.3%`, or both bounds where a replay tells them: `31 to 36%`, `36%` where they are the same."""
+        """`up to 12.3%`, or both bounds of a replay: `31 to 36%`, `36%` where they are the same."""
         high = format_share(self.high_ns, self.of_ns)
         if not self.has_bounds:
             return f"up to {high}"
@@ -117,12 +117,12 @@ class Part(Record, frozen=True):
 
 
 class Diagnosis(Record, frozen=True):
-    """What holds the job up. `bottleneck` is the largest part of the judged time, `share` its part of that,
-    `second` the next one of 10% or more. `basis` says what is judged: `steady`, phases that repeat; `phase`, one
-    that repeats two to four times; `cold`, the start of a program that has no steady state; `window`, everything;
-    `none`, no GPU rows. `phase` is the place in the report's phases of the one that the headline is about.
-    `action` is the finding that would save most, `saves` how much; where none promises anything and kernels lead, it is
-    the one on kernels. `findings` are in the order of what they save."""
+    """What holds the job up. `bottleneck` is the largest part of the judged time, `share` its part of that, `second`
+    the next one of 10% or more. `basis` says what is judged: `steady`, phases that repeat; `phase`, one that repeats
+    two to four times; `cold`, the start of a program that has no steady state; `window`, everything; `none`, no GPU
+    rows. `phase` is the index of the headline's phase in the report's phases. `action` is the finding that would save
+    most, `saves` how much. If none has a saving and kernels lead, it is the finding on kernels. `findings` are in the
+    order of their savings."""
 
     headline: Sentence
     bottleneck: OwnText

@@ -15,7 +15,7 @@ from nsysdiag.phases.phases import CHOSEN, INSIDE_STEP, FoundPhase, JobPhases
 
 SECOND_NS = 1_000_000_000
 SEEN_LATER = SECOND_NS
-"""Of work behind a start, so that a capture which begins there holds some."""
+"""Work after start-up, so that a capture which begins there holds some."""
 
 
 class Focus(Struct, frozen=True):
@@ -27,11 +27,11 @@ class Focus(Struct, frozen=True):
 
 
 class Scope(Struct, frozen=True):
-    """What is judged: on what basis, and the phase that it is, None where it is more than one. `place` is that of the
-    phase in the report, `which` its name among several that repeat (`steady 2`, `repeats 1`). `later` is a whole second
-    behind all start-up causes at which the trace shows work for SEEN_LATER more, None where there is none. `others`
-    is the time in ns of all other phases by name, and `phases_ns` that of all; None where that is of several traces.
-    `chosen` says that the user chose the time, `inside_step` that it is a part of one step."""
+    """What is judged: the basis, and the phase, None for more than one. `place` is the index of the phase in the
+    report, `which` its name among several that repeat (`steady 2`, `repeats 1`). `later` is a whole second after all
+    start-up causes that is followed by work for at least SEEN_LATER, or None. `others` is the time in ns of all other
+    phases by name, and `phases_ns` that of all; None for several traces. `chosen`: the user chose the time.
+    `inside_step`: it is a part of one step."""
 
     basis: Basis
     phase: FoundPhase | None = None
@@ -75,8 +75,8 @@ def _others(found: JobPhases, focus: Focus) -> list[FoundPhase]:
 
 
 def _later(found: JobPhases) -> int | None:
-    """The trace's clock begins with its program only where the trace holds its start. A program may end with the trace,
-    so what lies behind the last work is no time to capture."""
+    """The trace's clock begins with the program only if the trace holds its start. A program may end with the trace, so
+    time after the last work is not worth capturing."""
     if found.basis != "cold" or found.started is None or found.started < 0:
         return None
     second = -(-found.started // SECOND_NS)
@@ -84,8 +84,8 @@ def _later(found: JobPhases) -> int | None:
 
 
 def focus_of(phases: JobPhases, devices: list[list[PhaseDevice]]) -> Focus:
-    """Of the judged phases the one with most time outside of kernels; all phases of a cold start. `devices` holds a
-    record for each device and phase."""
+    """The judged phase with most time outside kernels; all phases of a cold start. `devices` holds a record for each
+    device and phase."""
     if not phases.phases:
         return Focus(Intervals.empty(), [], None)
     if phases.basis in ("cold", "none") or not phases.judged:

@@ -1,4 +1,4 @@
-"""What the trace could not tell, the capture that would, and what no capture of nsys tells."""
+"""What the trace does not show, the capture that would show it, and what no capture of nsys shows."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _NEEDED = ("kernels", "cuda-api")
 SAMPLES, MPI = "cpu-samples", "mpi"
 NOTABLE_MIGRATION = 0.1
 EACH_RANK = "trace.%h.%p"
-"""Under mpirun each rank is profiled by itself: nsys puts its host and process id there."""
+"""Under mpirun each rank is profiled separately: nsys inserts its host and process id here."""
 
 
 def recapture(
     devices: list[DeviceReport], capabilities: list[Capability], findings: list[Finding], frameworks: list[str]
 ) -> str | None:
-    """The `nsys profile` line that brings what is missing beside what was there; None where nothing is missing. Host
-    code without a name needs CPU samples with call chains, and the program's own ranges. MPI calls are asked for
-    where `frameworks` of the program has MPI: some versions record them as NVTX ranges only."""
+    """The `nsys profile` line that records what is missing and what was there; None if nothing is missing. Host code
+    without a name needs CPU samples with call chains, and the program's own ranges. MPI calls are asked for where
+    `frameworks` of the program has MPI: some versions record them as NVTX ranges only."""
     absent = {capability.id for capability in capabilities if not capability.available}
     present = {capability.id for capability in capabilities} - absent
     if not devices:

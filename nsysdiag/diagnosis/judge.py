@@ -1,4 +1,4 @@
-"""What holds a job up: one bottleneck, one action, by one account."""
+"""Judges a job: one bottleneck and one action, by one account."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def phase_records(found: JobPhases, devices: list[list[PhaseDevice]], judged: li
 
 
 class Judgment(Struct, frozen=True):
-    """What the report says of the job."""
+    """The report's diagnosis of the job."""
 
     diagnosis: Diagnosis
     phases: list[Phase]
@@ -176,7 +176,7 @@ def diagnose(
     predict: Predict | None = None,
     scheduled: bool = True,
 ) -> tuple[Diagnosis, list[Finding]]:
-    """What holds a job up, and its findings in their order, by what each device did in the judged time."""
+    """The bottleneck of a job and its findings in order, by what each device did in the judged time."""
     active = working(judged)
     times = {each.key: Judged.of(each) for each in active}
     merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, limits, predict)]
@@ -220,7 +220,7 @@ def diagnose(
 
 
 def _is_slice(active: list[PhaseDevice], missing: Mapping[str, Missing]) -> bool:
-    """Whether the trace begins or ends in the midst of queued work."""
+    """Whether the trace begins or ends in the middle of queued work."""
     return sum(missing[each.key].cut for each in active) >= FEWEST
 
 
@@ -229,8 +229,8 @@ def _worst(missing: Missing) -> tuple[float, int]:
 
 
 def device_verdict(judged: PhaseDevice, missing: Missing) -> Verdict:
-    """That of one device, by its own account of the judged phases; where rows are missing, it says so, and where too
-    many are, it names no bottleneck."""
+    """The verdict of one device, by its own account of the judged phases. It says if rows are missing; if too many are
+    missing, it names no bottleneck."""
     if not sum(judged.account.values()):
         return NOTHING_RAN
     most = leading(judged.account)
@@ -254,7 +254,7 @@ def doubted(text: str, missing: Missing) -> str:
 
 
 def cannot_tell(missing: Missing) -> str:
-    """Where so many launches have no kernel that busy and idle time mean nothing."""
+    """The verdict if so many launches have no kernel that busy and idle time mean nothing."""
     return f"The trace cannot tell how busy the GPU was: {missing.reasons()[0]}."
 
 

@@ -1,4 +1,4 @@
-"""How much of the judged time of a job a finding may save, and why that is more or less than the share it takes."""
+"""How much of the judged time a finding may save, and why that differs from its share of the time."""
 
 from __future__ import annotations
 

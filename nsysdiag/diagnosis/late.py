@@ -19,7 +19,7 @@ from nsysdiag.units import format_ns, format_share
 
 COMMUNICATION = "communication"
 OF_WORK = {"compute": "kernels", "exposed_comm": COMMUNICATION, "exposed_copy": "copies"}
-"""The bottlenecks of what a late device may have had more of, beside causes."""
+"""The bottlenecks, in addition to causes, that a late device may have more of."""
 MOST_WAITED = 3
 OF_KERNELS = "kernels"
 DIFFERENCES = {
@@ -32,15 +32,15 @@ ELSE_DIFFERENT = "its share of the data, the CPU cores and NUMA node of its proc
 
 
 class Lateness(Struct, frozen=True):
-    """Of the communication of one device the `share` that is waiting for other devices, divided by why these were late:
-    shares of that by cause or kind of work. `ranks` are the late ones, those waited for longest first."""
+    """The `share` of one device's communication that is waiting for late devices, divided by why these were late:
+    shares by cause or kind of work. `ranks` are the late ones, longest wait first."""
 
     share: float
     reasons: dict[str, float]
     ranks: list[str]
 
     def part(self, family: str) -> float:
-        """How much of the waiting counts to a bottleneck; what has no reason stays with communication."""
+        """How much of the waiting counts to a bottleneck; waits without a reason stay with communication."""
         unexplained = max(1 - sum(self.reasons.values()), 0.0) if family == COMMUNICATION else 0.0
         return unexplained + self.reason(family)
 
@@ -92,7 +92,7 @@ def _late(waits: list[RankWait]) -> list[str]:
 
 
 def with_late(findings: list[Finding], late: dict[str, Lateness], limits: FindingThresholds) -> list[Finding]:
-    """The findings, those about communication without what was waiting for late devices, which is one of its own."""
+    """The findings. Those on communication exclude waiting for late devices, which becomes a separate finding."""
     found: list[Finding] = []
     first = _most_late(late)
     for finding in findings:
@@ -129,8 +129,8 @@ def _most_late(late: dict[str, Lateness]) -> str | None:
 def _waiting(
     finding: Finding, mine: Lateness, others: list[Finding], first: str | None, limits: FindingThresholds
 ) -> Finding:
-    """What a device waits for late ones, with the advice of the finding that made the `first` of them late: the same
-    problem, seen where it happens. What the profiler made late is no part of what is promised."""
+    """The finding on a device's waits for late ones, with the advice of the finding that made the `first` of them late.
+    Delays by the profiler are excluded from the saving."""
     lost = round(finding.lost_ns * mine.share)
     family = family_of_reason(next(iter(mine.reasons), "")) if first else COMMUNICATION
     share = finding.share * mine.share * mine.part(family)
@@ -169,13 +169,13 @@ def _waiting(
 
 
 def _advice(name: str, family: str, root: Finding | None) -> list[str]:
-    """What is different about it, as others do the same in time; then what helps what made it late."""
+    """Advice: what may differ from its peers, then the advice on what made it late."""
     what = DIFFERENCES.get(OF_KERNELS if family in KERNELS else family, ELSE_DIFFERENT)
     return [f"Compare {name} with its peers: {what}.", *(root.advice if root else LATE_RANK.advice.plain)]
 
 
 def _summary(name: str, root: Finding | None) -> str:
-    """Who is late, and with what or where: `gpu3 is late, with read in next(dataloader)`."""
+    """The late device, and with what or where: `gpu3 is late, with read in next(dataloader)`."""
     detail = detail_of(root) if root is not None else None
     if root is None or detail is None:
         return f"{name} is late"

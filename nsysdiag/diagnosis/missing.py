@@ -1,5 +1,5 @@
-"""What the trace itself shows not to have been recorded: kernels that were launched and never seen, operations that
-no call launched, and events that nsys reports as lost."""
+"""What was not recorded, by the trace itself: launches without a kernel, operations without a launch, and events that
+nsys reports as lost."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from nsysdiag.ledger.untraced_graphs import has_operations, is_outermost
 from nsysdiag.units import format_count, format_share
 
 FEWEST, NOTABLE, MOST = 10, 0.02, 0.2
-"""How many rows must be missing, and which share of them, to be reported, and the share that leaves nothing to say."""
+"""The number and the share of missing rows to be reported, and the share from which nothing is concluded."""
 DOUBTED = 0.5
-"""What becomes of the confidence of findings on a device of which rows are missing."""
+"""Factor on the confidence of findings on a device with missing rows."""
 _KERNEL_LAUNCH = re.compile(r"cu(da)?Launch(Cooperative)?(Kernel.*|Grid.*)?(_v\d+)?(_ptsz)?")
 _BEGIN, _END = re.compile(r"cu(da)?StreamBeginCapture.*"), re.compile(r"cu(da)?StreamEndCapture.*")
 
 
 class Missing(Struct, frozen=True):
     """Of a device: `unseen` of the `launches` of its processes have no operation, `unlaunched` of its `operations` no
-    launch, and `malformed` of them were left out. `reported` says that nsys lost events. Not among them are the cut
-    ends of a slice: `before` operations were launched before it began, `after` launches run after it ends."""
+    launch, and `malformed` of them were left out. `reported` says that nsys lost events. The cut ends of a slice are
+    counted separately: `before` operations were launched before it began, `after` launches run after it ends."""
 
     unseen: int = 0
     launches: int = 0
@@ -41,7 +41,7 @@ class Missing(Struct, frozen=True):
 
     @property
     def cut(self) -> int:
-        """How many operations the ends of a slice part from their launches."""
+        """How many operations the ends of a slice separate from their launches."""
         return self.before + self.after
 
     @property
@@ -77,7 +77,7 @@ class Missing(Struct, frozen=True):
         ]
 
     def _slice_note(self) -> list[str]:
-        """Where the trace begins or ends in the midst of queued work."""
+        """The note on a trace that begins or ends in the middle of queued work."""
         ends = [
             f"{format_count(count)} {what}"
             for count, what in (
@@ -94,8 +94,8 @@ def _of(part: int, whole: int) -> str:
 
 
 class UnseenLaunches(Struct, frozen=True):
-    """The process of each kernel launch of a trace, whether nothing but the call was recorded of it, and whether that
-    is because it runs after the end of the trace."""
+    """The process of each kernel launch of a trace; whether only the call was recorded; and whether that is because it
+    runs after the end of the trace."""
 
     process: IntArray
     unseen: BoolArray
@@ -104,7 +104,7 @@ class UnseenLaunches(Struct, frozen=True):
 
     @classmethod
     def unknown(cls) -> UnseenLaunches:
-        """Of a trace of which only a part was read: at its borders launches and operations are parted anyway."""
+        """For a trace of which only a part was read: at its borders, launches and operations are always separated."""
         return cls._none(known=False)
 
     @classmethod

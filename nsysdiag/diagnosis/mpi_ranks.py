@@ -9,8 +9,8 @@ MOST_LISTED = 4
 
 
 def ranks_elsewhere(found: MpiRanks, processes: int | None, *, mpi: bool) -> str:
-    """A sentence, empty where nothing tells of ranks that are not in the trace. `processes` is how many did work on
-    GPUs, None where that is not known; `mpi` says that the program uses MPI."""
+    """A sentence on ranks that are not in the trace; empty if there is no evidence of any. `processes` is how many did
+    work on GPUs, None where that is not known; `mpi` says that the program uses MPI."""
     held, most = len(found.ranks), found.at_least
     if not held:
         one = mpi and processes == 1

@@ -1,5 +1,5 @@
-"""Findings that are one problem seen twice: joined where their times add up, else the lesser says what it is a part
-of, and promises nothing of its own."""
+"""Findings about the same problem: joined if their times add up. Otherwise the lesser names the finding that it is a
+part of, and has no saving."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nsysdiag.report import Finding, Joined
 
 TAKE_TURNS = "GPUs wait for each other's kernels"
 Together = Callable[[Iterable[int]], int]
-"""What two figures are together: their sum, or the larger one."""
+"""Two figures combined: their sum, or the larger one."""
 
 
 def each_problem_once(found: list[Finding], limits: FindingThresholds) -> list[Finding]:
@@ -28,8 +28,8 @@ def each_problem_once(found: list[Finding], limits: FindingThresholds) -> list[F
 
 
 def each_advice_once(found: list[Finding]) -> list[Finding]:
-    """The findings in the same order. What helps unfused kernels stands with these, where they are among the findings;
-    that on kernel time points there."""
+    """The findings in the same order. Advice for unfused kernels is on their own finding if there is one; the finding
+    on kernel time refers to it."""
     unfused = next((each for each in found if each.cause == UNFUSED.id), None)
     if unfused is None:
         return found
@@ -43,20 +43,21 @@ def each_advice_once(found: list[Finding]) -> list[Finding]:
 
 
 def _are_one_repair(one: Finding, other: Finding) -> bool:
-    """A synchronization and the blocking copy beside it, say: their times are apart, and one advice is for both."""
+    """A synchronization and a neighbouring blocking copy, for example: their times are disjoint, and one advice is for
+    both."""
     return bool(one.nvtx and one.advice and LATE_RANK.id not in (one.cause, other.cause)) and all(
         getattr(one, field) == getattr(other, field) for field in ("nvtx", "advice", "bottleneck", "devices")
     )
 
 
 def _is_late_by(late: Finding, root: Finding) -> bool:
-    """What others wait for a device, and what this device alone does meanwhile: one saving, times of other devices."""
+    """Waits for a device, and what this device does meanwhile: one saving, times of different devices."""
     ours = late.cause == LATE_RANK.id and late.part_of == root.id and late.bottleneck == root.bottleneck
     return ours and set(late.devices).isdisjoint(root.devices)
 
 
 def waits_for_kernels(finding: Finding) -> bool:
-    """Is it about a GPU that waits for kernels of another one?"""
+    """Whether it is about a GPU that waits for kernels of another one."""
     return finding.cause == OTHER_GPU.id and finding.bottleneck in KERNELS
 
 

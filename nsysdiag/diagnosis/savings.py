@@ -22,11 +22,11 @@ UNLIKE = 0.05
 
 
 Predict = Callable[[Finding], Predicted | str]
-"""What repairing a finding saves by replay, or why that cannot tell."""
+"""The saving of a finding by replay, or why it cannot be predicted."""
 
 
 def predict_of(told: Predict | str) -> Predict:
-    """What predicts savings, or says of each finding why nothing does."""
+    """A function that predicts savings, or the reason why there are no predictions."""
     return (lambda _finding: told) if isinstance(told, str) else told
 
 
@@ -37,8 +37,8 @@ def job_findings(
     limits: FindingThresholds,
     predict: Predict | None = None,
 ) -> list[Finding]:
-    """The dozen that matter most. `judged` are the devices that work, by key; savings are of one of the `steps`, or of
-    the judged time where that has none: by replay where it can `predict` them, else bounds."""
+    """The dozen findings that matter most. `judged` are the working devices, by key. Savings are per step of `steps`,
+    or of the judged time without steps: by replay if it can `predict` them, else bounds."""
     working = [each for each in found if each.device in judged and judged[each.device].account_ns]
     groups, waiting = _same(working), _waiting_for_kernels(working, judged)
     merged = [_merged(group, judged, steps, limits, waiting) for group in groups]
@@ -105,13 +105,13 @@ def _same(found: list[Finding]) -> list[list[Finding]]:
 
 
 def saved_share(finding: Finding) -> float:
-    """How much of a step, or of the judged time, it saves; 0 where nothing tells."""
+    """How much of a step, or of the judged time, it saves; 0 if unknown."""
     return finding.saves.ns / finding.saves.of_ns if finding.saves else 0.0
 
 
 def _rank(finding: Finding) -> tuple[float, bool, float, str]:
-    """What is unknown stands where it would if all of it could be saved: it may be the first thing to find out. What is
-    the profiler's own comes last."""
+    """Unknown time is ordered as if all of it could be saved: it may be the first thing to investigate. Profiler
+    overhead comes last."""
     first = finding.share if finding.bottleneck == UNKNOWN else saved_share(finding)
     behind = 0.0 if finding.bottleneck == PROFILER else finding.share
     return (-first, finding.saves is None, -behind, finding.id)
@@ -124,8 +124,8 @@ def _merged(
     limits: FindingThresholds,
     waiting: float,
 ) -> Finding:
-    """The finding of the device that lost most, with the sums of all; a step is as long as on the slowest device, so
-    the largest share that a device may save is what the job may. `waiting` is the most that GPUs save which no longer
+    """The finding of the device that lost most, with the sums of all devices. A step is as long as on the slowest
+    device, so the job's saving is the largest share of a device. `waiting` is the most that is saved if GPUs no longer
     wait for each other's kernels."""
     time = {each.device: each.share * judged[each.device].window_ns for each in group}
     first = max(group, key=lambda each: (each.lost_ns, each.ceiling_ns, time[each.device], each.device))
@@ -154,7 +154,7 @@ def _merged(
 
 
 def _summary(first: Finding, share: float) -> str:
-    """What it is made of, with the device where the shares in it are not those of all."""
+    """What it consists of, with the device if the shares are not those of all devices."""
     elsewhere = first.cause in KERNELS and abs(first.share - share) > UNLIKE
     return f"{first.summary} on {typed.rank(first.device)}" if elsewhere and first.summary else first.summary
 

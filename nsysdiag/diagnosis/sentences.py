@@ -18,7 +18,7 @@ from nsysdiag.report import Finding
 from nsysdiag.units import capitalized, format_count, format_ns, format_share, listed
 
 RANGE_LENGTH = 60
-"""Of a long range a headline shows the beginning."""
+"""A headline shows the beginning of a long range name."""
 TAKES = {
     "kernels": "Kernels take",
     "parallelism": "Kernels that leave most of the GPU empty take",
@@ -36,33 +36,32 @@ TAKES = {
 }
 TOO_FEW = "too few for a steady phase"
 MORE_STEPS = "If the program can run more steps, capture these."
-"""Whether it ended, or went on behind the capture, a trace does not tell."""
+"""A trace does not show whether it ended, or continued after the capture."""
 DURATION_S = 10
 """Of a capture: time for many steps, and no large trace."""
 LITTLE_WORK = 0.01
-"""Of the judged time: where the GPU works less, no finding is about its work."""
+"""Share of the judged time: if the GPU works less, no finding is about its work."""
 SMALL_PART = 0.05
-"""Of the capture: less is said first, with how little it is."""
+"""Share of the capture: if less is judged, the headline begins with that share."""
 
 NOT_FOLLOWED = "; what that wait was for is not in the trace"
 """Behind a wait for another thread without scheduling events, by which it is followed to what that thread did."""
 TOLD = 0.1
-"""Of the time that is not judged: what takes less is not named."""
+"""Share of the time that is not judged: smaller parts are not named."""
 OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
 WAITS = "sync"
 WITHOUT_WORK, NOT_IN_TRACE = "time without GPU work", "time that is not in the trace"
 
 
 class Said(Struct, frozen=True):
-    """What a headline needs beside the account: the basis, the judged phase, the length of what is judged, and by
-    bottleneck what stands behind it, as the end of a sentence; sentences on `unused` GPUs and on MPI `ranks` that are
-    not in the trace; how long the capture is, None where the trace does not say; which of several steady phases is
-    judged; and which part of the kernels' share is waiting of other GPUs for them, as a sentence, empty where that is
-    little. `work_ns` is the time that the devices work in it, a sum over them; `later` is the second of the program
-    from which on a capture leaves its start out, None where the trace does not show any. `rest` says what else was
-    captured, as the end of a sentence; `inside_step` says that the judged time is a part of one step; `seen_ns` is
-    the time of all phases, None where that is of several traces; `sliced` says that the trace is a slice of what was
-    captured."""
+    """What a headline needs in addition to the account: the basis, the judged phase, and its length. By bottleneck: the
+    reason, as the end of a sentence. Sentences on `unused` GPUs and on MPI `ranks` that are not in the trace. The
+    length of the capture, None if unknown; which of several steady phases is judged; and the part of the kernels' share
+    in which other GPUs wait for them, as a sentence, empty if small. `work_ns` is the working time of the devices in
+    it, a sum over them. `later` is the second of the program from which a capture excludes start-up, None if the trace
+    shows none. `rest` says what else was captured, as the end of a sentence. `inside_step`: the judged time is a part
+    of one step. `seen_ns` is the time of all phases, None for several traces. `sliced`: the trace is a slice of the
+    capture."""
 
     basis: str
     phase: FoundPhase | None
@@ -111,7 +110,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
 
 
 def _small_part(said: Said, whole: int) -> str:
-    """Of how long a time the judged one is a small part."""
+    """The time of which the judged time is a small part."""
     length, part = format_ns(said.judged_ns), format_share(said.judged_ns, whole)
     if said.sliced and not said.rest:
         return f"The trace is a slice: {length} ({part}) of a session of {format_ns(whole)}."
@@ -130,8 +129,8 @@ def _another_capture(said: Said) -> str:
 
 
 def rest_of_capture(scope: Scope, duration_ns: int | None, *, sliced: bool = False) -> str:
-    """What a capture of so many ns holds beside the judged time, as the end of a sentence; empty where it is not
-    known. `sliced` says that the trace holds a part of what was captured."""
+    """What a capture of this many ns holds besides the judged time, as the end of a sentence; empty if unknown.
+    `sliced`: the trace holds a part of the capture."""
     if scope.chosen:
         return ": the chosen time"
     if scope.phases_ns is None:
@@ -193,8 +192,8 @@ def _time(said: Said) -> str:
 
 
 def waiting_sentence(findings: list[Finding], least: float) -> str:
-    """Which part of all GPUs' time these findings on waits for kernels of other GPUs take, and who waits; empty where
-    it is less than `least`."""
+    """The part of all GPUs' time in these findings on waits for kernels of other GPUs, and the waiting GPUs; empty
+    below `least`."""
     share = sum(each.share for each in findings)
     if not findings or share < least:
         return ""
@@ -204,8 +203,8 @@ def waiting_sentence(findings: list[Finding], least: float) -> str:
 
 
 def waiting_part(device: PhaseDevice, least: float) -> str:
-    """For which part of its time a device only waits for other ones, and for which, those waited for longest first;
-    empty where it is less than `least`."""
+    """The part of its time in which a device waits for others, and for which ones, longest first; empty below
+    `least`."""
     waited = summed({each.device: each.ns} for each in device.waited)
     share = sum(waited.values()) / max(sum(device.account.values()), 1)
     others = sorted(waited, key=lambda key: (-waited[key], key))
@@ -225,7 +224,7 @@ def details_of(findings: list[Finding], *, scheduled: bool) -> dict[str, str]:
 
 
 def detail_of(finding: Finding) -> str | None:
-    """What stands behind a bottleneck, by its largest finding: the call, and where in the program."""
+    """The reason of a bottleneck, by its largest finding: the call, and where in the program."""
     if finding.summary:
         return finding.summary
     what = finding.call

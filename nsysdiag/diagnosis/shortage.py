@@ -11,7 +11,7 @@ from nsysdiag.report import Finding
 
 
 def with_shortage(findings: list[Finding], host: HostReport | None) -> list[Finding]:
-    """The same findings; those on lost CPU time say what is known of the CPUs, and first what to do about that."""
+    """The same findings; those on lost CPU time also describe the CPUs, with advice on that first."""
     if host is None or not host.shortage:
         return findings
     first = advice(host)

@@ -1,4 +1,4 @@
-"""What holds the job up: the headline, the phases, and each device at a glance."""
+"""Shows the diagnosis of a job: the headline, the phases, and a row for each device."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def _account_title(report: Report, found: Diagnosis) -> str:
 
 
 def _phase_lines(report: Report, found: Diagnosis) -> list[Block]:
-    """The phases in a line, where there are several, or steps; one without steps is all of the time. Where several are
-    judged, each of these has a line of its own."""
+    """The phases in a line, if there are several, or steps. If several are judged, each of these has a separate
+    line."""
     phases = report.phases
     names = phase_names(phases, found.basis)
     judged_ns = sum(each.end_ns - each.start_ns for each in phases if each.judged)
@@ -144,8 +144,8 @@ def _verdicts(phases: Sequence[Phase], names: Sequence[str], about: int, judged_
 
 
 def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
-    """What to fix first. Where kernels lead and no repair promises a notable saving, these are what to look at first,
-    and what saves most stands beside them."""
+    """What to fix first. If kernels lead and no repair has a notable saving, kernels come first, followed by the
+    finding that saves most."""
     if not found.action:
         return []
     first, saving = first_of(found, findings), action_of(found, findings)
@@ -202,7 +202,7 @@ def each_gpu(context: Context) -> list[Block]:
 
 
 def closing(context: Context) -> list[Block]:
-    """What is unknown, and the capture that would tell."""
+    """The unknown share, and the capture that would explain it."""
     report, found = context.report, context.report.diagnosis
     if found is None:
         return []
@@ -214,8 +214,8 @@ def closing(context: Context) -> list[Block]:
 
 
 def _worth_a_capture(report: Report, found: Diagnosis) -> str:
-    """Why another capture would tell what to do first; empty where it would not, and in a start, of which the headline
-    says what to capture instead, unless most of it is unknown."""
+    """Why another capture would show what to do first; empty if it would not. Also empty for a cold start, whose
+    headline names the capture, unless most of it is unknown."""
     if found.basis == "cold" and found.bottleneck != "unknown":
         return ""
     if found.unknown_share >= NOTABLE_UNKNOWN or found.bottleneck == "unknown":

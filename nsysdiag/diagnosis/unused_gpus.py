@@ -11,7 +11,7 @@ from nsysdiag.phases.facts import LEAST_WORK
 
 
 def working_processes(activity: DeviceActivity) -> int:
-    """How many processes did real work on GPUs: a part of the busiest one's that counts."""
+    """How many processes did real work on GPUs, compared with the busiest one."""
     operations = activity.operations
     _, code = distinct(operations.process)
     work = group_totals(code, operations.end - operations.start).total
@@ -19,10 +19,9 @@ def working_processes(activity: DeviceActivity) -> int:
 
 
 def unused_gpus(present: int | None, used: int, processes: int | None, *, mpi: bool) -> str:
-    """A sentence, empty where all GPUs are used, where nothing says how many there are, and where only chosen GPUs are
-    analysed (`processes` is None). Several processes on fewer GPUs than there are may each have been meant to have one;
-    one process is only said to use what it does. Of an MPI program a trace may hold one rank of several: other ranks
-    may use the others."""
+    """A sentence; empty if all GPUs are used, if their number is unknown, or if only chosen GPUs are analysed
+    (`processes` is None). Several processes that share GPUs while others are unused may have selected the wrong GPU;
+    for one process the sentence only counts. In a trace of one MPI rank, other ranks may use the other GPUs."""
     if not present or processes is None or used >= present:
         return ""
     if processes > used:

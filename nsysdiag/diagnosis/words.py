@@ -29,7 +29,8 @@ COLORS = {
     "profiler": "#8a8f7e",
     "unknown": "#8e9eaa",
 }
-"""Those of the others: of the colours of their causes the ones that differ most, in grey and by colour-blind eyes."""
+"""Colours of the other bottlenecks: of their causes' colours those that differ most, also in grey and for colour-blind
+readers."""
 FIX_FIRST, LOOK_FIRST, IF_STARTS_MATTER = "Fix first", "Look at first", "If starts matter"
 
 
@@ -39,8 +40,8 @@ def label(bottleneck: str) -> str:
 
 
 def phase_label(phase: Phase, name: str, *, judged: bool = False, judged_ns: int = 0) -> str:
-    """`steady (425 ms, 30 steps, median 12.0 ms, judged)`, where `judged` ones are to be told; of what repeats and is
-    not judged, why; of what is not judged and longer than all that is, `judged_ns`, what takes most of it."""
+    """`steady (425 ms, 30 steps, median 12.0 ms, judged)`; `judged`: judged phases are marked. A repeating phase that
+    is not judged has the reason. A phase longer than the judged time `judged_ns` names its largest part."""
     facts = [format_ns(phase.end_ns - phase.start_ns), *([phase.steps.words] if phase.steps else [])]
     if judged_ns and not phase.judged and phase.end_ns - phase.start_ns > judged_ns:
         facts += [f"{NOUNS.get(phase.bottleneck) or label(phase.bottleneck)} {format_share(phase.share, 1)}"]
@@ -56,7 +57,7 @@ def phase_verdict(phase: Phase, name: str) -> str:
 
 
 def naming(host_code: Finding, *, sampled: bool) -> str:
-    """What would name host code: CPU samples where there are none, else ranges, as samples tell only functions."""
+    """What would name host code: CPU samples if there are none, else NVTX ranges."""
     what = f"the host code ({format_share(host_code.share, 1)} of the time)"
     if not sampled:
         return f"The trace has no CPU samples that name {what}."

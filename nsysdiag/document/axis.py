@@ -13,7 +13,7 @@ EDGES: list[int] = [step * 10**power for power in range(19) for step in (1, 2, 5
 """1, 2 and 5 of every decade that an int64 holds."""
 UNITS = ("s", "ms", "µs")
 MOST_TICKS, MOST_LEVELS = 5, 4
-"""How many labels fit below a drawing, and beside it."""
+"""How many labels fit below a drawing, and next to it."""
 LEAST_APART = 0.09
 """Of a bar's width: labels that are closer touch on a narrow page."""
 
@@ -25,9 +25,9 @@ def unit_of(longest: int) -> tuple[int, str]:
 
 
 def time_label(ns: int, longest: int | None = None) -> str:
-    """A time of 0 ns or more with all digits that are not 0, in its own unit or that of the `longest` of its axis.
+    """A time of at least 0 ns with all nonzero digits, in its own unit or that of the `longest` of its axis.
 
-    Labels of different times differ: nothing is rounded.
+    It is not rounded, so labels of different times differ.
     """
     scale, unit = unit_of(ns if longest is None else longest)
     whole, rest = divmod(ns, scale)
@@ -62,8 +62,8 @@ def time_ticks(top: int) -> list[tuple[str, str]]:
 
 
 def moment_labels(moments: list[int]) -> list[str]:
-    """Ascending moments in ns as labels in one unit, with as many digits as tell them apart, and at least so many that
-    they are right to a hundredth of the span."""
+    """Ascending moments in ns as labels in one unit, with enough digits to distinguish them, and precise to at least a
+    hundredth of the span."""
     if not moments:
         return []
     scale, unit = unit_of(max(map(abs, moments)))

@@ -67,7 +67,7 @@ class Spot(Struct, frozen=True):
 
 
 class Label(Struct, frozen=True):
-    """What stands below a drawing; `x` is its middle in per cent of the width."""
+    """A label below a drawing; `x` is its middle in per cent of the width."""
 
     x: str
     text: str

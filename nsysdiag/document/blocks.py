@@ -86,8 +86,8 @@ class Remark(Struct, frozen=True):
 
 
 class Cell(Struct, frozen=True):
-    """A value with more to it: a kind of its own; smaller lines below it (`note`), on the page alone; a tag behind it;
-    `strong` for sums; what the pointer shows (`hint`), and what the column is sorted by (`order`)."""
+    """A value with details: its own kind; smaller lines below it (`note`), only on the page; a tag after it; `strong`
+    for sums; a tooltip (`hint`), and a sort key (`order`)."""
 
     value: object
     kind: Kind | None = None
@@ -100,8 +100,8 @@ class Cell(Struct, frozen=True):
 
 
 class Column(Struct, frozen=True):
-    """A column of a table. `head` has what names a row, at most one of a table; `pick` offers its values as a filter; a
-    `spare` one is left out where the terminal is narrow; names and texts are cut to `length` characters."""
+    """A column of a table. `head` marks the column that names the row, at most one per table; `pick` offers its values
+    as a filter; a `spare` one is left out on a narrow terminal; names and texts are cut to `length` characters."""
 
     title: str
     kind: Kind
@@ -172,10 +172,10 @@ class Facts(Struct, frozen=True):
 
 class Table(Struct, frozen=True):
     """Rows with a cell for each column, most important first: a value of the column's kind, None, or a Cell. The page
-    needs a title, which Markdown and text leave out where it is empty.
+    needs a title; Markdown and text leave out an empty one.
 
-    `total` counts the rows where the report does not list all, `order` says which ones it lists ("with most time");
-    `first` is how many rows the page unfolds at once, `legend` what the colours of its bars mean.
+    `total` is the number of rows if the report does not list all, `order` says which ones it lists ("with most time").
+    `first` is how many rows the page shows at once, `legend` what the colours of its bars mean.
     """
 
     title: str
@@ -208,8 +208,8 @@ class Chart(Struct, frozen=True):
 
 
 class Callout(Struct, frozen=True):
-    """What a reader should do: a `label` ("Fix first"), what it is about (`title`, which leads to `href` on the page),
-    the `figure` that it brings and of what (`of`), and how (`text`)."""
+    """An action for the reader: a `label` ("Fix first"), its subject (`title`, a link to `href` on the page); the
+    `figure` that it saves and of what (`of`); and how (`text`)."""
 
     label: str
     title: str
@@ -278,8 +278,8 @@ class Section(Struct, frozen=True):
 
 
 class Document(Struct, frozen=True):
-    """Sections under a title. The page has `facts` beside the title, a list of `contents` where asked for, and is
-    called `tab` by the browser, or else by its title."""
+    """Sections under a title. The page shows `facts` next to the title, and a list of `contents` if requested. The
+    browser tab has the name `tab`, or else the title."""
 
     title: str
     sections: Sequence[Section]

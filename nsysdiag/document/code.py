@@ -18,7 +18,7 @@ Show = Callable[[str], str]
 
 
 def short(name: str) -> str:
-    """A function or file as shown to people: without parameters, cut where it is long, safe to look at."""
+    """A function or file as shown: without parameters, cut if long, without control characters."""
     return clip(brief(name.partition(" [clone ")[0].removesuffix(" const")), NAME_LIMIT)
 
 

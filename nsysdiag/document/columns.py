@@ -56,7 +56,7 @@ class Table(Struct, Generic[Source, Row], frozen=True):
 
 def columns(record: type[Row], names: str = "") -> tuple[Column[Row], ...]:
     """Columns that show fields of a record or named tuple, all of them unless `names` are given. `calls=churn.calls` is
-    a field of the record in the field `churn`, None where that is None. Raises TypeError for a field that is no plain
+    a field of the record in the field `churn`, None if that is None. Raises TypeError for a field without a plain
     value."""
     kind: type = record
     pairs = [name.partition("=") for name in names.split() or fields_of(kind)]

@@ -1,4 +1,4 @@
-"""The command line that makes a report: from its settings, so that a saved one still knows it."""
+"""The command line that makes a report, from its settings, so that a saved report has it too."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _option(name: str, value: SettingValue) -> Iterator[str]:
     if name in FLAGS:
         yield option
     elif name == "cost":
-        # Prices by name come from a file, and then the general one beside them does too.
+        # Prices by name come from a file, and then the general one does too.
         if isinstance(value, dict) and "gpu_hour_cost" in value and "gpus" not in value:
             yield from (option, str(value["gpu_hour_cost"]))
     elif name == "disabled" and isinstance(value, list):

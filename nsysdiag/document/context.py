@@ -1,4 +1,4 @@
-"""What a subject's presentation may look at beside its own records."""
+"""What a subject's presentation may use in addition to its own records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEVICES_IN_FULL, FEWEST_ROWS, FEWEST_LARGE_ROWS = 1.5, 20, 10
 
 
 class Context(Struct, frozen=True):
-    """The whole report, as people read it, and its causes by id."""
+    """The whole report, as readers see it, and its causes by id."""
 
     report: Report
     causes: Causes

@@ -1,4 +1,4 @@
-"""Ranges whose counters were taken out of their names, as people read them.
+"""Ranges whose names had counters removed, as readers see them.
 
 ```
 saved, and matched by     step #          layers.#
@@ -25,12 +25,12 @@ R = TypeVar("R", bound=Record)
 
 
 def read_name(name: str) -> str:
-    """A range as people read it. One with a digit is the name that the program gave it."""
+    """A range as readers see it. One with a digit is the name that the program gave it."""
     return name if "#" not in name or _DIGIT.search(name) else _COUNTER.sub("N", name)
 
 
 def as_read(report: R) -> R:
-    """The report with ranges as people read them, in the fields that hold one and in sentences."""
+    """The report with ranges as readers see them, in fields with ranges and in sentences."""
     sentences = _sentences(getattr(report, "phrases", None))
 
     def visit(text: Text, record: Record, value: Any) -> Any:
@@ -44,8 +44,8 @@ def as_read(report: R) -> R:
 
 
 def _sentences(phrases: Phrases | None) -> dict[str, str]:
-    """By each sentence with such a range in it what people read; none where the report does not say what names are in
-    its sentences."""
+    """For each sentence with such a range the text that readers see; empty for a report without the names in its
+    sentences."""
     ranges = phrases.names.get(_RANGES, []) if phrases is not None else []
     shown = [read_name(name) for name in ranges]
     if phrases is None or shown == ranges:

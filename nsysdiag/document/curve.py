@@ -86,9 +86,8 @@ class Strips(Struct, frozen=True):
 
 
 class Spark(Struct, frozen=True):
-    """A small line: how a share went from one time to the next, in a drawing of `width` by `height` units, its last
-    point, its ends in words (`said`), and a `label` for screen readers. `change` is from the first to the last
-    share."""
+    """A sparkline of a share over time, in a drawing of `width` by `height` units: its last point, its ends in words
+    (`said`), and a `label` for screen readers. `change` is from the first to the last share."""
 
     width: int
     height: int

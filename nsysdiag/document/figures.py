@@ -57,8 +57,8 @@ class Stacks(Struct, frozen=True):
 
 
 def stack(parts: Iterable[tuple[str, int, str | None, str]], whole: int = 0) -> list[Segment]:
-    """Segments for (label, ns, colour, kind), in order, without the empty ones; they fill the whole bar, or as much of
-    it as they are of a longer `whole`."""
+    """Segments for (label, ns, colour, kind), in order, without empty ones. They fill the whole bar, or their part of a
+    longer `whole`."""
     rows = [part for part in parts if part[1] > 0]
     total = max(sum(part[1] for part in rows), whole)
     segments, before = [], 0
@@ -88,7 +88,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def safe_color(color: str) -> str:
-    """The colour where it is `#rrggbb`, else grey: colours come from the report, which may be anybody's file."""
+    """The colour where it is `#rrggbb`, else grey: colours come from the report, which may be an untrusted file."""
     return color if _COLOR.fullmatch(color) else UNKNOWN_COLOR
 
 

@@ -144,7 +144,7 @@ def _text(value: str, most: int = MOST_TEXT) -> Markup:
 
 
 def _table(block: Table) -> Markup:
-    """Its first rows; what names a row stands first, and bars are left out."""
+    """Its first rows; the column that names a row is first, and bars are left out."""
     places = [at for at in columns_of(block, Detail.TICKET) if block.columns[at].kind is not BAR]
     places.sort(key=lambda at: not block.columns[at].head)
     columns = [block.columns[at] for at in places]

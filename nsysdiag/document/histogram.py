@@ -26,7 +26,7 @@ MOST_LABELS = 9
 
 
 class Tick(Struct, frozen=True):
-    """An edge: where it is, in bins from the left and in per cent of the width, and what stands below it."""
+    """An edge: its position, in bins from the left and in per cent of the width, and its label."""
 
     at: int
     x: str

@@ -1,4 +1,4 @@
-"""Blocks as HTML, by the macros of `templates/blocks.html`. Nothing here knows a subject."""
+"""Blocks as HTML, by the macros of `templates/blocks.html`. Independent of any subject."""
 
 from __future__ import annotations
 

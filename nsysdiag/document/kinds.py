@@ -24,8 +24,8 @@ MISSING = "–"
 
 
 class Kind(Struct, frozen=True):
-    """How values of one unit are written: `show` for people, `exact` with all digits; `right` ones are aligned as
-    numbers, and sorted by their value."""
+    """How values of one unit are written: `show` for readers, `exact` with all digits. `right` ones are aligned as
+    numbers, and sorted by value."""
 
     id: str
     show: Callable[[Any], str] = str

@@ -1,4 +1,4 @@
-"""Blocks as Markdown. Nothing here knows a subject."""
+"""Blocks as Markdown. Independent of any subject."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def markdown_document(title: str, sections: Sequence[Section], origin: Sequence[
 def markdown_page(
     title: str, blocks: Sequence[str], origin: Sequence[Part], command: str | None, headline: str = ""
 ) -> bytes:
-    """A document with the marker by which a later run finds its file again, and what made it at the end. The headline
-    stands above its title, as the first line to be read."""
+    """A document with the marker by which a later run recognizes its file, and the version at the end. The headline is
+    above the title, as the first line."""
     made = markdown_blocks([Paragraph([*origin, *named(" · ", command)])], 2)
     first = [f"**{text(headline)}**"] if headline else []
     return ("\n\n".join([MARKER, *first, f"# nsysdiag: {text(title)}", *blocks, "---", *made]) + "\n").encode()
@@ -137,7 +137,7 @@ def _part(part: Part) -> str:
 
 
 def _table(block: Table) -> Iterator[str]:
-    """The table under its title; what names a row stands first, and bars are left out."""
+    """The table under its title; the column that names a row is first, and bars are left out."""
     places = [at for at in columns_of(block, Detail.TICKET) if block.columns[at].kind is not BAR]
     places.sort(key=lambda at: not block.columns[at].head)
     columns = [block.columns[at] for at in places]

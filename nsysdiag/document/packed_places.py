@@ -1,4 +1,4 @@
-"""Where every gap of a saved report lay, read back: the operations on both sides and the NVTX path."""
+"""Reads the packed places of all gaps of a saved report: the operations on both sides and the NVTX path."""
 
 from __future__ import annotations
 

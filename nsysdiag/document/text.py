@@ -1,4 +1,4 @@
-"""Blocks as text for the terminal. Nothing here knows a subject."""
+"""Blocks as text for the terminal. Independent of any subject."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ CUT = (NAME, KEY, CODE)
 LEAST_BAR, MOST_BAR = 10, 40
 FULL_BAR = 1_000_000
 SIGNS, OTHER_SIGN, MOST_SPLIT, LEAST_SIGN = "█▓▒░", "·", 80, 0.01
-"""What the parts of a stacked bar are drawn with, the largest first; how long the bar is at most; and from which share
-on a part has a sign of its own."""
+"""The characters of the parts of a stacked bar, the largest first; the maximal length of the bar; and the share from
+which on a part has its own character."""
 BETWEEN = 2
 """Blanks between columns, and before what belongs to a title."""
 
@@ -75,7 +75,7 @@ def wide_enough(width: int) -> int:
 
 
 def text_document(head: str, sections: Sequence[Section], width: int, command: str | None, *, color: bool) -> bytes:
-    """Sections as a document of their own, with colours only where asked for."""
+    """Sections as a separate document, with colours only if requested."""
     width = wide_enough(width)
     blocks = [line for section in sections for line in text_of(section, Detail.SUMMARY, width)]
     return text_page(head, blocks, width, command, color=color)
@@ -223,7 +223,7 @@ def _lines(block: Lines, detail: Detail) -> Iterator[Text]:
 
 
 def _table(block: Table, detail: Detail, width: int) -> Iterator[RenderableType]:
-    """The table under its title; what names a row stands first."""
+    """The table under its title; the column that names a row is first."""
     places = sorted(columns_of(block, detail), key=lambda at: not block.columns[at].head)
     held = [[as_cell(value) for value in row] for row in cut(block.rows, block.limit, detail)]
     while True:

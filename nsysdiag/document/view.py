@@ -39,8 +39,8 @@ class Part(Struct, frozen=True):
 
 
 class Share(Struct, frozen=True):
-    """Some of an iteration's time: what ran, with the id of a part of the window, or the cause of idle time, with its
-    colour; the other one is empty."""
+    """A part of an iteration's time: the id of a part of the window, or of the cause of idle time (the other is empty),
+    and its colour."""
 
     id: str
     label: str

@@ -43,7 +43,7 @@ METHOD = (
 
 
 def instant(ns: int) -> str:
-    """A moment of the trace in seconds with microseconds, as the Nsight timeline shows it: `12.345678 s`."""
+    """A moment of the trace in seconds with six decimals, as the Nsight timeline shows it: `12.345678 s`."""
     return f"{ns / NS_PER['s']:,.6f} s"
 
 
@@ -261,7 +261,7 @@ def signatures_sentence(device: DeviceReport) -> str:
 
 
 def signature_sentence(row: SignatureRow) -> str:
-    """How much of the idle time a recurring gap is, and what it costs an iteration."""
+    """The share of idle time of a gap group, and its cost per iteration."""
     facts = [f"{format_share(row.share_of_idle, 1)} of idle", counted(row.count, "gap")]
     facts += [f"{format_ns(row.per_iteration_ns)} an iteration"] if row.per_iteration_ns else []
     return " · ".join(facts)
@@ -277,10 +277,10 @@ def lengths_sentence(row: SignatureRow) -> str:
 
 def calibration_sentence(device: DeviceReport) -> str:
     """The two thresholds of a device and where they come from."""
-    floor = "learnt from this trace" if device.floor_calibrated else "default"
-    latency = "learnt from this trace" if device.launch_latency_calibrated else "default"
+    floor = "calibrated from this trace" if device.floor_calibrated else "default"
+    latency = "calibrated from this trace" if device.launch_latency_calibrated else "default"
     return (
-        f"Gaps up to {format_ns(device.floor_ns)} between issued operations are the device's own dispatch ({floor}); "
+        f"Gaps up to {format_ns(device.floor_ns)} between queued operations are the device's own dispatch ({floor}); "
         f"a launch reaches the idle device in {format_ns(device.launch_latency_ns)} ({latency})."
     )
 

@@ -69,8 +69,8 @@ class ThreadAxis(Struct, frozen=True):
 
 
 class CallTable(Struct, frozen=True):
-    """A table of calls as the export has it: times in ns, globalTids, `name` an index into `names`; `kind` is a number
-    whose meaning the table gives (overhead type, return value)."""
+    """A table of calls as the export has it: times in ns, globalTids, `name` an index into `names`; the meaning of
+    `kind` depends on the table (overhead type, return value)."""
 
     thread: IntArray
     start: IntArray
@@ -81,8 +81,8 @@ class CallTable(Struct, frozen=True):
 
 
 class Lane(Struct, frozen=True):
-    """Named rows on the thread axis, sorted by start, outer rows before inner ones. `row` is the row's place in its own
-    table. `shown` is an index into `shown_names`, what people read: the name, with what encloses it."""
+    """Named rows on the thread axis, sorted by start, outer rows before inner ones. `row` is the row's index in its
+    table. `shown` is an index into `shown_names`, the displayed text: the name with its enclosing calls."""
 
     spans: Intervals
     name: IntArray
@@ -114,7 +114,7 @@ class Lane(Struct, frozen=True):
 
 def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[Lane, int]:
     """The calls of the axis's threads, and how many were left out: without 0 <= start <= end, or ending after `latest`,
-    when the capture was long over."""
+    long after the capture."""
     rank = axis.rank(table.thread)
     valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest)
     row = np.flatnonzero((rank >= 0) & valid).astype(np.int32)

@@ -23,8 +23,8 @@ NO_CHAIN = 0
 
 
 class Frame(Struct, frozen=True):
-    """A function on a stack: its name, empty where the trace has an address alone; the file name of its module, or of
-    its source in Python, where `line` is known too; and whose code it is."""
+    """A function on a stack: its name, empty if the trace has only an address; the file name of its module, or of its
+    Python source (then `line` is known too); and the owner of the code."""
 
     symbol: str
     module: str
@@ -47,15 +47,15 @@ Stacks = dict[int, Stack]
 
 
 class CallChains(Struct):
-    """The call chains of a trace. Nothing is read before it is asked for, and of chains only those asked for."""
+    """The call chains of a trace, read on demand, and only the requested ones."""
 
     trace: Trace
     api_calls: ApiCalls
     _os_ids: IntArray | None = None
 
     def ids(self, source: str) -> IntArray:
-        """The chain id of every row of the table of CUDA calls (`cuda`) or OS calls (`osrt`), NO_CHAIN or below where
-        it has none; empty where the trace holds no chains of this kind."""
+        """The chain id of every row of the table of CUDA calls (`cuda`) or OS calls (`osrt`), NO_CHAIN or below for
+        none; empty if the trace holds no chains of this kind."""
         if not self.trace.has(TABLES[source]):
             return np.empty(0, dtype=np.int64)
         if source == "cuda":
@@ -75,8 +75,8 @@ class CallChains(Struct):
         return _stacks(rows["id"][order], frames, code)
 
     def _frames(self, symbol: IntArray, module: IntArray) -> tuple[list[Frame], IntArray]:
-        """The distinct frames, and the code of each row's; an address goes by its module, so that it is the same frame
-        wherever in it."""
+        """The distinct frames, and the code of each row. An address counts as its module, so that all addresses of a
+        module are one frame."""
         strings = self.trace.strings
         symbols, symbol_code = distinct(symbol)
         modules, module_code = distinct(module)

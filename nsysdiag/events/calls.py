@@ -27,7 +27,7 @@ def clean_api_name(name: str) -> str:
 
 
 class CallRows(Rows, frozen=True):
-    """Calls in the order of the export: start and end in ns, `name` an index into the names beside it."""
+    """Calls in the order of the export: start and end in ns, `name` an index into the names stored with it."""
 
     start: IntArray
     end: IntArray

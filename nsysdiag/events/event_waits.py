@@ -35,8 +35,8 @@ class StreamWaits(Rows, frozen=True):
 def read_stream_waits(
     trace: Trace, api_calls: ApiCalls, operations: Operations, issued: IntArray
 ) -> tuple[StreamWaits, IntArray, list[tuple[int, int, int]], IntArray]:
-    """The waits, the stream code of every operation, the stream of each code, and for each call the code of the stream
-    that it synchronized with, -1 where nothing says so.
+    """The waits, the stream code of every operation, and the stream of each code; for each call the code of the stream
+    that it synchronized with, -1 if unknown.
 
     Waits are known by the name of their API call: syncType is wrong in some versions. `issued` is when each
     operation was launched (its start, where that is unknown).

@@ -181,8 +181,8 @@ class Grid(Struct, frozen=True, eq=False):
 class Series(Struct, frozen=True, eq=False):
     """A metric of one GPU: `value` has an element for each sample of `grid`, NaN where there is no valid one.
 
-    `names` are those of the trace. `left_out` counts values that are none: NULL, out of range, or a second row of the
-    same moment; `capped` those a little over a full share, which count as full.
+    `names` are those of the trace. `left_out` counts invalid values: NULL, out of range, or a second row of the same
+    moment. `capped` counts those a little over a full share, which count as full.
     """
 
     metric: str
@@ -224,10 +224,10 @@ def shares(percent: FloatArray) -> tuple[FloatArray, int]:
 
 
 def hertz(values: FloatArray) -> FloatArray:
-    """Clocks in Hz, NaN for what is none.
+    """Clocks in Hz, NaN for invalid ones, 0 among them.
 
-    Real exports hold 1.57e+09 under a name that ends in "[MHz]": Hz. Values over a million are taken as Hz, smaller
-    ones as MHz. A clock of 0 is no clock.
+    Real exports hold 1.57e+09 under a name that ends in "[MHz]". So values over a million are taken as Hz, smaller ones
+    as MHz.
     """
     scaled = np.where(values > LEAST_HERTZ, values, values * 1e6)
     return np.where((scaled <= 0) | (scaled > MOST_HERTZ), np.nan, scaled)

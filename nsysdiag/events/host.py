@@ -1,5 +1,5 @@
-"""What threads did: OS, library and MPI calls, the profiler's overhead, scheduling and samples; the tables, read once,
-and what they say of chosen threads, on one axis."""
+"""What threads did: OS, library and MPI calls, profiler overhead, scheduling and samples. The tables are read once; the
+rows of chosen threads are put on one axis."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def read_overhead(trace: Trace) -> CallTable:
 
 
 def large_tables(trace: Trace) -> list[Request]:
-    """The large tables that every analysis reads, with their columns, in the order in which it asks for them."""
+    """The large tables that every analysis reads, with their columns, in the order of reading."""
     return [
         (TABLES[Category.KERNEL], operation_columns(Category.KERNEL)),
         (CALLS, call_columns(trace)),
@@ -130,9 +130,9 @@ def large_tables(trace: Trace) -> list[Request]:
 
 
 class HostActivity(Struct, frozen=True):
-    """Everything known of the threads of `axis`. `cupti` is the time in which a thread may have waited for CUPTI inside
-    a CUDA call; `os_traced` says for each lane whether OS calls of its process were captured at all; `malformed` counts
-    rows left out, by table. OS, library and MPI calls are the outermost ones."""
+    """All events of the threads of `axis`. `cupti` is the time in which a thread may have waited for CUPTI inside a
+    CUDA call. `os_traced`: for each lane, whether OS calls of its process were captured at all. `malformed` counts rows
+    left out, by table. OS, library and MPI calls are the outermost ones."""
 
     axis: ThreadAxis
     api_calls: ApiCalls
@@ -189,8 +189,8 @@ def host_activity(
 
 
 def cupti_inside_calls(axis: ThreadAxis, table: CallTable, api: Lane, latest: int) -> Intervals:
-    """The time that each launching thread spent inside CUDA calls while CUPTI was at work anywhere in its process, a
-    set on the axis: only then can the thread have waited for it."""
+    """The time that each launching thread spent inside CUDA calls while CUPTI was active anywhere in its process, a set
+    on the axis. Only then can the thread have waited for CUPTI."""
     valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest) & np.isin(table.kind, OF_CUPTI)
     # All threads of a process see the same work of CUPTI: it is looked up on an axis that has a lane for each process.
     processes = ThreadAxis(distinct_values(process_of(axis.threads)), axis.origin, axis.span)

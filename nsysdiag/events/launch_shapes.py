@@ -16,8 +16,8 @@ SAMPLE = 4096
 
 
 class LaunchShapes(Rows, frozen=True):
-    """One row for each shape: the blocks of the grid, threads of a block, registers of a thread, and bytes of shared
-    memory of a block, static and dynamic together."""
+    """One row for each shape: blocks of the grid, threads per block, registers per thread, and bytes of shared memory
+    per block (static and dynamic)."""
 
     blocks: IntArray
     threads: IntArray

@@ -30,7 +30,7 @@ USAGE, CPU_FAULTS, GPU_FAULTS = (
 
 class Usage(Rows, frozen=True):
     """Allocations and frees (`operation`: 0 and 1). `kind` is CUPTI's memory kind, `pool` the address of a pool of
-    cudaMallocAsync, -1 outside of one, with what it held (`reserved`) and had in use (`used`) then."""
+    cudaMallocAsync, -1 for none, with its `reserved` and `used` bytes at that time."""
 
     time: IntArray
     process: IntArray
@@ -108,8 +108,8 @@ def read_memory(trace: Trace, activity: DeviceActivity) -> Memory:
 
 
 def belongs(process: IntArray, device: IntArray, ids: list[tuple[int, int]]) -> BoolArray:
-    """True for the rows of the device with these (process id, number): those without a known process by number, where
-    only one process uses the device."""
+    """True for the rows of the device with these (process id, number): those without a known process by number, if only
+    one process uses the device."""
     pid = pid_of(process)
     found = np.zeros(len(process), dtype=np.bool_)
     for owner, number in ids:

@@ -32,8 +32,8 @@ ROW_BYTES = {
     "COMPOSITE_EVENTS": 60,
     "GPU_METRICS": 30,
 }
-"""Bytes that a row needs at the peak, rather too many than too few. Measured were all of them together, with
-scripts/bench: 550 a kernel with two calls, a context switch, and half an OS call, range, sample and metric."""
+"""Upper estimates of the bytes per row at the peak. Measured together with scripts/bench: 550 bytes for a kernel with
+two calls, a context switch, and half an OS call, range, sample and metric."""
 ROWS_IN_FILES = spill.LEAST_BYTES // 4
 """Tables of so many rows have columns so large, the narrow ones too, that they are laid into files (see
 `nsysdiag/arrays/spill.py`)..."""
@@ -68,8 +68,8 @@ def _held(trace: Trace, share: float) -> dict[str, float]:
 
 
 def part_that_fits(trace: Trace, limit: int, low: int | None, high: int | None) -> Part | None:
-    """The middle of the trace, or of the time from `low` to `high`, as much of it as `limit` bytes are expected to
-    hold; None where the whole trace fits. Raises UsageError where next to nothing does."""
+    """The middle of the trace, or of the time from `low` to `high`: as much as `limit` bytes are expected to hold; None
+    if the whole trace fits. Raises UsageError if hardly anything fits."""
     needed = needed_bytes(trace)
     if needed <= limit:
         return None
@@ -112,9 +112,9 @@ def _middle(time: IntArray, held: FloatArray, room: float, limit: int, needed: i
     read_from, end = int(time[first]), int(time[last])
     start = read_from + min(MARGIN_NS, (end - read_from) // 4)
     reason = (
-        f"the memory limit of {format_bytes(limit)} holds a part of the trace, which needs about "
-        f"{format_bytes(needed)}: only the time from {format_exact_ns(start)} to {format_exact_ns(end)} is analysed,"
-        f" {format_share(end - start, int(time[-1] - time[0]))} of it"
+        f"the trace needs about {format_bytes(needed)}, more than the memory limit of {format_bytes(limit)}: "
+        f"only the time from {format_exact_ns(start)} to {format_exact_ns(end)} is analysed, "
+        f"{format_share(end - start, int(time[-1] - time[0]))} of it"
     )
     return Part(read_from, start, end, reason)
 

@@ -19,8 +19,8 @@ _NAMED = re.compile(r"MPI Rank ([0-9]{1,8})")
 
 
 class MpiRanks(Struct, frozen=True):
-    """The `ranks` in MPI_COMM_WORLD of the processes of a trace, sorted, none where it does not tell; there are
-    `at_least` so many: a communicator may have a part of them."""
+    """The `ranks` in MPI_COMM_WORLD of the processes of a trace, sorted, empty if unknown. There are at least
+    `at_least` ranks, as a communicator may have a part of them."""
 
     ranks: tuple[int, ...] = ()
     at_least: int = 0

@@ -66,7 +66,7 @@ def _communicator(data: bytes, offset_of: Offsets) -> int:
 
 
 def _place(data: bytes, offset_of: Offsets) -> int | None:
-    """Where the communicator stands in a payload; None where it has none or is cut short."""
+    """The position of the communicator in a payload; None if it has none or is cut short."""
     if len(data) < HEADER_BYTES:
         return None
     (domain,), (schema,) = struct.unpack_from("<I", data, DOMAIN_AT), struct.unpack_from("<I", data, SCHEMA_AT)

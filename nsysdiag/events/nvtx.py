@@ -41,9 +41,9 @@ UNNAMED = "(unnamed range)"
 
 
 class RangeRows(Rows, frozen=True):
-    """Push/pop and start/end ranges; times in ns, `name` an index into the names beside it. A range that was never
+    """Push/pop and start/end ranges; times in ns, `name` an index into the names stored with it. A range that was never
     closed ends with the trace. `thread` is where a range began; a start/end range may end on any thread. `communicator`
-    is the number of the communicator that an NCCL call names, else 0."""
+    is the number of the communicator of an NCCL call, else 0."""
 
     start: IntArray
     end: IntArray
@@ -73,8 +73,8 @@ class NvtxRanges(Struct, frozen=True):
 
 
 def read_ranges(trace: Trace) -> NvtxRanges:
-    """Every range with a start that the program made; `communication` marks those of the domain named NCCL, `mpi` those
-    of the domain MPI or with the name of an MPI function."""
+    """Every range of the program that has a start; `communication` marks those of the domain named NCCL, `mpi` those of
+    the domain MPI or with the name of an MPI function."""
     columns = trace.read(RANGES, *RANGE_COLUMNS)
     kinds, start, end = columns["eventType"], columns["start"], columns["end"]
     chosen = picked(np.isin(kinds, RANGE_TYPES) & ((end >= start) | (end < 0)))
@@ -125,9 +125,9 @@ def _names(trace: Trace, text: IntArray, values: list[str], ids: IntArray) -> tu
 def path_codes(
     ranges: NvtxRanges, axis: ThreadAxis, rank: IntArray, time: IntArray
 ) -> tuple[IntArray, list[list[str]]]:
-    """The ranges open on lane `rank` at each `time`: the code of each time's path, and the path of each code, the names
-    of its ranges from the outermost in, cut where they are long together (limits.short_path). Code 0 is the empty path,
-    as is that of lane -1."""
+    """The ranges open on lane `rank` at each `time`: the code of each time's path, and the path of each code. A path
+    has the names of its ranges, outermost first, cut if long together (limits.short_path). Code 0 is the empty path;
+    lane -1 always has it."""
     rows = ranges.rows
     lane = axis.rank(rows.thread)
     rows, lane = rows.take(lane >= 0), lane[lane >= 0]
@@ -148,9 +148,8 @@ MOST_NAMES = 8
 
 
 def ranges_elsewhere(ranges: NvtxRanges, thread: IntArray, time: IntArray) -> list[list[str]]:
-    """For each thread (a globalTid, -1 for none) and time the start/end ranges that other threads of its process had
-    begun and none had ended: the eight that were begun last, the earliest of them first. Of more than 64 that are
-    open at once those that were begun first count.
+    """For each thread (a globalTid, -1 for none) and time: the open start/end ranges of other threads of its process.
+    These are the last eight to begin, earliest first. If more than 64 are open at once, the first 64 to begin count.
 
     ```
     thread 1            [==== epoch ============)         push/pop: a range of this thread alone

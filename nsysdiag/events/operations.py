@@ -40,10 +40,9 @@ FIRST_MIGRATION, LAST_MIGRATION = min(MIGRATIONS), max(MIGRATIONS)
 
 
 class Operations(Rows, frozen=True):
-    """Times in ns. `name` and `short_name` are string ids, -1 where the operation has none; `graph_node` is 0 or -1
-    outside graphs; `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 where there are none; `graph` is the
-    number of an instantiated graph that was recorded as a whole, else -1; `shape` is a place in the table of launch
-    shapes, -1 for what is no kernel or has no known shape."""
+    """Times in ns. `name` and `short_name` are string ids, -1 for none; `graph_node` is 0 or -1 outside graphs.
+    `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 for none. `graph` is the number of an instantiated graph
+    that was recorded as a whole, else -1. `shape` is an index into the table of launch shapes, -1 for none."""
 
     start: IntArray
     end: IntArray
@@ -84,9 +83,8 @@ def operation_columns(category: Category) -> tuple[str, ...]:
 
 
 class RecordedOperations(Struct, frozen=True):
-    """Every row of the four tables, valid or not; `wrong` marks those that cannot be. `shapes` are the shapes of
-    kernels that occur, `duration_ns` is the length of the capture (None: unknown), `latest_ns` the time after which no
-    row of the host can end."""
+    """Every row of the four tables; `wrong` marks invalid ones. `shapes` are the kernel shapes that occur.
+    `duration_ns` is the length of the capture (None: unknown), `latest_ns` the time after which no host row can end."""
 
     rows: Operations
     wrong: BoolArray

@@ -1,7 +1,8 @@
-"""Whose code a function is: the program's own, or that of what every program stands on.
+"""The owner of a function: the program itself, or a system, runtime or library component.
 
-The one list of what is not the program's own. A function is judged by its module first, then by its name, since
-runtimes are linked into programs; one without a name (an address) by its module alone.
+This module has the one list of code that is not the program's own. A function is classified by its module first, then
+by its name, since runtimes are linked into programs. A function without a name (an address) is classified by its
+module.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def has_name(symbol: str) -> bool:
 
 
 def name_of(symbol: str) -> str:
-    """A symbol without the version that ELF adds (`sem_wait@@GLIBC_2.34`); empty where it is no name. Names that
-    begin with `?` are those of Microsoft's compiler, to which an @ belongs."""
+    """A symbol without the ELF version (`sem_wait@@GLIBC_2.34`); empty if it is not a name. Names that begin with `?`
+    are from Microsoft's compiler, and contain @."""
     if not has_name(symbol):
         return ""
     return symbol if symbol.startswith("?") else _VERSION.sub("", symbol)
@@ -83,8 +84,8 @@ def file_name(path: str) -> str:
 
 
 def interpreter_part(symbol: str) -> Origin | None:
-    """Which part of the Python interpreter a function is by its name, None for any other; the interpreter is in C, so
-    that no name of its own has parameters."""
+    """The part of the Python interpreter that a function name belongs to, None for any other. The interpreter is in C,
+    so its names have no parameters."""
     if "(" in symbol:
         return None
     if _COLLECTOR.match(symbol):

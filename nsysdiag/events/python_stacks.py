@@ -46,7 +46,7 @@ _FRAME = np.dtype([("function", "<i8"), ("file", "<i8"), ("line", "<i4"), ("padd
 
 
 class PythonStacks(Struct):
-    """The Python stacks of a trace; payloads are read for the marks that are asked for only."""
+    """The Python stacks of a trace; payloads are read only for the requested marks."""
 
     trace: Trace
     marks: PythonMarks
@@ -118,7 +118,7 @@ class PythonStacks(Struct):
 
 
 def decoded(payload: str, strings: Strings) -> tuple[Frame, ...]:
-    """The frames in a payload of hexadecimal digits, innermost first; none where it is no Python stack."""
+    """The frames in a payload of hexadecimal digits, innermost first; none if it is not a Python stack."""
     try:
         data = bytes.fromhex(payload)
     except ValueError:
@@ -136,13 +136,13 @@ def decoded(payload: str, strings: Strings) -> tuple[Frame, ...]:
 
 
 def named_in(payload: bytes) -> list[int]:
-    """The ids of strings that a payload names; none where it is no Python stack."""
+    """The ids of strings in a payload; none if it is not a Python stack."""
     rows = _frame_rows(payload)
     return [*rows["function"].tolist(), *rows["file"].tolist()]
 
 
 def renumbered(payload: bytes, function: Callable[[int], int], file: Callable[[int], int]) -> bytes | None:
-    """A payload with other ids, and nothing in it but its frames; None where it is no Python stack."""
+    """A payload with other ids, and only its frames; None if it is not a Python stack."""
     rows = _frame_rows(payload)
     if not len(rows):
         return None

@@ -73,8 +73,8 @@ def _seen(values: IntArray) -> tuple[int, BoolArray]:
 
 
 class RowsOf:
-    """Which rows hold each of the distinct values of a column, or of those `among` them: found by one sort however many
-    values there are, and by none where there is one."""
+    """The rows of each distinct value of a column, or of those `among` them: one sort for any number of values, no sort
+    for one value."""
 
     def __init__(self, column: IntArray, among: IntArray | list[int] | None = None) -> None:
         every = np.arange(len(column), dtype=np.int32)
@@ -104,7 +104,7 @@ class Rows(Struct, frozen=True):
         return len(astuple(self)[0])
 
     def take(self, index: npt.NDArray[Any] | slice) -> Self:
-        """The rows at `index`: positions in the order asked for, a mask, or a slice, whose rows are not copied."""
+        """The rows at `index`: positions in the requested order, a mask, or a slice, whose rows are not copied."""
         index = picked(index)
         return type(self)(*(taken(values, index) for values in astuple(self)))
 

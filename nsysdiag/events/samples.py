@@ -27,7 +27,7 @@ UNEVEN_PART = 10
 
 
 class SampleRows(Rows, frozen=True):
-    """CPU samples in the order of the export: time in ns, globalTid, and the id that the call chain goes by."""
+    """CPU samples in the order of the export: time in ns, globalTid, and the id of the call chain."""
 
     time: IntArray
     thread: IntArray
@@ -41,8 +41,8 @@ def read_samples(trace: Trace) -> SampleRows:
 
 
 class Samples(Struct, frozen=True):
-    """Samples of the axis's threads, sorted by position: where, and the id that their call chains go by. `time` is what
-    they vouch for as computing, a set."""
+    """Samples of the axis's threads, sorted by position, with the ids of their call chains. `time` is the set of time
+    that they count as computing."""
 
     position: IntArray
     id: IntArray
@@ -50,11 +50,11 @@ class Samples(Struct, frozen=True):
 
 
 def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Sequence[Intervals]) -> Samples:
-    """The CPU samples of the axis's threads. Each vouches for half its thread's sampling period to either side.
+    """The CPU samples of the axis's threads.
 
-    `calls` are the calls of the threads, by kind: positions, sorted, none inside another. A sample inside one shows the
-    thread in that call: for the time before and after it vouches only if it ran on, the next sample being about a
-    period away.
+    Each counts for half its thread's sampling period on either side. `calls` are the calls of the threads, by kind:
+    positions, sorted, not nested. A sample inside a call shows the thread in that call. It counts for the time before
+    and after the call only if the next sample is about a period away.
 
     ```
     call               [--------------)
@@ -95,8 +95,8 @@ def _within_calls(
 
 
 def leaf_symbols(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:
-    """The code of each sample's innermost function, -1 where its call chain is not in the trace, and the functions;
-    one without a name goes by its module."""
+    """The code of each sample's innermost function, -1 without a call chain in the trace, and the functions; one
+    without a name has the name of its module."""
     columns = trace.read_chosen("SAMPLING_CALLCHAINS", "id", ids, "id", "symbol", "module", "stackDepth")
     leaves = columns.where(columns["stackDepth"] == 0)
     if len(leaves) == 0:
@@ -123,9 +123,9 @@ def sampling_periods(time: IntArray, thread: IntArray, threads: int) -> IntArray
     """The sampling period of each thread in ns; rows sorted by thread, then time.
 
     It is the median step between its samples within 0.1-10 ms, and 1 ms for a thread with a single one. A profiler
-    samples a computing thread evenly, and all threads alike; the steps of a thread that mostly waits are as long as its
-    waits, and would turn them into computing. So steps that are not even (no more than half of them within a tenth of
-    their median) never make a period over 1 ms, and no thread's period is longer than that of the steadiest.
+    samples a computing thread evenly, and all threads alike. A mostly waiting thread has steps as long as its waits,
+    which would count as computing. So uneven steps (at most half of them within a tenth of their median) never make a
+    period over 1 ms. No thread's period is longer than that of the steadiest thread.
 
     ```
     busy thread     . . . . . . . . . . . .      period 1 ms

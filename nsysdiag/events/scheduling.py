@@ -32,11 +32,12 @@ class SwitchRows(Rows, frozen=True):
 
 
 class Scheduling(Struct, frozen=True):
-    """Lanes of the launching threads: `on_cpu` and `out` on the thread axis, `out` with the CPU that was left.
+    """Lanes of the launching threads:
 
-    `runnable` marks the intervals of `out` whose thread could have gone on; `held` those during which other threads
-    held its CPU for at least 80% of the time. Time before a thread's first event has the opposite state of that
-    event; a thread that goes out for good is unknown from then on, and one without events always.
+    `on_cpu` and `out` on the thread axis, `out` with the CPU that was left. `runnable` marks the intervals of `out`
+    whose thread was ready to run; `held` those during which other threads held its CPU for at least 80% of the time.
+    Time before a thread's first event has the opposite state of that event; a thread that goes out for good is unknown
+    from then on, and one without events always.
     """
 
     on_cpu: Intervals
@@ -154,8 +155,8 @@ class Cpus(Struct, frozen=True):
         return (length > 0) & (self.held_ns(cpu, away) >= PREEMPTED_SHARE * length)
 
     def held_since(self, cpu: IntArray, moment: IntArray, close: int) -> IntArray:
-        """Since when threads held each CPU without a break until the moment, or until `close` ns before it; the moment
-        itself where none did, and where the CPU is not known (-1).
+        """Since when threads held each CPU without a break until the moment, or until `close` ns before it. It is the
+        moment itself if none did, or if the CPU is unknown (-1).
 
         ```
         holds     [--A--)      [--B--)[--C--)  ^ moment
@@ -212,8 +213,7 @@ class Cpus(Struct, frozen=True):
 
 
 def _open_until(times: IntArray, start: IntArray, end: IntArray) -> IntArray:
-    """How much of all the intervals with these sorted starts and sorted ends is before each time, but for a number
-    that is the same for all times."""
+    """How much of all intervals with these sorted starts and sorted ends is before each time, up to a constant."""
     # Sums may wrap around; what the differences of two times come to is right all the same.
     begun, over = np.searchsorted(start, times, side="right"), np.searchsorted(end, times, side="right")
     starts, ends = np.append(np.int64(0), np.cumsum(start)), np.append(np.int64(0), np.cumsum(end))

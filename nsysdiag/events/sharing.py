@@ -1,4 +1,4 @@
-"""Processes that use the same device number in a trace without a map to GPUs: do they share one?
+"""Whether processes with the same device number share a GPU, in a trace without a map to GPUs.
 
 ```
 launched       |       |                 while the other's kernel runs ...
@@ -6,8 +6,8 @@ one        [==]    [==]    [==]          ... and begun right after it: it waited
 other          [==]    [==]    [==]
 ```
 
-Kernels that never run at once, however busy both processes are, may also be those of programs that wait for each other
-on two GPUs; kernels that do run at once those of one GPU with MPS, or cut into time slices.
+Kernels that never run at once may also be those of programs that wait for each other on two GPUs. Kernels that run at
+once may also share one GPU with MPS or time slices.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _KEPT_APART = "Several processes use this device number and the trace has no map
 
 
 class _Work(Struct, frozen=True):
-    """When kernels of a process ran, one after the other without a break in each stretch, and when the call that
-    launched the first of a stretch ended; the largest number where that is not known."""
+    """Stretches in which kernels of a process ran without a break, and the end of the call that launched the first of
+    each; the largest number if unknown."""
 
     stretches: Intervals
     launched: IntArray
@@ -49,9 +49,9 @@ class _Work(Struct, frozen=True):
 
 
 class _Pair(Struct, frozen=True):
-    """Two processes while both were at work: the `stretches` of the one, how many of them `met` one of the other, how
-    many at least would by chance (`expected`), and how many `waited` their turn; how often work changed hands
-    (`turns`); and the share of the stretches' time that went by `beside` the other's."""
+    """Two processes while both were at work: the `stretches` of the one; how many of them overlapped with the other
+    (`met`); how many at least would by chance (`expected`); and how many `waited` their turn. `turns` is how often work
+    alternated, `beside` the share of the stretches' time that overlapped."""
 
     stretches: int = 0
     met: int = 0

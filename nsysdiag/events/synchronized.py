@@ -22,11 +22,11 @@ _UNKNOWN = -1
 def synchronized_devices(
     trace: Trace, api_calls: ApiCalls, operations: Operations, device: IntArray, number_of: dict[tuple[int, int], int]
 ) -> IntArray:
-    """For each call the number of the device that it synchronized with; -1 where nothing says so.
+    """For each call the number of the device that it synchronized with; -1 if unknown.
 
-    A context belongs to one device, that of its operations: `device` is the number of each one's. What the row itself
-    says is 0 for every context in most exports (nsys 2021 to 2026), so it counts only for contexts without operations,
-    and where `number_of`, which maps (pid, the process's device number) to the number of the device, has it.
+    A context belongs to one device, that of its operations: `device` has its number. The device number of the row
+    itself is 0 for every context in most exports (nsys 2021 to 2026). So it counts only for contexts without operations
+    that are in `number_of`: it maps (pid, the process's device number) to the number of the device.
     """
     result = np.full(len(api_calls.rows), _UNKNOWN, dtype=np.int32)
     sync = trace.read("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "globalPid", "deviceId", "contextId", "correlationId")

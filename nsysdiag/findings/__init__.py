@@ -1,1 +1,1 @@
-"""What is worth repairing: each cause at the place where it costs most."""
+"""Findings: each cause at the place where it costs most."""

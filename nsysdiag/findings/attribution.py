@@ -43,12 +43,12 @@ class Attribution(Struct, frozen=True):
 
 
 class Shares(Rows, frozen=True):
-    """A row for each part of a slice inside the time that findings are about, then one for each part that a wait made:
-    whose time it is. `lost` is its ns by root cause, `made` that of idle time which a call of this kind made though
-    another cause explains it; a row has one of them. `counted` is what counts to `family`, an index into FAMILIES: all
-    of it but what a wait made. `slice` is the slice's place, -1 for what a wait made; `wait` is the row of that wait,
-    -1 for slices. `path` is the place in the program of the gap, or of the call that waited. `other` is the number of
-    the device that was waited for, of whose time it is a part then, -1 for none."""
+    """A row for each part of a slice inside the judged time, then a row for each part that a wait caused. `lost` is its
+    ns by root cause; `made` is idle ns that a call of this kind caused although another cause explains it. A row has
+    one of them. `counted` is the part that counts to `family`, an index into FAMILIES: all but what a wait caused.
+    `slice` is the index of the slice, -1 for what a wait caused; `wait` is the row of that wait, -1 for slices. `path`
+    is the place in the program of the gap, or of the waiting call. `other` is the number of the device waited for, to
+    whose time it counts, -1 for none."""
 
     gap: IntArray
     slice: IntArray
@@ -73,10 +73,10 @@ def shares_of(
     found: Bottlenecks,
     focus: Intervals,
 ) -> tuple[Shares, list[list[str]]]:
-    """What of all idle time, and of what waits made, is inside the set `focus`, with cause, variant and NVTX path; and
-    the paths behind the codes, those of `keys` and then those of waits alone. `kinds` and `families` are the variant
-    and the bottleneck of each slice; inside MPI calls that is communication, and what another device did where that
-    was waited for. Where counters saw another program at work, that is the cause, whatever the host did meanwhile."""
+    """All idle time, and what waits caused, inside the set `focus`, with cause, variant and NVTX path. Also the paths
+    of the codes: those of `keys`, then those only of waits. `kinds` and `families` are the variant and the bottleneck
+    of each slice. Inside MPI calls the bottleneck is communication; for a wait for another device, it is what that
+    device did. Where counters show another program at work, that is the cause, whatever the host did meanwhile."""
     idle = np.flatnonzero(found.slice >= 0)
     lost = coverage(focus, found.spans[idle])
     inside, lost = idle[lost > 0], lost[lost > 0]
@@ -103,7 +103,7 @@ def shares_of(
 
 
 def inside_mpi(shares: Shares) -> BoolArray:
-    """The rows of idle time that went by inside MPI calls."""
+    """The rows of idle time inside MPI calls."""
     in_mpi: BoolArray = (shares.slice >= 0) & (shares.family == CODE["communication"]) & (shares.other < 0)
     return in_mpi
 
@@ -167,8 +167,8 @@ class _CallsAt(Struct, frozen=True):
 def _made(
     context: GapContext, evidence: LayeredEvidence, keys: GapKeys, found: Bottlenecks, focus: Intervals
 ) -> tuple[Shares, list[list[str]]]:
-    """A row for each part of a slice that a synchronization or a read-back made, under the variant of the call and its
-    place in the program; and all paths."""
+    """A row for each part of a slice that a synchronization or a read-back caused, with the call's variant and place in
+    the program; and all paths."""
     made, waits = found.made, found.waits
     ns = coverage(focus, made.spans)
     inside = np.flatnonzero(ns)

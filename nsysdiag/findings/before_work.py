@@ -1,4 +1,4 @@
-"""Findings on the start of a program: what went by before the first work of a device."""
+"""Findings on the start of a program: the time before the first work of a device."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ REPAIRS = {
 def before_findings(
     device: str, judged: JudgedTime, start: Start | None, symbols: LeafSymbols, thresholds: FindingThresholds
 ) -> list[Finding]:
-    """What a device's program did before its first work, by bottleneck, where that is the smallest share or more of all
-    its time. `share` is of the judged time inside the window: it may be more than all of that. `symbols` are the
-    innermost functions of CPU samples."""
+    """What a device's program did before its first work, by bottleneck, from the smallest share of all its time on.
+    `share` is relative to the judged time inside the window and may exceed 1. `symbols` are the innermost functions of
+    CPU samples."""
     if start is None:
         return []
     before, sampled = start.account, _sampled(start, symbols)
@@ -78,6 +78,6 @@ def before_findings(
 
 
 def _sampled(start: Start, symbols: LeafSymbols) -> str:
-    """What CPU samples of its host code were in; empty where there are none."""
+    """The functions in CPU samples of its host code; empty without samples."""
     spans = start.spans.get(HOST, Intervals.empty())
     return leaf_shares(start.host.samples, spans.start, spans.end, symbols)

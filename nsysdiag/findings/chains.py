@@ -22,7 +22,7 @@ def thread_words(thread: Thread | None, others: int) -> str:
 
 
 def opening(cause: str, *, call: str | None, label: str, thread: str, code: str) -> str:
-    """What stood at the beginning, where nothing leads further back; `code` is what CPU samples were in."""
+    """The first step of a chain; `code` names the functions in CPU samples."""
     rule = CAUSES[cause]
     pattern = rule.opening or (_ON_THREAD if rule.side in ("host", "root") else _ON_DEVICE)
     if label == INSIDE_MPI:
@@ -37,7 +37,7 @@ def opening(cause: str, *, call: str | None, label: str, thread: str, code: str)
 
 
 def effect(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count: int, made: bool) -> str:
-    """What that did to the device, over `count` gaps."""
+    """The effect on the device, over `count` gaps."""
     times = f"{format_ns(median_ns)} at a time, {format_count(count)} times"
     if 2 * median_ns * count < total_ns:
         times = f"{format_ns(total_ns)} in {format_count(count)} gaps, {format_ns(longest_ns)} in the longest"

@@ -19,7 +19,7 @@ from nsysdiag.iterations.ranges import OPERATOR
 
 
 class EmptyIterations(Struct, frozen=True):
-    """Of the `count` instances of a range on `thread` those, in time, that launched nothing to the device."""
+    """The instances, of `count` of a range on `thread`, that launched nothing on the device, in order of time."""
 
     name: str
     thread: int
@@ -30,8 +30,8 @@ class EmptyIterations(Struct, frozen=True):
 def empty_iterations(
     device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, threads: IntArray
 ) -> EmptyIterations | None:
-    """The range with most instances without work. It repeats on the outermost level that repeats on one of
-    `threads`, covers most of the time from its first to its last instance, and holds launches at least once.
+    """The range with most instances without work. It is on the outermost repeating level of one of `threads`, and
+    covers most of the time from its first to its last instance. At least one instance has launches.
 
     ```
     thread 1   [step 1    ][step 2    ][step 3    ]

@@ -80,8 +80,8 @@ class Sightings(Struct, frozen=True):
         return self._api(int(calls.row[np.searchsorted(calls.spans.start, position)]), ns)
 
     def mpi_calls(self, idle: Intervals, slices: IntArray, most: int) -> list[EvidenceRow]:
-        """The MPI calls with most of the idle time `idle`, at most `most`; each piece of it is a part of one of
-        `slices`, whose thread was inside the call."""
+        """The MPI calls with most of the idle time `idle`, at most `most`. Each piece is part of one of `slices`, whose
+        thread was inside the call."""
         mpi, axis = self.evidence.host.mpi, self.context.axis
         lane = self.context.lane[self.context.slices.rows.gap[slices]].astype(np.int64)
         inside = coverage(union(axis.place(lane, idle)), mpi.spans)
@@ -99,7 +99,7 @@ class Sightings(Struct, frozen=True):
         ]
 
     def _row(self, each: int) -> EvidenceRow:
-        """The row behind one slice; where it has none of its own, the operation that the device waited for."""
+        """The evidence row of one slice; if it has none, the operation that the device waited for."""
         rows = self.context.slices.rows
         cause = list(CAUSES.values())[int(self.own[each])]
         gap, start, ns = int(rows.gap[each]), int(rows.start[each]), int(rows.end[each] - rows.start[each])

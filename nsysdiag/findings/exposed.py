@@ -48,9 +48,8 @@ SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a se
 
 
 def exposed_findings(device: DeviceReport, context: FindingContext, mpi_ns: int, work: Bottlenecks) -> list[Finding]:
-    """Exposed copies, exposed communication, idle time inside MPI calls (`mpi_ns`) and paging, beside kernels or alone,
-    where they reach the smallest share of the judged time. Overlap hides no more than there is compute to hide it
-    under."""
+    """Findings on exposed copies, exposed communication, idle time inside MPI calls (`mpi_ns`) and paging. Each takes
+    at least the smallest share of the judged time. Overlap hides at most the compute time."""
     judged, timeline = context.judged, context.gaps.device
     operations = timeline.operations
     copies = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)
@@ -106,7 +105,7 @@ def _largest(context: FindingContext) -> TopCopy | None:
 
 
 def mostly_pageable(context: FindingContext) -> bool:
-    """Are the copies that take most of the judged time from or to pageable memory?"""
+    """Whether the copies with most of the judged time are from or to pageable memory."""
     largest = _largest(context)
     return largest is not None and "pageable" in (largest.src, largest.dst)
 
@@ -194,7 +193,7 @@ def _fewer(device: DeviceReport, frameworks: tuple[str, ...]) -> tuple[list[str]
 
 
 def _special(row: CopyRow) -> Advice | None:
-    """What helps copies of this kind before anything else."""
+    """The first advice for copies of this kind."""
     if row.operation.startswith("memset"):
         return SETS
     return PINNING if "pageable" in (row.src, row.dst) else None

@@ -1,8 +1,8 @@
-"""What is worth doing something about: where each cause costs most, ranked by the time that it alone costs.
+"""Findings: where each cause costs most, ranked by its exclusive time.
 
-Lost times are exclusive: each nanosecond of idle time belongs to one cause and one place, so those of a device's causes
-add up to at most its idle time. Exposed copies and communication are busy time, counted beside it. Findings that point
-at time of others lose nothing of their own.
+Lost times are exclusive: each nanosecond of idle time belongs to one cause and one place. So the lost times of a
+device's causes add up to at most its idle time. Exposed copies and communication are busy time, counted separately.
+Findings that point at the time of others have no lost time.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: S
 
 
 def _id(spot: Spot, story: Story) -> str:
-    """The same in every trace of the program, and on every device: by cause, bottleneck, variant and place."""
+    """An id that is the same in every trace of the program and on every device: by cause, bottleneck, variant and
+    place."""
     family = "" if spot.family == CAUSES[spot.cause].family else f"-{spot.family}"
     if spot.rest:
         return f"f-{spot.cause}{family}-rest"

@@ -8,18 +8,18 @@ from nsysdiag.diagnosis.facts import KERNELS, Diagnosis
 from nsysdiag.report import Finding
 
 BRIEF = 3
-"""So many findings stand on the first screen."""
+"""The number of findings on the first screen."""
 KERNELS_LEAD, NOTABLE = 0.8, 0.1
-"""Where kernels take so much of the time, and no repair saves so much of it, the kernels are what to look at first."""
+"""If kernels take this share of the time, and no repair saves this share, look at the kernels first."""
 LITTLE = 0.05
-"""Of the time: a finding that takes less, and of which no saving is known, is not for the first screen."""
+"""Share of the time: a smaller finding without a known saving is not on the first screen."""
 TOLD_TWICE = frozenset(("slow_iterations", "empty_iterations", "unfused"))
 """Causes of findings whose time counts to other findings."""
 OTHER_GPU, LATE_RANK = "other_gpu", "late_rank"
 
 
 def kernels_first(bottleneck: str, share: float, saving: Finding | None) -> bool:
-    """Are kernels, rather than the finding that saves most, what to look at first?"""
+    """Whether to look at kernels first, rather than at the finding that saves most."""
     most = saving.saves.most if saving is not None and saving.saves else 0.0
     return bottleneck in KERNELS and share >= KERNELS_LEAD and most < NOTABLE
 
@@ -32,7 +32,7 @@ def action_of(found: Diagnosis, findings: Sequence[Finding]) -> Finding | None:
 
 
 def first_of(found: Diagnosis, findings: Sequence[Finding]) -> Finding | None:
-    """What to do first: the action, or the kernels where these lead and it saves little."""
+    """What to do first: the action, or the kernels if these lead and the action saves little."""
     action = action_of(found, findings)
     kernels = leading_of(found, findings)
     return kernels if kernels and kernels_first(found.bottleneck, found.share, action) else action
@@ -52,8 +52,8 @@ def of_bottleneck(found: Diagnosis, findings: Sequence[Finding]) -> list[Finding
 
 
 def what_to_do(finding: Finding) -> str:
-    """Its first advice; about kernels also the last, which is the command that shows what limits them, and about a late
-    GPU also the second, as the first is to compare it with others."""
+    """Its first advice. For kernels also the last, the ncu command; for a late GPU also the second, as the first is to
+    compare it with others."""
     first, last = finding.advice[:1], finding.advice[-1:]
     if finding.cause == LATE_RANK:
         return " ".join(finding.advice[:2])
@@ -62,8 +62,8 @@ def what_to_do(finding: Finding) -> str:
 
 
 def brief_of(found: Diagnosis | None, findings: Sequence[Finding]) -> list[Finding]:
-    """Those of the first screen: what to do first, then those that save most. One is about the bottleneck, also where
-    nothing tells what its repair saves."""
+    """The findings of the first screen: what to do first, then those that save most. One is about the bottleneck, even
+    if its saving is unknown."""
     top = [each for each in findings if each.saves is not None or each.share >= LITTLE][:BRIEF]
     if found is None:
         return top

@@ -19,9 +19,9 @@ from nsysdiag.report import Thread
 
 
 class Spot(Struct, frozen=True):
-    """Part of one cause's time that counts to the bottleneck `family`. `rows` are its places in the shares; `kind`
-    and `path` are None for a spot of several places; `rest` marks what a cause has besides its large places.
-    `counted_ns` is the part of the ceiling that the account of the bottleneck holds: not what a wait made of it."""
+    """A hotspot: part of one cause's time that counts to the bottleneck `family`. `rows` are its rows in the
+    attribution; `kind` and `path` are None for several places. `rest` marks the time of a cause outside its large
+    places. `counted_ns` is the part of the ceiling in the account of the bottleneck, without what a wait caused."""
 
     cause: str
     family: str
@@ -41,10 +41,10 @@ class Spot(Struct, frozen=True):
 
 
 def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> list[Spot]:
-    """The spots of a device that reach the smallest share of the window, those that may bring most first. What a wait
-    made of a cause's time stands with the wait, and makes no spot of the cause.
+    """The hotspots of a device from the smallest share of the window on, largest possible saving first. Time of a cause
+    that was caused by a wait counts to the wait.
 
-    A cause is divided only if two of its places or more are large, and never one that cannot be explained:
+    A cause is divided only if two or more of its places are large; unexplained time is never divided:
 
     ```
     sync   forward 9%    loss 4%    a, b, c 0.5% each     ->  forward, loss, the rest
@@ -74,7 +74,7 @@ def spot_of(
     path: int | None = None,
     rest: bool = False,
 ) -> Spot:
-    """The spot that `rows` of the shares make."""
+    """The hotspot of these `rows` of the attribution."""
     lost, made = int(shares.lost[rows].sum()), int(shares.made[rows].sum())
     counted = int(shares.counted[rows].sum())
     return Spot(*cause, kind, path, rest, rows, lost, made, lost + made, counted)
@@ -111,15 +111,15 @@ def _by_place(code: IntArray, places: int, ns: IntArray) -> IntArray:
 
 
 class SpotGaps(Struct, frozen=True):
-    """The time of a spot by gap: `gap` are its gaps in order of time, `ns` what each contributes, never 0. Where its
-    calls made more idle time than they lose themselves, it is that time."""
+    """The time of a hotspot by gap: `gap` are its gaps in order of time, `ns` what each contributes, never 0. If its
+    calls caused more idle time than they lose themselves, it is that time."""
 
     gap: IntArray
     ns: IntArray
 
     @classmethod
     def of(cls, shares: Shares, spot: Spot) -> SpotGaps:
-        """The gaps of a spot whose shares these are."""
+        """The gaps of a hotspot with these rows."""
         total = np.zeros(int(shares.gap.max()) + 1, dtype=np.int64)
         np.add.at(total, shares.gap, shares.made if spot.mostly_made else shares.lost)
         gap = np.flatnonzero(total)
@@ -136,7 +136,7 @@ class SpotGaps(Struct, frozen=True):
         return int(np.sort(self.ns)[(len(self.ns) - 1) // 2])
 
     def leading(self, code: IntArray) -> tuple[int, float]:
-        """Of a code for each gap of the device the one with most time here, and its share."""
+        """Given a code for each gap of the device: the code with most time here, and its share."""
         groups = group_totals(code[self.gap], self.ns)
         return int(groups.code[0]), int(groups.total[0]) / int(self.ns.sum())
 
@@ -157,8 +157,8 @@ class SpotGaps(Struct, frozen=True):
 
 
 def path_of(shares: Shares, spot: Spot, paths: list[list[str]]) -> list[str]:
-    """The NVTX path of a spot whose shares these are: its own, that of most of its time, or what all of its paths begin
-    with."""
+    """The NVTX path of a hotspot with these rows: its own, that of most of its time, or the common beginning of all its
+    paths."""
     if spot.path is not None:
         return paths[spot.path]
     groups = group_totals(shares.path, shares.made if spot.mostly_made else shares.lost)

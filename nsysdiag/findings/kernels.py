@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from nsysdiag.trace.strings import Strings
 
 NEARLY_ALL = 0.9
-"""Of the kernel time: one that takes less is the longest of several."""
+"""Share of the kernel time: below it, a kernel is only the longest of several."""
 MOST_KERNELS, MOST_LOOKED_AT, LONGEST_TITLE = 3, 20, 60
 LEAST = 0.01
-"""Of the kernels' time: a kernel with less is not named."""
+"""Share of the kernel time: a smaller kernel is not named."""
 
 
 class KernelWork(Struct, frozen=True):
@@ -61,8 +61,8 @@ class KernelWork(Struct, frozen=True):
 def kernel_findings(
     device: DeviceReport, context: FindingContext, found: Bottlenecks, work: KernelWork
 ) -> list[Finding]:
-    """What compute takes of the judged time, where that is the smallest share or more. Idle time inside graphs counts
-    to the same bottleneck, and is a finding of its cause."""
+    """The finding on compute, from the smallest share of the judged time on. Idle time inside graphs counts to the same
+    bottleneck, and is a finding of its cause."""
     judged, frameworks, thresholds = context.judged, context.frameworks, context.thresholds
     least = max(thresholds.smallest * judged.ns, 1)
     hollow = [kernel for kernel in work.top if _leaves_room(kernel)]

@@ -23,7 +23,7 @@ DID = {
     "communication": "communication of ",
     "copies": "copies of ",
 }
-"""What another GPU was busy with; where it was idle itself, it is only named."""
+"""What another GPU was busy with; if it was idle itself, only its name."""
 
 
 class Gpus(Struct, frozen=True):
@@ -34,8 +34,8 @@ class Gpus(Struct, frozen=True):
 
 
 def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shares, gpus: Gpus) -> list[Finding]:
-    """What a device waits for others, a finding for each of them and each bottleneck that it made, where that is the
-    smallest share of the judged time or more. `shares` are these waits."""
+    """Findings on a device's waits for others: one for each other device and its bottleneck, from the smallest share of
+    the judged time on. `shares` are these waits."""
     least = max(context.thresholds.smallest * context.judged.ns, 1)
     pair = joint(shares.other, shares.family, len(FAMILIES))
     found = []
@@ -49,7 +49,7 @@ def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shar
 
 
 def _left_out(finding: Finding, other: str) -> Finding:
-    """Of a GPU that is not analysed it is not known what it did meanwhile, nor what would shorten that."""
+    """For a GPU that is not analysed, it is unknown what it did meanwhile."""
     return replace(
         finding,
         title=f"{finding.title}, which --device leaves out",
@@ -91,7 +91,7 @@ def _finding(device: DeviceReport, context: FindingContext, shares: Shares, othe
 
 
 def _advice(spot: Spot) -> tuple[Advice, str]:
-    """What to do, and its short form; where events order the GPUs already, that is no advice."""
+    """What to do, and its short form. If events order the GPUs already, that advice is left out."""
     if spot.family not in KERNELS:
         return SEE_THE_OTHER, "see what that GPU does"
     return (DIVIDE_EVENLY, "divide the work evenly") if spot.cause == EVENT_WAIT else (OTHER_GPU.advice, OTHER_GPU.fix)

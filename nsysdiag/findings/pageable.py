@@ -28,9 +28,9 @@ PAGEABLE = "pageable"
 def copies_as_one(
     idle: list[Finding], kinds: list[str], exposed: list[Finding], context: FindingContext
 ) -> list[Finding]:
-    """The findings on `idle` time, whose variants `kinds` are, and on `exposed` work. Where copies are mostly pageable,
-    those on exposed copies and on calls that copy such memory are one; but not where several are about such calls, each
-    at a place of its own."""
+    """The findings on `idle` time, with their variants `kinds`, and on `exposed` work. If copies are mostly pageable,
+    the findings on exposed copies and on calls that copy such memory are joined, unless several places have such
+    calls."""
     calls = [each for each, kind in zip(idle, kinds, strict=True) if (each.cause, kind) == (BLOCKING_COPY, PAGEABLE)]
     copies = [each for each in exposed if each.cause == EXPOSED_COPY.id]
     if not copies or len(calls) != 1 or not mostly_pageable(context):
@@ -40,9 +40,8 @@ def copies_as_one(
 
 
 def _as_one(copies: Finding, calls: Finding, context: FindingContext) -> Finding:
-    """The one on exposed copies with the time of both, which is apart: one is busy time, the other idle time; with the
-    advice of the larger. Asynchronous copies free the thread for as long as it is in the calls now, and hide under
-    compute."""
+    """The finding on exposed copies with the time of both: one is busy time, the other idle time. It has the advice of
+    the larger. Asynchronous copies free the thread for the time of the calls, and overlap with compute."""
     judged, lost = context.judged, copies.lost_ns + calls.lost_ns
     larger, inside = copies if copies.lost_ns > calls.lost_ns else calls, _in_calls(context)
     return replace(

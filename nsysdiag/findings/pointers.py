@@ -72,7 +72,8 @@ def _pointer(
 
 
 def _slow(device: DeviceReport, context: FindingContext, iterations: IterationReport, others: list[Finding]) -> Finding:
-    """What slow iterations take more than the median one: an upper bound, for much of it is in other findings."""
+    """The finding on what slow iterations take beyond the median: an upper bound, as much of it is in other
+    findings."""
     slow = iterations.slow[:4]
     worst = slow[0]
     further = _how_many_more(iterations)

@@ -1,4 +1,4 @@
-"""What `nsysdiag rules` says of a rule beside its words: its thresholds, with the values in force, and its sources."""
+"""The thresholds of a rule with their current values, and its sources, for `nsysdiag rules`."""
 
 from __future__ import annotations
 

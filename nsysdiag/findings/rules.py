@@ -16,10 +16,10 @@ NOT_SAVED = ("profiler", "unknown")
 
 
 class FindingRule(Struct, frozen=True):
-    """A finding beside those of the causes: its name in the report, what it says, and what to do about it.
+    """A finding that is not a cause: its name in the report, its text, and its advice.
 
     `bottleneck` is what its time counts to; `fix` is the short form of the plain `advice` that ends a causal chain;
-    `thresholds` names the settings that it depends on (fields of FindingThresholds), `sources` the documents (keys of
+    `thresholds` are the settings that it depends on (fields of FindingThresholds); `sources` are its documents (keys of
     SOURCES)."""
 
     id: str
@@ -385,7 +385,7 @@ FINDING_RULES = {
 
 
 def severity(share: float, thresholds: FindingThresholds | None = None, *, unresolved: bool = False) -> str:
-    """high, medium, low or info, by the share of the window; what the trace cannot tell is information."""
+    """high, medium, low or info, by the share of the window; unknown time is info."""
     limits = thresholds or FindingThresholds()
     if unresolved:
         return "info"

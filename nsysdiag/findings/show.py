@@ -1,4 +1,4 @@
-"""What is worth doing something about. The page draws findings with a template of its own."""
+"""Shows findings. The HTML page uses a separate template for them."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ TICKET_REST, TICKET_EVIDENCE = 4, 4
 TICKET_LEVEL = 2
 IN_BRIEF = (Column("Severity", TEXT), Column("Saves", FIGURE), Column("Finding", TEXT, length=400))
 OF_THE_TIME = Column("Share", SHARE)
-"""Of a single device: of several a saving is that of a step, and the share that of all their time."""
+"""Only for a single device: with several, a saving is per step, and the share is of all their time."""
 NOTABLE_LEFT, LEAST_NAMED, MOST_NAMED = 0.05, 0.01, 2
-"""Of the judged time: so much of the bottleneck in none of the few rows is said, with the findings of that much."""
+"""Share of the judged time: if the findings not shown hold this much of the bottleneck, a sentence names them."""
 SEE_NCU = "see ncu"
 _NCU = re.compile(r"\bncu --")
 TONES: dict[str, Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
 
 
 def anchors(findings: Sequence[Finding]) -> list[str]:
-    """The ids of findings as fragments that are apart; ids come from the report, which may be anybody's file."""
+    """The ids of findings as distinct fragments; ids come from the report, which may be an untrusted file."""
     found: list[str] = []
     for finding in findings:
         plain = "f-" + re.sub(r"[^A-Za-z0-9_-]+", "-", finding.id.removeprefix("f-"))[:80]
@@ -97,7 +97,7 @@ def brief(report: Report) -> Section | None:
 
 
 def left_out(found: Diagnosis | None, findings: Sequence[Finding]) -> str:
-    """What of the bottleneck is in none of the few rows, as a sentence; empty where that is little."""
+    """The part of the bottleneck that no shown row holds, as a sentence; empty if small."""
     if found is None:
         return ""
     rows = [id(each) for each in brief_of(found, findings)]
@@ -134,14 +134,14 @@ def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Tab
 
 
 def _saved(finding: Finding) -> str | None:
-    """What it saves; where only a profile of the kernel tells that, so much."""
+    """What it saves; for kernels, that a kernel profile is needed."""
     if finding.saves is not None:
         return f"{finding.saves.figure} ({format_ns(finding.saves.shown_ns)})"
     return SEE_NCU if any(_NCU.search(each) for each in finding.advice) else None
 
 
 def _in_a_row(finding: Finding, on: str, *, share: bool) -> str:
-    """What a finding is about; why it saves more than its share stands with the whole finding."""
+    """What a finding is about, without the reason why it saves more than its share."""
     more = finding.saves is not None and finding.saves.most > finding.share
     takes = f"{format_share(finding.share, 1)} of the time" if share else ""
     about = ", ".join(filter(None, (finding.title, on, takes)))

@@ -15,8 +15,8 @@ from nsysdiag.report import EvidenceRow
 
 
 def start_rows(start: Start, bottleneck: str, most: int) -> list[EvidenceRow]:
-    """The calls that took most of the time of one bottleneck, and where it is host code the first CPU sample of the
-    longest stretches without a call; `most` of them, each with its part of that time.
+    """The calls with most time of one bottleneck; for host code the first CPU sample of the longest periods without a
+    call. `most` of them, each with its part of that time.
 
     ```
     thread    [cudaMalloc [ioctl] ]   . samples . . .  [read      ]

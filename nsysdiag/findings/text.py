@@ -1,4 +1,4 @@
-"""The story of one spot: its title, where it is, its causal chain, its evidence and what to do."""
+"""The text of one hotspot: its title, where it is, its causal chain, its evidence and its advice."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ALMOST_ALL = 0.95
 BUILDING = "Code is compiled at run time"
 KEEP_BUILT = "Keep the compiled code: cache it between runs, or compile ahead of time."
 UNNAMED_ROOT = 0.5
-"""How sure a root is that no described gap names."""
+"""Confidence of a root cause that no described gap has."""
 # A function, as opposed to a sentence: `cudaMalloc`, `cudaMalloc in cublasCreate`, `cudaGraphLaunch of 12 nodes`.
 _FUNCTION = re.compile(r"[^\s]+( in [^\s]+| of [\d,]+ nodes)?")
 Times = dict[str, tuple[int, int]]
@@ -40,10 +40,9 @@ Times = dict[str, tuple[int, int]]
 
 
 class FindingContext(Struct, frozen=True):
-    """What findings of a device are made from. `attribution` is the cause that each slice counts for, `sightings` finds
-    the rows behind them, `waits` are the calls that waited for the device, `paths` the places in the program, `judged`
-    is the time that they are about, `frameworks` those of the programs (ids of programs.facts), by which advice is
-    chosen."""
+    """The input for findings of a device. `attribution` is the cause of each slice; `sightings` finds evidence rows;
+    `waits` are the calls that waited for the device; `paths` are places in the program. `judged` is the time that they
+    are about; `frameworks` (ids of programs.facts) select the advice."""
 
     gaps: GapContext
     keys: GapKeys
@@ -57,7 +56,7 @@ class FindingContext(Struct, frozen=True):
 
 
 class Story(Struct, frozen=True):
-    """What a finding says beside its figures."""
+    """The text of a finding, without its figures."""
 
     title: str
     kind: str
@@ -73,9 +72,9 @@ class Story(Struct, frozen=True):
 
 
 class _Facts(Struct, frozen=True):
-    """What is known of a spot, before words are made of it; `symbols` is what CPU samples were in, for host code,
-    `waits` is what each wait made. `alone` is whether almost all of it is of one `kind`, `placed` whether it has one
-    place, `path`."""
+    """Facts about a hotspot before its text is made. `symbols` are the functions in CPU samples, for host code; `waits`
+    is the idle time that each wait caused. `alone`: almost all of it is of one `kind`. `placed`: it has one place,
+    `path`."""
 
     spot: Spot
     gaps: SpotGaps
@@ -92,7 +91,7 @@ class _Facts(Struct, frozen=True):
 
 
 def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Spot) -> Story:
-    """Everything that is said about a spot; `shares` are its own."""
+    """The whole text of a hotspot; `shares` are its rows."""
     facts = _facts(device, context, shares, spot)
     advice, fix = advice_of(facts.kind, CAUSES[spot.cause], context.frameworks)
     if _builds(spot):
@@ -144,7 +143,7 @@ def _leading(code: IntArray, ns: IntArray) -> tuple[int, float]:
 
 
 def _kind(shares: Shares, spot: Spot, symbols: dict[str, int], thresholds: FindingThresholds) -> tuple[Variant, bool]:
-    """The kind with most of the spot's time, and whether that is almost all of it."""
+    """The kind with most of the hotspot's time, and whether that is almost all of it."""
     kinds = CAUSES[spot.cause].variants
     leading, share = _leading(shares.kind, shares.lost + shares.made)
     kind = kinds[leading]
@@ -168,7 +167,7 @@ def _by_words(code: IntArray, words: list[str], ns: IntArray) -> Times:
 
 
 def _calls(context: FindingContext, shares: Shares, slices: IntArray, ns: IntArray) -> Times:
-    """The calls behind the spot; where it has no time of its own, those that made idle time."""
+    """The calls of the hotspot; if it has no exclusive time, the calls that caused idle time."""
     rows, waits = context.gaps.slices, context.waits
     found = _by_words(rows.rows.text[slices], rows.texts, ns)
     made = shares.wait >= 0
@@ -176,13 +175,13 @@ def _calls(context: FindingContext, shares: Shares, slices: IntArray, ns: IntArr
 
 
 def _root(device: DeviceReport, context: FindingContext, gaps: SpotGaps) -> Root | None:
-    """Who ended the wait in the gap with most of the spot's time, where the report describes that gap."""
+    """The thread that ended the wait in the hotspot's largest gap, if the report describes that gap."""
     start = int(context.gaps.frame.gaps.start[gaps.longest])
     return next((gap.root for gap in device.gaps if gap.start_ns == start), None)
 
 
 def _builds(spot: Spot) -> bool:
-    """Is this host code, or time without evidence, inside a range that compiles?"""
+    """Whether this is host code, or time without evidence, inside a range that compiles."""
     return spot.family == "startup" and spot.family not in families_of_cause(spot.cause)
 
 
@@ -245,8 +244,8 @@ def _worded(label: str) -> str:
 
 
 def advice_of(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[list[str], str]:
-    """What to do about this kind, and its short form; where it has no advice of its own, the cause's. The short form of
-    a cause's advice is not that of a kind with a name of its own."""
+    """The advice for this kind and its short form, or else the advice of the cause. A kind with its own name does not
+    use the short form of its cause."""
     advice = kind.advice or cause.advice
     words = advice.words(frameworks)
     if words is None:
@@ -256,7 +255,7 @@ def advice_of(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[l
 
 
 def _naming(facts: _Facts, call: str | None) -> list[str]:
-    """What would name host code of which CPU samples tell no more than main: a profile has been taken already."""
+    """Advice for host code that CPU samples name only as main: add NVTX ranges, as a profile exists already."""
     known = facts.path or facts.kind.advice or not names_nothing(call)
     if facts.spot.cause != HOST_CODE or not (facts.symbols and call) or known:
         return []
@@ -290,7 +289,7 @@ def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[str]:
 
 
 def _label(facts: _Facts) -> str:
-    """The label of most of the spot's time, empty for none."""
+    """The label with most of the hotspot's time; empty for none."""
     label, (ns, _) = next(iter(facts.labels.items()), ("", (0, 0)))
     return label if 2 * ns > facts.spot.lost_ns else ""
 

@@ -23,8 +23,8 @@ MOST_NAMED = 4
 
 
 class Runs(Struct, frozen=True):
-    """Kernels that directly follow one another on a stream: `followers` come after another one, and `rest_ns` is what
-    the runs take beside the longest kernel of each."""
+    """Kernels that directly follow one another on a stream: `followers` come after another one, and `rest_ns` is the
+    time of the runs without the longest kernel of each."""
 
     followers: int
     rest_ns: int

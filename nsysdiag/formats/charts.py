@@ -1,5 +1,5 @@
-"""The report as plotly figures, for a notebook: where the time of each device went, how long its gaps are, and how far
-the host ran ahead of it."""
+"""The report as plotly figures, for a notebook: the time of each device, the lengths of its gaps, and its queue
+depth."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def gap_chart(report: Report, device: str | None = None) -> go.Figure:
     stacked by the gaps' dominant cause.
 
     `device` is the key of one device, None means all. `customdata` of each trace holds the number of gaps and the exact
-    nanoseconds of each bar, and the two lines that the pointer shows. Raises UsageError for an unknown key, InputError
-    where a saved report is damaged.
+    nanoseconds of each bar, and the two lines of its tooltip. Raises UsageError for an unknown key, InputError where a
+    saved report is damaged.
     """
     chosen = _chosen(report, device)
     tallies = tally_gaps(chosen)

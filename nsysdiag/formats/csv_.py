@@ -1,7 +1,7 @@
 """The report's tables as CSV (RFC 4180, UTF-8): plain numbers, the unit in the name of the column.
 
-Text that a spreadsheet would take for a formula gets a leading apostrophe. Where the locale has another separator than
-the comma, a cell such as `a;=1+1` is taken apart, quotes or not: what would be a formula then gets an apostrophe too.
+Text that a spreadsheet would take for a formula gets a leading apostrophe. With another separator than the comma in the
+locale, a cell such as `a;=1+1` is split even if quoted: a part that would be a formula gets an apostrophe too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def tables(report: Report) -> dict[str, bytes]:
 
 
 def table_path(path: Path, table: str) -> Path:
-    """Where a table other than the gaps is beside `x.csv`: `x.TABLE.csv`."""
+    """The path of a table other than the gaps, next to `x.csv`: `x.TABLE.csv`."""
     return path.with_name(f"{path.stem}.{table}{path.suffix}")
 
 

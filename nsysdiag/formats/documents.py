@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 
 class Kind(Struct, frozen=True):
-    """What is written: what it is called, the formats that it has, and the tables beside a CSV file, None for those of
-    a report."""
+    """A kind of document: its name, its formats, and its additional CSV tables, None for those of a report."""
 
     what: str
     formats: Sequence[str]
@@ -68,7 +67,7 @@ def kind_of(document: Document) -> Kind:
 
 class Destination(Struct, frozen=True):
     """One result: a file, or stdout where `path` is None. `format` is a key of the registry of formats; `tables` names
-    the files beside a CSV file, None for those of a report."""
+    the additional CSV files, None for those of a report."""
 
     path: Path | None
     format: str
@@ -114,7 +113,7 @@ def content(document: Document, destination: Destination, options: RenderOptions
 
 
 def _tables_beside(document: Document, path: Path) -> list[tuple[Path, bytes]]:
-    """The CSV files beside the main one at `path`."""
+    """The additional CSV files of the main one at `path`."""
     from nsysdiag.formats import csv_
     from nsysdiag.ranks.show import csv_ as ranks_csv
 
@@ -127,10 +126,10 @@ def _tables_beside(document: Document, path: Path) -> list[tuple[Path, bytes]]:
 
 
 def save(document: Document, path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Write a document to `path` in the format of its suffix; CSV writes a file beside it for each further table.
+    """Write a document to `path` in the format of its suffix; CSV writes one more file for each further table.
 
-    Raises UsageError for a suffix of no format, or of one that the document has not; OutputError for a file that cannot
-    be written, or that is not ours to overwrite without `force`. All files are checked and made before the first is
+    Raises UsageError for a suffix of no format, or of an unsupported one. Raises OutputError for a file that cannot be
+    written, or that nsysdiag did not write and that needs `force`. All files are checked and made before the first is
     written."""
     kind, name = kind_of(document), os.fsdecode(path)
     destination = Destination(Path(name), format_for(name, kind.formats), kind.tables)

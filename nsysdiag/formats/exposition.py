@@ -1,4 +1,4 @@
-"""Text that Prometheus and OpenMetrics parsers both read: gauges with labels, and nothing that only one of them knows.
+"""Text that Prometheus and OpenMetrics parsers both read: gauges with labels, without features of only one of them.
 
 ```
 # HELP nsysdiag_idle_seconds Time in which nothing ran.

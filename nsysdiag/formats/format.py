@@ -1,4 +1,4 @@
-"""What a format is, and what may be asked of it."""
+"""The record of a format, and its options."""
 
 from __future__ import annotations
 

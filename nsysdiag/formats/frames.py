@@ -37,11 +37,11 @@ _DTYPES = {
 
 
 def frames(result: Report | RanksReport | Comparison) -> dict[str, pd.DataFrame]:
-    """One frame for each table. Of a report, and of a comparison of ranks, those of the CSV output, with the same
-    names, columns and order of rows; of a comparison of two sides what changed, with times for a unit of work.
+    """One frame for each table. For a report or a comparison of ranks: those of the CSV output, with the same names,
+    columns and order of rows. For a comparison of two sides: the changes, with times for a unit of work.
 
-    Times are int64 nanoseconds, shares float64 from 0 to 1; a missing number is NaN, any other missing value `pd.NA`.
-    Text is as the trace has it: it may hold control characters. Raises InputError where a saved report is damaged.
+    Times are in ns (int64), shares float64 from 0 to 1; a missing number is NaN, any other missing value `pd.NA`. Text
+    is as the trace has it: it may hold control characters. Raises InputError where a saved report is damaged.
     """
     if isinstance(result, RanksReport):
         return {name: _frame(table, result.comparison) for name, table in OF_RANKS.items()}
@@ -54,9 +54,9 @@ def query(report: Report, expression: str, table: str = "gaps") -> pd.DataFrame:
     """The rows of a table of `frames(report)` for which an expression of pandas' DataFrame.query holds, such as
     `length_ns > 1e6 and cause == "sync"`.
 
-    Names in it are columns; variables of Python (`@x`) are not known. It may call methods of columns, so take none from
-    people whose code you would not run. Raises UsageError for an unknown table, and for an expression that is none or
-    does not say yes or no of each row.
+    Names in it are columns; Python variables (`@x`) are not available. It may call methods of columns, so do not use
+    untrusted expressions. Raises UsageError for an unknown table, and for an invalid expression or one that is not true
+    or false for each row.
     """
     if table not in BY_NAME:
         raise UsageError(
@@ -90,12 +90,12 @@ def _frame(table: Table[Source, Any], report: Source) -> pd.DataFrame:
 def all_gaps(report: Report) -> pd.DataFrame:
     """Every gap of every device, short ones included, by device, then time: a row a gap.
 
-    Columns: `device` and `cause`, the dominant one, as categories; `start_ns`, `end_ns` and `length_ns` as int64; and
-    categories again: `nvtx`, the ranges open on the launching thread (empty where none is), `previous_op` and
-    `next_op`, the operations on both sides. These three are named as in the table `signatures`: counters read `#`.
+    Columns: `device` and `cause`, the dominant one, as categories; `start_ns`, `end_ns` and `length_ns` as int64.
 
-    They are missing where the report does not hold them: `nvtx` where the launching thread is unknown or no ranges were
-    captured, and all three in reports of older versions and where the names would have taken too much of the report.
+    More categories: `nvtx`, the ranges open on the launching thread (empty for none), `previous_op` and `next_op`, the
+    operations on both sides. These three have the names of the table `signatures`: counters read `#`. `nvtx` is missing
+    if the launching thread is unknown or no ranges were captured. All three are missing in reports of older versions,
+    and if the names would take too much of the report.
 
     Raises InputError where a saved report is damaged.
     """

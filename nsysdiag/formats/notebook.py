@@ -1,4 +1,4 @@
-"""What the cell of a notebook shows of a result or a finding that stands at its end."""
+"""The display of a result or a finding at the end of a notebook cell."""
 
 from __future__ import annotations
 

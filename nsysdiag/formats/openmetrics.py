@@ -32,7 +32,7 @@ _BASE_UNITS = {Unit.NS: "seconds", Unit.SHARE: "ratio", Unit.BYTES: "bytes"}
 
 
 class Gauge(Struct, frozen=True):
-    """A metric of each device: `values` gives its values, with labels beside those of the device."""
+    """A metric of each device: `values` gives its values, with labels in addition to those of the device."""
 
     name: str
     help: str

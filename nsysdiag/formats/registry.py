@@ -25,7 +25,7 @@ FORMATS = {known.name: known for known in _KNOWN}
 
 
 def format_for(path: str, possible: Collection[str] = FORMATS.keys()) -> str:
-    """The name of the format that the suffix of `path` asks for; of two that fit, the longer suffix wins.
+    """The name of the format for the suffix of `path`; the longest matching suffix wins.
 
     Raises UsageError naming the suffixes of the `possible` ones.
     """

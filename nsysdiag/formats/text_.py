@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def render(report: Report, options: RenderOptions) -> bytes:
-    """The first screen, or with `details` all sections, as plain text of `options.width` columns, with colours only
-    where asked for."""
+    """The first screen, or with `details` all sections, as plain text of `options.width` columns, with colours only if
+    requested."""
     width = wide_enough(options.width)
     context = Context.of(report)
     in_full = options.details or report.diagnosis is None

@@ -29,8 +29,8 @@ _REASONS = {
 
 
 def check(path: Path, *, force: bool, is_ours: IsOurs | None = None) -> None:
-    """Raise OutputError where `write` would refuse: no such folder, not a plain file, or not a file of ours. `is_ours`
-    judges the content of what is no report."""
+    """Raise OutputError if `write` would refuse: no such folder, not a plain file, or not written by nsysdiag.
+    `is_ours` judges the content of files other than reports."""
     if _kind(path.parent, follow=True) != stat.S_IFDIR:
         what = "is not a folder" if _kind(path.parent, follow=True) else "does not exist"
         raise OutputError(f"cannot write {_shown(path)}: the folder {_shown(path.parent)} {what}")

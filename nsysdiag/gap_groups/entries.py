@@ -1,4 +1,4 @@
-"""Recurring gaps and the longest ones in the terminal: a few lines for each."""
+"""Gap groups and the longest gaps in the terminal: a few lines for each."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def gap_entries(gaps: list[Gap], causes: Causes) -> list[Entry]:
 
 
 def _likeness(gap: Gap) -> tuple[str, ...]:
-    """What the details of a gap say beside times."""
+    """The details of a gap without its times."""
     names = [operation_name(operation) or "" for operation in (gap.previous_op, gap.next_op)]
     threads = [hop.how + words.thread_label(hop.thread) for hop in gap.root.hops] if gap.root else []
     threads += [words.thread_label(gap.thread), gap.root.cause if gap.root else ""]
@@ -90,7 +90,7 @@ def _hops(gap: Gap) -> list[Paragraph]:
 
 
 def _circumstances(gap: Gap) -> list[Paragraph]:
-    """Where the gap lies, who launched the operation that ended it, and in which code."""
+    """The time of the gap, the thread that launched the operation that ended it, and the code."""
     before, after = (Name(operation_name(operation) or "nothing") for operation in (gap.previous_op, gap.next_op))
     facts = [f"launched by {words.short_thread_label(gap.thread)}"] if gap.thread else []
     return _lines(
@@ -106,5 +106,5 @@ def _lines(*lines: list[Part]) -> list[Paragraph]:
 
 
 def operation_name(operation: Operation | None) -> str | None:
-    """The operation beside a gap; None where there is none."""
+    """The operation before or after a gap; None for none."""
     return brief(operation.name) if operation else None

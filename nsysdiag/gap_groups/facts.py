@@ -1,4 +1,4 @@
-"""Where the gaps of a device lay, as a report holds it: in a few bytes each."""
+"""The places of the gaps of a device in a report, packed in a few bytes each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from nsysdiag.record import Column, Packed
 class GapPlaces(Packed, frozen=True):
     """The operations on both sides of every gap, and its NVTX path, by their names in `signatures`: counters read `#`.
 
-    For each of `count` gaps `previous_op` and `next_op` hold the place of a name in `operations`, and `nvtx` 0 where
-    the launching thread is unknown, else 1 + the number of a path. For each of `paths` paths `path_lengths` holds how
-    many ranges it has; `path_ranges` holds the places of these in `ranges`, outermost first, path after path:
-    `elements` of them. Numbers are planes of bytes: the lowest byte of every number, then the next one of each, as many
-    as the largest needs. Where names would take too much of the report, there are none, and what refers to them is
-    empty."""
+    For each of `count` gaps, `previous_op` and `next_op` hold an index into `operations`; `nvtx` is 0 if the launching
+    thread is unknown, else 1 + the index of a path. For each of `paths` paths, `path_lengths` holds how many ranges it
+    has. `path_ranges` holds their indices into `ranges`, outermost first, path after path: `elements` of them. Numbers
+    are planes of bytes: the lowest byte of every number, then the next one of each, as many as the largest needs. If
+    names would take too much of the report, they are left out, and references to them are empty."""
 
     count: Count
     operations: list[KernelName]

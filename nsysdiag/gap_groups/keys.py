@@ -27,9 +27,9 @@ _COUNTER = re.compile(r"(?<![^\W\d_])\d+|\d+(?![^\W_]|\d)")
 
 
 class GapKeys(Struct, frozen=True):
-    """For each gap the codes of its previous and next operation, its NVTX path and its dominant cause (its place in the
-    registry), with the names behind the codes, without their counters. `code` numbers the different combinations in
-    the order of their first gaps."""
+    """For each gap the codes of its previous and next operation, its NVTX path and its dominant cause (its index in the
+    registry). The names of the codes have no counters. `code` numbers the different combinations in the order of their
+    first gaps."""
 
     previous: IntArray
     previous_names: list[str]
@@ -73,8 +73,8 @@ def signature_id(previous: str, following: str, path: list[str], cause: str) -> 
 
 
 def normal_range(name: str) -> str:
-    """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit, and an
-    operator of PyTorch stands for all its calls."""
+    """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit, and
+    all calls of a PyTorch operator have one name."""
     mark = mark_of(name)  # its digits distinguish long names
     plain = _OPERATOR_IDS.sub("", name.removesuffix(mark))
     return pseudonym(name) or _COUNTER.sub("#", _ADDRESS.sub("#", plain)) + mark

@@ -1,4 +1,4 @@
-"""Where every gap lay, in a few bytes: the operations on both sides and the NVTX path."""
+"""Packs the place of every gap into a few bytes: the operations on both sides and the NVTX path."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.limits import PLACES_CHARACTERS
 
 ROOM, FOR_EACH_GAP = 32_768, 0.5
-"""Characters that the names of operations may take in a report, and as many those of ranges: so many, and so many more
-for each gap. The names of real traces take under 6,000; a report has 10 and more bytes for each gap."""
+"""Most characters of the names of operations in a report, and of those of ranges: a constant, plus this many for each
+gap. The names of real traces take under 6,000; a report has 10 and more bytes for each gap."""
 _LEVEL = 3  # of a million gaps a twentieth of a second more than level 1, and a tenth less; level 6 twice that
 
 
@@ -40,8 +40,8 @@ def pack_places(keys: GapKeys, known: BoolArray) -> GapPlaces:
 
 
 def _flat(paths: list[list[str]], room: int) -> tuple[list[str], IntArray, IntArray]:
-    """The distinct names in the paths, the number of names of each path, and the places of all of them, path after
-    path; of none where they have no room."""
+    """The distinct names in the paths, the number of names of each path, and the indices of all of them, path after
+    path; empty if they take too much space."""
     elements = list(chain.from_iterable(paths))
     ranges = list(dict.fromkeys(elements))
     characters = sum(map(len, elements))

@@ -59,7 +59,7 @@ def _terminal(entries: list[Entry]) -> list[Entry]:
 
 
 def groups(device: DeviceReport, context: Context) -> list[Block]:
-    """The kinds of gaps with most time; nothing where none of them comes again."""
+    """The gap groups with most time; nothing if no gap repeats."""
     limit = _limit(context)
     rows = by_total(device.signatures)[: limit.ticket]
     if not any(row.count > 1 for row in rows):
@@ -133,8 +133,8 @@ def _gap(gap: Gap, causes: Causes) -> tuple[object, ...]:
 
 
 def ranges(device: DeviceReport, context: Context) -> Section | None:
-    """The NVTX ranges that were open on the launching thread when the device ran dry, by the idle time of the recurring
-    gaps inside; None where none of them was inside a range."""
+    """The NVTX ranges open on the launching thread during gaps, by the idle time of the gap groups inside; None if no
+    group is inside a range."""
     paths: dict[tuple[str, ...], list[SignatureRow]] = defaultdict(list)
     for row in device.signatures:
         paths[tuple(row.nvtx)].append(row)

@@ -1,4 +1,4 @@
-"""What this trace calls short: the dispatch floor and the launch latency, learnt from the device itself."""
+"""Calibrates the dispatch floor and the launch latency of a device from its trace."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ from nsysdiag.events.rows import Rows
 
 
 class Gaps(Rows, frozen=True):
-    """Idle intervals [start, end) inside the window, sorted. A gap that a border of the window cuts keeps the bounds of
-    the whole gap in `opened` and `closed`.
+    """Idle intervals [start, end) inside the window, sorted.
 
-    `previous` and `next` are rows of the device's operations; `target` is the next operation with migrations looked
-    through: the one whose launch tells what the device waited for; -1 where no launched operation follows.
+    For a gap cut by a border of the window, `opened` and `closed` are the bounds of the whole gap. `previous` and
+    `next` are rows of the device's operations. `target` is the next operation that is not a migration: its launch shows
+    what the device waited for; -1 if no launched operation follows.
     """
 
     start: IntArray
@@ -70,7 +70,7 @@ def _first_to_reach(reach: IntArray) -> IntArray:
 
 
 def _launched(device: DeviceTimeline, rows: IntArray, behind: IntArray) -> IntArray:
-    """The first of the `rows` from each place `behind` on that is no migration; -1 where there is none."""
+    """The first of the `rows` from each index `behind` on that is not a migration; -1 for none."""
     migrates = device.operations.migration[rows]
     if not migrates.any():
         return rows[behind]

@@ -1,4 +1,4 @@
-"""Where the launch of the next operation stands in each gap: the borders between host, call, latency and device."""
+"""The launch of the next operation in each gap: the borders between host, call, latency and device time."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Case(IntEnum):
 
 
 class Frame(Struct, frozen=True):
-    """For each gap its case, the row of the launching call (-1: none), that call from its start to its end wherever
-    they lie, and whether its operation waited for an event. `latency_ns` is how long a launch may take after its call.
-    From these follow the borders inside [opened, closed), which are made anew whenever they are asked for:
+    """For each gap its case, the row of the launching call (-1: none), the start and end of that call, and whether its
+    operation waited for an event. `latency_ns` is how long a launch may take after its call. The borders inside
+    [opened, closed) are computed from these on each access:
 
     ```
     opened      call_start       call_end        settled          closed
@@ -98,8 +98,8 @@ class DeviceSide(Struct, frozen=True):
 
 
 class Explained(Struct, frozen=True):
-    """A device-side rule's answer: all that is left of the gaps in `whole`, and of gaps whose next operation belongs to
-    a process, what `slices` cover. `label` is a code into `labels` for each gap, or -1."""
+    """The result of a device-side rule: all remaining time of the gaps in `whole`, and the time covered by `slices` in
+    gaps whose next operation belongs to a process. `label` is a code into `labels` for each gap, or -1."""
 
     whole: BoolArray
     label: IntArray

@@ -28,8 +28,8 @@ _COMPUTE, _COMMUNICATION, _COPY, _OTHER_DEVICE, _UNKNOWN = range(5)
 
 
 class EventWaits(Struct, frozen=True):
-    """For each gap: did the next operation wait for an event at all, does that explain the gap, and what was waited for
-    (an index into LABELS, -1 where nothing explains). `other` is the number of the other device whose work that was, -1
+    """For each gap: whether the next operation waited for an event, whether that explains the gap, and what was waited
+    for (an index into LABELS, -1 for unexplained). `other` is the number of the other device whose work that was, -1
     for none."""
 
     present: BoolArray

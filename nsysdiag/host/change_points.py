@@ -16,7 +16,7 @@ FACTOR = 2.0
 LEAST_AFTER = 3
 """Windows that the change must last for; it lasts to the end of the range."""
 QUIET_SHARE = 0.2
-"""The part of the range that must be quiet before it: what a program does at first is no measure."""
+"""The part of the range that must be stable before a change point: the beginning of a program is not representative."""
 KEPT_SHARE = 0.8
 """So many of the windows on either side must be on that side of the border."""
 FEWEST_SYNCS, FEWEST_COUNTED = 5, 10

@@ -22,7 +22,7 @@ SLIVER = 1_000
 
 
 def contention(scene: HostScene, states: ThreadStates) -> Contention:
-    """What all threads of the scene waited for a CPU, and for whom."""
+    """The time that all threads waited for a CPU, and the threads and processes that had it."""
     cpus, away = scene.host_trace.tables.cpus, states.away
     lost, held = away.take(states.preempted), away.take(states.held)
     wanted = cpus.wanted_ns(held.cpu, held.spans) if len(held) else np.zeros(len(cpus.thread), dtype=np.int64)
@@ -79,9 +79,9 @@ def _limits(scene: HostScene, states: ThreadStates) -> list[CpuLimit]:
 
 
 def _limit(scene: HostScene, running: Stretches, waiting: Stretches, process: int) -> CpuLimit | None:
-    """The largest number of CPUs that a process ever used at once, if nearly always when a thread of it had to wait all
-    of them were taken by its own threads, and it never ran on any other CPU: threads that take turns by themselves, for
-    a lock say, come around.
+    """The CPU limit of a process: the largest number of CPUs that it used at once. A limit exists if its own threads
+    nearly always had all of these when one of them had to wait. The process must never have run on any other CPU.
+    Threads that take turns on their own, for a lock, for example, use other CPUs too.
 
     ```
     A   [runs ......)[waits)[runs ....

@@ -28,8 +28,8 @@ from nsysdiag.units import NS_PER
 
 
 class Stall(Record, frozen=True):
-    """The longest time that a thread was off its CPU: `what` is the OS or CUDA call that it was in, None where no call
-    was traced; `preempted` says that it could have run and had no CPU."""
+    """The longest time that a thread was off its CPU: `what` is its OS or CUDA call, None if no call was traced;
+    `preempted`: it was ready to run and had no CPU."""
 
     start_ns: Moment
     ns: TotalNs
@@ -40,11 +40,11 @@ class Stall(Record, frozen=True):
 class HostThread(Record, frozen=True):
     """One thread of a process that uses a GPU. on_cpu_ns + off_cpu_ns + unknown_ns = the length of the range.
 
-    `launches` is how many of its calls launched what ran in the range, by the key of the device. `preempted_ns` is the
-    part of `off_cpu_ns` in which it could have run and had no CPU, in `preemptions` stretches. `switches` is how often
-    it went off a CPU; `involuntary` and `voluntary` divide them by the state that the scheduler noted, None where it
-    noted none. `cpus` is on how many CPUs it ran, `migrations` how often it came back on another one. All of these are
-    None where the trace has no scheduling events of the thread; then `on_cpu_estimate_ns` may stand for CPU samples.
+    `launches` is how many of its calls launched operations that ran in the range, by device key. `preempted_ns` is the
+    part of `off_cpu_ns` in which it was ready and had no CPU, in `preemptions` stretches. `switches` is how often it
+    went off a CPU; `involuntary` and `voluntary` divide them by the recorded scheduler state, None without one. `cpus`
+    is the number of CPUs it ran on, `migrations` how often it continued on another one. All of these are None without
+    scheduling events of the thread; `on_cpu_estimate_ns` may then be an estimate from CPU samples.
 
     `api_ns` and `os_ns` are the time inside CUDA and OS calls, `sync_ns` that inside synchronizations; None where
     such calls were not captured.
@@ -75,8 +75,8 @@ class HostThread(Record, frozen=True):
 
 
 class CpuHolder(Record, frozen=True):
-    """Who ran on a CPU while threads of the GPU's processes were waiting for it: a thread of theirs, or all threads of
-    another process together, and then `tid` is None. `ns` adds up what each of the waiting threads waited for it."""
+    """A thread that ran on a CPU while threads of the GPU's processes waited for it; or all threads of another process
+    together, then `tid` is None. `ns` is the sum of the waiting threads' times."""
 
     pid: Number
     process: ProcessName | None
@@ -86,8 +86,8 @@ class CpuHolder(Record, frozen=True):
 
 
 class CpuLimit(Record, frozen=True):
-    """Threads of one process never ran on more than `cpus` CPUs at once, although up to `wanted` of them could have
-    run; for `ns` at least one thread waited while all `cpus` were taken. The trace shows `cpus_seen` CPUs in all."""
+    """Threads of one process never ran on more than `cpus` CPUs at once, although up to `wanted` of them were ready.
+    For `ns`, at least one thread waited while all `cpus` were taken. The trace shows `cpus_seen` CPUs in all."""
 
     pid: Number
     process: ProcessName | None
@@ -98,11 +98,11 @@ class CpuLimit(Record, frozen=True):
 
 
 class Contention(Record, frozen=True):
-    """What the threads of the GPU's processes waited for a CPU, added up over the threads.
+    """The time that the threads of the GPU's processes waited for a CPU, summed over the threads.
 
-    `held_ns` is the part of `preempted_ns` in which a thread in the trace had the CPU that was left; `holders` divide
-    it, those with most time first, at most ten of `holder_count`. `cpus_used` is on how many CPUs these threads ran,
-    `cpus_seen` how many CPUs there are scheduling events of.
+    `held_ns` is the part of `preempted_ns` in which another thread in the trace had the CPU; `holders` divide it, most
+    time first, at most ten of `holder_count`. `cpus_used` is the number of CPUs these threads ran on, `cpus_seen` that
+    of CPUs with scheduling events.
     """
 
     preempted_ns: TotalNs
@@ -120,8 +120,8 @@ class HostWindow(Record, frozen=True):
 
     `switches` is how often threads of the GPU's processes went off a CPU. `busy_share` is the mean over the devices.
     `off_cpu_share`, `preempted_share` and `crowded_share` are means over the threads that launch work: off a CPU; off
-    it though they could have run; off it while other threads had the CPU that they left, whatever they waited for.
-    `sync_late_p50_ns` is the median time from the end of the work that their synchronizations waited for to the return.
+    it although ready to run; off it while other threads had the CPU that they left. `sync_late_p50_ns` is the median
+    time from the end of the work that their synchronizations waited for to the return.
     """
 
     start_ns: Moment
@@ -169,11 +169,11 @@ class SyncPart(Record, frozen=True):
 
 
 class SyncLatency(Record, frozen=True):
-    """How long synchronizations took to return after the work that they waited for was done.
+    """How long synchronizations took to return after the end of their work.
 
-    `quiet` and `busy` are the quarters of the windows with the least and the most of `by`: `crowded_share`, or where
-    that is the same everywhere, `switches`. The ratios are busy over quiet. None where scheduling was not captured, the
-    windows do not differ, or one side has too few calls.
+    `quiet` and `busy` are the quarters of the windows with the least and the most of `by`: `crowded_share`, or, if that
+    is constant, `switches`. The ratios are busy over quiet. None if scheduling was not captured, the windows do not
+    differ, or one side has too few calls.
     """
 
     calls: TotalCount

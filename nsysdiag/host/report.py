@@ -33,9 +33,8 @@ class HostOverTime(Struct, frozen=True):
 def scene_of(
     host_trace: HostTrace, host: HostActivity, devices: list[DeviceTimeline], windows: list[AnalysisWindow]
 ) -> HostScene | None:
-    """The host from the start of the first to the end of the last of the devices' windows, whatever is between the
-    parts of a window included; None where no window holds any time, or times are too far apart to lay all threads side
-    by side."""
+    """The host from the start of the first to the end of the last device window, including time between the parts of a
+    window. None if all windows are empty, or times are too far apart for one axis of all threads."""
     parts = [each.parts for each in windows if len(each.parts)]
     if not parts:
         return None

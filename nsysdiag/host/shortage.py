@@ -14,8 +14,8 @@ UNTRACED = "a call that nsys does not trace, such as CPython's timed waits for a
 
 
 def evidence(threads: list[HostThread], contention: Contention | None, span: int) -> list[str]:
-    """Limits of a process, and who had the CPUs that a launching thread waited for; none where no thread that launches
-    work lost much time, and no limit shows."""
+    """Sentences on CPU limits of a process, and on the threads that had the CPUs a launching thread waited for. Empty
+    if no launching thread lost much time and no limit was found."""
     if contention is None:
         return []
     lines = [_limit(limit, span) for limit in contention.limits]

@@ -30,9 +30,9 @@ class Stretches(Rows, frozen=True):
 
 
 class ThreadStates(Struct, frozen=True):
-    """What scheduling says of every lane in the range. `running` and `away` are parts of the lane's time, the rest is
-    unknown: before the thread's first event if that brings it onto a CPU (it may not have begun yet), and after its
-    last if that takes it off.
+    """The scheduling of every lane in the range. `running` and `away` are parts of the lane's time; the rest is
+    unknown. Unknown is the time before the thread's first event if that puts it on a CPU: it may not have begun yet. So
+    is the time after its last event if that takes it off.
 
     ```
     events       in      out        in   out
@@ -41,10 +41,9 @@ class ThreadStates(Struct, frozen=True):
     away                 [----------)
     ```
 
-    `preempted` marks stretches of `away` in which the thread could have run, `crowded` those in which others had the
-    CPU that it left, whatever it waited for, and `held` those of which both is true.
-    `left` are the times at which threads went off a CPU, and whose lane it was; `state` is what the scheduler noted
-    then. `moved` counts how often each lane came back on another CPU.
+    `preempted` marks stretches of `away` in which the thread was ready to run; `crowded` those in which others had the
+    CPU that it left; `held` those with both. `left` are the times at which threads went off a CPU, with their lanes;
+    `state` is the scheduler state then. `moved` counts how often each lane continued on another CPU.
     """
 
     known: BoolArray
@@ -112,10 +111,10 @@ def _running(mine: SwitchRows, lane: IntArray, begin: IntArray, end: IntArray, l
 
 
 def _may_wait(scene: HostScene, away: Stretches) -> BoolArray:
-    """True where a thread that is away may be waiting for something: it is in an OS call that can wait; or its OS calls
-    were not captured, and it is in a CUDA call, which may sleep until the device is done.
+    """True if a thread off the CPU may be waiting: it is in an OS call that can wait; or its OS calls were not
+    captured, and it is in a CUDA call, which may sleep until the device is done.
 
-    A thread that is away calls nothing and returns from nothing: the middle of the time stands for all of it.
+    A thread off the CPU neither makes calls nor returns from them, so the middle of the time represents all of it.
     """
     threads, middle = scene.axis.threads[away.lane], (away.start + away.end) // 2
     os_calls = scene.os_calls

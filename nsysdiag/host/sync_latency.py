@@ -52,8 +52,8 @@ def sync_latency(scene: HostScene, late: IntArray, windows: list[HostWindow], ed
 
 
 def latencies(scene: HostScene) -> IntArray:
-    """For each synchronization the time from the end of the last operation that it had to wait for, or from its own
-    beginning where that is later, to its return.
+    """For each synchronization the time from the end of the last operation that it waited for to its return; from its
+    own beginning if that is later.
 
     ```
     device   ....[==A==)
@@ -61,9 +61,8 @@ def latencies(scene: HostScene) -> IntArray:
                        |---|  the latency
     ```
 
-    The operation is the last that ended before the return: on the stream or the device that the trace names, else on
-    the devices of the process. So it is never too long: what ended later than the work that was waited for hides a part
-    of it.
+    The operation is the last that ended before the return: on the stream or the device in the trace, else on the
+    devices of the process. So the time is a lower bound: an unrelated later operation hides a part of it.
     """
     activity, spans = scene.host_trace.activity, scene.sync.spans
     work = np.full(len(spans), np.iinfo(np.int64).min // 2)
@@ -95,10 +94,11 @@ def _last_end(ends: IntArray, times: IntArray) -> IntArray:
 
 
 def _sides(windows: list[HostWindow]) -> Sides | None:
-    """A quarter of the windows on each side: by how much the launching threads' CPUs were taken by others; where that
-    is about the same everywhere, by context switches. None where these do not differ either, or nothing is known.
+    """A quarter of the windows on each side, by how much others had the launching threads' CPUs; if that is about
+    constant, by context switches.
 
-    A neighbour with long time slices makes context switches rarer, not more frequent: they come second.
+    None if these do not differ either, or are unknown. Context switches come second, as a neighbour with long time
+    slices makes them rarer.
     """
     if len(windows) < PARTS or any(window.switches is None for window in windows):
         return None

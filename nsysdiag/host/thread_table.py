@@ -99,8 +99,8 @@ def _estimates(scene: HostScene, known: BoolArray) -> IntArray:
 
 
 class CallTotals(Struct, frozen=True):
-    """The calls of each lane in the range: how many, and how long it was inside them; `launches` is how many of them
-    launched work on each device, by its key."""
+    """The calls of each lane in the range: their number, and the time inside them; `launches` is how many of them
+    launched work on each device, by key."""
 
     api_ns: IntArray
     api_calls: IntArray

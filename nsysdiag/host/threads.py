@@ -55,8 +55,8 @@ class Calls(Struct, frozen=True):
 
 
 class SyncCalls(Struct, frozen=True):
-    """Synchronizations that begin in the range, none inside another: `lane` on the axis of all threads, times in ns,
-    `row` in the table of API calls."""
+    """Synchronizations that begin in the range, not nested: `lane` on the axis of all threads, times in ns, `row` in
+    the table of API calls."""
 
     lane: IntArray
     spans: Intervals
@@ -65,9 +65,9 @@ class SyncCalls(Struct, frozen=True):
 
 class HostScene(Struct, frozen=True):
     """`axis` has a lane for every thread with any evidence, of the processes that worked on `devices`; without nsys's
-    own. The range [low, high) is what is reported. `launched` holds for each device the calls that launched what ran
-    on it in the range (rows of the table of API calls), even if they were made before. `launching` marks the lanes of
-    the threads that made them; `os_traced` those of processes whose OS calls were captured."""
+    own. The range [low, high) is what is reported. `launched` holds for each device the calls that launched its
+    operations in the range, even calls before it (rows of the table of API calls). `launching` marks the lanes of the
+    threads that made them; `os_traced` those of processes whose OS calls were captured."""
 
     host_trace: HostTrace
     devices: list[DeviceTimeline]

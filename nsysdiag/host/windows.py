@@ -115,8 +115,8 @@ def _kernel_times(scene: HostScene) -> list[IntArray]:
 
 
 def _busy(working: list[Working], spans: Intervals) -> FloatArray:
-    """The mean over the devices of the share of their own window, in so far as it is in each of `spans`; NaN where no
-    device's window does."""
+    """The mean over the devices of the busy share of their window inside each of `spans`; NaN if no device's window is
+    in a span."""
     shares = [_ratio(coverage(each.busy, spans), coverage(each.parts, spans)) for each in working]
     known = [~np.isnan(share) for share in shares]
     total = sum((np.nan_to_num(share) for share in shares), np.zeros(len(spans)))
@@ -129,8 +129,8 @@ def _ratio(part: npt.NDArray[np.generic], whole: IntArray) -> FloatArray:
 
 
 def _shares(scene: HostScene, states: ThreadStates, stretches: Stretches, spans: Intervals) -> FloatArray:
-    """The share of each of `spans` that the threads that launch work spent in `stretches`, a mean over those of which
-    the trace has scheduling events; NaN without any."""
+    """The share of each of `spans` that launching threads spent in `stretches`: a mean over those with scheduling
+    events; NaN without any."""
     chosen = scene.launching & states.known
     lanes = np.flatnonzero(chosen)
     if len(lanes) == 0:

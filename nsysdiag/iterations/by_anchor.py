@@ -20,14 +20,14 @@ MOST_VARYING, MOST_VARYING_OF_FEW, MANY = 0.35, 0.25, 20
 """The median deviation by the median: 0.34 where distances deviate by half of their mean (standard deviation). A few at
 random distances are easily that alike."""
 SAME_TIME, AS_LONG = 0.8, 0.8
-"""Two are over the same time if they share so much of the longer one; one explains about as much as another if it
-explains so much of that."""
+"""Two cover the same time if they share this part of the longer one; one explains about as much as another if it
+explains this part of it."""
 AS_REGULAR, REGULAR = 1.5, 0.02
 """One is about as regular as the best if it deviates by so many times as much, or by no more than this share."""
 ALIKE_WORK, ALIKE_TIME = 0.02, 0.1
 """Repeats are alike if the numbers of their operations, and their lengths, differ by no more."""
 MOST_INNER_DEVIATION = 0.2
-"""Of its span: what deviates by more is no repeat that a rarer operation only groups."""
+"""Share of its span: repeats that deviate by more are not merely grouped by a rarer operation."""
 MANY_INNER, COPIES = 10, 0.9
 """So many repeats for each of the rarer operation are steps, if so many of them copy from or to the host."""
 LEAST_INNER, MOST_INNER = 0.25, 1.1
@@ -129,8 +129,8 @@ def _known(work: _Work, pool: _Candidates, loops: list[Loop]) -> BoolArray:
 
 
 def _steadily(work: _Work, pool: _Candidates) -> BoolArray:
-    """Those whose distances vary little, apart from the slow ones, and that do not come in groups: where usual
-    distances fill less than half of the time, the others hold the same work.
+    """Those whose distances vary little, apart from slow ones, and that are not in groups: if usual distances fill less
+    than half of the time, the others hold the same work.
 
     ```
     A |x.y.....|x.y.....|x.y...............|x.y.....|      a slow repeat does what the others do
@@ -157,8 +157,8 @@ def _same_work(slow: BoolArray, operations: IntArray) -> bool:
 
 
 def _pick(work: _Work, pool: _Candidates, free: IntArray) -> int:
-    """Of those that explain most time, or about as much over the same time, the rarest that is about as regular as the
-    best: the others come several times an iteration. A rarer one that only groups whole repeats steps back."""
+    """Of those that explain most time, or about as much over the same time: the rarest that is about as regular as the
+    best, as the others occur several times an iteration. A rarer one that only groups whole repeats is not used."""
     lead = int(free[np.argmax(pool.rows.explained[free])])
     rivals = free[pool.same_time(lead)[free] & (pool.rows.explained[free] >= AS_LONG * pool.rows.explained[lead])]
     irregular = pool.irregular[rivals]
@@ -175,7 +175,7 @@ def _pick(work: _Work, pool: _Candidates, free: IntArray) -> int:
 
 
 def _times(pool: _Candidates, inner: int, outer: int) -> int:
-    """How often one comes for each of the other; 0 where that is no whole number."""
+    """How often one occurs for each of the other; 0 if that is not a whole number."""
     many, few = int(pool.rows.count[inner]), int(pool.rows.count[outer])
     times = round(many / few)
     return times if times > 1 and abs(many - times * few) <= times else 0
@@ -202,7 +202,7 @@ class _Repeats(Struct, frozen=True):
 
 
 def _closes_in(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
-    """Whether the repeats in which the rarer operation comes are like the others: then it only tells every second step,
+    """Whether the repeats with the rarer operation are like the others: then it only distinguishes every second step,
     or every tenth, from the rest.
 
     ```
@@ -221,8 +221,9 @@ def _closes_in(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
 
 
 def _closes_itself(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
-    """Whether the program feeds or reads the device in every single repeat, of which many make one of the rarer
-    operation: steps with an evaluation now and then, not layers. Few are parts of a step, such as micro-batches."""
+    """Whether the program copies to or from the device in every single repeat, and many repeats make one of the rarer
+    operation: then they are steps with an occasional evaluation, not layers. Few repeats are parts of a step, such as
+    micro-batches."""
     # The time of as many usual repeats as the stretch has.
     as_usual = float(pool.rows.median[inner]) * float(pool.rows.count[inner] - 1)
     if _times(pool, inner, outer) < MANY_INNER or pool.rows.explained[inner] < AS_LONG * as_usual:

@@ -102,7 +102,7 @@ class _Named(Struct, frozen=True):
 
 
 class _Family(Struct, frozen=True):
-    """Ranges of one name on one level that make a loop: it goes by `name`, and `kind` is that of its repeats."""
+    """Ranges of one name on one level that form a loop: `name` is its name, and `kind` that of its repeats."""
 
     rows: IntArray
     name: str
@@ -129,8 +129,8 @@ def _of_thread(work: _Launched, named: _Named, whole: Intervals, fewest: int) ->
 
 
 def _families(named: _Named, at: IntArray, fewest: int) -> list[_Family]:
-    """The names that repeat among the ranges `at` of one level and cover their time; where none does alone, those that
-    come as often as each other make it together, and the first of them goes for all."""
+    """The names that repeat among the ranges `at` of one level and cover their time. If none does alone, equally
+    frequent names count together, under the first of them."""
     code = named.code[at]
     count = np.bincount(code, minlength=1)
     repeated = np.flatnonzero(count >= fewest)
@@ -161,8 +161,8 @@ def _left(spans: Intervals) -> BoolArray:
 
 
 def _family(named: _Named, rows: IntArray, word: int, cover: float, fewest: int) -> _Family | None:
-    """The loop of one name. Names that number the parts of a model are no steps: the step is from one first part to the
-    next; where that does not come again, all of them are in one pass.
+    """The loop of one name. Names that number the parts of a model are not steps: the step is from one first part to
+    the next. If that does not repeat, all of them are in one pass.
 
     ```
     blocks.0  blocks.1  blocks.2  blocks.0  blocks.1  blocks.2  ...      a step is three blocks
@@ -195,8 +195,8 @@ def _together(named: _Named, rows: dict[int, IntArray], covers: dict[int, float]
 
 
 def _inner(named: _Named, rows: IntArray) -> Inner | None:
-    """The ranges that come several times in each of `rows`, as often in all, and fill a good part: of the outermost
-    level that has any the rarest."""
+    """The ranges that occur several times in each of `rows`, equally often, and fill a good part: the rarest of the
+    outermost level that has any."""
     outer = named.spans[rows]
     whole = union(outer)
     for level in range(int(named.level[rows[0]]) + 1, MOST_LEVELS + 1):
@@ -215,10 +215,9 @@ def _inner(named: _Named, rows: IntArray) -> Inner | None:
 
 
 def _loop(work: _Launched, named: _Named, family: _Family, whole: Intervals, fewest: int) -> Loop | None:
-    """Where the work launched inside each range begins on the device, in order, and where it ends; None for fewer.
+    """The start on the device of the work launched inside each range, in order, and its end; None for fewer than two.
 
-    A stream whose operations run ahead of the others begins no iteration: what is launched on the main stream does,
-    unless a range has nothing there."""
+    An iteration begins with work on the main stream, unless a range has none there: other streams may run ahead."""
     spans = named.spans[family.rows]
     spans = spans[_holds(work.issued, spans)]
     issued, start = work.issued, work.start

@@ -28,8 +28,8 @@ class HostRange(Struct, frozen=True):
 
 
 class HostLoop(Struct, frozen=True):
-    """Outermost ranges that repeat on one thread, the longest first; `period_ns` is the median time from the start of
-    one of the first kind to the start of the next."""
+    """Outermost ranges that repeat on one thread, longest first; `period_ns` is the median time from the start of one
+    of the first kind to the start of the next."""
 
     period_ns: int
     ranges: list[HostRange]

@@ -18,7 +18,7 @@ from nsysdiag.iterations.slow import median_of, spread_of
 ENOUGH_NAMED = 0.8
 """Of the device's span in named loops: the rest is not searched for others."""
 NAMED_WEIGHT = 4
-"""What the program itself names a step counts as one beside a longer stretch that only repeats, such as a start-up."""
+"""A range that the program names a step is preferred to a longer stretch that only repeats, such as a start-up."""
 LEAST_REACH, LEAST_NUMBERED, FEWEST_PARTS = 0.5, 0.5, 3
 """Layers are numbered over so much of a loop's time, so many for each repeat, and so many different ones, at least."""
 
@@ -39,8 +39,8 @@ def _weight(loop: Loop) -> tuple[bool, float]:
 def find_loops(
     device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whole: Intervals, fewest: int = FEWEST
 ) -> list[Loop]:
-    """All loops with at least `fewest` repeats inside the span `whole`, by ranges that repeat or, in the time without
-    such, by an operation that does; those that take most time first, and no two over the same time."""
+    """All loops with at least `fewest` repeats inside the span `whole`: by repeating ranges or, in the time without
+    such, by a repeating operation. Most time first, and no two over the same time."""
     if len(whole) == 0:
         return []
     kinds = Kinds.of(ranges)

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 FEWEST = 5
 """Fewer repeats are no loop: by chance alone some kernel comes three or four times at about the same distance."""
 PAUSE_STEPS, PAUSE_SHARE = 20, 0.1
-"""A time between two repeats that is longer than this many of them and than this share of all is no slow repeat: the
+"""A time between two repeats that is longer than this many of them and than this share of all is not a slow repeat: the
 loop was left and entered again."""
 NVTX, ANCHOR = "nvtx", "anchor"
 STEP, LAYER = "step", "layer"
 
 
 class Called(Struct, frozen=True):
-    """What repeats: the `range` of the program, with its counters as `#`, or the string id of an operation's name,
-    below 0 for launches of graphs."""
+    """The repeating item: the `range` of the program, with its counters as `#`, or the string id of an operation's
+    name, below 0 for graph launches."""
 
     range: str = ""
     anchor: int = -1
@@ -35,7 +35,7 @@ class Called(Struct, frozen=True):
         return NVTX if self.range else ANCHOR
 
     def text(self, strings: Strings) -> str:
-        """The name that it goes by."""
+        """Its name."""
         return self.range or (strings.text(self.anchor) if self.anchor >= 0 else "graph launch")
 
 
@@ -50,8 +50,8 @@ class Inner(Struct, frozen=True):
 class Loop(Struct, frozen=True):
     """Repeats of a loop on the device: repeat i is [starts[i], ends[i]), int64 ns, in order and disjoint.
 
-    `ends[i]` is `starts[i + 1]` except where the loop is left: such a repeat is `open`, it ends with its own work or,
-    where that is not known, after the usual time. One after which little follows ends with all work and is not open.
+    `ends[i]` is `starts[i + 1]` unless the loop is left there: such a repeat is `open` and ends with its own work or,
+    if that is unknown, after the usual time. A repeat with little work after it ends with all work and is not open.
     `kind` is `step`, or `layer` where the repeats are parts of a model inside one pass of the program's loop.
     """
 
@@ -98,7 +98,7 @@ class Loop(Struct, frozen=True):
         return int((self.ends - self.starts).sum())
 
     def of_kind(self, kind: str) -> Self:
-        """The same repeats, judged anew; layers have no shorter period."""
+        """The same repeats, judged again; layers have no shorter period."""
         return replace(self, kind=kind, inner=self.inner if kind == STEP else None)
 
     def with_inner(self, inner: Inner | None) -> Self:

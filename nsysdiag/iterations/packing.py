@@ -25,8 +25,8 @@ _EFFORT = 6
 
 
 class KindsOfGaps(Struct, frozen=True):
-    """The gaps of a device, disjoint and in order, each with the place of its kind among the `count` rows of the
-    report, -1 where it has none."""
+    """The gaps of a device, disjoint and in order; each has the index of its group among the `count` rows of the
+    report, -1 for none."""
 
     gaps: Intervals
     place: IntArray
@@ -120,7 +120,7 @@ def _added(row: IntArray, column: IntArray, ns: IntArray, shape: tuple[int, int]
 
 
 def _gap_times(kinds: KindsOfGaps, steady: Intervals, most: int) -> IntArray:
-    """The ns of each of the first kinds of gaps in each iteration; a gap may reach into several."""
+    """The ns of each of the first gap groups in each iteration; a gap may reach into several."""
     kept = picked((kinds.place >= 0) & (kinds.place < most))
     gaps, kind = kinds.gaps[kept], kinds.place[kept]
     iteration, piece = pieces(gaps, steady)

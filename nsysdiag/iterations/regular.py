@@ -29,8 +29,8 @@ MOST_SPREADS, LEAST_BAND = 5, 0.1
 
 
 class Stretches(Rows, frozen=True):
-    """Stretches of regular starts: `count` starts from row `first` of the sorted rows, with the median distance, the
-    time in usual distances, and the sum of all deviations from the median, in ns."""
+    """Stretches of regular starts: `count` starts from row `first` of the sorted rows on; the median distance, the time
+    in usual distances, and the summed deviations from the median, in ns."""
 
     name: IntArray
     first: IntArray
@@ -71,8 +71,8 @@ def _worth_a_look(code: IntArray, distance: IntArray, fewest: int, least_ns: flo
 def _level(
     start: IntArray, rows: IntArray, distance: IntArray, code: IntArray, fewest: int, least_ns: float
 ) -> tuple[Stretches, BoolArray]:
-    """The best stretch of each name at its median distance, and which distances need no second look: those in a
-    stretch, and the usual ones of names without any."""
+    """The best stretch of each name at its median distance, and the distances that are done: those in a stretch, and
+    the usual ones of names without any."""
     begin = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
     size = np.diff(np.append(begin, len(code)))
     median = _medians(code, distance, begin, size)
@@ -106,8 +106,8 @@ def _medians(code: IntArray, distance: IntArray, begin: IntArray, size: IntArray
 
 
 def _best_runs(rows: IntArray, usual: BoolArray, begin: IntArray, size: IntArray) -> tuple[IntArray, IntArray]:
-    """Of each name the run, first to last place, with most usual and fewest other distances: the largest sum of a
-    slice, where distances that were taken before count as unusual."""
+    """For each name the run, first to last index, with most usual and fewest other distances: the largest sum of a
+    slice. Distances used before count as unusual."""
     skipped = np.diff(rows, prepend=rows[:1] - 1) - 1
     skipped[begin] = 0
     gain = np.where(usual, 1.0, -UNUSUAL)
@@ -148,8 +148,8 @@ def _alternating(distance: IntArray, typical: IntArray, low: IntArray, high: Int
 
 
 def core(distance: IntArray, median: int) -> tuple[int, int]:
-    """The part of a stretch, from its first to behind its last distance, without what is there by chance at its ends: a
-    distance is usual if it deviates by little more than others do."""
+    """The part of a stretch, from its first to after its last distance, without distances that fit by chance at its
+    ends: a distance is usual if it deviates by little more than others do."""
     most = max(MOST_SPREADS * spread_of(distance, median), int(LEAST_BAND * median))
     usual = np.abs(distance - median) <= most
     one = np.zeros(1, dtype=np.int64)

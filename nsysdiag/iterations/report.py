@@ -27,8 +27,8 @@ WORK = ("compute", "exposed_comm", "exposed_copy")
 
 
 class DeviceIterations(Struct, frozen=True):
-    """The report on the iterations, the steady ones in time, and the ns of each of these by what the device did and by
-    cause; the defaults where none were found. Layers of one pass have a report only: nothing is measured by them."""
+    """The report on the iterations, the steady ones in time, and the ns of each of these by work and by cause; defaults
+    if none were found. Layers of one pass have a report only, and no measurements."""
 
     report: IterationReport | None = None
     steady: Intervals | None = None

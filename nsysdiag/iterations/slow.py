@@ -14,8 +14,8 @@ FEWEST_SLOW = 3
 
 
 class SlowOnes(Struct, frozen=True):
-    """The slow ones among the steady iterations, the longest first, with the time by which all of them exceed the
-    median one; `period` is how many iterations come from one to the next, None where that is not regular."""
+    """The slow steady iterations, longest first, with the time by which all of them exceed the median; `period` is
+    their distance in iterations, None if irregular."""
 
     index: IntArray
     extra_ns: int
@@ -44,9 +44,9 @@ def slow_ones(length: IntArray, steady: BoolArray) -> SlowOnes:
 
 
 def slow_period(slow: IntArray, count: int) -> int | None:
-    """The number of iterations from one slow one to the next, where most of the distances are that or a multiple of it:
-    an iteration that takes long for another reason comes in between, one that should be slow may not be. `slow` are
-    places among `count` iterations, in order; slow ones in a row count as one.
+    """The number of iterations from one slow one to the next, if most of the distances are that or a multiple of it.
+    Others may be slow for another reason, and some may not be slow. `slow` are indices among `count` iterations, in
+    order; consecutive slow ones count as one.
 
     ```
     ....S....S....S....S....      every 5th

@@ -12,8 +12,8 @@ from nsysdiag.units import format_bytes, format_count, format_ns, format_share
 
 _SKIPPED = re.compile(r"--launch-skip (\d+)")
 LEAST_FP32 = 0.3
-"""Of the kernels' time in matrix products of single precision from which tensor cores are worth a word: halving less
-than that saves under a sixth."""
+"""The share of kernel time in single-precision matrix products from which tensor cores are advised: halving less saves
+under a sixth."""
 LEAST_FUSED, LEAST_ATTENTION = 0.1, 0.1
 """The least share of a bottleneck that is named at all."""
 

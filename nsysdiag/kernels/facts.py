@@ -10,15 +10,14 @@ from nsysdiag.record import Record
 
 
 class TopKernel(Record, frozen=True):
-    """One of the kernel names with most time among the operations that were looked at.
+    """One of the kernel names with most time among the chosen operations.
 
-    `name` is the demangled name without what changes from build to build, `short_name` that of the function, `family`
-    one of those of KernelFamilies. `blocks` is the median of its grids; `threads` a block, `registers` a thread,
-    `shared_bytes` a block, `blocks_per_sm` and `limit` are those of the launch shape that took most time. Means by time
-    are `waves`, `sm_share` (SMs with a block) and `resident_share` (of the blocks that all SMs could hold). GPU metrics
-    measured `sm_active`, `tensor_active` and `dram_active` (reads and writes) while it ran, `measured_whole` in samples
-    with nothing else in them. `ncu` is the command that profiles one launch, from the middle of those that were looked
-    at.
+    `name` is the demangled name without parts that differ between builds, `short_name` that of the function, `family`
+    one of KernelFamilies. `blocks` is the median grid. `threads` per block, `registers` per thread, `shared_bytes` per
+    block, `blocks_per_sm` and `limit` are those of the launch shape with most time. Means by time are `waves`,
+    `sm_share` (SMs with a block) and `resident_share` (of the blocks that all SMs could hold). GPU metrics measured
+    `sm_active`, `tensor_active` and `dram_active` (reads and writes) while it ran; `measured_whole`: in samples without
+    other work. `ncu` is the command that profiles one launch, from the middle of the chosen ones.
     """
 
     name: KernelName
@@ -46,10 +45,10 @@ class TopKernel(Record, frozen=True):
 
 
 class KernelFamilies(Record, frozen=True):
-    """What the kernels' time, `total_ns`, is spent on, by their names. Each kernel is of one family: the shares of
+    """How the kernels' time, `total_ns`, divides by kind of work, judged by their names. Each kernel is of one family:
     `communication`, `attention`, `products` (matrix products), `elementwise`, `reductions` (normalizations and softmax
-    too) and `other` add up to 1, or are 0 without kernels. `products_fp32` is the part of the matrix products in single
-    precision without tensor cores."""
+    too) or `other`. The shares add up to 1, or are 0 without kernels. `products_fp32` is the part of the matrix
+    products in single precision without tensor cores."""
 
     total_ns: TotalNs = 0
     products: Share = 0.0

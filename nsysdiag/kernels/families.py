@@ -1,19 +1,19 @@
-"""What kind of work a kernel does, by its name: matrix products, attention, element by element, communication.
+"""The kind of work of a kernel, by its name: matrix products, attention, elementwise, communication.
 
-Names say it where libraries made the kernel, for they keep to conventions; a program's own kernels are `other` unless
-they are called so. The conventions:
+Kernels of libraries follow naming conventions; a program's own kernels are `other` unless their names match. The
+conventions:
 
-* cuBLAS, cuBLASLt, CUTLASS: `sgemm`, `s16816gemm` (tensor cores, 32-bit accumulation), `nvjet_tst_…` (the three letters
-  are the types of input, computation and output: h half, t bfloat16, s single, d double), `…_f32f32_f32f32_f32_…`
-  (types of A, B, accumulator and so on), `simt` and `ffma` without tensor cores, `tensorop`, `tensor16x8x8` with.
+* cuBLAS, cuBLASLt, CUTLASS: `sgemm`, `s16816gemm` (tensor cores, 32-bit accumulation), `nvjet_tst_…`. Its three letters
+  are the types of input, computation and output: h half, t bfloat16, s single, d double. `…_f32f32_f32f32_f32_…` has
+  the types of A, B, accumulator and so on. `simt` and `ffma` are without tensor cores, `tensorop`, `tensor16x8x8` with.
 * Convolutions count as matrix products where they are computed as such (`implicit_gemm`).
 * FlashAttention `flash_fwd_kernel`, CUTLASS `fmha_…`, cuDNN `…_sdpa_…`, FlashInfer `BatchDecodeWithPagedKVCacheKernel`.
 * ATen `vectorized_elementwise_kernel`, Inductor `triton_poi_fused_…`, XLA `loop_add_fusion`, CuPy `cupy_add__…`.
 * Reductions, normalizations and softmax: ATen `reduce_kernel`, `vectorized_layer_norm_kernel`, `cunn_SoftMaxForward`,
   cuDNN `bn_fw_tr_1C11…`, CUB `DeviceReduceKernel`, Inductor `triton_red_fused_…`, XLA `input_reduce_fusion`.
 
-A framework that runs operator by operator launches kernels of its own for each: ATen's, and CuPy's that are called
-after a function. What compilers made (`triton_poi_fused_…`, `loop_…_fusion`) is fused already, and so are ATen's
+A framework that runs operator by operator launches separate kernels for each: those of ATen, and those of CuPy named
+after a function. Kernels made by compilers (`triton_poi_fused_…`, `loop_…_fusion`) are fused already, and so are ATen's
 kernels over many tensors (`multi_tensor_apply`).
 """
 
@@ -117,7 +117,7 @@ def families_of(device: DeviceTimeline, rows: IntArray, strings: Strings) -> Int
 
 
 def by_name(device: DeviceTimeline, rows: IntArray, strings: Strings, tell: Callable[[str, str], int]) -> IntArray:
-    """What `tell` says of the full and the short name of each kernel at `rows`; each name is asked about once."""
+    """The result of `tell` for the full and the short name of each kernel at `rows`; called once per name."""
     ids, code = distinct(whole_names(device, rows))
     short = np.zeros(len(ids), dtype=np.int64)
     short[code] = device.operations.short_name[rows]

@@ -1,5 +1,5 @@
-"""Kernels by name: how many, how long; of those that take most time the shape, how full of work the chip is, and how to
-profile them further."""
+"""Kernels by name: counts and times. For those with most time also the launch shape, the use of the chip, and the ncu
+command."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def top_kernels(
     measured: Sequence[KernelMetrics] = (),
     most: int = MOST,
 ) -> list[TopKernel]:
-    """The kernel names with most time among the operations `inside` (a flag for each of the device's), at most `most`,
-    the longest first; instances of a template that do the same are one name. `measured` is what GPU metrics say of
-    kernels by name. None where no kernel has a length."""
+    """The kernel names with most time among the operations `inside` (a flag for each operation), at most `most`,
+    longest first; equivalent instances of a template are one name. `measured` are GPU metrics of kernels by name. None
+    if no kernel has a length."""
     operations = device.operations
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
     code, names = _normal_names(device, rows, strings)
@@ -127,9 +127,9 @@ def launches_before(device: DeviceTimeline, row: int) -> int:
 
 
 def ncu_command(short_name: str, skip: int) -> str:
-    """The command of Nsight Compute that profiles one launch of a function after `skip` others of it. By default ncu
-    compares the name of the function alone, without template arguments and parameters (--kernel-name-base function);
-    a name that a shell would not take as it is, is left out."""
+    """The Nsight Compute command that profiles one launch of a function after `skip` others. By default, ncu compares
+    only the name of the function, without template arguments and parameters (--kernel-name-base function). A name that
+    a shell would change is left out."""
     name = typed.kernel(short_name)
     if not PLAIN_NAME.fullmatch(short_name):
         name = f"'{name}'" if QUOTABLE.fullmatch(short_name) else ""
@@ -138,8 +138,8 @@ def ncu_command(short_name: str, skip: int) -> str:
 
 
 def _with_metrics(kernel: TopKernel, measured: Sequence[KernelMetrics]) -> TopKernel:
-    """The same with what was measured while it ran, where counters were sampled: of several instances of a template
-    that of the one with most time."""
+    """The same with GPU metrics measured while it ran, if counters were sampled; for several instances of a template
+    those of the one with most time."""
     rows = [each for each in measured if normal_kernel(each.name) == kernel.name]
     if not rows:
         return kernel

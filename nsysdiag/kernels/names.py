@@ -1,15 +1,15 @@
-"""Names of kernels without what changes from build to build or from instance to instance.
+"""Names of kernels without parts that differ between builds or instances.
 
 The rule, in order:
 
 1. Return type, parameters, namespaces and lambdas go: the function's own name stays.
-2. Of the template arguments the first scalar type and the first other type or function stay, for they say what the
-   kernel does and on what; numbers and flags become `…`. An argument's own arguments stay to the third level, without
-   numbers and repeats. Kernels whose shape is their nature (gemm, convolution, attention) keep their numbers as well,
-   down to the second level.
-3. Counters become `#`: addresses, hashes, numbers that stand alone between underscores or after a dot, the argument
-   signature that Triton appends, nvFuser's ids. A name with a tile shape (`128x64`) comes from a library, in which each
-   digit says something: there only addresses go.
+2. Of the template arguments, the first scalar type and the first other type or function stay, as they describe the
+   operation and its data; numbers and flags become `…`. An argument's own arguments stay to the third level, without
+   numbers and repeats. Kernels defined by their shape (gemm, convolution, attention) keep their numbers as well, down
+   to the second level.
+3. Counters become `#`: addresses, hashes, numbers alone between underscores or after a dot, the argument signature that
+   Triton appends, nvFuser's ids. In a name with a tile shape (`128x64`), from a library, all digits have a meaning:
+   only addresses are replaced.
 
 ```
 void at::native::vectorized_elementwise_kernel<4, at::native::AbsFunctor<c10::Half>, ...>(int)
@@ -49,8 +49,8 @@ _REPEATED = re.compile(rf"{COUNTER}(_{COUNTER})+")
 
 
 def normal_kernel(name: str) -> str:
-    """The name that all builds and instances of a kernel share; a name that does not parse stays as it is, and one that
-    is too long to be mentioned (limits.NAME_CHARACTERS) is its short name."""
+    """The common name of all builds and instances of a kernel. A name that does not parse is unchanged; one longer than
+    limits.NAME_CHARACTERS becomes its short name."""
     name = short_name(name)
     if mark_of(name):
         return name

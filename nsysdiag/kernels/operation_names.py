@@ -1,4 +1,4 @@
-"""Names of operations for people: kernels by name, copies by kind, the rest by what it is."""
+"""Display names of operations: kernels by name, copies by kind, the rest by category."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BASE = {Category.MEMSET: "memset", Category.GRAPH: "graph"}
 
 
 def operation_names(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[IntArray, list[str]]:
-    """The code of each row's name and the names. Kernels go by their short name."""
+    """The code of each row's name and the names. Kernels have their short name."""
     return _coded(device, rows, strings, device.operations.short_name[rows])[:2]
 
 

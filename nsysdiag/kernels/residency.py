@@ -1,18 +1,18 @@
-"""How much of a GPU a kernel can fill by its launch shape alone: blocks an SM, waves, and what limits them.
+"""How much of a GPU a kernel can fill by its launch shape: blocks per SM, waves, and their limit.
 
-The rules are those of NVIDIA's occupancy calculator (cuda_occupancy.h of the CUDA toolkit, and the table "Technical
-Specifications per Compute Capability" of the CUDA C++ Programming Guide). Of the blocks of one kernel an SM holds the
+The rules are those of NVIDIA's occupancy calculator: cuda_occupancy.h of the CUDA toolkit, and "Technical
+Specifications per Compute Capability" in the CUDA C++ Programming Guide. Of the blocks of one kernel an SM holds the
 fewest of
 
 * warps: the warps that an SM holds / the warps of a block, which are its threads / 32, rounded up;
 * blocks: the blocks that an SM holds;
-* registers: a warp takes 32 times those of a thread, rounded up to a multiple of 256; an SM serves as many warps as
-  fit, rounded down to a multiple of four, for its four partitions (two in 6.0); that many / the warps of a block;
-* shared memory: that of an SM / that of a block, which is static and dynamic together, 1 KiB more from compute
-  capability 8.0 on, where the system reserves that much, rounded up to a multiple of 128 bytes (256 before 8.0).
+* registers: a warp takes 32 times those of a thread, rounded up to a multiple of 256. An SM holds as many warps as fit,
+  rounded down to a multiple of four, for its four partitions (two in 6.0). That many / the warps of a block;
+* shared memory: that of an SM / that of a block. A block's is static and dynamic together, rounded up to a multiple of
+  128 bytes (256 before 8.0). From 8.0 on, the system reserves 1 KiB more.
 
-What the export does not say of the chip does not limit. The split between L1 cache and shared memory is taken to be the
-largest that the chip allows: a program that asks for more L1 holds fewer blocks. Clusters are not looked at.
+Properties of the chip that the export lacks do not limit. Shared memory is assumed to be the largest that the chip
+allows: a program that requests more L1 holds fewer blocks. Clusters are ignored.
 
     capacity = blocks an SM x SMs                    4 SMs, 2 blocks each:   capacity 8
     waves    = blocks of the grid / capacity         19 blocks:              2.375 waves, the last one of 3 blocks
@@ -22,7 +22,7 @@ largest that the chip allows: a program that asks for more L1 holds fewer blocks
     SM 2  [0 1][0 1][0 .]
     SM 3  [0 1][0 1][. .]
 
-Waves are taken to last equally long, and blocks to be dealt out evenly, one to each SM before any gets a second.
+Waves are assumed to last equally long, and blocks to be distributed evenly, one to each SM before any gets a second.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _UNLIMITED = np.iinfo(np.int64).max
 
 
 class Residency(Struct, frozen=True):
-    """One element a shape. `blocks_per_sm` is 0 where a block does not fit (the chip is not what the export says) or
-    where nothing is known of what an SM holds; what follows from it is NaN then. `limit` is a place in LIMITS: which of
-    them is lowest, the first of equal ones."""
+    """One element per shape. `blocks_per_sm` is 0 if a block does not fit (the export describes another chip) or if the
+    limits of an SM are unknown; values derived from it are then NaN. `limit` is the index in LIMITS of the lowest one,
+    the first of equal ones."""
 
     blocks_per_sm: IntArray
     limit: IntArray
@@ -99,8 +99,8 @@ def _by_grid_alone(shapes: LaunchShapes, sm_count: int) -> Residency:
 
 
 def limit_name(found: Residency, shapes: LaunchShapes, shape: int) -> str | None:
-    """What keeps a kernel of this shape from filling the chip further: its grid, where that ends first; None where the
-    chip is not known well enough."""
+    """What keeps a kernel of this shape from filling the chip further: its grid, if that ends first; None if the limits
+    of the chip are unknown."""
     if shapes.blocks[shape] < found.capacity[shape]:
         return GRID
     return LIMITS[int(found.limit[shape])] if found.blocks_per_sm[shape] else None

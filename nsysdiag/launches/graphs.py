@@ -1,4 +1,4 @@
-"""CUDA graphs: what their launches cost on the host, a node, beside kernels that are launched one by one."""
+"""CUDA graphs: the host cost of their launches per node, compared with single kernel launches."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MOST = 20
 
 
 class _Launches(Struct, frozen=True):
-    """One row a graph launch, sorted by `call`, its row among the API calls. `nodes` is 0 where only the whole graph
-    was recorded; `first` is the row of the operation that ran first, `graph` the code of its graph; times in ns."""
+    """One row per graph launch, sorted by `call`, its row among the API calls. `nodes` is 0 if only the whole graph was
+    recorded; `first` is the row of the operation that ran first, `graph` the code of its graph; times in ns."""
 
     call: IntArray
     nodes: IntArray

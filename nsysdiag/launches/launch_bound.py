@@ -1,4 +1,5 @@
-"""Launch-bound phases: stretches in which a device runs dry again and again because launches are slower than work."""
+"""Launch-bound phases: stretches in which the queue of a device drains repeatedly because launches are slower than
+work."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ MOST = 20
 
 
 class Stretches(Rows, frozen=True):
-    """Launch-bound phases in order of time: the rows of their first and last gap and operation among the gaps and the
-    operations of the device, and the ns that the operations of the median launch take."""
+    """Launch-bound phases in order of time: the rows of their first and last gap and operation among those of the
+    device; and the ns of the operations of the median launch."""
 
     first_gap: IntArray
     last_gap: IntArray

@@ -57,7 +57,7 @@ def launch_summary(
     )
 
 
-# Each of these lets go of its arrays before the next one makes its own.
+# Each of these releases its arrays before the next one allocates.
 
 
 def _kernel_lengths(operations: Operations, kernel: BoolArray) -> dict[str, Any]:

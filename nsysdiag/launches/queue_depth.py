@@ -58,7 +58,7 @@ def outstanding(device: DeviceTimeline, calls: CallRows) -> Outstanding:
 
 
 def queue_depth(work: Outstanding, parts: Intervals, drains: list[QueueDrains]) -> QueueDepth | None:
-    """The depth over the time of `parts`, a set; None where there is no such time, or more of it than can be real."""
+    """The depth over the time of `parts`, a set; None if it is empty, or impossibly long."""
     low, high = (int(parts.start[0]), int(parts.end[-1])) if len(parts) else (0, 0)
     if not 0 < high - low < LONGEST_NS:
         return None
@@ -139,7 +139,7 @@ def _dry(frame: Frame, work: Outstanding, least: int) -> tuple[IntArray, IntArra
     """The gaps that open with nothing outstanding, and how many operations were at the last launch before: `least` or
     more."""
     late = (frame.case == Case.LATE) | (frame.case == Case.ISSUING)
-    # Where a border of the window cut the beginning off, the queue ran dry outside of it.
+    # Where a border of the window cut the beginning off, the queue drained outside of it.
     gap = np.flatnonzero(late & (frame.gaps.start == frame.gaps.opened))
     opened = frame.gaps.opened[gap]
     issued = np.searchsorted(work.issued, opened, side="right")

@@ -49,7 +49,7 @@ def launch_report(
 def depth_of_queue(
     context: GapContext, layered: LayeredEvidence, activity: DeviceActivity, parts: Intervals, limits: Thresholds
 ) -> QueueDepth | None:
-    """How far the host was ahead over the window, and what ended its lead. The sorted times are let go of with it."""
+    """The queue depth over the window, and what drained the queue. Also releases the sorted times."""
     calls = activity.api_calls
     work = outstanding(context.device, calls.rows)
     drains = find_drains(context.frame, work, context.lane, context.axis, layered.before, calls, limits.drain_depth)
@@ -59,8 +59,8 @@ def depth_of_queue(
 def _queue_full_ns(
     device: DeviceTimeline, activity: DeviceActivity, axis: ThreadAxis, layered: LayeredEvidence, parts: Intervals
 ) -> int:
-    """The time inside the window in which threads that launch to the device waited for room in a command buffer; for
-    which of their devices, the trace does not say."""
+    """The time inside the window in which threads that launch on the device waited for space in a command buffer. The
+    trace does not show for which of their devices."""
     spans = [layer.spans for layer in layered.before[QUEUE_FULL] if len(layer)]
     if not spans:
         return 0

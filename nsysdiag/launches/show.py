@@ -1,5 +1,5 @@
-"""How work reaches the device: is the host ahead, what ends its lead, where launches are slower than the work, and the
-CUDA calls of the device's processes."""
+"""Shows how work reaches the device: queue depth, queue drains, launch-bound phases, and the CUDA calls of the device's
+processes."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _facts(device: DeviceReport) -> list[Fact]:
 
 
 def _depth(ahead: QueueDepth, context: Context) -> list[Block]:
-    """How many operations were outstanding over time, and where the queue ran dry."""
+    """The queue depth over time, and queue drains."""
     title = f"Operations outstanding (launched, not finished) from {instant(ahead.start_ns)} to {instant(ahead.end_ns)}"
     levels = ", ".join(
         f"{name} {format_count(depth)}"

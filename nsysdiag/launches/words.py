@@ -22,7 +22,8 @@ AHEAD = 2
 
 
 def launch_sentences(device: DeviceReport, causes: Causes) -> list[str]:
-    """The sentences in reading order; none where there is no launch-bound phase, drain, graph or full queue."""
+    """The sentences in reading order; those on launch-bound phases, drains, graphs or a full queue only if there are
+    any."""
     launch = device.launch
     notes = _drains(launch.queue_depth, causes)
     if launch.launch_bound is not None:

@@ -14,7 +14,7 @@ from nsysdiag.events.rows import Rows
 
 class SliceRows(Rows, frozen=True):
     """Slices [start, end) of gaps in ns. `cause` is an index into the registry's order, `label` and `text` indices into
-    the tables beside them, -1 where there is none."""
+    their tables, -1 for none."""
 
     gap: IntArray
     cause: IntArray

@@ -10,8 +10,8 @@ from nsysdiag.events.operations import Category
 
 
 class WindowSplit(Struct, frozen=True):
-    """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `kernels` is the time in which
-    any kernel or graph ran, `kernel_ns` its length, `busy` the set of all work, `parts` those of compute, exposed
+    """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `kernels` is the time in which any
+    kernel or graph ran, `kernel_ns` its length; `busy` is the set of all work, `parts` those of compute, exposed
     communication, exposed copies."""
 
     window_ns: int
@@ -58,5 +58,5 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
 
 
 def _beside(whole: Intervals, part: Intervals) -> Intervals:
-    """What the set `whole` has beside the set `part` of it."""
+    """The set `whole` without its subset `part`."""
     return Intervals.empty() if whole.total() == part.total() else subtract(whole, part)

@@ -30,8 +30,8 @@ _NEVER_UNTRACED = (Case.DISPATCH, Case.UNIFIED_MEMORY)
 
 
 class LayeredEvidence(Struct, frozen=True):
-    """The layers of every host-side cause, for time before launches and for time inside them, and the launch calls that
-    are wholly a cause's; made once a trace."""
+    """The layers of every host-side cause, for time before launches and inside them, and the launch calls that belong
+    wholly to a cause; made once per trace."""
 
     host: HostActivity
     facts: CallFacts
@@ -131,8 +131,8 @@ class _Splitter:
         return flags[call] & (call >= 0) if len(flags) else np.zeros(len(call), dtype=np.bool_)
 
     def _in_call(self, cause: str, chosen: BoolArray) -> BoolArray:
-        """Which of the chosen gaps have a launch call with evidence of the cause anywhere in it: before the gap opened
-        and under evidence of other causes, too."""
+        """The chosen gaps whose launch call has evidence of the cause anywhere in it, even before the gap or below
+        evidence of other causes."""
         owner = np.flatnonzero(chosen & (self.lane >= 0))
         begin, end = self.frame.whole_call.start[owner], self.frame.whole_call.end[owner]
         calls = Intervals(*(self.axis.position(self.lane[owner], side) for side in (begin, end)))
@@ -206,7 +206,7 @@ class _Splitter:
         return Owned.of(self.axis.place(self.lane[pieces.owner], pieces.spans), pieces.owner)
 
     def _timed(self, pieces: Owned) -> Owned:
-        # In the order of the lanes, not of time: whoever takes these gives them away without another search.
+        # In the order of the lanes, not of time: the caller uses them without another search.
         start = self.axis.time(pieces.spans.start)
         return Owned(Intervals(start, start + pieces.spans.end - pieces.spans.start), pieces.owner)
 

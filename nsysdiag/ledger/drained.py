@@ -27,8 +27,8 @@ def draining_calls(evidence: HostEvidence) -> list[Layer]:
 
 
 def sync_drained(frame: Frame, layers: list[Layer], axis: ThreadAxis, lane: IntArray) -> Drained:
-    """A sync or blocking call of the launching thread began at least 5 µs before the gap, ended after it had opened,
-    and no later than the launch call began.
+    """A sync or blocking call of the launching thread began at least 5 µs before the gap. It ended between the start of
+    the gap and that of the launch call.
 
     ```
     device  [==A==)...............[==next==)

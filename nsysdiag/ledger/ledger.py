@@ -70,7 +70,7 @@ def ledger_of(slices: Slices, gap_count: int) -> Ledger:
 
 
 def coverage(total: dict[str, int]) -> float | None:
-    """1 - unresolved / (idle - what is no fault of the host); None where that is nothing."""
+    """1 - unresolved / (idle - time not caused by the host); None if the divisor is 0."""
     accountable = sum(ns for cause, ns in total.items() if cause not in ACCEPTED)
     if accountable == 0:
         return None

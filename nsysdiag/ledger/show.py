@@ -57,7 +57,7 @@ def _folded(causes: Sequence[LedgerRow], device: DeviceReport) -> list[tuple[obj
 
 
 def _labelled(row: LedgerRow, device: DeviceReport) -> Iterator[tuple[object, ...]]:
-    """A cause and its labels; the only label of all its time stands in its own row."""
+    """A cause and its labels; a single label of all its time is in its own row."""
     title, labels = row.cause.title, row.labels
     if len(labels) == 1 and labels[0][1] == row.ns and len(title) + len(labels[0][0]) + 2 <= MERGED:
         title, labels = f"{title}: {labels[0][0]}", ()
@@ -77,7 +77,7 @@ def _quiet(title: str, ns: int) -> tuple[object, ...]:
 
 
 def _roots(device: DeviceReport, causes: Causes) -> Table:
-    """The same idle time, cut again: empty where following wake-ups moved none."""
+    """The same idle time by root cause; empty if no time changed its cause."""
     columns = (
         Column("Cause", TEXT, head=True),
         Column("Time", TIME),

@@ -62,8 +62,8 @@ def untraced_launches(activity: DeviceActivity) -> IntArray:
 
 
 def untraced_on(device: DeviceTimeline, activity: DeviceActivity, spans: dict[int, Intervals]) -> Intervals:
-    """The untraced time that concerns `device`, a set: graphs of its processes, launched by threads that launched other
-    work to it, or no work at all that would tell which device they feed."""
+    """The untraced time of `device`, a set: graphs of its processes, launched by threads that launched other work on
+    it, or no other work at all."""
     return union(*(spans[thread] for thread in _feeding(device, activity, list(spans))))
 
 
@@ -135,8 +135,8 @@ def _blocks(activity: DeviceActivity, facts: CallFacts) -> BoolArray:
 
 
 class _Horizon(Struct, frozen=True):
-    """What ends the untraced time of a process: when its operations were issued and started, in order of issue, and
-    when its blocking calls began and ended, in order of their beginning."""
+    """The ends of untraced time of a process: issue and start times of its operations, in order of issue, and start and
+    end times of its blocking calls, in order of start."""
 
     issued: IntArray
     started: IntArray

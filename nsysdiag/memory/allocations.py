@@ -18,10 +18,10 @@ _TOO_LARGE = 1 << 50
 
 
 class Changes(Rows, frozen=True):
-    """By how many bytes memory rises or falls, at which time. `given` marks allocations, `implied` the end of what was
-    never freed but whose address was given out again; all other rows are frees. `unknown` marks frees of what no
-    allocation was seen of: they change no level; where `earlier` is true too, the memory was there before the capture.
-    `device` and `kind` are those of the allocation, where it is known."""
+    """Changes of memory in bytes, with times. `given` marks allocations, `implied` the end of memory that was never
+    freed but whose address was allocated again; all other rows are frees. `unknown` marks frees without a recorded
+    allocation: they change no level; if `earlier` is true too, the memory was allocated before the capture. `device`
+    and `kind` are those of the allocation, if known."""
 
     time: IntArray
     size: IntArray
@@ -42,7 +42,7 @@ def match(usage: Usage) -> Changes:
     change             +4      -4            +8     -8 +2      -2    unknown
     ```
 
-    Rows of one address go by time, those of one time by correlation id; of equal ones the free is first.
+    Rows of one address are sorted by time, then by correlation id; of equal ones the free is first.
     """
     known = (usage.address > 0) & np.isin(usage.operation, list(MemoryOperation)) & (usage.size < _TOO_LARGE)
     rows = usage.take(known)

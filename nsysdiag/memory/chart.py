@@ -59,7 +59,7 @@ def _place(value: int, top: int) -> int:
 
 
 def level_lines(top: int, limit: int | None) -> list[Line]:
-    """At multiples of a power of two, three to six of them; none beside the floor or the limit."""
+    """At multiples of a power of two, three to six of them; none near the floor or the limit."""
     step = 1 << max((top // FEWEST_LINES).bit_length() - 1, 0)
     taken = _place(limit, top) if limit else -LINE_ROOM
     places = [(value, _place(value, top)) for value in range(step, top + 1, step)]

@@ -83,8 +83,8 @@ def device_memory(
 
 
 def _bounds(window: AnalysisWindow, times: IntArray) -> tuple[int, int] | None:
-    """A narrowed window from its first part to its last; else from the first to the last event or operation. None where
-    that is no time, or more of it than can be real."""
+    """A narrowed window from its first part to its last; else from the first to the last event or operation. None if it
+    is empty, or impossibly long."""
     span = window.parts if window.narrowed else window.whole
     low, high = (int(span.start[0]), int(span.end[-1])) if len(span) else (0, 0)
     if not window.narrowed and len(times):

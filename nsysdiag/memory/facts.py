@@ -28,15 +28,15 @@ from nsysdiag.record import Column, Packed, Record
 
 
 class CopyRate(Record, frozen=True):
-    """The copies of one direction (HtoD, DtoH, DtoD, PtoP) against what is known to be possible.
+    """The copies of one direction (HtoD, DtoH, DtoD, PtoP) compared with the possible rate.
 
-    A trace does not say what link a GPU hangs on. `best_bytes_per_second` is what the link has shown: the 95th
-    percentile over the `large_count` copies of the device, in the whole trace, that are large enough to be limited by
-    it; `large_pageable` of them were of pageable memory, which is slower than the link. `limit_bytes_per_second` is
-    half of the chip's memory bandwidth for DtoD, as every byte is read and written once; copies that fit into the L2
-    cache may exceed it. `slow_ns` is the time in copies below half of the limit, or without one of the best rate; None
-    where there is neither. `exceeds_pcie` is the newest generation of PCIe with 16 lanes that cannot carry the best
-    rate one way, 0 where there is none.
+    A trace does not show the link of a GPU. `best_bytes_per_second` is the rate the link has shown: the 95th percentile
+    over the `large_count` copies of the device in the whole trace that are large enough to be limited by it.
+    `large_pageable` of them were of pageable memory, which is slower than the link. `limit_bytes_per_second` is half of
+    the chip's memory bandwidth for DtoD, as every byte is read and written once; copies that fit into the L2 cache may
+    exceed it. `slow_ns` is the time in copies below half of the limit, or of the best rate without one; None without
+    both. `exceeds_pcie` is the newest generation of PCIe with 16 lanes that cannot carry the best rate one way, 0 for
+    none.
     """
 
     direction: OwnText
@@ -52,9 +52,9 @@ class CopyRate(Record, frozen=True):
 
 
 class PinningClass(Record, frozen=True):
-    """Copies between host and device of one direction that have from `from_bytes` up to sixteen times as many bytes,
-    of pageable and of pinned host memory. `saving_ns` is what pinning saves at most: the pageable time times one minus
-    the ratio of the rates; None where one of the two does not occur."""
+    """Copies between host and device of one direction, of pageable and of pinned host memory, with sizes from
+    `from_bytes` to sixteen times that. `saving_ns` is the most that pinning saves: the pageable time times one minus
+    the ratio of the rates; None if one of the two does not occur."""
 
     direction: OwnText
     from_bytes: Bytes
@@ -68,9 +68,9 @@ class PinningClass(Record, frozen=True):
 
 
 class Pinning(Record, frozen=True):
-    """Copies of pageable host memory beside those of pinned memory. `compared_ns` is the pageable time that has pinned
-    copies of its direction and size to be compared with, `saving_ns` what pinning saves of it at most; None where
-    nothing can be compared. What pinning saves besides, because pageable copies cannot overlap, is not in it."""
+    """Copies of pageable host memory compared with those of pinned memory. `compared_ns` is the pageable time with
+    pinned copies of the same direction and size, `saving_ns` the most that pinning saves of it; None if nothing can be
+    compared. Savings by overlap, which pageable copies do not allow, are not included."""
 
     pageable_count: TotalCount
     pageable_ns: TotalNs
@@ -84,13 +84,13 @@ class Pinning(Record, frozen=True):
 
 
 class ExposedCopies(Record, frozen=True):
-    """Copies or sets that ran while nothing else did. The exposed times of all rows add up to that of the device: where
-    several kinds run at once the time is that of the kind with most time in all.
+    """Copies or sets that ran while nothing else did.
 
-    `ordered` is true where the kernel before or behind a copy is on the same stream, or one of the two streams is the
-    legacy default stream that the other waits for: then the order of streams forbade to overlap the two. False says
-    that the copy had a stream of its own, None that there is no kernel around it. Whether a kernel needs what was
-    copied, no trace says. `call` is `async`, `blocking` or `graph`, None without a launch row."""
+    The exposed times of all rows add up to that of the device: if several kinds run at once, the time counts to the
+    kind with most total time. `ordered` is true if the streams order the copy and its neighbouring kernel, so that they
+    could not overlap: on the same stream, or one in the legacy default stream. False means that the copy had a separate
+    stream, None that there is no neighbouring kernel. No trace shows whether a kernel needs the copied data. `call` is
+    `async`, `blocking` or `graph`, None without a launch row."""
 
     operation: OwnText
     host_memory: OwnText | None
@@ -103,7 +103,7 @@ class ExposedCopies(Record, frozen=True):
 
 class TinyCopies(Record, frozen=True):
     """Copies of fewer than `below_bytes` outside of graphs. `called` of them have a call that returns at once, which
-    takes the host `call_ns`; `blocking` have one that waits, and for the work before them too (a synchronous call, or
+    takes the host `call_ns`. `blocking` have a call that waits for them and for earlier work (a synchronous call, or
     pageable memory): `blocking_ns`. `launches` counts the launched operations of all kinds; `per_iteration` is over
     steady iterations, None where there are none."""
 
@@ -131,8 +131,8 @@ class MigrationRow(Record, frozen=True):
 
 
 class Thrashing(Record, frozen=True):
-    """Blocks of unified memory that went to one side, came back and went again: at least `moves` moves, each in another
-    direction than the one before. Blocks are distinguished by the address that they begin at."""
+    """Blocks of unified memory that thrash: at least `moves` moves, each in the opposite direction of the one before.
+    Blocks are identified by their start address."""
 
     moves: TotalCount
     blocks: Count
@@ -203,15 +203,14 @@ class MemoryPool(Record, frozen=True):
 
 
 class DeviceMemory(Packed, frozen=True):
-    """The device's memory that the driver gave out, over time: memory of the kinds device, array and static. Managed
-    and pinned host memory are counted apart; pinned memory is the host's, so that of all processes of the device
-    counts, whatever number it bears. What a framework's caching allocator has of it in use, no trace shows, nor what
-    the driver keeps for itself.
+    """The allocated memory of the device over time, of the kinds device, array and static.
 
-    `at_least` is true where memory was given out that the trace does not show: before the capture began, by
-    `unknown_frees` frees (of `unknown_freed_bytes`) or because nothing shows the beginning of the process. Levels are
-    lower bounds then, and there is no `headroom_bytes`, which is the limit minus the peak (and what pools held unused
-    at most). `near_limit` says that the peak is near the limit, lower bound or not.
+    Managed and pinned host memory are counted separately; pinned memory counts for all processes of the device,
+    whatever its device number. A trace does not show how much of it a framework's caching allocator uses, nor the
+    memory of the driver itself. `at_least` is true if there were allocations before the capture: by `unknown_frees`
+    frees (of `unknown_freed_bytes`), or because the trace lacks the beginning of the process. Levels are then lower
+    bounds, and there is no `headroom_bytes`: the limit minus the peak (and the most that pools held unused).
+    `near_limit`: the peak is near the limit, lower bound or not.
 
     The series covers [start_ns, end_ns) in `buckets` equal buckets: `lowest` and `highest` level of each."""
 

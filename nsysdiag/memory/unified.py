@@ -1,4 +1,4 @@
-"""What unified memory moved by itself, why, and whether the same pages went to and fro."""
+"""Migrations of unified memory, their causes, and pages that moved back and forth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def unified_memory(
     memory: Memory, ids: list[tuple[int, int]], window: AnalysisWindow, duration_ns: int | None, moves: int
 ) -> UnifiedMemory | None:
     """Migrations and page faults of the device with these (process id, number), all of them, or those that begin inside
-    a narrowed window; None where there are none of either. Rows that cannot be are left out, as among operations."""
+    a narrowed window; None if there are neither. Invalid rows are left out, as for operations."""
     moved = _moved(memory, ids, window, duration_ns)
     groups = memory.gpu_faults
     if groups is not None:

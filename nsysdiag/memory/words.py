@@ -79,8 +79,8 @@ def rate_sentence(row: CopyRate) -> str:
         share = format_share(row.slow_ns or 0, row.total_ns)
         return (
             f"{row.direction} copies run at {mean} on average; the chip's memory allows "
-            f"{rate(row.limit_bytes_per_second)}, half its bandwidth, as each byte is read and written; {share} of the "
-            "time in them is below half of that."
+            f"{rate(row.limit_bytes_per_second)}, half its bandwidth. {share} of the time in them is below half of "
+            "that."
         )
     if row.best_bytes_per_second is None:
         return ""

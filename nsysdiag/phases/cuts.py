@@ -16,7 +16,7 @@ LEAST_NOISE = 0.002
 PENALTY = 3.0
 """Times what a cut has to gain. The same cuts are found from 0.5 to 12."""
 FLAT = 0.05
-"""What each cut costs beside the noise: a change of a twentieth of the time of one window."""
+"""The cost of each cut in addition to the noise: a change of a twentieth of the time of one window."""
 MOST_CANDIDATES = 512
 """Times that are tried for one border at once."""
 
@@ -49,8 +49,8 @@ def segment_costs(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def best_cuts(cost: FloatArray, edges: IntArray, penalty: float) -> list[int]:
-    """Positions of the edges, the first and the last too, between which the sum of `cost` and of a `penalty` for each
-    segment is least, where no segment is shorter than the least length. Exact: every way to cut is weighed."""
+    """Positions of the edges, including the first and the last, that minimize the sum of `cost` and a `penalty` for
+    each segment; no segment is shorter than the least length. Exact, by dynamic programming."""
     count = len(edges) - 1
     least = LEAST_LENGTH * float(edges[-1] - edges[0])
     best, before = np.full(count + 1, np.inf), np.zeros(count + 1, np.int64)
@@ -68,8 +68,8 @@ def best_cuts(cost: FloatArray, edges: IntArray, penalty: float) -> list[int]:
 
 
 def moved_cuts(cost: FloatArray, edges: IntArray, cuts: list[int]) -> list[int]:
-    """Each cut at the edge that fits best between its neighbours, at most a least length away: that length decides
-    whether there is a cut, not where. A start-up of 3% is found, and ends where it ends."""
+    """Moves each cut to the edge that fits best between its neighbours, at most a least length away. So a start-up of
+    3% is found with its exact end."""
     reach = LEAST_LENGTH * float(edges[-1] - edges[0])
     moved = list(cuts)
     for _ in range(2):
@@ -146,8 +146,8 @@ def _mean(signal: Signal, first: int, behind: int, cut: int) -> FloatArray:
 
 
 def _best(signal: Signal, lo: int, times: IntArray, left: FloatArray, right: FloatArray, near: int) -> int:
-    """The place of the time that leaves the least squared error where the mean is `left` from `lo` to it, and `right`
-    behind it; of equal ones the nearest to `near`."""
+    """The index of the cut with the least squared error, with mean `left` from `lo` to it and mean `right` after it; of
+    equal ones the nearest to `near`."""
     covered = signal.until(np.append(times, lo))
     covered = covered[:-1] - covered[-1]
     error = 2 * covered @ (right - left) + (times - lo) * float(left @ left - right @ right)

@@ -24,15 +24,15 @@ LEAST_WORK = 0.05
 PhaseName = Literal["start-up", "steady", "pause", "teardown"]
 """Before the first part that repeats, a part that repeats, between two of them, and after the last."""
 Basis = Literal["steady", "phase", "window", "cold", "none"]
-"""What is judged: phases that repeat; such with two to four repeats; the window as a whole; a start without a steady
+"""What is judged: phases that repeat; phases with two to four repeats; the whole window; a start without a steady
 phase; nothing, as no GPU work was recorded."""
 AccountBase = Literal["window", "start"]
 
 
 class PhaseSteps(Record, frozen=True):
     """The whole steps of a loop inside a phase: how many, the median time from the start of one to the start of the
-    next, and what shows them (`nvtx`, `anchor`; `sequence`: the same operations, three or four times). A step that an
-    end of the trace cuts is none. `warm_up_ns` is how long a slow first one before these took, None without one."""
+    next, and their source (`nvtx`, `anchor`; `sequence`: the same operations, three or four times). A step cut by an
+    end of the trace does not count. `warm_up_ns` is the length of a slow first step before these, None without one."""
 
     count: Count
     median_ns: Period
@@ -62,8 +62,8 @@ class PhaseDevice(Record, frozen=True):
 
     `outside_ns` is the part of the phase outside the device's window. `account` is the judged time by bottleneck: it
     sums to the four parts (`account_base` window), or to them and `outside_ns` (start). `waited` is the part of the
-    account in which the device only waited for other ones; `late_ns` is what it waited in communication for late ones,
-    where that counts to what made these late."""
+    account in which the device only waited for others. `late_ns` is its waiting in communication for late ones, if it
+    counts to what made these late."""
 
     key: OwnText
     compute_ns: TotalNs
@@ -82,8 +82,7 @@ class Phase(Record, frozen=True):
     """A part [start_ns, end_ns) of the job's time. Phases touch, and together they cover the time from the first to the
     last launched operation of all devices; a start-up begins with the first CUDA call.
 
-    `judged` ones are what the diagnosis is about. `share` is the part of the phase's device time that `bottleneck`
-    takes."""
+    The diagnosis is about `judged` ones. `share` is the part of the phase's device time that `bottleneck` takes."""
 
     name: PhaseName
     start_ns: Moment

@@ -1,5 +1,5 @@
-"""Three or four repeats of the same operations: too few for a loop, but enough to tell where each begins, and that the
-first one is a warm-up.
+"""Three or four repeats of the same operations: too few for a loop, but enough to find the start of each, and a warm-up
+step.
 
 ```
 operations   u u a b c d . . . a b c d a b c d
@@ -19,8 +19,8 @@ from nsysdiag.phases.steady import FEWEST_REPEATS, REPEATED, WARM_UP_SLOWER
 
 
 def same_sequences(device: DeviceTimeline, lo: int, hi: int) -> IntArray | None:
-    """The borders in ns of three or four repeats that hold the same operations in the same order, out of those of
-    `device` in [lo, hi): where each begins, and where the last operation of the last one ends. None without such."""
+    """The borders in ns of three or four repeats with the same operations in the same order, among those of `device` in
+    [lo, hi): the start of each, and the end of the last operation of the last one. None without such repeats."""
     rows = np.flatnonzero(launched_in(device, lo, hi))
     rows = rows[np.argsort(device.operations.start[rows], kind="stable")]
     start, end = device.operations.start[rows], device.operations.end[rows]
@@ -67,8 +67,8 @@ def _run_around(at: int, same: BoolArray) -> tuple[int, int]:
 
 
 def _after_most_idle(start: IntArray, end: IntArray, first: int, period: int, repeats: int, spare: int) -> int:
-    """By how many of the `spare` operations the first repeat begins later, so that most idle time lies between
-    repeats: where some operations before the first repeat are the last ones of the others."""
+    """The number of `spare` operations by which the first repeat begins later, so that most idle time is between
+    repeats."""
     until = np.maximum.accumulate(end)
     idle = np.append(0, np.maximum(start[1:] - until[:-1], 0))
     shifts = first + np.arange(spare + 1)

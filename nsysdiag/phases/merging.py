@@ -33,8 +33,8 @@ ALIKE_LENGTHS = 3
 
 
 def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], work: JobWork) -> Segments:
-    """The parts between `borders` after those that are one were put together: steady neighbours that do the same, and
-    parts that follow each other in turn and are those of a step. Steady parts end where their steps do."""
+    """The parts between `borders` after merging: steady neighbours with the same work, and alternating parts of a step.
+    Steady parts end with their last step."""
 
     def parts(borders: IntArray) -> Segments:
         return segments_of(borders, loops, signals, work)
@@ -70,9 +70,9 @@ def _neighbours(found: Segments, loops: list[Loop], measured: Measure) -> Segmen
 
 
 def _same_work(found: Segments, one: int, other: int, loops: list[Loop], *, short: bool) -> bool:
-    """Whether two neighbours that are not equally busy do the same all the same: one of them is too short for a phase
-    of its own, or they are the same typical steps of one loop, of which one may have more slow ones. Where there are
-    fewer than five steps one of the usual length is enough."""
+    """Whether two neighbours that are not equally busy do the same work: one of them is too short for a separate phase,
+    or both are the same typical steps of one loop, one with more slow steps. With fewer than five steps, one of the
+    usual length is enough."""
     if cosine(found.mix[one], found.mix[other]) <= ALIKE:
         return False
     first, second = (whole_steps(loops, int(found.borders[at]), int(found.borders[at + 1])) for at in (one, other))
@@ -86,7 +86,7 @@ def _same_work(found: Segments, one: int, other: int, loops: list[Loop], *, shor
 
 
 def _joined_run(found: Segments, measured: Measure) -> Segments | None:
-    """With the longest run of parts in turn as one, if that is steady as a whole; None where there is no such run.
+    """The parts with the longest alternating run merged, if that is steady as a whole; None without such a run.
 
     ```
     parts    |  A  | B |  A  | B |  A  |        five parts, two of a step
@@ -117,9 +117,9 @@ def _alike_long(found: Segments, one: int, other: int) -> bool:
 
 
 def _with_last_steps(found: Segments, loops: list[Loop]) -> IntArray:
-    """The borders, of which those behind a steady part are where its loop ends, if fewer than five steps of it are
-    left: a slow one among these, before the idle end of a program, looks like a part of that end. What comes before the
-    first step of a part stays: it may be a warm-up."""
+    """The borders; those after a steady part are moved to the end of its loop, if fewer than five steps of it remain. A
+    slow step before the idle end of a program looks like a part of that end. Time before the first step of a part is
+    unchanged: it may be a warm-up."""
     borders = found.borders
     steady = np.flatnonzero(found.steady).tolist()
     for at, after in pairwise([*steady, len(found)]):
@@ -135,8 +135,8 @@ def _with_last_steps(found: Segments, loops: list[Loop]) -> IntArray:
 
 
 def _trimmed(found: Segments, loops: list[Loop], measured: Callable[[IntArray], Segments]) -> Segments:
-    """With parts of their own for what sticks out of the steps of a steady part and does other work: a short start
-    before the first step, which the least length hides.
+    """The parts, with separate ones for time outside the steps of a steady part with other work: a short start before
+    the first step, which the least length hides.
 
     ```
     part     |.....=====.=====.=====.=====.=====...|
@@ -163,8 +163,8 @@ def _trimmed(found: Segments, loops: list[Loop], measured: Callable[[IntArray], 
 
 
 def _other_work(parts: Segments, outside: int, steps: int, loops: list[Loop]) -> bool:
-    """Whether the part `outside` is unlike the part `steps` beside it. One shorter than a step may be a part of a step,
-    which is unlike the whole: there only names count that the steps do not have."""
+    """Whether the part `outside` is unlike the neighbouring part `steps`. One shorter than a step may be a part of a
+    step, which differs from the whole: then only names that the steps do not have count."""
     inside = whole_steps(loops, int(parts.borders[steps]), int(parts.borders[steps + 1]))
     if inside is None or parts.lengths[outside] >= np.median(np.diff(inside[1])):
         return not parts.like(outside, steps)

@@ -33,7 +33,7 @@ class JobWork(Struct, frozen=True):
 
     @property
     def most_repeats(self) -> int:
-        """How often the most frequent name runs on a device; code 0 is no name."""
+        """How often the most frequent name runs on a device; code 0 means no name."""
         return max((int(np.bincount(device.name)[1:].max(initial=0)) for device in self.devices), default=0)
 
 

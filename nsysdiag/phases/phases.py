@@ -27,8 +27,8 @@ from nsysdiag.phases.signal import (
 from nsysdiag.phases.steady import FEWEST_REPEATS, REPEATED, Segments, segments_of
 
 LOOKS = ((WINDOWS, False), (WINDOWS // 4, False), (WINDOWS, True))
-"""Windows, and whether the signal is scaled. Steps that are not known and as long as a window or two hide all other
-changes, and so does a device that is idle most of the time."""
+"""Numbers of windows, and whether the signal is scaled. Unknown steps as long as a window or two hide all other
+changes, and so does a mostly idle device."""
 JUDGED_SHARE = 0.1
 """Of the time of all steady phases: a shorter one is not judged."""
 LEAST_KERNELS = 0.1
@@ -38,7 +38,8 @@ SHORT_STEADY = 0.2
 STARTING_OR_UNKNOWN, STARTING = 0.6, 0.4
 """Of the window: what start-up, memory and unknown causes take of a start, and of that start-up and memory."""
 BUSY_WINDOW, BUSY_SINCE_START = 0.5, 0.02
-"""What the GPU works of the window, and of the time since the first CUDA call, in a trace that is no mere start."""
+"""The GPU's working share of the window, and of the time since the first CUDA call, in a trace that is not only a
+start."""
 WEAK_STEADY = 0.5
 """Of the busy time: steady phases that hold less, none of them strong, are not what the job does."""
 CUT_SHARE = 0.01
@@ -53,9 +54,8 @@ Cut = tuple[int, int]
 
 
 class FoundPhase(Struct, frozen=True):
-    """A phase [start, end) in ns. `repeats` is how often its work repeats: the number of steps with all of their work
-    where a loop is known, else how often the kernels that carry 60% of the kernel time run. `steps` are whole steps of
-    `loop` inside it."""
+    """A phase [start, end) in ns. `repeats` is how often its work repeats: the number of complete steps if a loop is
+    known, else how often the kernels with 60% of the kernel time run. `steps` are whole steps of `loop` inside it."""
 
     name: PhaseName
     start: int
@@ -70,8 +70,8 @@ class JobPhases(Struct, frozen=True):
     """The phases of a job in time. They touch and cover its window [start, end), from the first to the last launched
     operation of all devices; a start-up begins before that, with the first CUDA call.
 
-    `judged` are places in `phases`. `reason` says why the basis is what it is. `started` is when the last idle time by
-    a start-up cause ended; None without any."""
+    `judged` are indices into `phases`. `reason` explains the basis. `started` is the end of the last idle time by a
+    start-up cause; None without any."""
 
     start: int
     end: int
@@ -82,7 +82,7 @@ class JobPhases(Struct, frozen=True):
     started: int | None = None
 
     def basis_of(self, phase: int) -> Basis:
-        """The basis of what is said of one judged phase: one with few repeats is no steady state, whatever others
+        """The basis of the statement on one judged phase: one with few repeats is not a steady state, whatever others
         are."""
         few = self.basis == "steady" and self.phases[phase].repeats < FEWEST_REPEATS
         return "phase" if few else self.basis
@@ -105,8 +105,8 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
 
 
 def _parts(signals: list[DeviceSignal], loops: list[Loop], lo: int, hi: int) -> Segments:
-    """The parts of the job. Where none is steady it is looked at again, with longer windows, and with the work of the
-    devices made as large as idle time; where that shows nothing either, the parts are those of the first look."""
+    """The parts of the job. If none is steady, the search is repeated with longer windows, and with the devices' work
+    scaled up. If that finds no steady part either, the first result is used."""
     work = job_work([signal.device for signal in signals], lo, hi)
     if work.most_repeats < REPEATED:  # no part can be steady, wherever the borders are
         return segments_of(np.array([lo, hi], np.int64), loops, signals, work)
@@ -220,8 +220,8 @@ def _named(found: Segments, loops: list[Loop], signals: list[DeviceSignal], firs
 
 
 def _with_steps(phase: FoundPhase, loops: list[Loop], signals: list[DeviceSignal]) -> tuple[FoundPhase, Cut]:
-    """The phase with the steps of the loop that has most whole steps' time in it, and its time before and behind those
-    that have all of their work, as far as steps are cut there."""
+    """The phase with the steps of the loop with most whole steps in it; and its time with cut steps, before and after
+    the complete ones."""
     found = whole_steps(loops, phase.start, phase.end)
     if found is None:
         return phase, (0, 0)

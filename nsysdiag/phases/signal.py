@@ -20,7 +20,7 @@ WORK_FEATURES = LONGEST + 4
 MOST_SCALE = 20.0
 """Of a signal: what works for less than a twentieth of the time shows too little."""
 STEPS_OF_A_WINDOW = 2
-"""So that what differs within a step is no change from window to window."""
+"""So that differences within a step are not changes between windows."""
 IRREGULAR = 4
 """Times the median step: a longer step, longer than a window too, holds a pause or a warm-up."""
 
@@ -28,8 +28,8 @@ IRREGULAR = 4
 class Loop(Struct, frozen=True, eq=False):
     """Steps that repeat on a device: step i is [starts[i], starts[i + 1]) in ns; `starts` ascend.
 
-    `source` and `name` are those of the iterations. `closed` is False where the repeats are known to be parts of a
-    step, such as the layers of a model in a slice of a trace."""
+    `source` and `name` are those of the iterations. `closed` is False if the repeats are known to be parts of a step,
+    such as layers of a model in a sliced trace."""
 
     starts: IntArray
     source: str
@@ -46,8 +46,8 @@ class Loop(Struct, frozen=True, eq=False):
 
 
 class DeviceSignal(Struct, frozen=True):
-    """What one device gives to the phases of the job: its operations, its window (a set), how that was spent, the idle
-    time by root causes of the families `startup`, `memory` and `unknown` (sets), and all loops found on it."""
+    """The input of one device for the phases of the job: its operations, its window (a set), how that was spent, and
+    all loops found on it. Sets of idle time by root causes of the families `startup`, `memory` and `unknown`."""
 
     device: DeviceTimeline
     window: Intervals
@@ -61,8 +61,8 @@ class DeviceSignal(Struct, frozen=True):
 
 
 class Signal(Struct, frozen=True):
-    """Window i is [edges[i], edges[i + 1]) in ns, `values[i]` the share of it that each feature takes, a mean over
-    devices, times the `scale` of the feature. `sets` holds for each device and feature when it was so."""
+    """Window i is [edges[i], edges[i + 1]) in ns. `values[i]` is the share of it that each feature takes, a mean over
+    devices, times the `scale` of the feature. `sets` holds the set of time of each device and feature."""
 
     edges: IntArray
     values: FloatArray
@@ -80,8 +80,8 @@ class Signal(Struct, frozen=True):
         return _until(self.sets, int(self.edges[0]), times) * self.scale
 
     def scaled(self) -> Signal:
-        """With the work of the devices as a multiple of what they work in the busiest twentieth of the windows: where
-        that is little, changes of the work are small beside those of idle time."""
+        """Scales the devices' work to the busiest twentieth of the windows: if devices work little, changes of work are
+        small compared with changes of idle time."""
         works = np.arange(self.values.shape[1]) < WORK_FEATURES
         busy = self.values[:, LONGEST + 1 : WORK_FEATURES].sum(axis=1)
         scale = np.where(works, 1 / max(float(np.quantile(busy, 0.95)), 1 / MOST_SCALE), 1.0)
@@ -103,9 +103,8 @@ def working(signals: list[DeviceSignal]) -> list[DeviceSignal]:
 
 
 def loops_of(signals: list[DeviceSignal], lo: int, hi: int) -> list[Loop]:
-    """Loops inside [lo, hi) that do not overlap, by time: of those that do, the one that covers most time, of equal
-    ones the one with fewer steps, which are the larger period, and of these that of the device with the least
-    number."""
+    """Disjoint loops inside [lo, hi), by time. Of overlapping ones: the one that covers most time, then the one with
+    fewer steps (the larger period), then that of the device with the lowest number."""
     ordered = sorted(signals, key=lambda each: each.device.number)
     every = [_within(loop, lo, hi) for signal in ordered for loop in signal.loops]
     found: list[Loop] = []
@@ -116,8 +115,8 @@ def loops_of(signals: list[DeviceSignal], lo: int, hi: int) -> list[Loop]:
 
 
 def whole_steps(loops: list[Loop], start: int, end: int, share: float = 0.5) -> tuple[Loop, IntArray] | None:
-    """The loop that has most time in whole steps inside [start, end], and the borders of these; None where steps take
-    less than that share of the time."""
+    """The loop with most time in whole steps inside [start, end], and the borders of these; None if steps take less
+    than that share of the time."""
     found = [(loop, loop.starts[(loop.starts >= start) & (loop.starts <= end)]) for loop in loops]
     longest = max(found, key=lambda pair: int(pair[1][-1] - pair[1][0]) if len(pair[1]) > 1 else 0, default=None)
     if longest is None or len(longest[1]) < 2:

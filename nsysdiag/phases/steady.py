@@ -123,8 +123,8 @@ def _halves(borders: IntArray, steps: IntArray) -> IntArray:
 
 
 def _within_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
-    """Whether at least half of each part is in a loop without two whole steps of it being in the part, which then is no
-    repeat of anything."""
+    """Whether at least half of each part is in a loop of which the part has fewer than two whole steps: then nothing
+    repeats in it."""
     start, end = borders[:-1], borders[1:]
     within = np.zeros(len(start), np.bool_)
     for loop in loops:
@@ -135,8 +135,8 @@ def _within_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
 
 
 def _warm_ups(borders: IntArray, mix: FloatArray, repeats: IntArray, steady: BoolArray) -> BoolArray:
-    """The steady parts that warm up for the next one: most kernels of one run in the other, but far less often in the
-    warm-up, which takes longer for each time."""
+    """The steady parts that are a warm-up of the next one: most of their kernels are the same, but run far less often
+    in the warm-up, and take longer each time."""
     found = np.zeros(len(steady), np.bool_)
     slowness = np.diff(borders) / np.maximum(repeats, 1)
     for at, after in pairwise(np.flatnonzero(steady).tolist()):

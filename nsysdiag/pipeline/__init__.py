@@ -21,8 +21,8 @@ from nsysdiag.utilization.dashboard import check_periods
 
 
 def analyze(path: str | os.PathLike[str], settings: Settings | None = None, progress: Progress | None = None) -> Report:
-    """Analyze one exported trace. Raises InputError for what is no export, UsageError for settings that do not fit,
-    MemoryShortError, which is a MemoryError, where memory runs out."""
+    """Analyze one exported trace. Raises InputError for other files, UsageError for settings that do not fit, and
+    MemoryShortError, a MemoryError, if memory runs out."""
     settings = settings or Settings()
     with (
         Attempt(f"analyse '{printable(os.fsdecode(path))}'") as attempt,

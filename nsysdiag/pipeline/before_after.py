@@ -21,11 +21,10 @@ Side = Capture | Sequence[Capture]
 
 
 def compare(before: Side, after: Side, *, across_gpus: bool = False) -> Comparison:
-    """Compare one or several captures before with one or several after: reports, saved reports, or the traces that they
-    are made of, which are analysed with default settings. A prediction, saved or not, may stand for a side. Raises
-    NotComparableError where there is no unit of work in common, the GPUs are of different models, names were replaced
-    by other ones or a prediction was refused, UsageError for a prediction that changes nothing or is not alone,
-    InputError for a file that is none of these."""
+    """Compare one or several captures before with one or several after: reports, saved reports, or traces, which are
+    analysed with default settings. A side may also be a prediction, saved or not. Raises NotComparableError if there is
+    no common unit of work, GPU models differ, redacted names do not match, or a prediction was refused. Raises
+    UsageError for a prediction that changes nothing or is not alone, and InputError for other files."""
     (left, left_files), (right, right_files) = _reports(before), _reports(after)
     reports = [*left, *right]
     require_names(reports)

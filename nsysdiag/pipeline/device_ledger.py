@@ -226,7 +226,7 @@ def overview(
     ledger: Ledger,
     settings: Settings,
 ) -> TimelineLevels | None:
-    """The timeline in buckets; None where none is asked for, or nothing ran."""
+    """The timeline in buckets; None if not requested, or if nothing ran."""
     if not settings.timeline:
         return None
     return draw_overview(device, window, gaps, ledger, finest_level(len(activity.devices)))

@@ -12,11 +12,11 @@ from nsysdiag.saved_files import is_saved_report, read_report, read_side
 
 
 def load(path: str | os.PathLike[str]) -> Report:
-    """The report of a trace or of a saved report, told apart by what the file holds.
+    """The report of a trace or of a saved report, distinguished by their content.
 
-    A report that `save` or `-o x.json` wrote is read. A trace, which is an SQLite file, a folder of Parquet files or a
-    .nsys-rep, is analysed with default settings: `analyze` takes others. Raises InputError for what is neither, for
-    what was saved of anything but one trace, and for a damaged report; MemoryShortError where memory runs out.
+    A report written by `save` or `-o x.json` is read. A trace (an SQLite file, a folder of Parquet files or a
+    .nsys-rep) is analysed with default settings: use `analyze` for others. Raises InputError for other files, for saved
+    documents other than a report of one trace, and for a damaged report. Raises MemoryShortError if memory runs out.
     """
     found = Path(os.fsdecode(path))
     return read_report(found) if is_saved_report(found) else analyze(found)

@@ -35,8 +35,8 @@ NO_WORK = "no GPU work was recorded"
 NOT_ASKED = "no replay was asked for"
 MEET_BY_MPI = "the ranks of this trace wait for each other in MPI calls that cannot be matched"
 PART, FEWEST = 0.05, 6_000
-"""Of all operations of the trace: what is replayed inside an analysis, which takes some microseconds for each, a dozen
-findings take about as long as a seventh of the analysis then. Fewer than that cost nothing."""
+"""The share of all operations that is replayed inside an analysis. A replay takes a few µs per operation, so a dozen
+findings take about a seventh of the analysis. Fewer operations than this limit cost nothing."""
 Builder = Callable[[int], Model | str]
 
 
@@ -150,7 +150,7 @@ def builder(
 
 @steps.step(background=True)
 def predictions(builder: Builder, activity: DeviceActivity, settings: Settings) -> Predictions | str:
-    """What the repair of findings would bring, by the replay of a stretch so short that it costs little beside the
+    """The predicted savings of findings, by the replay of a stretch short enough to cost little compared with the
     analysis; or why nothing is predicted."""
     if not settings.replay:
         return NOT_ASKED

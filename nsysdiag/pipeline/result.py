@@ -17,10 +17,10 @@ from nsysdiag.timeline.timeline import DeviceLanes
 
 
 class DeviceResult(Struct, frozen=True):
-    """The report of one device, the slices behind its root ledger, its findings, and the timeline without the
-    lanes of threads (None: not asked for, or nothing ran); the work inside its window, its communication kernels,
-    and the MPI calls in which its threads met those of other ranks; the phases of the job, what the device did in
-    each, and those that are judged."""
+    """The result for one device: its report, the slices of its root ledger, its findings, and the timeline without
+    thread lanes (None: not requested, or nothing ran). Also the work inside its window, its communication kernels, and
+    the MPI calls that align its threads with other ranks; the phases of the job, what the device did in each, and the
+    judged ones."""
 
     report: DeviceReport
     slices: Slices

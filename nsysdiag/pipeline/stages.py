@@ -1,7 +1,7 @@
-"""Runs the steps of an analysis, whose functions know nothing of threads and memory.
+"""Runs the steps of an analysis; the steps themselves are independent of threads and memory.
 
-A step is a function named after what it makes. Its parameters are named after what it needs: what earlier steps made,
-or what the stage was given.
+A step is a function named after its result. Its parameters are named after its inputs: results of earlier steps, or
+arguments of the stage.
 
 ```
 steps = Steps()
@@ -13,12 +13,11 @@ def split(device: DeviceTimeline, window: AnalysisWindow) -> WindowSplit: ...
 def kernels(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list[KernelRow]: ...
 ```
 
-Steps run in the order in which they are written, those for the background in a second thread; one that is deferred
-runs when a later step first calls for it. What a step made is dropped after the last step that needs it, and after
-each step what was spilled leaves the memory.
+Steps run in the order of the source, background steps in a second thread.
 
-The steps for the items of a list run item by item. One that is joined waits until all items have come to it and is made
-once, from the list of what a step made for each:
+A deferred step runs when a later step first needs it. A result is dropped after the last step that needs it, and after
+each step spilled arrays leave memory. The steps for the items of a list run item by item. A joined step runs once for
+all items, from the list of a step's results:
 
 ```
 @each_device.joined("signal")

@@ -13,8 +13,8 @@ from nsysdiag.programs.rules import COMPILED_BY_XLA, MADE_WITH, RULES, Rule
 
 
 class Names(Struct, frozen=True):
-    """What a trace names, each name once, in any order: whole kernel names, NVTX ranges and domains, the file names of
-    modules in call chains, programs, threads, and the tables that hold rows."""
+    """Distinct names in a trace, in any order: whole kernel names, NVTX ranges and domains, file names of modules in
+    call chains, programs, threads, and tables with rows."""
 
     kernels: tuple[str, ...] = ()
     ranges: tuple[str, ...] = ()

@@ -24,8 +24,8 @@ FrameworkId = Literal[
 ]
 """Frameworks that can be detected. A program with none of them is plain CUDA."""
 FRAMEWORKS: tuple[FrameworkId, ...] = get_args(FrameworkId)
-"""In the order in which they are listed, and in which their advice goes before that of others: what a program is
-written in comes before what it is run by."""
+"""In the order of display and of precedence of their advice: frameworks that a program is written in come before its
+launchers."""
 TITLES: dict[FrameworkId, str] = {
     "pytorch": "PyTorch",
     "jax": "JAX",

@@ -1,13 +1,14 @@
-"""The names by which a framework is detected: one rule a framework, a pattern for each kind of name.
+"""The names by which a framework is detected: one rule per framework, a pattern for each kind of name.
 
-A name counts only where the framework itself gave it. `ncclDevKernel` is in programs of all kinds, `python` runs
-everything, and a library that a process merely loaded is in no call chain: none of them tells. Sources are the name
-registries of the projects themselves:
+A name counts only if the framework itself made it. Not evidence: `ncclDevKernel`, which is in programs of all kinds,
+`python`, and libraries that are loaded but in no call chain. Sources are the name registries of the projects
+themselves:
 
 * PyTorch: namespaces of ATen and c10 in kernels; operators as NVTX ranges (torch.autograd.profiler.emit_nvtx); thread
   names of c10::setThreadName (`pt_main_thread`, `pt_autograd_0`).
 * XLA: names of fusions (`loop_add_fusion`); modules as NVTX ranges (`XlaModule:#hlo_module=jit_step`), where JAX begins
-  the names of its modules with `jit_` or `pmap_`. TensorFlow compiles by XLA too, and has names of its own beside that.
+  the names of its modules with `jit_` or `pmap_`. TensorFlow compiles with XLA too, and has additional names of its
+  own.
 * Triton: Inductor's kernels (`triton_poi_fused_add_0`), which PyTorch makes; signatures of arguments (`_0d1d2d`) before
   Triton 3; its libraries.
 * TensorRT: its NVTX domain, `trt_` and `__myl_` kernels. Compilers: clang's `__omp_offloading_…`, the NVIDIA HPC
@@ -26,10 +27,10 @@ Pattern = re.Pattern[str]
 
 
 class Rule(Struct, frozen=True):
-    """Patterns are looked for anywhere in a name, unless they say where; None: no name of this kind tells.
+    """Patterns match anywhere in a name unless anchored; None: no name of this kind is evidence.
 
-    `kernel` is about whole kernel names, `range` about NVTX ranges, `domain` about NVTX domains, `module` about the
-    file names of libraries in call chains, `process` about programs and threads, `table` about tables with rows."""
+    `kernel` is about whole kernel names, `range` and `domain` about those of NVTX; `module` is about the file names of
+    libraries in call chains; `process` is about programs and threads, `table` about tables with rows."""
 
     kernel: Pattern | None = None
     range: Pattern | None = None

@@ -26,8 +26,7 @@ FEWEST_FOR_DRIFT, MOST_DRIFT, BETTER = 30, 500e-6, 2
 
 
 class Shift(Struct, frozen=True):
-    """What to add to times of one clock to have those of another: `ns` at the time `pivot`, and `rate` times as much as
-    goes by from then on."""
+    """The offset from one clock to another: `ns` at the time `pivot`, plus `rate` times the time since then."""
 
     ns: int
     rate: float = 0.0
@@ -56,8 +55,8 @@ class Shift(Struct, frozen=True):
 
 
 def fit(ends: IntArray, reference: IntArray) -> tuple[Shift, int]:
-    """The shift from the clock of `ends` to that of `reference`, of the same collectives in order, and its error: how
-    far 95 of 100 distances are from it at most. Drift counts where it halves the error."""
+    """The shift from the clock of `ends` to that of `reference`, by the same collectives in order, and its error: the
+    limit for 95 of 100 distances from it. Drift is used if it halves the error."""
     apart = reference - ends
     steady = Shift(int(np.median(apart)), 0.0, int(ends[0]))
     error = _error(steady, ends, reference)
@@ -83,8 +82,8 @@ def _error(shift: Shift, ends: IntArray, reference: IntArray) -> int:
 
 
 class Clocks(Struct, frozen=True, eq=False):
-    """For each rank the number of its clock, what to add to its times, and the error of that in ns: None where no
-    collective tells. `how` says in words where the offsets come from."""
+    """For each rank the number of its clock, the offset of its times, and the error in ns, None without collectives.
+    `how` describes the source of the offsets."""
 
     clock: list[int]
     shift: list[Shift]

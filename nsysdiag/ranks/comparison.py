@@ -64,8 +64,8 @@ def compare_ranks(ranks: list[RankTimeline]) -> RankComparison:
 
 
 def _spans(ranks: list[RankTimeline], clocks: Clocks, found: list[Lateness]) -> tuple[str, list[Intervals]]:
-    """What is compared of each rank, on its own clock: from the end of the first to the end of the last collective in
-    which all meet, as long on one as on another."""
+    """The compared time of each rank, on its own clock: from the end of the first to the end of the last collective
+    common to all ranks, equally long for all."""
     whole = [each.group for each in found if len(each.group.members) == len(ranks) and len(each.group) > 1]
     if not whole:
         steps = _iterations(ranks)

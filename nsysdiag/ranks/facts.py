@@ -1,7 +1,7 @@
-"""Ranks compared, as plain data: how even their work is, who comes late to collectives, and why.
+"""A comparison of ranks as plain data: the balance of their work, the ranks late for collectives, and why.
 
 Times are integer nanoseconds. Moments are on the clock of the first file; a rank's own clock is `offset_ns` behind it.
-Work goes by the same names as in iterations: compute, exposed_comm, exposed_copy; idle time goes by its cause.
+Work has the same names as in iterations: compute, exposed_comm, exposed_copy; idle time has its cause.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ class Straggler(Record, frozen=True):
     """A rank that others waited for: `late` times out of `of`, `late_ns` in all since more than half of the others had
     begun; the others waited `caused_ns` together.
 
-    `more` divides `late_ns` by what the rank had more of than the rank in the middle since both were in step: work by
-    name, idle time by cause; empty where there is nothing to compare. `meanwhile` is what it did from when more than
-    half of the others had begun until it did; it adds up to `late_ns` but for time outside the window. `confidence` is
-    0..1. The worst delay ends at `worst_start_ns`, on the clock of the first file.
+    `more` divides `late_ns` by what the rank had more of than the median rank since both were in step: work by name,
+    idle time by cause; empty if nothing can be compared. `meanwhile` is what it did from the time more than half of the
+    others had begun until it began; it adds up to `late_ns` without time outside the window. `confidence` is 0..1. The
+    worst delay ends at `worst_start_ns`, on the clock of the first file.
     """
 
     rank: RankName
@@ -110,12 +110,11 @@ class RankWait(Record, frozen=True):
 class RankComparison(Record, frozen=True):
     """Ranks, or the devices of one trace, compared.
 
-    `basis` says what is compared: `collectives`, the time from the first to the last collective in which all meet;
-    where they do not, `iterations`, from the first to the last one of those that all have; else `window`, all of each
-    one's window. `imbalance` is (largest - smallest) / mean of the fields of RankRow that it names. `slowest` is the
-    rank with most time of its own, outside of exposed communication, `fastest` that with least; None for `window`.
-    `clock` says in words how the clocks were brought together; `clock_error_ns` is the largest error of it, 0
-    where there is one clock, None where nothing tells.
+    `basis` is what is compared: `collectives`, the time from the first to the last common collective; without these
+    `iterations`, from the first to the last common one; else `window`, each one's whole window. `imbalance` is (largest
+    - smallest) / mean of the fields of RankRow that it names. `slowest` is the rank with most time outside exposed
+    communication, `fastest` that with least; None for `window`. `clock` describes how the clocks were aligned.
+    `clock_error_ns` is the largest error of that, 0 for one clock, None if unknown.
     """
 
     basis: OwnText

@@ -59,10 +59,10 @@ SEVERAL = "the ranks are in separate traces, which are not replayed together"
 def diagnose_ranks(
     traces: list[TraceResult], names: list[list[str]], compared: RankComparison, limits: FindingThresholds
 ) -> RankJob:
-    """The diagnosis of the job that all devices of `traces` worked for, which go by `names`.
+    """The diagnosis of the job of all devices of `traces`, which have these `names`.
 
-    Each trace has its own phases, and its ranks are judged by these: clocks of traces agree only as far as collectives
-    tell, and all ranks of a job go through the same phases."""
+    The ranks of each trace are judged by its own phases: clocks of traces are aligned only by collectives, and all
+    ranks of a job go through the same phases."""
     ranks = [
         _Rank(name, device)
         for trace, its in zip(traces, names, strict=True)

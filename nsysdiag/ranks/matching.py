@@ -1,7 +1,7 @@
-"""Which collective of one rank is which of another: by communicator where the trace names it, else by their order.
+"""Matches the collectives of ranks: by communicator if the trace has it, else by order.
 
-What may belong together is proposed by communicator, kind and number (`candidates`), and kept where it ran at the same
-time (`confirmed`): a collective runs on all of its ranks at once, from when the last one has come.
+Candidates have the same communicator, kind and number (`candidates`), and are kept if they ran at the same time
+(`confirmed`): a collective runs on all of its ranks at once after the last one has entered.
 
 ```
 rank 0   [==========)
@@ -58,8 +58,8 @@ def _communicators_and_kinds(ranks: list[RankTimeline]) -> list[tuple[int, int]]
 
 
 def _recorded_together(ranks: list[RankTimeline], rows: Rows) -> Rows:
-    """All rows cut to what the rank with fewest and those that can be moved along it recorded together; those of which
-    that is not clear stay as they are."""
+    """All rows cut to the collectives common to the rank with fewest and those that can be aligned with it; ambiguous
+    rows are unchanged."""
     if len(rows) < 2:
         return rows
     shortest = min(rows, key=lambda at: len(rows[at]))
@@ -74,8 +74,8 @@ def _recorded_together(ranks: list[RankTimeline], rows: Rows) -> Rows:
 
 
 def _by_stream(ranks: list[RankTimeline], rows: Rows) -> list[Rows]:
-    """Without communicators, the streams, where all ranks divide their collectives among as many with as many on each:
-    in most programs a communicator has a stream of its own. Those belong together whose ends keep their distance best.
+    """Without communicators: the streams, if all ranks have equally many streams with equally many collectives on each,
+    as most programs use one stream per communicator. Streams match whose ends have the most constant distance.
 
     ```
     rank 0   stream 7  [A)   [A)  [A)      stream 8   [B)    [B)[B)
@@ -178,8 +178,8 @@ LOOSE_NS = 1_000_000
 
 
 def confirmed(ranks: list[RankTimeline], groups: list[Group], clocks: Clocks) -> tuple[list[Group], list[str]]:
-    """The groups on the common clock, each with ranks that met in nine of ten of its collectives at least, and without
-    those collectives in which they did not, or that are outside a window; in words, who met no other rank."""
+    """The groups on the common clock: each has ranks whose runs overlap in at least nine of ten of its collectives.
+    Collectives without overlap or outside a window are left out. Also a sentence on ranks that match no other rank."""
     found: list[Group] = []
     refusals: list[str] = []
     for group in groups:

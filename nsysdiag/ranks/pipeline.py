@@ -38,8 +38,8 @@ class _File(Struct, frozen=True):
 def analyze_ranks(
     paths: Sequence[str | os.PathLike[str]], settings: Settings | None = None, progress: Progress | None = None
 ) -> RanksReport:
-    """Compare the ranks of one run: all devices of all files. Raises InputError for what is no export, UsageError where
-    there is one rank alone or no collective of one rank matches one of another."""
+    """Compare the ranks of one run: all devices of all files. Raises InputError for other files, UsageError if there is
+    only one rank or no collective matches between ranks."""
     settings, step = settings or Settings(), progress or (lambda _name, _share: None)
     files = []
     for number, path in enumerate(paths):

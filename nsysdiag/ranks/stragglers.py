@@ -1,4 +1,4 @@
-"""Who comes late to collectives, how long each rank waits for which other, and why the late one is late.
+"""Stragglers: ranks that are late for collectives, how long others wait for them, and why they are late.
 
 ```
                  in step                          more than half begin      the late one begins
@@ -8,9 +8,9 @@ late rank        [AllReduce)  host code . more work                  [AllReduce)
                                                     |- meanwhile ----|
 ```
 
-A delay is often caught early and only shows at the end: `more` compares all that either did from the start of the last
-collective that they began together, between which points of the program both do the same work. Where there was none of
-late, it compares what they did since they left the one before together.
+A delay often happens early and only shows at the end. So `more` compares all that both ranks did since the start of the
+last collective that they began together: between these points of the program both do the same work. Without a recent
+one, it compares what they did since the end of the previous collective.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Times = dict[str, int]
 
 
 class Lateness(Struct, frozen=True, eq=False):
-    """A group with, for each collective, what follows from its times. `wait` has a row a member; `last` and `middle`
-    are rows: of the rank that began last, and of that with which more than half of the others had begun. `late` says
-    where the last one is late by `late_by` for certain: by more than `doubt_ns`."""
+    """A group with derived values for each collective. `wait` has a row per member. `last` and `middle` are rows: of
+    the rank that began last, and of the one with which more than half of the others had begun. `late`: the last one is
+    late by `late_by`, more than the clock error `doubt_ns`."""
 
     group: Group
     wait: IntArray
@@ -73,8 +73,8 @@ def lateness_of(group: Group, clocks: Clocks) -> Lateness:
 
 
 def rank_waits(ranks: list[RankTimeline], found: list[Lateness], late: list[Straggler]) -> list[RankWait]:
-    """One row for each two ranks of which one waited for the other, and one for the waits of a rank that no single one
-    can be blamed for; most time first."""
+    """One row for each pair of ranks of which one waited for the other; one for a rank's waits without a single late
+    rank; most time first."""
     total = np.zeros((len(ranks), len(ranks) + 1), dtype=np.int64)
     for each in found:
         members = np.array(each.group.members)
@@ -158,8 +158,8 @@ def _meanwhile(rank: RankTimeline, clocks: Clocks, delays: list[_Delays]) -> Tim
 
 
 def _more(ranks: list[RankTimeline], clocks: Clocks, delays: list[_Delays]) -> Times:
-    """What the late rank did more than the one in the middle: the differences of each delay explain as much of it as
-    they can, all of it together. What cancels out over all delays is noise."""
+    """What the late rank had more of than the median rank: the differences of each delay explain as much of it as
+    possible. Differences that cancel out over all delays are noise."""
     total: defaultdict[str, float] = defaultdict(float)
     for each in delays:
         column = each.column[each.column > 0]
@@ -178,7 +178,7 @@ def _differences(
     ranks: list[RankTimeline], clocks: Clocks, lateness: Lateness, late: int, other: int, column: IntArray
 ) -> dict[str, IntArray]:
     """What the rank in row `late` did more (or, below 0, less) than that in row `other` before each collective: since
-    they began one together, or since the end of the one before where that is too long ago."""
+    they began one together, or, if that is too long ago, since the end of the previous one."""
     start, end = lateness.group.start, lateness.group.end
     in_step = np.abs(start[late] - start[other]) <= lateness.doubt_ns
     last = np.maximum.accumulate(np.where(in_step, np.arange(len(in_step)), -1))[column - 1]
@@ -204,8 +204,8 @@ def _most_first(times: Times) -> Times:
 
 
 def _confidence(delays: list[_Delays], times: Times) -> float:
-    """0..1: the share of the delays whose rank also ran the collective for the shortest time (where all end together,
-    who comes last stays shortest, whatever the clocks say), times the share of `times` that has a cause."""
+    """0..1: the share of delays whose rank also ran the collective for the shortest time, times the share of `times`
+    with a cause. The last rank has the shortest run whatever the clocks, as all end together."""
     agreed = total = 0
     for each in delays:
         shortest = each.lateness.wait[each.row, each.column] <= each.lateness.doubt_ns

@@ -91,8 +91,7 @@ Idle = dict[int, dict[str, int]]
 
 
 def idle_of(changes: Changes, run: Run) -> Idle:
-    """What the devices wait for in a step, a mean over those that count, or in the window: all of the idle time of its
-    four parts."""
+    """The idle time of the devices by cause, in a step (a mean over the counted steps) or in the window."""
     return {device: step_idle(changes, run, device) for device in np.unique(changes.model.work.device).tolist()}
 
 

@@ -19,13 +19,12 @@ OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.BEFORE_COPY, Kind.EVENT, Kind.BAR
 
 
 class Changes(Struct, frozen=True):
-    """A model with changes, which are made in place.
+    """A model with changes, made in place.
 
-    `time` is the part of each piece of host time that stays; `unseen` that of host time in no piece, and `lag` that of
-    the cost of each wait, by the rows of `program`. `length` is how long each operation takes, in ns, `cost` how long
-    its launch takes. `held`, `full` and `woken` mark the waits that there are still, `before_copy` those that wait at
-    least for what was before their copy, `dropped` the edges that are gone, and `eager` the operations that start as
-    soon as they may."""
+    Factors: `time` of each piece of host time; `unseen` of host time in no piece; `lag` of the cost of each wait, by
+    the rows of `program`. `length` is the duration of each operation in ns, `cost` that of its launch. `held`, `full`
+    and `woken` mark the remaining waits. `before_copy` marks waits at least for the work before their copy, `dropped`
+    the removed edges, and `eager` the operations that start as early as possible."""
 
     model: Model
     time: FloatArray
@@ -60,9 +59,9 @@ class Changes(Struct, frozen=True):
         )
 
     def edges(self, *, proven: bool = False, observed: bool = True) -> tuple[IntArray, IntArray]:
-        """The lengths of the edges and the residuals of the moments, in ns. With `proven` a wait for a thread that may
-        have been another one takes as long as it did. Without `observed` an operation waits for nothing that it was
-        only seen to follow, and waits for other threads of which none is known take no time."""
+        """The lengths of the edges and the residuals of the moments, in ns. With `proven`, an uncertain wait for a
+        thread takes as long as recorded. Without `observed`, an operation does not wait for work that it only followed,
+        and waits for unknown threads take no time."""
         model, edges = self.model, self.model.graph.edges
         seen = edges.kind == Kind.OBSERVED
         gone = self._gone() | (seen & (not observed))

@@ -20,15 +20,15 @@ from nsysdiag.replay.work import Work
 FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")
 """Calls that wait for the device, though their names do not say so, where one of its operations ended in them."""
 HELD_NS, HELD_FACTOR, RELEASED_NS = 20_000, 4, 20_000
-"""A launch call that takes longer than this, and so many times the median of all, and that returns this soon after an
-operation started, waited for a place in the queue."""
+"""A launch call waited for space in the queue if it takes longer than this and than this many medians. It must return
+this soon after the start of an operation."""
 FEWEST_QUEUED = 32
 """Operations that are launched and have not started when a queue is full."""
 
 
 class DeviceWaits(Rows, frozen=True):
-    """Waits [begin, end) in ns of `thread` (globalTid) for the operation at `target`, a place in `Work`; `cause` is a
-    place in the registry, `call` the row of the call that waits, -1 where several do."""
+    """Waits [begin, end) in ns of `thread` (globalTid) for the operation at `target`, a place in `Work`; `cause` is an
+    index into the registry, `call` the row of the waiting call, -1 for several."""
 
     thread: IntArray
     begin: IntArray

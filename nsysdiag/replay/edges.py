@@ -17,7 +17,7 @@ from nsysdiag.replay.work import LATENCY_NS, Before, Class, Pace, Work, class_or
 
 class Program(Rows, frozen=True):
     """The edges between moments of a thread that follow each other: the host time [start, end) in ns of `thread`, and
-    `lag`, what a wait itself takes at least at the end of it, `cause` being that wait's; -1 where there is no wait."""
+    `lag`, the fixed cost at the end of a wait, whose cause is `cause`; -1 without a wait."""
 
     thread: IntArray
     start: IntArray
@@ -54,8 +54,8 @@ def lag_of(moments: Moments, place: IntArray) -> IntArray:
 
 
 def _before_copies(work: Work, threads: Threads, places: Places, length: IntArray) -> Edges:
-    """Waits for copies, and the last operation before the copy in its stream that is none: what such a wait waits for
-    where copies run beside kernels."""
+    """Waits for copies, and the last operation before the copy in its stream that is not a copy: the wait is for that
+    one if copies overlap with kernels."""
     kernels = np.where(work.kind == Class.COPY, -1, np.arange(len(work)))
     order = np.lexsort((work.start, work.stream))
     new = np.append(True, work.stream[order][1:] != work.stream[order][:-1])[: len(order)]
@@ -92,9 +92,9 @@ def releases(work: Work, threads: Threads, places: Places, moments: Moments, len
 
 
 def launch_cost(work: Work, threads: Threads, calls: CallRows) -> IntArray:
-    """For each operation how long its call takes before it is on its way, in ns: all of the call, but no more than
-    until the operation starts. A call that a full queue held is as long as others are. One that waits for the copy that
-    it makes stages it until the copy starts, or until what was before it in the stream has ended."""
+    """For each operation the time of its call before the launch is issued, in ns: the whole call, but at most until the
+    operation starts. A call held by a full queue has the usual length. A call that waits for its own copy stages it
+    until the copy starts, or until the previous work of the stream has ended."""
     own = np.flatnonzero(work.launch >= 0)
     cost = np.zeros(len(work), dtype=np.int64)
     length = calls.end[work.launch[own]] - work.issued[own]
@@ -145,7 +145,7 @@ def of_devices(work: Work, places: Places, events: Before, barriers: Before, pac
     apart = work.end[order.before] <= work.start[order.after]
     ended = Before.concatenate([order.take(apart), overlapped_order(work)])
     gap = pace.gap[work.device[ended.after], work.kind[ended.after]]
-    # What lies between the nodes of one graph is a part of the graph.
+    # Time between the nodes of one graph is a part of the graph.
     of_graph = (work.launch[ended.after] >= 0) & (work.launch[ended.after] == work.launch[ended.before])
     gap = np.where(of_graph, np.maximum(work.start[ended.after] - work.end[ended.before], 0), gap)
     return Edges.concatenate(

@@ -30,8 +30,8 @@ Per = Literal["step", "window"]
 
 class Transform(Record, frozen=True):
     """One change, in the words of the command line: `option` is `without`, `finding`, `kernel`, `host`, `async-copies`,
-    `overlap`, `graphs` or `rank-like`; `of` what it is about, a name or pattern, empty where the option needs none;
-    `factor` the length of what matches, as a part of what it is now."""
+    `overlap`, `graphs` or `rank-like`; `of` its name or pattern, empty if the option needs none; `factor` the new
+    length of matches, relative to the recorded one."""
 
     option: OwnText
     of: Annotated[str, Text.TRANSFORM] = ""
@@ -39,9 +39,9 @@ class Transform(Record, frozen=True):
 
 
 class Identity(Record, frozen=True):
-    """How well the model gives the trace back. `exact`: with nothing changed every start and end is as recorded.
-    `length_error`: by how much the length is off, as a part of it, where operations start as soon as the model allows,
-    with the calibrated latency and shortest gap in place of what each one took."""
+    """How well the model reproduces the trace. `exact`: with nothing changed, every start and end is as recorded.
+    `length_error`: the relative error of the length if operations start as early as the model allows. That is with the
+    calibrated latency and shortest gap, not the recorded ones."""
 
     exact: bool
     length_error: Share

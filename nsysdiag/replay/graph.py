@@ -44,8 +44,8 @@ class Kind(IntEnum):
 
 class Edges(Rows, frozen=True):
     """Edges from the moment `source` to the moment `target`, which is at least `ns` later; `kind` is one of `Kind`.
-    `row` is what the edge is about, by its kind: the operation whose length it holds, or a place in a table of host
-    time or of waits; -1 for nothing."""
+    `row` depends on the kind: the operation whose length it is, or an index into a table of host time or of waits; -1
+    for none."""
 
     source: IntArray
     target: IntArray
@@ -61,10 +61,10 @@ class Edges(Rows, frozen=True):
 
 
 class Slots(Struct, frozen=True):
-    """The edges of a graph as two for each node; a moment with more than two has nodes before it that join them.
+    """The edges of a graph, at most two into each node; a moment with more has joining nodes before it.
 
-    `node` is the node of each moment; `source` (two rows) the nodes that each node waits for, `edge` (two rows) the
-    edges behind, -1 for that to a joining node."""
+    `node` is the node of each moment. `source` (two rows) are the nodes that each node waits for, `edge` (two rows)
+    their edges, -1 for an edge to a joining node."""
 
     node: IntArray
     source: IntArray
@@ -72,9 +72,9 @@ class Slots(Struct, frozen=True):
 
 
 class Graph(Struct, frozen=True, dict=True):
-    """Moments in an order in which every edge goes forward; the first is ORIGIN. `time` is when each was, in ns,
-    `residual` how much later than its edges ask for; `asked` is the length of each edge before it was shortened to what
-    was."""
+    """Moments in an order in which every edge goes forward; the first is ORIGIN. `time` is the time of each in ns,
+    `residual` its delay beyond its edges; `asked` is the length of each edge before it was shortened to the recorded
+    time."""
 
     time: IntArray
     edges: Edges
@@ -89,8 +89,8 @@ class Graph(Struct, frozen=True, dict=True):
     @classmethod
     def of(cls, time: IntArray, edges: Edges, little: int = 0) -> Graph:
         """The graph with these edges. `time` does not descend, and edges go forward; a moment without an edge keeps its
-        distance from the ORIGIN. An edge that asks for more than was is shortened to what was. A moment that is up to
-        `little` ns later than its edges ask for has no residual: the edges that decide are longer."""
+        distance from the ORIGIN. An edge longer than the recorded time is shortened to it. A moment up to `little` ns
+        later than its edges has no residual: its deciding edges are made longer."""
         alone = np.flatnonzero(np.bincount(edges.target, minlength=len(time)) == 0)
         alone = alone[alone != ORIGIN]
         distance = time[alone] - time[ORIGIN]

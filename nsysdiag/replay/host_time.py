@@ -18,8 +18,8 @@ from nsysdiag.ledger.classify import LayeredEvidence
 
 
 class HostTime(Rows, frozen=True):
-    """Pieces [start, end) of host time, positions on the axis of threads: the place of the `cause` in the registry, its
-    label and the call as codes (-1: none), and `owner`, whose time it is."""
+    """Pieces [start, end) of host time, positions on the axis of threads: the index of the `cause` in the registry, its
+    label and the call as codes (-1: none), and `owner`, the number of its owner."""
 
     owner: IntArray
     cause: IntArray

@@ -85,8 +85,8 @@ def _late_threads(changes: Changes, times: IntArray, closing: IntArray, decided:
 
 
 def _timelines(changes: Changes, times: IntArray) -> tuple[Intervals, IntArray]:
-    """What every thread does in the replay, in lanes one behind the other, and the place of the cause of each piece:
-    its host time in order, then the wait."""
+    """What every thread does in the replay, in consecutive lanes, and the cause (index into the registry) of each
+    piece: its host time in order, then the wait."""
     model = changes.model
     program, pieces, edges = model.program, model.pieces, model.graph.edges
     mine = edges.kind == Kind.PROGRAM

@@ -54,8 +54,8 @@ from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
 
 
 class Names(Struct, frozen=True):
-    """The short and the whole name of each operation, copies by their kind, as codes into `texts`, and as reports show
-    them in `shown`; NVTX ranges; and a device's key by its number."""
+    """The short and the whole name of each operation, copies by kind, as codes into `texts`, and as shown in reports in
+    `shown`; NVTX ranges; and the device keys by number."""
 
     short: IntArray
     whole: IntArray
@@ -86,11 +86,11 @@ class Names(Struct, frozen=True):
 
 
 class Model(Struct, frozen=True, dict=True):
-    """The graph of a stretch. `pace` is that of the devices.
+    """The graph of a stretch.
 
-    `program` has a row for each PROGRAM edge, and `pieces` what its host time was, on the axis of `host`; `words` are
-    its labels and calls. `cost` is how long the launch call of each operation takes before it is on its way, `length`
-    how long it takes itself from the moment at `places.end`."""
+    `pace` is that of the devices. `program` has a row for each PROGRAM edge, and `pieces` its host time, on the axis of
+    `host`; `words` are its labels and calls. `cost` is the time of each operation's launch call before the launch is
+    issued, `length` the duration of the operation."""
 
     stretch: Stretch
     work: Work

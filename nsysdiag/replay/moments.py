@@ -35,8 +35,8 @@ class What(IntEnum):
 
 class Moments(Rows, frozen=True):
     """Moments of threads (globalTid, or DEVICE), in ns. One that ends a wait has the wait's `begin`, the time at which
-    it was `released`, and the `cause` of the wait, a place in the registry; for all others these are its own time,
-    NEVER and -1."""
+    it was `released`, and its `cause`, an index into the registry; for all others these are its own time, NEVER and
+    -1."""
 
     time: IntArray
     what: IntArray
@@ -58,9 +58,9 @@ class Moments(Rows, frozen=True):
 
 
 class Threads(Struct, frozen=True):
-    """What the threads of a stretch did that the replay moves: the rows of the calls that launched its operations,
-    ascending, waits for devices and for full queues, waits for other threads with the place of their cause, and calls
-    of MPI in which ranks meet."""
+    """What the threads of a stretch did that the replay moves: the rows of the calls that launched its operations
+    (ascending); waits for devices and full queues; waits for other threads with their cause; and MPI calls that ranks
+    enter together."""
 
     launches: IntArray
     held: DeviceWaits

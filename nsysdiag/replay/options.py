@@ -20,8 +20,8 @@ _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def scaled(option: str, text: str) -> Transform:
-    """The change that `PATTERN*FACTOR` asks for: the pattern may hold `*` itself. Raises UsageError for another text,
-    and for a factor that is below 0 or above 1,000."""
+    """The change for `PATTERN*FACTOR`; the pattern may contain `*` itself. Raises UsageError for another text, and for
+    a factor below 0 or above 1,000."""
     pattern, star, number = text.rpartition("*")
     pattern, number = pattern.strip(), number.strip()
     hint = f"write --{option} '{'gemm' if option == KERNEL else 'load*'}*0.5' for half the time, *0 for none"

@@ -14,8 +14,8 @@ from nsysdiag.replay.work import Class
 
 
 def step_idle(changes: Changes, run: Run, device: int) -> dict[str, int]:
-    """The idle time of a device by cause in ns, a mean over the steps that count, or in the window: it adds up to the
-    idle part of the four."""
+    """The idle time of a device by cause in ns, a mean over the counted steps, or of the window. It adds up to the idle
+    part of the four."""
     return adding_up(idle_by_cause(changes, run, device), four_parts(changes.model, run, device).idle_ns)
 
 

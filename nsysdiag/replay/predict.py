@@ -21,7 +21,7 @@ from nsysdiag.report import Finding
 MOST_ERROR = 0.02
 """Of the length: a model that is further off predicts nothing."""
 LEAST_ERROR = 0.005
-"""Of the length: no prediction is better, however well the model gives the recorded length back."""
+"""Share of the length: no prediction is better, however well the model reproduces the recorded length."""
 SETTLING = 4
 """From so many steps on the first one is left out: what was queued before it belongs to the time as it was."""
 LEAST_WORK = 0.05
@@ -30,8 +30,8 @@ SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 
 
 class Run(Struct, frozen=True):
-    """One replay: the `times` of all moments, when each operation starts and ends, and the `borders` of the steps that
-    count, in ns: when the work of each is done; or those of the window, from its begin to the last end."""
+    """One replay: the `times` of all moments; the start and end of each operation; the `borders` of the counted steps,
+    in ns, at the end of their work; or those of the window, from its begin to the last end."""
 
     times: IntArray
     start: IntArray
@@ -100,7 +100,7 @@ def _step(borders: IntArray) -> float:
 
 
 def identity_of(model: Model) -> Identity:
-    """How well the model gives back what was recorded."""
+    """How well the model reproduces the recording."""
     graph = model.graph
     now = _run(model, graph.time, model.length)
     same = run_of(Changes.none(model))
@@ -143,10 +143,9 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
 
 
 def prediction_of(changes: Changes, identity: Identity) -> Prediction:
-    """The prediction of changes. The longer bound takes waits for threads that are not sure to be as long as they were.
-    The shorter one saves what is saved where operations wait for nothing that they were only seen to follow, and
-    threads for none that is not known, if that is more. The spread of the steps and the error of the model widen
-    both."""
+    """The prediction of changes. In the longer bound, uncertain waits for threads are as long as recorded. In the
+    shorter bound, if it saves more, operations do not wait for work that they only followed, and threads not for
+    unknown ones. The spread of the steps and the error of the model widen both."""
     model = changes.model
     now, run = _run(model, model.graph.time, model.length), run_of(changes)
     bounds = [run.ns]
@@ -160,8 +159,7 @@ def prediction_of(changes: Changes, identity: Identity) -> Prediction:
 
 
 def _spread(now: IntArray, then: IntArray) -> float:
-    """How far the mean saving of a step may be off, as few steps tell: half of the middle 95% of its means in samples
-    of the steps."""
+    """The uncertainty of the mean saving of a step: half of the middle 95% of its means in samples of the steps."""
     count = min(len(now), len(then))
     if count < 2:
         return 0.0

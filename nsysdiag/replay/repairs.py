@@ -30,8 +30,8 @@ from nsysdiag.replay.work import Class
 from nsysdiag.report import Finding, Joined
 
 DWARFED = 2
-"""Copies that take more than so many times as long as all kernels cannot be hidden: then fewer bytes are the repair,
-and how many fewer is not known."""
+"""Copies that take more than this many times as long as all kernels cannot be overlapped. Then the repair is fewer
+bytes, by an unknown amount."""
 LATE_RANK = "late_rank"
 OF_WORKERS: dict[str, tuple[str, ...]] = {"reads": (io_wait.CAUSE.id, os_memory.CAUSE.id), "no_cpu": (PREEMPTION,)}
 """Variants of input waits whose repair makes a part of the workers' time shorter; by any other they are ahead."""
@@ -45,8 +45,8 @@ Where = Callable[[Intervals], BoolArray]
 
 
 def repair(changes: Changes, finding: Finding) -> str:
-    """Make the changes that repair a finding, and what was joined with it; says why where the replay does not know what
-    these are, or where nothing of it is in the replayed time."""
+    """Make the changes that repair a finding and the findings joined with it. Returns the reason if the replay has no
+    such changes, or if the finding is not in the replayed time."""
     if finding.cause == LATE_RANK:
         return _late_rank(changes, finding)
     problems: list[Finding | Joined] = [finding, *finding.joined]

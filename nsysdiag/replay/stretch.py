@@ -9,8 +9,8 @@ from nsysdiag.arrays.intervals import IntArray, Intervals
 
 FEWEST_STEPS, MOST_STEPS = 3, 100
 MOST_OPERATIONS, MOST_AT_ALL = 100_000, 1_000_000
-"""Of all devices in the replayed time, each with two moments, its launch and its start: of as many steps as fit, and
-where fewer steps than needed or a window without steps hold more."""
+"""Most operations of all devices in the replayed time, each with two moments, its launch and its start: for as many
+steps as fit, and for fewer steps than needed or a window without steps."""
 
 
 class Stretch(Struct, frozen=True):
@@ -40,11 +40,11 @@ class Repeating(Struct, frozen=True):
 def stretch_of(
     parts: Intervals, steps: IntArray | None, starts: IntArray, most: int = MOST_OPERATIONS
 ) -> Stretch | str:
-    """What is replayed of the judged time `parts` (a set) whose step borders are `steps`, None where it has none; or a
-    sentence why nothing can be. `starts` are the starts of all operations, ascending, of which `most` are replayed;
-    MOST_OPERATIONS of them, or FEWEST_STEPS, where there are steps.
+    """The replayed part of the judged time `parts` (a set) with step borders `steps` (None without steps), or a
+    sentence why there is none.
 
-    Steps are taken from the middle: the first ones of a phase may still be settling."""
+    `starts` are the starts of all operations, ascending. At most `most` are replayed; with steps MOST_OPERATIONS of
+    them, or FEWEST_STEPS. Steps are taken from the middle, as the first ones of a phase may not be steady."""
     if len(parts) == 0:
         return "no GPU work was recorded in the judged time"
     lo, hi = int(parts.start[0]), int(parts.end[-1])

@@ -12,8 +12,8 @@ NONE = -1
 
 
 class Issued(Rows, frozen=True):
-    """Operations: the `group` that waits ask for (a stream, a device or a process, by a number of 0 or more), when the
-    call that launched them began, and their end, in ns."""
+    """Operations: their `group` (a stream, a device or a process, by a number from 0 on), to which waits refer; the
+    start of the call that launched them, and their end, in ns."""
 
     group: IntArray
     issued: IntArray
@@ -29,7 +29,7 @@ class HostWaits(Rows, frozen=True):
 
 
 def targets(operations: Issued, waits: HostWaits) -> IntArray:
-    """The row of the operation that each wait waits for, NONE where there is none.
+    """The row of the operation that each wait waits for, or NONE.
 
     ```
     issued      A   B   |wait for the group       )  C
@@ -37,7 +37,7 @@ def targets(operations: Issued, waits: HostWaits) -> IntArray:
     stream 9         [=====B==================)             waits for B
     ```
 
-    A wait that ends while such an operation still runs is for an earlier one, as an event is: the last that had ended
+    A wait that ends while such an operation still runs is for an earlier one, as with an event: the last that had ended
     by then.
     """
     found = _last_to_end(operations, waits)

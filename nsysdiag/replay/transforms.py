@@ -40,8 +40,8 @@ OVERLAPPED = {"copies": Class.COPY, "communication": Class.COMMUNICATION}
 
 
 def apply(changes: Changes, transform: Transform) -> None:
-    """Make the changes of one transform. Raises UsageError where it matches nothing in the replayed time, with near
-    names; ValueError where there is no such option."""
+    """Make the changes of one transform. Raises UsageError, with similar names, if it matches nothing in the replayed
+    time, and ValueError for an unknown option."""
     if transform.option not in TRANSFORMS:
         raise ValueError(f"there is no transform '{transform.option}'")
     if not TRANSFORMS[transform.option](changes, transform):

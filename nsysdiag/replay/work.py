@@ -113,8 +113,8 @@ def overlapped_order(work: Work) -> Before:
 
 
 def class_order(work: Work) -> Before:
-    """Each operation and the one of its own class before it in its stream, where another stands between them: what is
-    left of a stream's order once the classes overlap."""
+    """Each operation and the previous one of its class in its stream, if another one is between them: the remaining
+    order of a stream once classes overlap."""
     own = previous_on_stream(distinct(joint(work.stream, work.kind, len(Class)))[1])
     return _pairs(np.where(own == previous_on_stream(work.stream), NONE, own))
 
@@ -164,8 +164,8 @@ def barriers(work: Work, activity: DeviceActivity) -> Before:
 
 
 def observed_order(work: Work, late: BoolArray) -> Before:
-    """For operations that started `late`, later than all that is known to hold them back allows: the operation of the
-    device that was the last to end before."""
+    """For operations that started `late`, without a known reason: the operation of the device that was the last to end
+    before."""
     parts = [Before.empty()]
     for device in distinct_values(work.device).tolist():
         mine = np.flatnonzero(work.device == device)
@@ -183,9 +183,9 @@ def _ended(work: Work, pairs: Before) -> Before:
 
 
 class Pace(Struct, frozen=True):
-    """What devices need at least, in ns, by device number and `Class`: `gap` between two operations of a stream,
-    `switch` from the end of an operation to the start of what waits for it in another stream, `latency` from the moment
-    at which a launch is on its way to the start of what it launched on an idle stream."""
+    """Shortest times of devices in ns, by device number and `Class`. `gap`: between two operations of a stream.
+    `switch`: from the end of an operation to the start of one that waits for it in another stream. `latency`: from the
+    issue of a launch to the start of its operation on an idle stream."""
 
     gap: IntArray
     switch: IntArray

@@ -39,8 +39,8 @@ _ON_THREAD = np.array([cause.side == "host" or cause.id == IN_LAUNCH_CALL for ca
 
 
 class Kind(IntEnum):
-    """What a chain belongs to: a call or a sample while the cause lasted, or the launch of the next operation; and the
-    stacks that Python itself recorded then."""
+    """The sources of a chain: a call or a sample during the cause, or the launch of the next operation; and the Python
+    stacks recorded then."""
 
     PYTHON = 0
     CALL = 1
@@ -66,8 +66,8 @@ class HostSide(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where a group of gaps comes from, None where no call chain tells; and for a group that host code leads, the
-    innermost functions of its samples."""
+    """The code location of a group of gaps, None without a call chain; and for a group led by host code, the innermost
+    functions of its samples."""
 
     site: CallSite | None
     code: list[CodeShare]
@@ -83,8 +83,8 @@ class _Chains(Rows, frozen=True):
 
 
 def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
-    """The place of each of `count` groups of gaps, whose gaps have one dominant cause; `group` is the number of each
-    gap's group, -1 for none."""
+    """The location of each of `count` groups of gaps with one dominant cause; `group` is the number of each gap's
+    group, -1 for none."""
     focus = _focus(side, group)
     python = side.python.on_axis(side.host.axis)
     samples = (side.host.samples.position, side.host.samples.id)
@@ -184,8 +184,8 @@ def _chains(kind: Kind, gap: IntArray, source: IntArray, chain: IntArray) -> _Ch
 
 
 def _few_of_each(group: IntArray, kind: IntArray) -> IntArray:
-    """Rows spread evenly over each group, all groups together no more than the most of each kind; where there are more
-    groups than that, the first ones have their rows."""
+    """Rows spread evenly over each group, limited in all for each kind; with more groups than the limit, only the first
+    ones have rows."""
     parts = []
     for each in Kind:
         mine = np.flatnonzero(kind == each)

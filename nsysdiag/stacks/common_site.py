@@ -81,7 +81,7 @@ def _commonest(values: Iterable[T]) -> T:
 
 
 def leaf_shares(stacks: list[Stack]) -> list[CodeShare]:
-    """The innermost functions by their share of the samples; one without a name goes by its module."""
+    """The innermost functions by their share of the samples; one without a name has the name of its module."""
     counts = Counter((stack.leaf.symbol or stack.leaf.module, str(stack.leaf.origin)) for stack in stacks)
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMES]
     return [

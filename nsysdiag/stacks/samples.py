@@ -19,8 +19,8 @@ MOST_NAMES = 3
 
 
 def leaf_texts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> list[str]:
-    """For each stretch [low, high) of positions on the thread axis its commonest innermost functions, with the number
-    of samples: `_PyEval_EvalFrameDefault (interpreter) × 12, memcpy × 3`; empty where no sample has a chain."""
+    """For each stretch [low, high) of positions on the thread axis: its most frequent innermost functions, with the
+    number of samples: `_PyEval_EvalFrameDefault (interpreter) × 12, memcpy × 3`. Empty without call chains."""
     return [_text(counts) for counts in _counts(samples, low, high, symbols)]
 
 

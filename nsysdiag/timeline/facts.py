@@ -49,14 +49,14 @@ class TimelineThread(Record, frozen=True):
 class TimelineLane(Packed, frozen=True):
     """One lane: a stream of the device, the causes inside gaps, or one side of what a thread did.
 
-    `kind`: `stream`, `causes`, `nvtx` (of nesting `depth`), `api`, `os`, `off_cpu`. `thread` is a place in `threads`,
-    None for the device's own. `levels` are the shares of time in buckets as in TimelineLevel, finest first, where a
-    share says anything: as many buckets as the coarsest levels of the device have.
+    `kind`: `stream`, `causes`, `nvtx` (of nesting `depth`), `api`, `os`, `off_cpu`. `thread` is an index into
+    `threads`, None for the device's own.
 
-    `starts` (as differences, the first from `start_ns`; of a thread from where `host_span` starts), `lengths`, `names`
-    (places in the names of the timeline) and `kinds` hold `count` exact slices by start: of a stream `kinds` are 0
-    compute, 1 communication, 2 copies and memory sets, of causes places in `cause_ids`. A column that says nothing is
-    empty.
+    `levels` are the shares of time in buckets as in TimelineLevel, finest first, with as many buckets as the coarsest
+    levels of the device. `starts`, `lengths`, `names` and `kinds` hold `count` exact slices by start. `starts` are
+    differences, the first from `start_ns`, for a thread from the start of `host_span`. `names` are indices into the
+    names of the timeline. `kinds` of a stream are 0 compute, 1 communication, 2 copies and memory sets; of causes
+    indices into `cause_ids`. A column without information is empty.
     """
 
     kind: OwnText
@@ -80,13 +80,12 @@ class TimelineLane(Packed, frozen=True):
 
 
 class TimelineLevels(Packed, frozen=True):
-    """A device's timeline, finest level first: from its first to its last operation, or over a narrowed window alone.
+    """A device's timeline, finest level first: from its first to its last operation, or only a narrowed window.
 
     Lanes of streams hold every operation that touches `exact_operations`, those of threads every row that touches
-    `exact_host`; elsewhere they hold none, but for the longest NVTX ranges, which are everywhere. Lanes of threads
-    cover `host_span`, None for the time of the device: a thread that serves several devices has its lanes in the
-    timeline of the first one, over the time of them all. `threads_left_out` counts further threads that launched.
-    `names` is a packed JSON array.
+    `exact_host`. Elsewhere they hold only the longest NVTX ranges. Lanes of threads cover `host_span`, None for the
+    time of the device. A thread that serves several devices has its lanes in the timeline of the first one, over the
+    time of all of them. `threads_left_out` counts further threads that launched. `names` is a packed JSON array.
     """
 
     start_ns: Moment

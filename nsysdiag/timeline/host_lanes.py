@@ -30,8 +30,8 @@ class Timelines(NamedTuple):
 
 
 def with_threads(devices: list[DeviceLanes], host: HostActivity, host_trace: HostTrace) -> Timelines:
-    """The timelines by device, whole. A thread has its lanes in the timeline of the first device that knows it, over
-    the time of all that do. `host` is what the launching threads did."""
+    """The complete timelines by device. A thread has its lanes in the timeline of its first device, over the time of
+    all its devices. `host` is what the launching threads did."""
     home: dict[int, str] = {}
     for device in devices:
         for thread in device.threads.all:

@@ -22,8 +22,8 @@ _EFFORT = 6
 
 
 class NameTable:
-    """Names by number, each kept once, as long as they have room for `characters` together: further ones are left out.
-    Very long ones are cut. `sentences` are those with names in them, by what people read."""
+    """Names by number, each stored once, up to `characters` in all: further ones are left out. Very long ones are cut.
+    `sentences` are those with names in them, by their displayed text."""
 
     def __init__(self, characters: int) -> None:
         self._known: dict[str, int] = {LEFT_OUT: 0}
@@ -63,8 +63,8 @@ class NameTable:
 
 
 class Packing(Struct, frozen=True):
-    """How lanes of one timeline are packed: its names, its time [low, high), and the edges of the finest buckets, which
-    are added up in pairs."""
+    """The parameters for packing lanes of one timeline: its names, its time [low, high), and the edges of the finest
+    buckets, which are added up in pairs."""
 
     names: NameTable
     low: int

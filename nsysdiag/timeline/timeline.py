@@ -29,8 +29,8 @@ MOST_SIGNATURES = 20
 
 
 class DeviceLanes(Struct, frozen=True):
-    """A timeline that has no lanes of threads yet, and what these are made of: the `threads`, the gaps that matter most
-    in this order, the names so far, the room that is left."""
+    """A timeline without lanes of threads yet, and their input: the `threads`, the gaps that matter most in order, the
+    names so far, the remaining space."""
 
     key: str
     levels: TimelineLevels

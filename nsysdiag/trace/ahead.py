@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from nsysdiag.trace.columns import Columns
 
 Request = tuple[str, tuple[str, ...]]
-"""A table and its columns, in the order in which they will be asked for."""
+"""A table and its columns, in the order in which they will be read."""
 WORKERS = 2
 """The driver reads without Python's lock. More at a time would only hold more memory at once."""
 
 
 class ReadAhead:
-    """Reads that were begun, each kept until it is asked for once.
+    """Reads in the background, each kept until it is taken once.
 
     ```
     worker 1   [kernels         ][ranges ][samples]
@@ -42,6 +42,6 @@ class ReadAhead:
         return None if begun is None else begun.result()
 
     def close(self) -> None:
-        """Begin no more, wait for what runs, and forget what was not asked for."""
+        """Begin no more reads, wait for running ones, and drop results that were not taken."""
         self._pool.shutdown(cancel_futures=True)
         self._begun.clear()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 65536
 ROOM_BYTES = 64 << 20
-"""What must be free before a batch is read: two threads read at once, at most 16 columns of 8 bytes, and buffers grow
-by doubling."""
+"""Memory that must be free before a batch is read: two threads read at once, at most 16 columns of 8 bytes, and buffers
+grow by doubling."""
 _FORMATS = {ColumnType.INTEGER: "l", ColumnType.REAL: "g"}
 
 

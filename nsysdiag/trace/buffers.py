@@ -58,8 +58,8 @@ class Buffers:
             self._arrays[index] = larger
 
     def finish(self) -> list[IntArray | FloatArray]:
-        """The columns as filled; NULL of a REAL column becomes NaN. Untouched memory is freed, and an integer that
-        is the same in all rows takes the memory of one; such a column cannot be written to."""
+        """The filled columns; NULL of a REAL column becomes NaN. Untouched memory is freed. An integer column with one
+        value in all rows takes the memory of one, and is read-only."""
         done: list[IntArray | FloatArray] = []
         for array in self._arrays:
             part = array[: self.rows]
@@ -85,7 +85,7 @@ FIRST_ROWS = 4096
 
 
 class SplitBuffers:
-    """Takes batches whose first two columns are the ids; rows of a pair that was not asked for are dropped."""
+    """Takes batches whose first two columns are the ids; rows of other pairs are dropped."""
 
     def __init__(self, columns: Sequence[ColumnSpec], pairs: Sequence[Pair]) -> None:
         self._columns = columns

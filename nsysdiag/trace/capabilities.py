@@ -71,9 +71,9 @@ def _count(rows: int | str) -> str:
 
 
 def recapture_command(missing: Set[str], more: Sequence[str] = (), output: str = "trace") -> str | None:
-    """One `nsys profile` line that brings CUDA, NVTX, the OS runtime and the missing kinds of evidence (their
-    ids), with `more` options, and writes to `output`; None if no option of nsys brings any of them. The last words
-    stand for the user's program."""
+    """One `nsys profile` line that records CUDA, NVTX, the OS runtime and the missing kinds of evidence (their ids),
+    with `more` options, and writes to `output`. None if no option of nsys records any of them. The last words stand for
+    the user's program."""
     options = [option for name, kind in KINDS.items() if name in missing for option in (kind.recapture or "").split()]
     if not options:
         return None

@@ -30,8 +30,7 @@ class FoundColumn(Struct, frozen=True):
 
 
 class FoundTable(Struct, frozen=True):
-    """An ordinary table of the file. `rowid` is a name under which its rowid can be asked for; None: it has
-    none."""
+    """An ordinary table of the file. `rowid` is the name of its rowid column; None without one."""
 
     name: str
     columns: dict[str, FoundColumn]
@@ -54,8 +53,8 @@ class FoundTable(Struct, frozen=True):
 
 
 class Resolution(Struct, frozen=True):
-    """What stands for a declared table: a table of the file, or the reason why there is none (or no row in
-    it), and what the user should know about it."""
+    """A declared table in the file: its table, or the reason why there is none (or no row in it), and a note for the
+    user."""
 
     table: FoundTable | None
     reason: str
@@ -71,8 +70,8 @@ class Schema(Struct, frozen=True):
 
 
 def read_schema(connection: sqlite3.Connection) -> Schema:
-    """The schema of a file. Views and virtual tables are never touched: neither has a root page, and nothing but
-    sqlite_master is asked about them. Of more tables than limits.TABLES the declared ones come first, then others of
+    """The schema of a file. Views and virtual tables are never read: neither has a root page, and only sqlite_master is
+    queried about them. If there are more than limits.TABLES tables, the declared ones come first, then others of
     nsys."""
     rows = connection.execute("SELECT type, name, rootpage, sql FROM sqlite_master ORDER BY type, name").fetchall()
     names = [decode(name) for kind, name, page, _ in rows if kind == b"table" and isinstance(page, int) and page > 0]

@@ -73,7 +73,7 @@ class Columns:
         return name in self._present
 
     def names(self) -> list[str]:
-        """The columns that were asked for, in that order."""
+        """The requested columns, in that order."""
         return list(self._values)
 
     def integers(self, name: str) -> IntArray:

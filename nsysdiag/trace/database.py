@@ -107,8 +107,8 @@ class SqliteDatabase:
             yield
         except sqlite3.DataError as error:  # SQLITE_TOOBIG
             raise InputError(
-                f"'{printable(self._path)}' is not read: it has a text or a statement of more than {CELL_BYTES:,} bytes"
-                " where an export has a number, a short text or a table",
+                f"'{printable(self._path)}' is not read: it has a text or an SQL statement of more than {CELL_BYTES:,}"
+                " bytes, which no export has",
                 hint=EXPORT_HINT,
             ) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for a message that quotes broken text

@@ -16,12 +16,11 @@ from nsysdiag.trace.parquet.names import is_parquet_folder
 
 
 def export_report(report: Path, folder: Path, timeout_s: float, *, columnar: bool, nsys: str | None = None) -> Path:
-    """Export a .nsys-rep into `folder`, which is the caller's to remove: to an SQLite file, or where it is `columnar`
-    and nsys knows how, to a folder of Parquet files. A report of 50 MB took 4.1 s and 1.4 s more to read its four
-    largest tables from SQLite, 2.7 s and 0.6 s from Parquet files. `nsys` is the program, unless said that on the PATH.
+    """Export a .nsys-rep into `folder`, which the caller removes: to an SQLite file, or if `columnar` and supported by
+    nsys, to a folder of Parquet files. A report of 50 MB took 4.1 s, and 1.4 s more to read its four largest tables
+    from SQLite; from Parquet files 2.7 s and 0.6 s. `nsys` is the program, by default the one on the PATH.
 
-    Raises InputError, whose hint is the command to run, where there is no nsys, or it fails, or takes too
-    long.
+    Raises InputError, with the command as a hint, if nsys is missing, fails, or takes too long.
     """
     program = nsys or nsys_on_path()
     shown = f"'{printable(report)}'"

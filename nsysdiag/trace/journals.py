@@ -1,7 +1,7 @@
-"""What SQLite left beside a database: a rollback journal or a write-ahead log, and how much of it counts.
+"""The journals of an SQLite database: a rollback journal or a write-ahead log, and their valid part.
 
-Only headers are read, up to the first that is not valid, as SQLite does: a sparse file of 3 GB costs as little as an
-empty one. Offsets are those of SQLite's file format (https://www.sqlite.org/fileformat2.html).
+Only headers are read, up to the first invalid one, as SQLite does: a sparse file of 3 GB costs as little as an empty
+one. Offsets are those of SQLite's file format (https://www.sqlite.org/fileformat2.html).
 
 ```
 -journal   [magic, records, nonce, pages before, sector, page size | .. sector] [page number, page, checksum] ...
@@ -43,7 +43,7 @@ _CHUNK = 1 << 20
 
 
 class Journal(Struct, frozen=True):
-    """A file beside a database with changes that SQLite would apply. Only its first `used_bytes` count."""
+    """A journal file with changes that SQLite would apply. Only its first `used_bytes` count."""
 
     path: Path
     suffix: str
@@ -58,7 +58,7 @@ def journals_of(database: Path) -> list[Journal]:
 
 
 def copied(database: Path, journals: list[Journal], target: Path) -> None:
-    """Copy the database and what counts of its journals to `target`. Raises OutputError where there is no room, and
+    """Copy the database and the valid parts of its journals to `target`. Raises OutputError if the disk is full, and
     OSError."""
     parts = [(database, target, database.stat().st_size)]
     parts += [(each.path, Path(f"{target}{each.suffix}"), each.used_bytes) for each in journals]
@@ -139,8 +139,8 @@ def _rollback(path: Path, database: Path) -> Journal | None:
 
 
 def _end_of_records(file: FileIO, head: tuple[int, int, int] | None, database: Path) -> int:
-    """Raises InputError for more records than the file can have pages: a journal holds each page once, and twice the
-    number allows for a file that was cut since."""
+    """Raises InputError for more records than the file can have pages: a journal holds each page once; twice the number
+    is allowed, as the file may have been shortened since."""
     at = end = left = 0
     while head is not None:
         count, sector, page = head
@@ -168,7 +168,7 @@ def _foreign(database: Path) -> InputError:
 
 
 def _header_at(file: FileIO, at: int) -> tuple[int, int, int] | None:
-    """The number of records, the size of a sector and of a page; None where there is no valid header."""
+    """The number of records, the size of a sector and of a page; None without a valid header."""
     head = _read_at(file, at, _HEADER.size)
     if len(head) < _HEADER.size:
         return None
@@ -179,11 +179,10 @@ def _header_at(file: FileIO, at: int) -> tuple[int, int, int] | None:
 
 
 def _refuse_other_files(path: Path, file: FileIO, used: int) -> None:
-    """Raise InputError where the journal names another file: SQLite deletes that one after a rollback, whatever it
-    is. Such a journal belongs to a transaction over several databases, which no export is part of.
+    """Raise InputError if the journal names another file, which SQLite would delete after a rollback.
 
-    The name is at the end of the file, so the end of what is copied counts, too: the content of a page may be made to
-    look like a name."""
+    Such a journal belongs to a transaction over several databases, which no export has. The name is at the end of the
+    file, so the end of the copied part is checked too: the content of a page may imitate a name."""
     ends = (os.fstat(file.fileno()).st_size, used)
     if any(_read_at(file, max(end - len(_MAGIC), 1), len(_MAGIC)) == _MAGIC for end in ends):
         raise InputError(
@@ -198,7 +197,7 @@ def _journal(path: Path, suffix: str, used: int) -> Journal | None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[FileIO | None]:
-    """The file, or None where there is no ordinary one with anything in it."""
+    """The file; None if it is empty, missing or not an ordinary file."""
     if not path.is_file() or not path.stat().st_size:
         yield None
         return

@@ -33,7 +33,7 @@ def cut(pieces: Iterable[bytes], encoding: str = "utf-8") -> tuple[str, str, int
 
 
 class LongTexts:
-    """Decodes cells and remembers which ones were too long. Threads may use it at the same time."""
+    """Decodes cells and records which ones were too long. Threads may use it at the same time."""
 
     def __init__(self) -> None:
         self._texts: dict[str, int] = {}

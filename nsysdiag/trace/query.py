@@ -56,8 +56,8 @@ Choice = Chosen | ChosenPairs | ChosenRows | Within
 def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], *choices: Choice | None) -> str:
     """The SQL that reads these columns, which the table must have, in the order of the rows in the file.
 
-    The order is asked for because different columns are read by different statements, and SQLite would
-    otherwise be free to answer one of them from an index, in another order. By rowid it costs nothing.
+    The order is explicit because columns are read by several statements, and SQLite may read one of them from an index,
+    in another order. By rowid it costs nothing.
     """
     selected = _selected(table.name, tuple((column, _found(table, column)) for column in columns))
     return f"{selected}{_where(table, choices)}{_row_order(table)}"
@@ -86,8 +86,8 @@ def _where(table: FoundTable, choices: Sequence[Choice | None]) -> str:
 
 
 class _Source:
-    """A table of the file in a statement, without SQLAlchemy's own objects for its columns: to make one for each takes
-    longer than to read a small table."""
+    """A table of the file in a statement, without SQLAlchemy objects for its columns: these take longer to create than
+    a small table to read."""
 
     def __init__(self, table: str) -> None:
         self.table = sa.table(table)
@@ -171,8 +171,8 @@ def any_text_sql(table: FoundTable, column: ColumnSpec) -> str:
 
 
 def row_bound_sql(table: FoundTable) -> str:
-    """The SQL whose one value is the largest rowid, NULL without any row: in an export about the number of
-    rows, and known without counting them."""
+    """The SQL for the largest rowid, NULL for an empty table. In an export it is about the number of rows, without
+    counting."""
     assert table.rowid is not None
     return f"SELECT max({table.rowid}) FROM {quoted(table.name)}"
 

@@ -51,8 +51,8 @@ def _column(spec: ColumnSpec, cells: tuple[Any, ...], converted: dict[str, int])
 
 
 def to_integer(cell: object, default: int) -> int:
-    """The integer that a stray cell stands for: text of digits counts, floats are cut, an unsigned 64-bit
-    number wraps to int64 (ids use the top bits); anything else is `default`."""
+    """The integer value of a cell with another type: digits are parsed, floats are truncated, an unsigned 64-bit number
+    wraps to int64 (ids use the top bits); anything else is `default`."""
     try:
         number = int(cell) if isinstance(cell, int | float) else int(decode(cell))
     except (ValueError, OverflowError):

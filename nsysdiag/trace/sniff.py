@@ -87,7 +87,7 @@ def _permission_hint(error: Exception) -> str:
 
 
 def _check_complete(path: Path, head: bytes) -> None:
-    """A database knows its own length in pages, unless a very old program wrote it last."""
+    """The header of a database holds its length in pages, unless a very old program wrote it last."""
     if len(head) < 100:
         raise InputError(f"'{printable(path)}' is a truncated SQLite file ({len(head)} bytes)", hint=EXPORT_HINT)
     (page_size,) = struct.unpack(">H", head[16:18])

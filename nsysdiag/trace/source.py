@@ -1,4 +1,4 @@
-"""The file behind a trace: found, recognised, made readable without writing anything beside it."""
+"""The file of a trace: found, recognised, and made readable without writing next to it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 class Source:
     """A trace file for as long as it is read.
 
-    `path` is what the user named; `readable` is the database to read: the same file, or a private copy into which its
-    journal was folded, or the export of a report, which may be a folder of Parquet files. Private files and
-    `connections` go when the source is closed.
+    `path` is the user's path; `readable` is the database to read: the same file, a private copy with its journal
+    applied, or the export of a report, which may be a folder of Parquet files. Private files and `connections` are
+    removed when the source is closed.
     """
 
     def __init__(self, path: Path, *, export_timeout_s: float, nsys: str | None = None) -> None:
@@ -46,7 +46,7 @@ class Source:
         self._status = check_regular_file(path)
         self.size_bytes: int = self._status.st_size
         kind = sniff(path)
-        self._real = Path(os.path.realpath(path))  # journals are beside the file, not beside a link to it
+        self._real = Path(os.path.realpath(path))  # journals are next to the file, not next to a link to it
         with ExitStack() as on_error:
             on_error.callback(self._cleanup.close)
             self.readable: Path = self._make_readable(kind, export_timeout_s)

@@ -21,7 +21,7 @@ FULL_READ_FROM = 20_000
 def string_rows(
     connection: sqlite3.Connection, table: FoundTable, missing: list[int], long: LongTexts
 ) -> Iterator[tuple[int, str]]:
-    """Ids and texts, of ids that are asked for and have one."""
+    """Ids and texts, of the requested ids that exist."""
     wanted = frozenset(missing)
     if len(missing) >= FULL_READ_FROM or (len(missing) > IDS_PER_QUERY and not table.is_keyed_by("id")):
         queries: list[Chosen | None] = [None]  # the whole table: quicker for many ids, or without a key

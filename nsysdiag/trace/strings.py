@@ -1,4 +1,4 @@
-"""StringIds, resolved lazily: only the ids that are asked for are ever fetched."""
+"""StringIds, resolved lazily: only requested ids are fetched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Strings:
     """The texts behind the ids of names. An id that the file does not know reads as `<string 17>`."""
 
     def __init__(self, rows: Callable[[list[int]], Iterable[tuple[int, str]]] | None) -> None:
-        """`rows` gives the ids and texts of those ids that the file knows; None where it has no such table."""
+        """`rows` returns the ids and texts of existing ids; None if the file has no such table."""
         self._rows = rows
         self._known: dict[int, str | None] = {}
         self._lock = Lock()

@@ -1,7 +1,7 @@
 """The nsys tables that are read: one declaration each, with columns, types, defaults and older names.
 
-A cell that is NULL, and every row of a column that the export does not have, reads as the column's default.
-The role of a column decides it, so that absent data can never pass for a measurement:
+A NULL cell, and every row of a column that the export lacks, has the column's default. It depends on the role of the
+column, so that absent data is never taken for a measurement:
 
 =========== ======= ==========================================================================================
 role        default why
@@ -15,7 +15,7 @@ real        NaN     not measured
 text        NULL    code -1
 =========== ======= ==========================================================================================
 
-`required` columns are those without which a row means nothing: a table that lacks one counts as unavailable.
+Rows are meaningless without `required` columns: a table that lacks one counts as unavailable.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _CODES = frozenset(
         *("copyKind", "srcKind", "dstKind", "memKind", "cpu", "isSchedIn", "threadState", "metricId", "graphNodeId"),
     }
 )
-"""Columns that are looked up and compared, not counted with: they are kept as 32-bit integers where all values fit,
-which is half of the memory of a large trace."""
+"""Columns that are looked up and compared, not used in arithmetic. They are stored as 32-bit integers if all values
+fit, which saves half of the memory of a large trace."""
 
 
 class ColumnSpec(Struct, frozen=True):
@@ -83,8 +83,8 @@ _SPANS = frozenset(
 
 
 class TableSpec(Struct, frozen=True):
-    """A table by its newest name. A table of this name (or an older one) without the column `identified_by`
-    is another table that bore the name in another version of the export."""
+    """A table by its newest name. A table of this name (or an older one) without the column `identified_by` is a
+    different table of another version of the export."""
 
     name: str
     columns: tuple[ColumnSpec, ...]
@@ -93,8 +93,8 @@ class TableSpec(Struct, frozen=True):
 
     @property
     def times(self) -> tuple[str, str] | None:
-        """The columns of the start and the end of a row, one and the same for moments; None where rows have no time of
-        their own, or mean something only together with those before them."""
+        """The columns of the start and the end of a row, the same one for moments. None if rows have no time, or depend
+        on the rows before them."""
         if self.name in _MOMENTS:
             return _MOMENTS[self.name], _MOMENTS[self.name]
         return ("start", "end") if self.name in _SPANS else None

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 IDS_PER_QUERY = 20_000
 SLICE = "NSYSDIAG_SLICE"
-"""A name in the metadata of a slice of a trace, beside those of nsys."""
+"""A name in the metadata of a slice of a trace, in addition to those of nsys."""
 FIRST_ROWS = 1 << 16
 """Room for the rows of a part of the time, to begin with."""
 
@@ -58,8 +58,8 @@ def open_trace(
     reading; use it as a context manager.
 
     `reader` is "adbc" or "sqlite3": same values, different speed. `full_hash` adds the SHA-256 of the file. `nsys` is
-    the program that exports a report, unless said that on the PATH.
-    Raises InputError, which says what the file is and what to do, and UsageError for an unknown reader.
+    the program that exports a report, by default the one on the PATH. Raises InputError, which describes the file and
+    what to do, and UsageError for an unknown reader.
     """
     if reader not in READERS:
         raise UsageError(f"'{reader}' is not a reader", hint=f"use one of: {', '.join(READERS)}")
@@ -74,10 +74,10 @@ def open_trace(
 
 
 class Trace:
-    """An open trace. Nothing is read before it is asked for, and nothing large is kept.
+    """An open trace.
 
-    Reads may run in several threads at once. `warnings` grow as reading shows what is odd about the file;
-    `events_dropped` says that nsys reports losses.
+    Tables are read on demand, and nothing large is kept. Reads may run in several threads at once. Reading adds
+    `warnings` about the file; `events_dropped`: nsys reports lost events.
     """
 
     def __init__(self, source: Source | ParquetFolder, *, reader: str, full_hash: bool) -> None:
@@ -115,8 +115,8 @@ class Trace:
 
     @property
     def warnings(self) -> list[str]:
-        """What is odd about the file: what showed when it was opened, then what reading showed, by the alphabet: what
-        is read side by side is over in any order."""
+        """Warnings about the file: those of opening it, then those of reading in alphabetical order, as parallel reads
+        end in any order."""
         return [typed.plain(warning) for warning in self.typed_warnings]
 
     @property
@@ -190,8 +190,8 @@ class Trace:
         return self._read(spec, found, [start], ChosenRows(ids)).integers(start)
 
     def read_ahead(self, requests: Sequence[Request]) -> None:
-        """Begin to read these tables in the background; `read` of the same columns gives what was read, once.
-        Where memory is short, tables are read when they are asked for."""
+        """Begin to read these tables in the background; `read` of the same columns returns the result, once. If memory
+        is short, tables are read on demand."""
         if self._ahead is None and has_spare():
             self._ahead = ReadAhead(self._read_all, requests)
 
@@ -232,10 +232,11 @@ class Trace:
     def read_split(
         self, table: str, keys: tuple[str, str], pairs: Sequence[Pair], *columns: str
     ) -> dict[Pair, Columns]:
-        """The rows of each of the `pairs` of values of the two INTEGER columns `keys`, read in one go, in the order of
-        the file; pairs without rows are left out, and so are all where the file lacks one of the columns.
+        """The rows of each of the `pairs` of values of the two INTEGER columns `keys`, read at once, in the order of
+        the file.
 
-        `columns` are numbers. For tables of many millions of rows, whose ids need not be kept.
+        Pairs without rows are left out; all are if the file lacks one of the columns. `columns` are numbers. For tables
+        of many millions of rows, whose ids need not be kept.
         """
         spec = table_spec(table)
         wanted = [spec.column(name) for name in (*keys, *columns)]

@@ -83,7 +83,7 @@ def _series(steps: list[Step]) -> TimeSeries:
 
 
 def _path(steps: list[Step], start: int, end: int, *, closed: bool) -> str:
-    """Stairs, broken where the window is; `closed` ones stand on the floor."""
+    """A step path, interrupted with the window; `closed` ones end at the floor."""
     pieces: list[str] = []
     reached, last = None, -1
     for begin, until, share in steps:

@@ -1,8 +1,8 @@
-"""What a utilization counter would have shown of a device, in both ways in which people read one.
+"""What a utilization counter would have shown for a device, by time and by polling.
 
-NVML documents `utilization.gpu` as the per cent of time over the past sample period during which one or more kernels
-was executing, with a period of 1/6 s to 1 s by product. By time that is kernel time / window; a poll that only asks
-whether anything ran since the last one says much more of short kernels:
+NVML documents `utilization.gpu` as the percentage of time in the past sample period in which one or more kernels
+executed. The period is 1/6 s to 1 s, by product. By time, that is kernel time / window. A poll for any work since the
+last poll shows much more for short kernels:
 
     kernels    |#        |#        |#        |      1 ms every 33 ms: 3% of the time
     polls      |    1    |    1    |    1    |      100% of the periods
@@ -45,7 +45,7 @@ def check_periods(settings: UtilizationThresholds) -> None:
 
 
 def dashboard(kernels: Intervals, parts: Intervals, settings: UtilizationThresholds) -> Dashboard | None:
-    """`kernels` is the set of time inside `parts` in which a kernel or graph ran; None where there is no time."""
+    """`kernels` is the set of time inside `parts` in which a kernel or graph ran; None if `parts` is empty."""
     if not len(parts):
         return None
     samples = in_periods(kernels, parts, settings.sample_ns, MOST_PERIODS)

@@ -22,12 +22,13 @@ from nsysdiag.record import Record
 
 
 class UtilizationSeries(Record, frozen=True):
-    """A share over time. Period i of `periods` is [start_ns + i * period_ns, ...); of a window in several parts only
-    time inside them counts, so a period weighs as much as is inside, and their weighted mean is the share as a whole.
+    """A share over time. Period i of `periods` is [start_ns + i * period_ns, ...); in a window of several parts, only
+    time inside them counts.
 
-    `lowest` and `highest` are over the periods that are inside as a whole; over all where none is. `values` holds one
-    value for each `step_ns`, which is a period, or as many of them together as keep the list below 2,000 values; None
-    for a step that no part touches. `period_ns` was doubled where the window has over a million of those asked for.
+    So a period is weighted by its time inside, and the weighted mean is the whole share. `lowest` and `highest` are
+    over the periods wholly inside, or over all without such. `values` holds one value for each `step_ns`: one period,
+    or as many together as keep the list below 2,000 values; None for a step outside all parts. `period_ns` was doubled
+    if the window has over a million of the requested periods.
     """
 
     period_ns: Period
@@ -40,13 +41,13 @@ class UtilizationSeries(Record, frozen=True):
 
 
 class SmEstimate(Record, frozen=True):
-    """SM activity as the launch shapes of kernels allow it: an estimate, never a measurement.
+    """SM activity estimated from launch shapes.
 
-    `sm_active_share` is the mean share of the SMs that hold at least one block, `resident_share` how much the blocks
-    are of all that the SMs could hold of these kernels; both over the window, and over the time in which a kernel ran
-    (`..._running`); `sm_active_computing` is that of the kernels of known shape that are no communication, while any of
-    these ran. Kernels without a known shape count as nothing there, and as all SMs in `sm_active_at_most`; they
-    are what `covered_share`, of the kernels' time, leaves out. `missing` says what the trace lacks, empty if nothing.
+    `sm_active_share` is the mean share of SMs with at least one block; `resident_share` is the blocks relative to all
+    that the SMs could hold of these kernels. Both are over the window, and over the time in which a kernel ran
+    (`..._running`). `sm_active_computing` is that of kernels of known shape without communication, while any of these
+    ran. Kernels without a known shape count as no SMs there, and as all SMs in `sm_active_at_most`; `covered_share` of
+    the kernels' time excludes them. `missing` says what the trace lacks, empty if nothing.
     """
 
     sm_active_share: Share | None = None
@@ -61,12 +62,13 @@ class SmEstimate(Record, frozen=True):
 
 
 class KernelShape(Record, frozen=True):
-    """What one kernel name fills of the chip by its launch shapes: an estimate. Sums are over streams.
+    """How much of the chip a kernel name fills by its launch shapes: an estimate.
 
-    `blocks` is the median over its launches; `threads` a block, `registers` a thread, `shared_bytes` a block,
-    `blocks_per_sm` and `limit` are those of the one of its `shapes` that took most time. `waves`, `sm_share` and
-    `resident_share` are means weighted by time. `limit` says what keeps it from filling the chip further: warps,
-    blocks, registers, shared memory, or "grid too small". None without the number of SMs, or of what an SM holds.
+    Sums are over streams. `blocks` is the median over its launches. `threads` per block, `registers` per thread,
+    `shared_bytes` per block, `blocks_per_sm` and `limit` are those of its launch shape with most time, of `shapes`.
+    `waves`, `sm_share` and `resident_share` are means weighted by time. `limit` is what keeps it from filling the chip
+    further: warps, blocks, registers, shared memory, or "grid too small". None without the number of SMs, or the limits
+    of an SM.
     """
 
     name: KernelName
@@ -86,16 +88,16 @@ class KernelShape(Record, frozen=True):
 
 
 class Utilization(Record, frozen=True):
-    """What a dashboard shows of a device beside what it did.
+    """What a dashboard shows of a device, compared with what the device did.
 
-    `util_time_share` is the share of the window in which at least one kernel or graph ran: what NVML documents for
-    `utilization.gpu`, over the window as a whole. `util_period_share` is the share of short periods in which any ran at
-    all: what a coarse poll shows. The other shares divide the window; busy is all but idle.
+    `util_time_share` is the share of the window in which at least one kernel or graph ran: NVML's definition of
+    `utilization.gpu`, over the whole window. `util_period_share` is the share of short periods in which any ran at all,
+    as a coarse poll shows it. The other shares divide the window; busy is all but idle.
 
-    `sm_active_share` is SM activity over the window: measured where `sm_source` is `gpu-metrics`, worked out from
-    launch shapes where it is `estimate`, which stands beside it either way. `efficiency` is SM activity divided by
-    `util_time_share`. `sentence` says what a dashboard shows and what is true. `kernels` are those with most time.
-    Reports of before hold three of the shares alone.
+    `sm_active_share` is SM activity over the window: measured if `sm_source` is `gpu-metrics`, estimated from launch
+    shapes if it is `estimate`. The field `estimate` always holds the estimate. `efficiency` is SM activity divided by
+    `util_time_share`. `sentence` compares the dashboard with the device. `kernels` are those with most time. Older
+    reports hold only three of the shares.
     """
 
     util_time_share: Share | None = None

@@ -13,8 +13,8 @@ ESTIMATE, MEASURED = "estimate", "gpu-metrics"
 
 
 class UtilizationInput(Struct, frozen=True):
-    """What the rules look at. `active` is SM activity over the window, `at_most` the most that it may have been where
-    the estimate leaves out kernels; both None where nothing is known. `source` says where they come from."""
+    """The input of the rules. `active` is SM activity over the window, `at_most` its upper bound if the estimate leaves
+    out kernels; both None if unknown. `source` is their source."""
 
     split: WindowSplit
     dashboard: Dashboard | None

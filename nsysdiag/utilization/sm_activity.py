@@ -4,10 +4,9 @@
     stream 9          [---- 54 of 108 SMs ----)               0.5
     SMs        0.5    1.0              0.5                     concurrent kernels add up, to all SMs at most
 
-The estimate is rather too high than too low: it lets kernels side by side use different SMs, and every SM of a full
-wave work until the wave ends, whether its blocks take as long as the others or not. It is too low where the blocks of a
-last wave are shorter than the others, but a grid with a full wave counts as half of the SMs at least; what brings it
-below are grids with fewer blocks than SMs, and those cannot use more SMs than they have blocks.
+The estimate tends to be too high: it assumes that concurrent kernels use different SMs, and that every SM of a full
+wave works until the wave ends. It is too low if the blocks of the last wave are shorter than the others. A grid with a
+full wave counts as at least half of the SMs; a lower value means grids with fewer blocks than SMs.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def utilization(
     settings: Settings,
     measured: MeasuredSm | None = None,
 ) -> Utilization:
-    """`parts` is the window, `inside` marks the operations that tables count. What was measured goes before what is
-    estimated, which stands beside it."""
+    """`parts` is the window, `inside` marks the operations that tables count. Measured values take precedence over the
+    estimate, which is reported too."""
     shown = dashboard(split.kernels, parts, settings.utilization)
     found = residency(shapes, device.gpu)
     estimated = estimate(device, split, parts, found)

@@ -67,7 +67,7 @@ def sm_sentences(found: Utilization) -> list[str]:
 
 
 def real_note(found: Utilization) -> str:
-    """What stands below the number of a dashboard: SM activity where it is known, else what a poll shows."""
+    """The line below the figure of a dashboard: SM activity if known, else the figure of a poll."""
     if found.sm_active_share is not None and found.util_time_share:
         source = "estimated" if found.sm_source == ESTIMATE else "measured"
         return f"{percent_of(found.sm_active_share)} of SMs, {source}"

@@ -33,10 +33,10 @@ _DOUBTED = (How.CALL, How.CALL_OF_SEVERAL, How.RAN, How.RAN_NEAREST, How.RETURNE
 
 
 class Presence(Struct, frozen=True):
-    """What the trace shows of threads around the ends of waits: `there` is True for the waits at some rows when a
-    thread ran until the end or called then, `chance` (0 to 1) how likely that is of a thread at any moment. `unclear`
-    marks waits for which no waker is searched: they ended long before, or the call returned at once, as a read does
-    whose data are there."""
+    """Threads around the ends of waits. `there` is True for the waits at some rows if a thread ran until the end or
+    made a call then; `chance` (0 to 1) is the probability of that for a thread at any moment. `unclear` marks waits
+    without a search for a waker: they ended long before, or the call returned at once, like a read with available
+    data."""
 
     there: Callable[[int, IntArray], BoolArray]
     chance: Callable[[int], float]

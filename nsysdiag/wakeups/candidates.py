@@ -14,8 +14,8 @@ PAIRS_AT_ONCE = 2_000_000
 
 
 class Pairs(Rows, frozen=True):
-    """Waits, and threads that may have ended them, at a `distance` in ns from the moment; `at` is when they did, `call`
-    by what, -1 where that is not known."""
+    """Waits, and threads that may have ended them, at a `distance` in ns from the moment; `at` is the time of that,
+    `call` the call, -1 if unknown."""
 
     wait: IntArray
     thread: IntArray
@@ -132,13 +132,13 @@ CONFIDENCE = {
     How.ENDED: 0.8,  # the process whose last sign of life was just before
     How.USUAL: 0.75,  # the thread whose calls ended nearly all other such waits was there
 }
-"""Lower than what the captured waits in tests/fixtures give, where the first, third, fourth and last were always right
-and the nearest of several in 19 of 26."""
+"""Confidences, lower than measured on the captured waits in tests/fixtures: there the first, third, fourth and last
+were always right, and the nearest of several in 19 of 26."""
 
 
 class Wakers(Rows, frozen=True):
-    """For each wait: the thread that ended it (globalTid, 0: not known), when in ns, by what call (an index into the
-    names of OS calls, -1: none known), how that is known (`How`), and how sure it is, 0 to 1."""
+    """For each wait: the thread that ended it (globalTid, 0: unknown), the time in ns, the call (an index into the
+    names of OS calls, -1: unknown), the kind of evidence (`How`), and the confidence, 0 to 1."""
 
     thread: IntArray
     at: IntArray
@@ -176,9 +176,9 @@ STANDS_OUT = 0.25
 
 
 def usual_callers(pairs: Pairs, close: BoolArray, chance: FloatArray, group: IntArray, length: IntArray) -> IntArray:
-    """For each wait, `length` ns long, the thread that is in a pair with nearly every wait of its group, more than any
-    other and than its `chance` (of each pair) to be there; 0 where there is none. Several of its pairs must be `close`:
-    who never calls right before the end ends nothing. No pair occurs twice. Long waits count for more."""
+    """For each wait, `length` ns long: the thread that is paired with nearly every wait of its group, more often than
+    any other and than its `chance` (of each pair); 0 for none. Several of its pairs must be `close`: a thread that
+    never calls right before the end is not the waker. No pair occurs twice. Long waits have more weight."""
     of_group = np.zeros(int(group.max(initial=0)) + 1, dtype=np.int64)
     if len(pairs):
         weight = length.astype(np.float64)

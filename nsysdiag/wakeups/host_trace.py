@@ -170,7 +170,7 @@ class WaitingThreads(Struct, frozen=True, dict=True):
         end = np.where(inside, _at(self._joined.end, row), np.where(outside, _at(self._away.end, gone), position))
         length = end - start
         begin = axis.time(start)
-        # Untraced waits count as one kind, beside those of each call.
+        # Untraced waits count as one more kind, in addition to those of each call.
         return Waits(
             thread=axis.threads[np.maximum(lane, 0)] if len(axis.threads) else lane,
             start=begin,

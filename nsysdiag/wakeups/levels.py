@@ -44,8 +44,8 @@ class Words:
 
 
 class Pieces(Rows, frozen=True):
-    """Time [start, end) in ns in which `thread` did what `cause`, `label` and `text` say; `parent` is the piece of the
-    level before that waited for it (at level 0: the slice), `slice` the slice that it comes from."""
+    """Time [start, end) in ns of `thread`, with `cause`, `label` and `text`. `parent` is the piece of the level before
+    that waited for it (at level 0: the slice), `slice` its original slice."""
 
     parent: IntArray
     slice: IntArray
@@ -181,7 +181,7 @@ class _Search(Struct, frozen=True):
         away = vague(pieces, self.words)
         waits = view.waits(lane, pieces.start, away)
         asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NO_THREAD) & (not last)
-        # Whoever wakes another has been woken itself by then: a wait that ends later is not how it came to that.
+        # A waker has been woken itself by then: a wait that ends later cannot have led to this wake-up.
         asks &= waits.end <= before.until
         wakers = _found(waits, np.flatnonzero(asks), pieces.end, self.finder)
         confidence = before.confidence * np.where(asks, wakers.confidence, 1.0)
@@ -193,8 +193,7 @@ class _Search(Struct, frozen=True):
 
 
 def _found(waits: Waits, rows: IntArray, until: IntArray, finder: Finder) -> Wakers:
-    """The wakers of the waits at `rows`, none for the others. A wait that stands behind many pieces is looked up
-    once."""
+    """The wakers of the waits at `rows`, none for the others. A wait of many pieces is looked up once."""
     wakers = Wakers.none(until)
     if len(rows) == 0:
         return wakers

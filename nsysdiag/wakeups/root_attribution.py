@@ -24,9 +24,9 @@ class RootSlices(Struct, frozen=True):
 
 
 def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames) -> RootSlices:
-    """The same gaps and the same total as `slices`; time in which a launching thread waited goes to what was done
-    meanwhile by whoever ended the wait, and to data loading where that was a loading worker, whose own cause is then
-    the label."""
+    """The same gaps and the same total as `slices`. Waiting time of a launching thread counts to what the thread that
+    ended the wait did meanwhile. If that was a loading worker, it counts to data loading, with the worker's own cause
+    as the label."""
     if not chains.levels:
         return RootSlices(slices, slices.rows.cause)
     words, rows = chains.words, slices.rows
@@ -75,7 +75,7 @@ def _rest(chains: Chains, hop: int) -> tuple[IntArray, Intervals]:
 
 
 def _with_thread(pieces: Pieces, chains: Chains, names: ThreadNames) -> IntArray:
-    """What was done and by whom, in words: `pread64 by thread 17 'pt_data_worker'`."""
+    """The activity and its thread, in words: `pread64 by thread 17 'pt_data_worker'`."""
     threads, code = distinct(pieces.thread)
     key, place = np.unique(np.stack((pieces.text, code)), axis=1, return_inverse=True)
     known = list(chains.words.known)

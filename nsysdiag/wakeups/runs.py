@@ -16,8 +16,8 @@ AROUND_NS = 1_000_000_000
 
 
 class Seen(Rows, frozen=True):
-    """Threads at moments: `query` is the moment's index, `lane` the thread's, `distance` how far in ns from it the
-    thread stopped running, before or after; `ago` is the same before, and 0 where it still ran."""
+    """Threads at moments: `query` is the moment's index, `lane` the thread's, `distance` in ns from it to the time the
+    thread stopped running, before or after; `ago` is the same before it, and 0 if the thread still ran."""
 
     query: IntArray
     lane: IntArray
@@ -41,9 +41,9 @@ class _Stretches(Rows, frozen=True):
 
 
 class Runs(Struct, frozen=True):
-    """Context switches by thread, then time: positions on `axis`, True where the thread comes in, the CPU. `share` is
-    for each thread how likely it is seen at any moment at all: on a CPU, or off it for no more than the time `just`
-    that the runs were made with."""
+    """Context switches by thread, then time: positions on `axis`, True if the thread is scheduled in, the CPU. `share`
+    is each thread's probability of being seen at any moment: on a CPU, or off it for at most the time `just` of the
+    runs."""
 
     axis: ThreadAxis
     position: IntArray
@@ -142,7 +142,7 @@ class Runs(Struct, frozen=True):
         groups: list[tuple[IntArray, slice]] = []
         crowd = np.zeros(len(moment), dtype=np.int64)
         for rows in map(asked.__getitem__, asked.values()):
-            # As numbers of another width all lanes would be made anew to be compared.
+            # As numbers of another width all lanes would be converted to be compared.
             borders = np.array((low_lane[rows[0]], high_lane[rows[0]]), dtype=self.stretches.lane.dtype)
             within = slice(*np.searchsorted(self.stretches.lane, borders).tolist())
             groups.append((rows, within))

@@ -79,7 +79,7 @@ MOST = 2
 
 
 class Files:
-    """Paths by thread and time. Nothing is read before it is asked for."""
+    """Paths by thread and time, read on demand."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace

@@ -41,8 +41,8 @@ from nsysdiag.wakeups.runs import Runs
 from nsysdiag.wakeups.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
 
 BEFORE_NS, AFTER_NS = 100_000, 15_000
-"""How long before the waiting thread comes in, and after, its waker's call may begin; and how long before its waker may
-have gone off the CPU."""
+"""How long before and after the waiting thread is scheduled in its waker's call may begin; and how long before its
+waker may have gone off the CPU."""
 CHILD_NS = 2_000_000
 """How long before the wait for it does a child may end."""
 QUEUED_NS = 5_000_000
@@ -162,8 +162,8 @@ class WakeFinder:
         return min(ran + calls * (BEFORE_NS + AFTER_NS) / self._span, 1.0)
 
     def _by_runs_elsewhere(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
-        """Where no thread of its own process ends such waits, the thread of another one that ran until nearly all of
-        them ended: a semaphore may be shared, and its post leaves no row."""
+        """If no thread of its own process ends such waits: the thread of another one that ran until nearly all of them
+        ended. A semaphore may be shared, and its post leaves no row."""
         open_ = (found.how == How.NOTHING) & (waits.timed == 0) & np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE))
         total = np.bincount(group, minlength=int(group.max(initial=0)) + 1)
         chosen = np.flatnonzero(open_ & (total[group] >= LEAST))
@@ -190,9 +190,8 @@ class WakeFinder:
     def _prefer_usual_waker(
         self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers
     ) -> None:
-        """A call just before is another's by chance where the waiting thread stood in the queue of its CPU, and the
-        thread that ends such waits had called since the queue began. Where the one that called made room on the CPU, it
-        may be either."""
+        """A call just before is a coincidence if the waiting thread was queued for its CPU, and the usual waker had
+        called since then. If the calling thread freed the CPU, it may be either."""
         called = (found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL)
         doubted = np.flatnonzero(called & (usual > 0) & (usual != found.thread) & (cpu >= 0))
         if len(doubted) == 0:
@@ -210,8 +209,8 @@ class WakeFinder:
         found.confidence[either] = np.minimum(found.confidence[either], EITHER)
 
     def _before_the_queue(self, waits: Waits, moment: IntArray, cpu: IntArray, group: IntArray, found: Wakers) -> None:
-        """Of those still open the ones that came in on a CPU which others had held until then: they may have been
-        woken as long before as it was held. Waits with a time limit may have stood in the queue after it."""
+        """The waits still open whose thread was scheduled in on a CPU that others had held: they may have been woken as
+        long before as it was held. Timed waits may have been queued after the timeout."""
         open_ = np.flatnonzero((found.how == How.NOTHING) & (cpu >= 0) & (waits.timed == 0))
         if len(open_) == 0:
             return
@@ -232,8 +231,8 @@ class WakeFinder:
         found.put(open_[sure], again.take(sure))
 
     def _only_if_alone(self, waits: Waits, moment: Moments, found: Wakers) -> None:
-        """Forget those that ran until the first moment where another thread of the process came in or went out at the
-        end of the wait: T may have stood in the queue of another CPU before."""
+        """Drop candidates that ran until the first moment if another thread of the process was scheduled in or out at
+        the end of the wait: the waiting thread may have been in the queue of another CPU before."""
         ran = np.flatnonzero(found.how == How.RAN)
         if len(ran) == 0:
             return
@@ -245,7 +244,7 @@ class WakeFinder:
         found.put(several, Wakers.none(moment.last[several]))
 
     def _by_calls(self, waits: Waits, moment: Moments, group: IntArray, found: Wakers) -> None:
-        """The only thread of the process that made such a call around the moment; of several the one that does so at
+        """The only thread of the process that made such a call around the moment; of several, the one that does so at
         most waits of the group."""
         looked = Moments(moment.first - BEFORE_NS, moment.last + AFTER_NS)
         pairs = _callers_within(self._wake_calls, waits, looked)
@@ -259,8 +258,8 @@ class WakeFinder:
         self._discount(found, called, BEFORE_NS + AFTER_NS + (moment.last - moment.first)[called])
 
     def _by_calls_elsewhere(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
-        """Where no thread of its own process can have ended a wait for a lock or a signal, the only thread of another
-        one that made such a call: they may share it."""
+        """If no thread of its own process can have ended a wait for a lock or a signal: the only thread of another
+        process that made such a call, as they may share it."""
         open_ = found.how == How.NOTHING
         looked = Moments(moment - BEFORE_NS, moment + AFTER_NS)
         pairs = _callers_within(self._wake_calls, waits, looked, anywhere=True)
@@ -281,7 +280,7 @@ class WakeFinder:
         return result
 
     def _by_runs(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
-        """For those still open the only thread that ran until the moment; of several the one that does so at nearly
+        """For waits still open, the only thread that ran until the moment; of several, the one that does so at nearly
         every wait of the group, else the nearest."""
         open_ = found.how == How.NOTHING
         own = np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.UNKNOWN))
@@ -334,9 +333,9 @@ class WakeFinder:
         found.settle(pairs.take(alone(pairs)), How.RETURNED)
 
     def _by_usual_waker(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
-        """Of those still open the ones whose like one thread ended nearly always: its last such call before, which the
-        waiting thread may have been slow to follow. Or else, as short calls are not recorded, that it ran until then or
-        until the waiting thread stood in a queue, unless it nearly always runs."""
+        """For waits still open whose group has a usual waker: its last such call before, which the waiting thread may
+        have followed late. Or, as short calls are not recorded, that it ran until then or until the waiting thread was
+        queued, unless it nearly always runs."""
         self._call_of(usual, waits, Moments(np.maximum(waits.start, moment - QUEUED_NS), moment), cpu, found)
         chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
         if len(chosen) == 0 or len(self._runs.share) == 0:
@@ -353,8 +352,8 @@ class WakeFinder:
         found.confidence[wait] *= 1 - np.minimum(np.where(ago > BEFORE_NS, often * ago, 0), 1)
 
     def _call_of(self, usual: IntArray, waits: Waits, moment: Moments, cpu: IntArray, found: Wakers) -> None:
-        """For those still open the last call of the thread that is `usual` for each, between two moments; long before
-        only where others held the CPU since then on which the waiting thread came in."""
+        """For waits still open, the last call of the `usual` waker of each, between two moments. It may be long before
+        only if others held the CPU of the waiting thread since then."""
         chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
         calls = self._wake_calls
 
@@ -391,7 +390,7 @@ class WakeFinder:
 
 def _callers_within(calls: _WakeCalls, waits: Waits, moment: Moments, *, anywhere: bool = False) -> Pairs:
     """Threads whose calls between two moments may have ended each wait; the distance is to the later one. Writes may be
-    those of any process, other calls `anywhere` only where asked for."""
+    those of any process, other calls only with `anywhere`."""
     process, own = process_of(calls.thread), process_of(waits.thread)
 
     def fits(wait: IntArray, call: IntArray) -> BoolArray:

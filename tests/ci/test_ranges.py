@@ -75,7 +75,7 @@ def test_gaps_that_the_report_does_not_list_may_decide() -> None:
 
 def test_a_range_that_no_gap_lies_in_is_a_mistake() -> None:
     said = refused(made(*ROWS), "idle_ns > 0", nvtx="forwrd")
-    assert "none of its recurring gaps is in an NVTX range 'forwrd'; did you mean 'forward'?" in said
+    assert "none of its gap groups is in an NVTX range 'forwrd'; did you mean 'forward'?" in said
 
 
 def test_a_trace_without_ranges() -> None:

@@ -98,7 +98,7 @@ def test_rows_in_files_need_less_memory(
 def test_the_reason_tells_the_limit_and_the_time(path: Path, needed: int) -> None:
     part = part_of(path, limit_of(0.5, needed))
     assert part is not None
-    assert part.reason.startswith("the memory limit of 130 MiB holds a part of the trace, which needs about 131 MiB")
+    assert part.reason.startswith("the trace needs about 131 MiB, more than the memory limit of 130 MiB: ")
 
 
 @pytest.mark.parametrize("limit", [MIB, BASE_BYTES])

@@ -83,7 +83,7 @@ CAUSES = [
     CauseInfo(id="data_loading", title="Data loading", meaning="A worker had no batch ready.", color="#8ab17d"),
     CauseInfo(id="launch_call", title="Launch call", meaning="The call that launches took long.", color="#3d5a80"),
     CauseInfo(id="launch_latency", title="Launch latency", meaning="From call to start.", color="#98c1d9"),
-    CauseInfo(id="dispatch", title="Device dispatch", meaning="Gaps between issued operations.", color="#adb5bd"),
+    CauseInfo(id="dispatch", title="Device dispatch", meaning="Gaps between queued operations.", color="#adb5bd"),
     CauseInfo(id="uncovered", title="Unexplained", meaning="Nothing is known.", color="#6c757d", unresolved=True),
 ]
 

@@ -64,8 +64,8 @@ def test_all_that_there_is_to_say() -> None:
         "10.0 µs in its call. Batch them, or copy every few steps.",
         "HtoD copies run at 15.6 GiB/s on average; 40 large ones reached 24.0 GiB/s; 62.5% of the time in them is "
         "below half of that. That is more than 16 lanes of PCIe gen 3 carry.",
-        "DtoD copies run at 500 GiB/s on average; the chip's memory allows 1,000 GiB/s, half its bandwidth, as each "
-        "byte is read and written; 50.0% of the time in them is below half of that.",
+        "DtoD copies run at 500 GiB/s on average; the chip's memory allows 1,000 GiB/s, half its bandwidth. "
+        "50.0% of the time in them is below half of that.",
         "Unified memory moved 60.0 MiB in 300 migrations (9.00 ms, 205 KiB each on average): page fault 40.0 MiB, "
         "eviction 20.0 MiB.",
         "2 blocks of unified memory migrated back and forth at least 3 times (16.0 MiB): CPU and GPU may both access "

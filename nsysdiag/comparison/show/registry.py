@@ -1,4 +1,4 @@
-"""Two sides compared in every format: text for the terminal, Markdown for a ticket, JSON, and the page. Formats go by
+"""Two sides compared in every format: text for the terminal, Markdown for a ticket, JSON, and the page. Formats have
 the names, suffixes and markers of those of a report."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def render_text(comparison: Comparison, options: RenderOptions) -> bytes:
-    """The comparison as plain text of `options.width` columns, with colours only where asked for: its first screen, or
+    """The comparison as plain text of `options.width` columns, with colours only if requested: its first screen, or
     with `options.details` all of it."""
     width, causes = wide_enough(options.width), Causes(comparison.causes)
     brief = bool(comparison.headline) and not options.details
@@ -112,7 +112,7 @@ Render = Callable[[Comparison, RenderOptions], bytes]
 
 
 def _read(render: Render) -> Render:
-    """With ranges as people read them."""
+    """With ranges as readers see them."""
     return lambda comparison, options: render(as_read(comparison), options)
 
 

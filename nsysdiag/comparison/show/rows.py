@@ -152,8 +152,8 @@ def changed_kernels(device: DeviceComparison) -> list[KernelChange]:
 
 
 def changed_gap_groups(device: DeviceComparison) -> list[SignatureChange]:
-    """Gaps that take more or less time beyond chance, or may do so, or have another cause, without what is next to
-    nothing, the largest change first."""
+    """Gap groups whose time or cause changed, or may have changed, beyond chance, largest change first; negligible ones
+    are left out."""
     small = least(device)
 
     def matters(row: SignatureChange) -> bool:

@@ -1,4 +1,4 @@
-"""The tables of both sides: recurring gaps, kernels, copies, figures and findings."""
+"""The tables of both sides: gap groups, kernels, copies, figures and findings."""
 
 from __future__ import annotations
 
@@ -47,10 +47,7 @@ if TYPE_CHECKING:
 
 RUNS = Kind("runs", words.count_label)
 FIRST = 15
-UNKNOWN = (
-    "It is unknown whether a change is chance where a report lacks the time per iteration of a gap group, or may not "
-    "keep the group."
-)
+UNKNOWN = "It is unknown whether a change is chance if a report lacks the gap group, or its time per iteration."
 SIGNATURES = (
     Column("Side", TEXT, pick=True),
     *TIMES,
@@ -93,7 +90,7 @@ FINDINGS = (
 
 
 def gap_groups(device: DeviceComparison, causes: Causes, *, several: bool) -> Section | None:
-    """The kinds of gaps of both sides; the terminal has a few lines for each that changed."""
+    """The gap groups of both sides; the terminal has a few lines for each that changed."""
     if not device.signatures:
         return None
     changed = changed_gap_groups(device)

@@ -39,7 +39,7 @@ class _TraceRow(NamedTuple):
 def _of(
     name: str, shown: tuple[Column[Any], ...], rows: Callable[[DeviceComparison], Iterable[Any]]
 ) -> Table[Comparison, Any]:
-    """A table of all devices of a comparison, which are told apart by their keys as those of a report are."""
+    """A table of all devices of a comparison, with the keys of devices as in a report."""
     return cast("Table[Comparison, Any]", of_devices(name, shown, cast("Any", rows)))
 
 

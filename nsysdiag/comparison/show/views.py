@@ -94,7 +94,7 @@ def renaming_charts(device: DeviceComparison, _causes: Causes) -> list[Chart]:
 
 
 def renaming(device: DeviceComparison, causes: Causes) -> View:
-    """Where the time went by what it was counted as before and after; something moved."""
+    """The moved time, by its cause before and after; not empty."""
     found = device.renaming
     table = matrix(device, MOST_PARTS)
     moved = flows(device)

@@ -19,8 +19,8 @@ _PROPERTY = {**_DATA, **str.maketrans({":": "%3A", ",": "%2C"})}
 
 
 def render(summary: BatchSummary) -> bytes:
-    """A line that says what it is, then one line an annotation; where there are more than GitHub shows, the last of
-    the kind says how many."""
+    """A title line, then one line per annotation; if there are more than GitHub shows, the last of each kind gives the
+    number."""
     found = problems(summary)
     lines = [f"nsysdiag {visible(summary.tool.version)}: {headline(summary)}"]
     for level, command in _COMMANDS.items():

@@ -20,7 +20,7 @@ _OF_FINDINGS = {"high": "major", "medium": "minor"}
 
 
 def render(summary: BatchSummary) -> bytes:
-    """As UTF-8 JSON. The file of a trace is no source file: its issues are at line 1."""
+    """As UTF-8 JSON. A trace is not a source file: its issues are at line 1."""
     issues = [_issue(problem) for problem in problems(summary)]
     return msgspec.json.format(msgspec.json.encode(issues, order="sorted"), indent=2) + b"\n"
 

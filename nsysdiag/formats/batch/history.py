@@ -1,5 +1,5 @@
-"""The history of traces by input and device, one series each, the newest run last; and the lines drawn of it: a
-sparkline of the idle share, a chart of any value from run to run with the names of the runs below."""
+"""The history of traces by input and device, one series each, the newest run last. Also its drawings: a sparkline of
+the idle share, and a chart of any value over named runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """JUnit XML: a suite a trace, a test case a budget.
 
-There are two schemas in use, that of Ant and that of Jenkins; a file fits both. So nothing stands at the root, what a
-case that passes has to say is in the output of its suite, and a suite has a host and a time, which no reader needs.
+There are two schemas in use, that of Ant and that of Jenkins; a file fits both. So the root has no attributes, and the
+text of a passed case is in the output of its suite. A suite has a host and a time, although readers ignore them.
 """
 
 from __future__ import annotations

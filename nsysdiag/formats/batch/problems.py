@@ -29,9 +29,8 @@ _FAILED_WEIGHT, _BUDGET_WEIGHT, _UNJUDGED_WEIGHT = 1e6, 1e3, 1e2
 
 class Problem(Struct, frozen=True):
     """One thing to report; `weight` orders those of a level, most first. `rule` is `not-analysed`, `budget`, or the
-    cause that a finding is about; `severity` that of a finding, empty otherwise. `title` and `sentence` are fit to be
-    shown; `identity` stays the same as long as trace, rule and place do, whatever the numbers are, and no two share
-    one."""
+    cause that a finding is about; `severity` that of a finding, empty otherwise. `title` and `sentence` are printable.
+    `identity` is unique, and stays the same for the same trace, rule and place, whatever the numbers."""
 
     rule: str
     level: str

@@ -28,7 +28,7 @@ def write_all(
     summary: BatchSummary, history: Sequence[HistoryLine], causes: Sequence[CauseInfo] = ()
 ) -> dict[str, bytes]:
     """The content of every file by its name. `history` are the runs of all devices, this one among them; without it
-    there is no trend. `causes` gives causes their titles and colours; those that it lacks go by their ids."""
+    there is no trend. `causes` gives causes their titles and colours; missing ones are shown by id."""
     return {
         "index.html": render_page(summary, history),
         **({"trend.html": trend.render(summary, history, causes)} if history else {}),

@@ -53,7 +53,7 @@ def render(summary: BatchSummary, causes: Sequence[CauseInfo] = ()) -> bytes:
 
 
 def _rule_id(problem: Problem) -> str:
-    """Findings have ids beside those of budgets, whatever their causes are called."""
+    """Findings have ids distinct from those of budgets, whatever the names of their causes."""
     return f"finding/{clip(problem.rule, NAME)}" if problem.severity else BUDGET
 
 
@@ -82,7 +82,7 @@ def _result(problem: Problem, rules: list[str]) -> dict[str, object]:
         "level": _LEVELS.get(problem.severity, NOTE) if problem.severity else problem.level,
         "message": _message(problem.sentence),
         "locations": [_location(problem.entry)],
-        # The first is ours; the second is the one that code scanning on GitHub goes by.
+        # The first is ours; the second is the one that code scanning on GitHub uses.
         "partialFingerprints": {"nsysdiag/v1": problem.identity, "primaryLocationLineHash": f"{problem.identity}:1"},
     }
 

@@ -1,4 +1,4 @@
-"""The summary of a batch: what became of all traces, and a row a trace and GPU, the worst first; as a page, and as
+"""The summary of a batch: the outcome of all traces, and a row per trace and GPU, worst first. As a page, and as
 Markdown for the summary of a CI job."""
 
 from __future__ import annotations

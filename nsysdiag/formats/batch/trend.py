@@ -98,7 +98,7 @@ def render(summary: BatchSummary, history: Sequence[HistoryLine], causes: Sequen
 
 
 def document(summary: BatchSummary, history: Sequence[HistoryLine], causes: Causes) -> Document:
-    """The latest run of each trace and GPU beside the one before, and a section for each of them."""
+    """The latest run of each trace and GPU and the one before, and a section for each of them."""
     runs = series(history)
     # Those of this batch, the worst first; then those that only earlier runs had.
     here = [(row.entry.input, row.device.key) for row in rows(summary) if row.device]
@@ -184,7 +184,7 @@ def _name(line: HistoryLine) -> str:
 
 
 def _sentence(every: list[HistoryLine]) -> str:
-    """The last run beside the one before."""
+    """The last run compared with the one before."""
     last = every[-1]
     now = f"Idle {format_share(last.idle_ns, last.window_ns)}"
     now += f", an iteration {format_ns(last.iteration_ns)}" if last.iteration_ns is not None else ""

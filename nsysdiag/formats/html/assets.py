@@ -1,5 +1,4 @@
-"""Where the page templates and the files that go into a page lie, and how they are loaded: styles, scripts, and the
-part of plotly.js that a page carries."""
+"""Finds and loads the page templates and the files embedded in a page: styles, scripts, and a part of plotly.js."""
 
 from __future__ import annotations
 
@@ -40,8 +39,8 @@ class PackedScript(Struct, frozen=True):
 
 
 class Bundle(Struct, frozen=True):
-    """`source` is the script as it runs, `packed` the same with gzip as text, `licence` what must go with it:
-    its licence, and the notices of the libraries in it."""
+    """`source` is the script as it runs, `packed` the same with gzip as text; `licence` is its licence, with the
+    notices of the libraries in it."""
 
     version: str
     source: str
@@ -51,9 +50,9 @@ class Bundle(Struct, frozen=True):
 
 @cache
 def templates_folder() -> Path:
-    """The checkout's `templates` beside the package where there is one, else the copy inside the package.
+    """The checkout's `templates` next to the package if there is one, else the copy inside the package.
 
-    The checkout comes first: an editable install leaves a copy in the package that is not kept up to date.
+    The checkout has priority, as an editable install leaves an outdated copy in the package.
     """
     checkout = PACKAGE.parent / "templates"
     if checkout.is_dir() and _is_our_project(PACKAGE.parent / "pyproject.toml"):

@@ -1,8 +1,7 @@
-"""Bytes as text that a page carries: five letters for four bytes, a sixteenth less than base64; and columns of bytes as
-one block of it, so that one pass unpacks them all.
+"""Bytes as text embedded in a page: five letters for four bytes, a sixteenth less than base64.
 
-The letters are those of base85 in RFC 1924, but for three that mean something in HTML and for which others stand. So
-the text may be in a script element, in JSON or in an attribute as it is.
+Columns of bytes are one block, so that one pass unpacks them all. The letters are those of base85 in RFC 1924, with
+three replaced that are special in HTML. So the text needs no escapes in a script element, in JSON or in an attribute.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Blob:
         self._size = 0
 
     def add(self, data: bytes) -> Place:
-        """Append a column; where it lies."""
+        """Append a column; returns its position."""
         place = (self._size, len(data))
         self._parts.append(data)
         self._size += len(data)

@@ -1,7 +1,7 @@
-"""The report as one HTML file: complete without scripts, without a network, and without trust in the trace's names.
+"""The report as one HTML file, complete without scripts and network, and safe for any names in the trace.
 
-Text is escaped by the template engine and made visible first; a content security policy lets nothing run or load
-but the page's own style and scripts, by their hashes.
+Control characters are made visible, and the template engine escapes text. A content security policy allows only the
+page's own style and scripts, by their hashes.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def render(report: Report, options: RenderOptions) -> bytes:
 def framed(
     template: str, tool: Tool, style: str, script: str, packed: Sequence[str] = (), /, **values: object
 ) -> bytes:
-    """A whole page of ours as UTF-8: `template` drawn with `values`, under the policy that allows its style and its
-    scripts, those that it carries `packed` among them."""
+    """A whole page as UTF-8: `template` rendered with `values`, under a policy that allows its style and its scripts,
+    including the `packed` ones."""
     theme = asset("theme.js")
     html = (
         environment()

@@ -1,4 +1,4 @@
-"""The report as a trace of its own, for ui.perfetto.dev: gaps with their causes, beside what else was found.
+"""The report as a separate trace for ui.perfetto.dev: gaps with their causes, and other results.
 
 ```
   gpu0   verdict     |The GPU is idle 51.6% of the time ...        |
@@ -8,7 +8,7 @@
          time % idle ▁▁█▁▁▁▁█████████████████████████▁▁▁▁▁▁
 ```
 
-Lay it over the capture itself: the times are those of the trace.
+It can be shown with the capture itself: the times are those of the trace.
 """
 
 from __future__ import annotations

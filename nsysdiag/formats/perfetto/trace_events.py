@@ -1,6 +1,6 @@
 """Events of the Chrome trace-event format, which ui.perfetto.dev and chrome://tracing open.
 
-Times are microseconds as decimals with three places: to the nanosecond. Text is made visible and cut to a length.
+Times are decimals in µs with three places, exact to the nanosecond. Text is made visible and cut to a length.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Track(msgspec.Struct, frozen=True):
 
 
 def micros(ns: int) -> msgspec.Raw:
-    """Nanoseconds as a JSON number of microseconds, exact: `1234567` is `1234.567`."""
+    """Nanoseconds as an exact JSON number in µs: `1234567` is `1234.567`."""
     sign, size = ("-", -ns) if ns < 0 else ("", ns)
     return msgspec.Raw(f"{sign}{size // 1000}.{size % 1000:03d}".encode())
 
@@ -68,7 +68,7 @@ def process_names(process: int, name: str, place: int) -> list[Event]:
 
 
 def track_names(track: Track, name: str, place: int) -> list[Event]:
-    """What a track is called, and where it stands in its process."""
+    """The name of a track, and its position in its process."""
     where: Event = {"ph": "M", "pid": track.process, "tid": track.thread}
     return [
         {**where, "name": "thread_name", "args": {"name": name}},

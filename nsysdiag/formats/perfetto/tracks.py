@@ -1,4 +1,4 @@
-"""What stands beside the gaps as trace events: verdict, iterations, findings, and the split of the time as counters."""
+"""The trace events in addition to gaps: verdict, iterations, findings, and the split of the time as counters."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def iteration_events(device: DeviceReport, causes: Causes, track: Track) -> list
 
 
 def finding_events(report: Report, device: DeviceReport, causes: Causes, track: Track) -> list[Event]:
-    """Each finding over the gap that stands for it; one about no gap at its first row of evidence, else at the start of
-    the window."""
+    """Each finding over its representative gap; without a gap at its first row of evidence, else at the start of the
+    window."""
     gaps = _representatives(device)
     events: list[tuple[int, Event]] = []
     for finding in by_rank([each for each in report.findings if each.device == device.key]):
@@ -99,8 +99,8 @@ def _arguments(finding: Finding, causes: Causes) -> Event:
 
 
 def counters(report: Report, device: DeviceReport, process: int) -> list[Event]:
-    """How much of the time was compute, communication, copies or idle, in per cent of each bucket; an event where any
-    of them changes, and zeros at the end. Nothing in a report without a timeline."""
+    """The shares of compute, communication, copies and idle time, in per cent of each bucket: an event at each change,
+    and zeros at the end. Nothing in a report without a timeline."""
     timelines = {} if isinstance(report.timeline, msgspec.UnsetType) else report.timeline
     found = unpack_lanes(timelines[device.key], MOST_BUCKETS) if device.key in timelines else None
     if found is None:

@@ -122,7 +122,7 @@ def files(report: RanksReport) -> list[Part]:
 
 
 def rank_blocks(found: RankComparison, causes: Causes, *, brief: bool = False) -> list[Block]:
-    """In the `brief` form the terminal says who is late most and why, and leaves out who waits for whom."""
+    """In the `brief` form, the terminal shows the ranks that are late most and why, without the pairs of ranks."""
     limit = Limit(page=MOST_ROWS, ticket=TOP_ROWS, summary=0 if brief else TOP_LINES, brief=0)
     basis = words.basis_sentence(found)
     facts = [words.imbalance_sentence(found), words.clock_sentence(found)]

@@ -1,4 +1,4 @@
-"""The tables of a comparison as CSV: the ranks, and beside them one file for every other table."""
+"""The tables of a comparison as CSV: the ranks, and one more file for every other table."""
 
 from __future__ import annotations
 

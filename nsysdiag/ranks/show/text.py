@@ -16,7 +16,7 @@ FIRST_FILES = 3
 
 
 def render(report: RanksReport, options: RenderOptions) -> bytes:
-    """The comparison as plain text of `options.width` columns, with colours only where asked for."""
+    """The comparison as plain text of `options.width` columns, with colours only if requested."""
     files = [f"{trace.file} ({format_bytes(trace.size_bytes)})" for trace in report.traces]
     more = f" and {len(files) - FIRST_FILES:,} more files" if len(files) > FIRST_FILES else ""
     head = f"{report.tool.name} {report.tool.version} · ranks of {', '.join(files[:FIRST_FILES])}{more}"

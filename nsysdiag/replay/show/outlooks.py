@@ -52,7 +52,8 @@ def section(context: Context) -> Section | None:
 
 
 def _predicted(report: Report) -> list[tuple[Finding, Saves, Outlook]]:
-    """The findings whose saving was predicted, in the report's order, each id once; it may be anybody's file."""
+    """The findings with a predicted saving, in the report's order, each id once; the report may be an untrusted
+    file."""
     first = {each.id: each for each in reversed(report.findings)}
     outlooks = {each.finding: each for each in reversed(report.outlooks) if any(ns > 0 for ns in each.now.values())}
     return [

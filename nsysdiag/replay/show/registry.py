@@ -1,4 +1,4 @@
-"""A prediction in every format: text for the terminal, Markdown for a ticket, JSON, and the page. Formats go by the
+"""A prediction in every format: text for the terminal, Markdown for a ticket, JSON, and the page. Formats have the
 names, suffixes and markers of those of a report."""
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from nsysdiag.units import format_bytes
 
 
 def render_text(found: WhatIf, options: RenderOptions) -> bytes:
-    """The prediction as plain text of `options.width` columns, with colours only where asked for: one screen, whose
-    first sentence is the one to paste."""
+    """The prediction as plain text of `options.width` columns, with colours only if requested: one screen, which begins
+    with the headline."""
     width = wide_enough(options.width)
     blocks = [block for section in sections(found) for block in section.blocks]
     whole = Section("", "", [Paragraph(words.headline(found), "verdict"), *blocks])

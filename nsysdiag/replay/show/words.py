@@ -52,7 +52,7 @@ def length_name(found: WhatIf) -> str:
 
 
 def replayed(found: WhatIf) -> str:
-    """What was replayed, what the changes save of it, and how well the model gives the trace back."""
+    """What was replayed, what the changes save of it, and how well the model reproduces the trace."""
     if not found.steps and found.refused is not None:
         return "Nothing was replayed."
     what = counted(found.steps, "step") if found.per == "step" else "the window"

@@ -1,4 +1,4 @@
-"""The zip itself: the same bytes for the same contents, and a mark by which a later run knows its own file again."""
+"""The zip itself: the same bytes for the same contents, and a mark by which a later run recognizes its own file."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _UNIX = 3
 
 
 def packed(contents: Mapping[str, bytes | Path]) -> bytes:
-    """A zip of named contents, or files, in the order of their names; all of the time SOURCE_DATE_EPOCH, or of
-    1980-01-01 where that is not set."""
+    """A zip of named contents, or files, in the order of their names, all with the time SOURCE_DATE_EPOCH, or
+    1980-01-01 if that is not set."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.comment = MARKER

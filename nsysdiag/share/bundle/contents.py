@@ -46,14 +46,14 @@ def bundle_of(
 ) -> Bundle:
     """The bundle of an open trace; `folder` is an empty one for temporary files.
 
-    With `names`, which must be new, all files hold pseudonyms; a slice that for want of names does not show
-    what the trace shows is left out.
+    With `names`, which must be new, all files hold pseudonyms; a slice that shows other results without its names is
+    left out.
 
-    Raises UsageError for settings that do not fit, InputError where the trace cannot be read."""
+    Raises UsageError for settings that do not fit, InputError if the trace cannot be read."""
     report = pipeline.analyze_trace(trace, settings, progress)
     if progress:
         progress("cutting a slice", 0.97)
-    shown = redacted_by(report, names) if names else report  # before the slice: numbers go by the report
+    shown = redacted_by(report, names) if names else report  # before the slice: numbers follow the report
     part = slice_of(trace, report, settings, folder, SliceNames(names).of if names else None)
     kept = part.alike or names is None
     blocks = slice_blocks(report, part, renamed=names is not None) if kept else absent_blocks(part)

@@ -85,7 +85,7 @@ def _try(
 
 
 def _pairs(report: Report, again: Report) -> list[Pair]:
-    """By process and ordinal: where devices are left out, the others may go by other keys."""
+    """By process and ordinal: if devices are left out, the others may have other keys."""
     same = [[other for other in again.devices if set(other.ids) & set(device.ids)] for device in report.devices]
     return [Pair(device, found[0] if found else None) for device, found in zip(report.devices, same, strict=True)]
 

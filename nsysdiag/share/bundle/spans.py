@@ -71,10 +71,10 @@ def whole_of(report: Report) -> Candidate | None:
 
 
 def candidates(report: Report) -> Iterator[Candidate]:
-    """Spans to try, the shortest first, each at least twice as long as the one before; none of them is the whole.
+    """Spans to try, shortest first, each at least twice as long as the one before, none of them the whole.
 
-    Of all that are about equally long it is the one whose time is divided most like that of the whole, on the device
-    where that is least so. Each holds one of the longest gaps with the cause that leads, where any does.
+    Of about equally long ones, it is the one most similar to the whole in the split of its time, on the least similar
+    device. Each holds one of the longest gaps of the leading cause, if possible.
     """
     whole = whole_of(report)
     if whole is None:

@@ -35,8 +35,7 @@ def _stretched(key: str) -> bytes:
 
 
 class Names:
-    """The pseudonyms of one report. The same name gets the same one, whenever it is asked for. ValueError for an empty
-    key."""
+    """The pseudonyms of one report. The same name always gets the same one. ValueError for an empty key."""
 
     def __init__(self, key: str | None = None) -> None:
         if key == "":

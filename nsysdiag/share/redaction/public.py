@@ -1,9 +1,9 @@
-"""Names that every program shares: functions of CUDA and its libraries, of MPI, the C library and CPython, their
-libraries, tables of nsys, models of GPUs and metrics.
+"""Public names, which redaction keeps: functions of CUDA and its libraries, of MPI, the C library and CPython, their
+libraries, tables of nsys, GPU models and metrics.
 
-They say nothing about a program and stay. A name is public if it is on a list or fits a closed grammar of listed words
-and digits; that it looks like a public one (`cudaSolveHeat`, `PyObject_AcmeWrap`, `libnccl-acme.so`) is not enough.
-The lists in nsysdiag/data/public are written by scripts/public_names.
+A name is public if it is on a list or fits a closed grammar of listed words and digits. A similar name
+(`cudaSolveHeat`, `PyObject_AcmeWrap`, `libnccl-acme.so`) is not public. The lists in nsysdiag/data/public are written
+by scripts/public_names.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def is_public_symbol(name: str) -> bool:
 
 
 def is_class_of_operation(name: str) -> bool:
-    """What operations other than kernels go by: `memcpy HtoD`, `memset`, `graph`."""
+    """The names of operations other than kernels: `memcpy HtoD`, `memset`, `graph`."""
     return name in _CLASSES
 
 

@@ -87,11 +87,11 @@ _HASHED_ID = re.compile(rf"(?P<head>{_OF_FINDING}-|s-)(?P<digest>[0-9a-f]{{6}}|[
 
 
 def redacted(report: Redactable, key: str | None = None) -> Redactable:
-    """The report with pseudonyms for all names that the trace brought: kernels, NVTX ranges, functions, libraries,
-    threads, processes, files. Numbers, causes, API and OS calls and kinds of operations stay.
+    """The report with pseudonyms for all names of the trace: kernels, NVTX ranges, functions, libraries, threads,
+    processes, files. Numbers, causes, API and OS calls and kinds of operations stay.
 
-    Pseudonyms are numbered by first appearance, or with a `key` hashed, so that the same name has the same pseudonym
-    in every report of the key. ValueError for an empty key, and for a report that was redacted before."""
+    Pseudonyms are numbered by first appearance. With a `key` they are hashed: the same name has the same pseudonym in
+    every report of the key. ValueError for an empty key, and for a report that was redacted before."""
     return redacted_by(report, Names(key))
 
 

@@ -23,7 +23,7 @@ PATTERN = "pattern"
 
 
 def setting(names: Names, name: str, value: SettingValue) -> SettingValue:
-    """A setting without names of the trace, of files and of whoever made the settings."""
+    """A setting without names of the trace, of files and of users."""
     if isinstance(value, dict):
         if name == "gpus":
             return {_gpu(names, gpu): price for gpu, price in value.items() if not isinstance(price, str)}

@@ -1,4 +1,4 @@
-"""Pseudonyms for the names in a slice: those of the report, and in them the words that the analysis goes by.
+"""Pseudonyms for the names in a slice: those of the report, with the words that rules of the analysis need.
 
 ```
 in the trace                  in the report     in the slice
@@ -7,8 +7,8 @@ pt_data_worker                thread 4          thread·4·data_loader      wait
 aten::copy_, seq = 12         range 3 #12       torch::range·3 #12        an operator is no iteration
 ```
 
-The words are of this file, never of the trace. Each is there because a rule asks for it, and the same rule is asked
-whether the pseudonym says what the name said.
+The words come from this file, never from the trace. Each is needed by a rule, and the same rule checks that the
+pseudonym gives the same result as the name.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _STAYS: dict[Role, Callable[[str], bool]] = {
     Role.MODULE: is_public_module,
     Role.PYTHON_FILE: is_public_module,
 }
-"""Names that the report keeps too, or that a rule of the analysis asks for by their whole text."""
+"""Names that the report keeps too, or that a rule of the analysis compares as a whole."""
 _PATHS = (Role.MODULE, Role.PYTHON_FILE, Role.PROCESS)
 """The report shows their last part."""
 

@@ -52,11 +52,11 @@ class Cut(Struct, frozen=True):
 
 
 def write_cut(trace: Trace, path: Path, cut: Cut) -> None:
-    """Write what `cut` asks for of an open trace into a new database at `path`.
+    """Write the slice `cut` of an open trace into a new database at `path`.
 
-    Tables and columns are those that the package reads, under the names that they have in the trace; rows are whole.
-    The environment, the command line, the host, programs that were not traced and names that nothing refers to are
-    never copied. Raises InputError where the trace cannot be read, OutputError where the database cannot be written.
+    Tables and columns are those that the package reads, with their names in the trace; rows are whole. The environment,
+    the command line, the host, programs that were not traced and names that nothing refers to are never copied. Raises
+    InputError if the trace cannot be read, OutputError if the database cannot be written.
     """
     device = host = None
     if cut.start_ns is not None and cut.end_ns is not None:

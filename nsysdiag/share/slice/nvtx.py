@@ -66,7 +66,7 @@ def _payloads(target: Target, place: str) -> dict[str, str]:
 
 
 def _names(target: Target, found: FoundTable) -> dict[str, str]:
-    """The names of ranges and of domains, which stand in the same columns."""
+    """The names of ranges and of domains, which are in the same columns."""
     changes = {}
     if text := column(found, "text"):
         changes["text"] = [text_sql(role, text) for role in (Role.DOMAIN, Role.RANGE)]

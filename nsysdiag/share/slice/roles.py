@@ -1,7 +1,7 @@
-"""What each name in a trace is used for: every text column, and every column that holds ids of StringIds; and how a
-name is written where names stay.
+"""The role of each name in a trace: every text column, and every column with ids of StringIds; and how kept names are
+written.
 
-All that are declared are here, by table and column; one that is missing would leak names, so there is no default.
+All declared columns are listed by table; a missing one would leak names, so there is no default.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def coded(role: Role, number: int) -> int:
 
 
 def coded_sql(role: Role, number: str) -> str:
-    """The same in SQL; NULL where there is no id."""
+    """The same in SQL; NULL without an id."""
     return f"CASE WHEN {number} BETWEEN 0 AND {_HIGHEST} THEN ({number} << {_BITS}) + {_NUMBER[role]} END"
 
 
@@ -139,7 +139,7 @@ def without_folders(role: Role, text: str) -> str:
 
 def short_path(text: str) -> str:
     """A path as its last part, `/home/ann/run/train.py` as `train.py`; below a folder of installed libraries with that
-    folder, `/usr/lib/x86_64-linux-gnu/libz.so` as `/lib/libz.so`. Anything that is no path stays as it is."""
+    folder, `/usr/lib/x86_64-linux-gnu/libz.so` as `/lib/libz.so`. Other text is unchanged."""
     if not _PATH.match(text):
         return text
     last = file_name(text)

@@ -88,8 +88,8 @@ def copy_files(target: Target) -> None:
 
 
 def copy_session(target: Target, *, slice_of: bool) -> None:
-    """Devices, versions, the length of the capture, what went wrong in it, and the meaning of numbers; and that this is
-    a slice of it, whose borders part launches from their operations."""
+    """Devices, versions, the length of the capture, its problems, and the meaning of numbers. Also the mark of a slice,
+    whose borders separate launches from their operations."""
     for name in _WHOLE:
         target.fill(table_spec(name), ALL)
     target.fill(table_spec("ANALYSIS_DETAILS"), ALL, {"startTime": "0", "stopTime": "0"})

@@ -33,8 +33,8 @@ _UNWRITABLE = ("disk is full", "disk i/o error")
 def target_of(trace: Trace, path: Path, rename: Rename | None = None) -> Iterator[Target]:
     """A new database at `path`, which must not exist, with the trace attached to it read-only.
 
-    Nothing is ever deleted or changed in it, so that no page holds anything but rows that were asked for. Raises
-    InputError where the trace cannot be read, OutputError where the database cannot be written.
+    Nothing is ever deleted or changed in it, so that its pages hold only the requested rows. Raises InputError if the
+    trace cannot be read, OutputError if the database cannot be written.
     """
     with closing(_new(path)) as connection:
         try:
@@ -67,11 +67,11 @@ def _unwritable(error: sqlite3.Error) -> OutputError:
 
 
 class Target:
-    """Tables are made by `create` and filled by `fill`; `execute` and `executemany` are for temporary
-    tables and for looking things up.
+    """Tables are made by `create` and filled by `fill`; `execute` and `executemany` are for temporary tables and
+    queries.
 
-    With `rename` names are replaced by what they are used for, and since a string may be used for several things, ids
-    of strings are `coded` by their roles."""
+    With `rename`, names are replaced by role. As a string may have several roles, ids of strings are `coded` by
+    role."""
 
     def __init__(self, connection: sqlite3.Connection, trace: Trace, rename: Rename | None) -> None:
         self._connection = connection
@@ -150,10 +150,10 @@ class Target:
         self.execute(f"CREATE TABLE main.{quoted(table.name)} ({', '.join(lines)}){ending}")
 
     def fill(self, spec: TableSpec, where: str, changes: Mapping[str, str] | None = None) -> FoundTable | None:
-        """Make the table if need be and copy the rows for which the SQL condition `where` holds, in their order.
+        """Create the table if needed and copy the rows for which the SQL condition `where` is true, in order.
 
-        `changes` maps a column's canonical name to the SQL of its new value; names are changed without being asked for.
-        Returns None where the source has no such table.
+        `changes` maps a column's canonical name to the SQL of its new value; names are always changed. Returns None if
+        the source has no such table.
         """
         table = self.made.get(spec.name) or self.create(spec)
         if table is None:

@@ -30,8 +30,8 @@ _END_BYTES = 8
 LEAST_BYTES = 12
 """The magic at both ends, and the length of the footer."""
 FOOTER_BYTES = 64 << 20
-"""Of the footers of a folder together, which take some ten times as much memory once they are parsed. One of nsys has
-100 to 200 bytes for each column of each row group: a table of 100 million rows in groups of 1,000,000 has 300 KB."""
+"""Bytes of all footers of a folder; parsed, they take about ten times as much memory. A footer of nsys has 100 to 200
+bytes for each column of each row group: for 100 million rows in groups of 1,000,000 it has 300 KB."""
 INSTALL_HINT = "pip install 'nsysdiag[parquet]', or export it again: nsys export --type sqlite"
 AGAIN_HINT = "copy it again, or export it again: nsys export --type parquetdir"
 
@@ -129,8 +129,8 @@ def _first_line(error: BaseException) -> str:
 
 
 def table_file(path: Path, most: int) -> TableFile:
-    """The table in a file with a footer of at most `most` bytes. Raises InputError for what is no Parquet file, and
-    where pyarrow is missing."""
+    """The table in a file with a footer of at most `most` bytes. Raises InputError for other files, and if pyarrow is
+    missing."""
     if not has_spare():
         raise memory_short(MemoryError(), f"read '{printable(path)}'")
     try:

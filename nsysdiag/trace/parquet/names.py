@@ -1,4 +1,4 @@
-"""Which folders are traces, and what they are called. Nothing is imported for it: every command asks."""
+"""Recognizes folders that are traces, and their names. Imports nothing, as every command uses it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def named(path: Path) -> Path:
 
 
 def stem_of(path: Path) -> str:
-    """The name of a trace without what says that it is one: `train` for `train.sqlite` and for `train_pqtdir`. Other
-    folders keep theirs, as `run.1`: the end is no suffix."""
+    """The name of a trace without its suffix: `train` for `train.sqlite` and for `train_pqtdir`. Other folders keep
+    their names, such as `run.1`."""
     shorter = path.name.removesuffix(HABIT)
     if shorter and shorter != path.name:
         return shorter

@@ -69,8 +69,8 @@ def _within(choice: Within, values: list[IntArray], known: list[BoolArray]) -> B
 
 
 def groups(file: TableFile, table: FoundTable, choices: Sequence[Choice]) -> Iterator[tuple[list[int], int, int]]:
-    """The row groups that may hold chosen rows, some at a time: their indices, the row that the first begins with, and
-    how many rows they have. Those of one time follow each other."""
+    """The row groups that may hold chosen rows, in batches of consecutive ones: their indices, their first row, and
+    their number of rows."""
     possible = np.ones(file.metadata.num_row_groups, np.bool_)
     for choice in choices:
         possible &= _possible(file, table, choice)
@@ -120,8 +120,8 @@ def _statistics(file: TableFile, table: FoundTable, name: str) -> list[Statistic
 
 
 def read_groups(opened: Any, places: list[int], names: list[str]) -> dict[str, Any]:
-    """Columns of row groups that follow each other. Raises MemoryError where there is no room for them, ValueError
-    where there are fewer rows, or more, than the footer says."""
+    """Columns of consecutive row groups. Raises MemoryError if memory is short, ValueError if the number of rows is not
+    that of the footer."""
     if not names:
         return {}
     rows = sum(opened.metadata.row_group(place).num_rows for place in places)

@@ -78,8 +78,8 @@ def combined(parts: list[IntArray], spec: ColumnSpec) -> IntArray:
 
 
 def cells(column: Any, *, blob: bool) -> tuple[IntArray, list[object]]:
-    """A column of texts, or of bytes as hexadecimal digits: the code of each cell, -1 for NULL, and what the codes
-    mean, in order of appearance. Text is bytes, as it may be broken; empty bytes are NULL, as in a blob of SQLite."""
+    """A column of texts, or of bytes as hexadecimal digits: the code of each cell, -1 for NULL, and the texts of the
+    codes, in order of appearance. Text is bytes, as it may be broken; empty bytes are NULL, as in a blob of SQLite."""
     import pyarrow as pa
 
     column = plain(column)

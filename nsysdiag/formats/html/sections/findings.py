@@ -25,12 +25,11 @@ OPEN = ("high", "medium")
 
 
 class FindingView(Struct, frozen=True):
-    """One finding as drawn. `anchor` stays the same from report to report, as the finding's id does. `cause` is empty
-    where the title begins with it, `device` where there is but one, `saves` where nothing is known; `saves` is `of` a
-    step or the judged time, `share` is of the `whole`. `queries` hold what a row of the trace is, and the SELECT that
-    finds it. The timeline shows `gap`, or else `span`, which is around its first row: `START-END` in ns. `folded`: its
-    evidence opens on demand. `same` is the anchor of the finding on another device that asks for the same,
-    `same_device` that device."""
+    """One finding as drawn. `anchor` stays the same from report to report, like the finding's id. `cause` is empty if
+    the title begins with it, `device` if there is only one, `saves` if unknown. `saves` is `of` a step or the judged
+    time, `share` is of the `whole`. `queries` hold a description of each row of the trace, and the SELECT that finds
+    it. The timeline shows `gap`, or else `span` around its first row: `START-END` in ns. `folded`: its evidence opens
+    on demand. `same` is the anchor of the finding on another device with the same advice, `same_device` that device."""
 
     finding: Finding
     anchor: str
@@ -57,7 +56,7 @@ class FindingView(Struct, frozen=True):
 
 
 def view(context: Context) -> View:
-    """The findings, which are left out where there is no device to find anything about."""
+    """The findings; left out without a device."""
     findings = in_order(context.report)
     names = dict(zip(map(id, context.report.findings), anchors(context.report.findings), strict=True))
     return {

@@ -214,8 +214,8 @@ class _Writer:
         }
 
     def _wakes(self, device: DeviceReport, threads: list[TimelineThread]) -> list[tuple[int, int, int, int]]:
-        """Who woke whom when, of the gaps that are described: start of the gap, numbers of the waker and of the waiting
-        thread, moment."""
+        """The wake-ups of the described gaps: start of the gap, numbers of the waker and of the waiting thread, time of
+        the wake-up."""
         numbers = self._threads.numbers(device.key, threads)
         place = {(thread.pid, thread.tid): number for thread, number in zip(threads, numbers, strict=True)}
         found = []

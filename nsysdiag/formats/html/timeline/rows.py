@@ -31,8 +31,8 @@ class Rows(Struct, frozen=True):
     kind: IntArray
 
     def steps(self) -> tuple[IntArray, bool]:
-        """Each start as its distance from the end of the slice before, where no slice begins before that; else, and
-        False, from the start of the slice before."""
+        """Each start as its distance from the end of the slice before, and True, if no slice begins before that; else
+        from the start of the slice before, and False."""
         behind = np.concatenate([[self.base], (self.start + self.length)[:-1]]) if len(self.start) else self.start
         apart = self.start - behind
         if bool(np.all(apart >= 0)):
