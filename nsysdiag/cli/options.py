@@ -39,7 +39,7 @@ OutputOption = Annotated[
         "-o",
         "--output",
         metavar="PATH",
-        help="Write to PATH; repeats. The suffix picks the format; '-' is stdout, with --format.",
+        help="Write to PATH; repeatable. The suffix picks the format; '-' is stdout, with --format.",
         show_default=False,
         autocompletion=output_path,
     ),
