@@ -1,7 +1,6 @@
 """The documentation's site, as `scripts/docs` builds it: pages in MyST Markdown, the theme furo."""
 
 from pathlib import Path
-from typing import Any
 
 from nsysdiag.version import __version__
 
@@ -26,17 +25,3 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#8fd14f", "color-brand-content": "#8fd14f"},
 }
 copybutton_prompt_text = "$ "
-
-OPTIONAL = {"baselines", "ci", "notebooks", "python"}
-"""Pages that index.md lists and that need not be there."""
-
-
-def setup(app: Any) -> None:
-    """Called by Sphinx."""
-    app.connect("source-read", without_missing)
-
-
-def without_missing(app: Any, page: str, source: list[str]) -> None:
-    """Take the optional pages that are not there out of the lists of the first page."""
-    missing = OPTIONAL - app.env.found_docs if page == "index" else set()
-    source[0] = "\n".join(line for line in source[0].split("\n") if line not in missing)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings
     from nsysdiag.errors import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
     from nsysdiag.formats.charts import gap_chart, ledger_chart, queue_depth_chart
+    from nsysdiag.formats.figures.by_name import figures
     from nsysdiag.formats.frames import all_gaps, frames
     from nsysdiag.pipeline import analyze
     from nsysdiag.pipeline.before_after import compare
@@ -43,6 +44,7 @@ __all__ = [
     "analyze",
     "analyze_ranks",
     "compare",
+    "figures",
     "frames",
     "gap_chart",
     "ledger_chart",
@@ -69,6 +71,7 @@ _HOMES = {
     "analyze": "nsysdiag.pipeline",
     "analyze_ranks": "nsysdiag.ranks.pipeline",
     "compare": "nsysdiag.pipeline.before_after",
+    "figures": "nsysdiag.formats.figures.by_name",
     "frames": "nsysdiag.formats.frames",
     "gap_chart": "nsysdiag.formats.charts",
     "ledger_chart": "nsysdiag.formats.charts",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from nsysdiag.printable import printable
+
 
 class NsysdiagError(Exception):
     """Base of every error that the command line turns into one sentence and an exit code. `shown` are lines to look at
-    below the sentence, as they are: what was written, and where in it the mistake is."""
+    below the sentence, as they are: what was written, and where in it the mistake is. Names of files and texts of a
+    trace in the message and the hint cannot act on a terminal: what does not print in them is written out."""
 
     exit_code = 70
 
     def __init__(self, message: str, *, hint: str | None = None, shown: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message: str = printable(message)
+        self.hint: str | None = None if hint is None else printable(hint)
+        super().__init__(self.message)
         self.shown = shown
 
 

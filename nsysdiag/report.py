@@ -64,6 +64,7 @@ from nsysdiag.fields import (
 )
 from nsysdiag.gap_groups.facts import GapPlaces
 from nsysdiag.host.facts import HostReport
+from nsysdiag.iterations.facts import StepReference
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
 from nsysdiag.phases.facts import Phase
 from nsysdiag.phrases import Phrases
@@ -822,9 +823,10 @@ class NotRecorded(Record, frozen=True):
 
 
 class Report(Result, frozen=True):
-    """The analysis of one trace. `ranks` compares its devices, None for a single device or devices with nothing in
-    common. `not_recorded` is what no such trace shows, `cost` that of all devices with a price. `host` is about threads
-    and CPUs, None if no device worked. `phrases` are the names in all sentences, None in reports of older versions."""
+    """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
+    nothing that they have in common; `not_recorded` is what no such trace tells, `cost` that of all devices that have a
+    price; `host` is about threads and CPUs, None where no device worked. `phrases` are the names in all
+    sentences, None in reports of older versions. `step_reference` is a step without the profiler, None unless given."""
 
     schema_version: OwnText
     tool: Tool
@@ -843,6 +845,7 @@ class Report(Result, frozen=True):
     diagnosis: Diagnosis | None = None
     phases: list[Phase] = []
     phrases: Phrases | None = None
+    step_reference: StepReference | None = None
 
     def query(self, expression: str, table: str = "gaps") -> pd.DataFrame:
         """The rows of a table of `nsysdiag.frames` for which an expression of pandas' DataFrame.query holds.

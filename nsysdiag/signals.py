@@ -40,7 +40,7 @@ class Ended(KeyboardInterrupt):
 
     def __init__(self, number: int) -> None:
         super().__init__()
-        self.exit_code = 128 + number
+        self.exit_code: int = 128 + number
         self.sentence = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
 
 

@@ -30,8 +30,10 @@ ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests" / "fixtures"
 """Captures and simulated traces. A source distribution leaves them out."""
 NODE_MODULES = ROOT / ".npm" / "node_modules"
-"""Where `scripts/test` puts what it fetches for the tests alone: axe-core, official schemas, a checker of workflows."""
+"""Where `scripts/test` puts what it fetches for the tests alone: axe-core, official schemas, checkers of workflows and
+types."""
 AXE = NODE_MODULES / "axe-core" / "axe.min.js"
+PYRIGHT = NODE_MODULES / "pyright" / "index.js"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NEEDS = {
     "checkout": "git checkout",

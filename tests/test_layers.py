@@ -25,7 +25,7 @@ LAYERS = [
     "arrays config.settings saved causes.ids",
     files_of_subjects("facts"),
     "phrases older",
-    "report findings.first ranks.report comparison.facts ci.facts replay.facts replay.options",
+    "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts replay.options",
     "saved_files",
     "trace config cost",
     "events",
@@ -51,7 +51,7 @@ LAYERS = [
     "document",
     files_of_subjects(PRESENTATION) + " trace.show ledger.show findings.show",
     "formats comparison.show ranks.show replay.show",
-    "share batch capture",
+    "share batch capture baselines",
     "cli entry __main__",
 ]
 """From the bottom up. A module is in the layer that names it, or else the nearest package around it."""

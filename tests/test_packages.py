@@ -27,7 +27,7 @@ MIB = 2**20
 NAME = f"nsysdiag-{nsysdiag.__version__}"
 LICENCES = ("LICENSE", "THIRD-PARTY-NOTICES")
 PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff")
-BESIDE_THE_SOURCES = {"PKG-INFO", "pyproject.toml", ".gitignore", *PAGES, *LICENCES}
+BESIDE_THE_SOURCES = {"PKG-INFO", "pyproject.toml", ".gitignore", "action.yml", *PAGES, *LICENCES}
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 
 

@@ -67,23 +67,25 @@ class Bottlenecks(Struct, frozen=True):
         return union(self.spans[(self.code == CODE[name]) & (self.slice < 0)])
 
 
-def bottlenecks(
-    split: WindowSplit,
+class IdlePieces(Struct, frozen=True):
+    """The idle time in pieces, each of one bottleneck, and the part of it that synchronizations made."""
+
+    pieces: list[Piece]
+    made: Made
+
+
+def idle_pieces(
     slices: Slices,
     family: IntArray,
     lane: IntArray,
     mpi: Intervals,
     waits: Waits,
-    migrations: Intervals,
-    hollow: Intervals,
     foreign: Intervals,
-    other: IntArray,
     axis: ThreadAxis,
-) -> Bottlenecks:
-    """Divides a device's window. `family` is the bottleneck of each slice by its cause. `lane` is the thread that
-    launched after each slice's gap (-1: unknown), `mpi` the time inside MPI calls on the thread axis. Sets of time:
-    `migrations` of unified memory, `hollow` with kernels that leave most of the chip empty, `foreign` with work of
-    another program. `other` is the device that each slice waited for (-1: none).
+) -> IdlePieces:
+    """Divides the idle time. `family` is the bottleneck of each slice by its cause, `lane` the thread that launched
+    after each slice's gap (-1: unknown), `mpi` the time inside MPI calls on the thread axis, `foreign` the set of time
+    in which the GPU worked for another program.
 
     ```
     slice                 [host          ][launch]
@@ -105,16 +107,30 @@ def bottlenecks(
         (made.spans, _codes("sync", len(made.spans)), made.slice),
         (Intervals(begins, outside.spans.end), family[outside.owner], outside.owner),
     ]
-    parts = [*(piece for each in idle for piece in _of_others(*each, foreign)), *_busy(split, migrations, hollow)]
-    del idle, inside, outside, begins, eligible, every  # as long as the parts: a trace of millions of gaps has to fit
-    return _in_order(parts, other, made, waits)
+    return IdlePieces([piece for each in idle for piece in _of_others(*each, foreign)], made)
 
 
-def _in_order(parts: list[Piece], other: IntArray, made: Made, waits: Waits) -> Bottlenecks:
-    """The pieces that have a length, by start; `parts` is emptied."""
+def busy_pieces(split: WindowSplit, migrations: Intervals, hollow: Intervals) -> list[Piece]:
+    """Divides the time in which the device worked. `migrations` is the set of time in which pages of unified memory
+    moved, `hollow` that in which kernels left most of the chip empty."""
+    compute, communication, copies = split.parts
+    paging = intersect(union(compute, copies), migrations)
+    working = subtract(compute, paging)
+    parts: dict[Family, Intervals] = {
+        "memory": paging,
+        "parallelism": intersect(working, hollow),
+        "kernels": subtract(working, hollow),
+        "communication": communication,
+        "copies": subtract(copies, paging),
+    }
+    return [(part, _codes(name, len(part)), np.full(len(part), -1, dtype=np.int32)) for name, part in parts.items()]
+
+
+def in_order(idle: IdlePieces, busy: list[Piece], other: IntArray, waits: Waits) -> Bottlenecks:
+    """All pieces that have a length, by start. `other` is the device that each slice waited for (-1: none)."""
+    parts = [*idle.pieces, *busy]
     with_length = [picked(part[0].end > part[0].start) for part in parts]
     kept = [(part[0][rows], part[1][rows], part[2][rows]) for part, rows in zip(parts, with_length, strict=True)]
-    parts.clear()
     begins = np.concatenate([part[0].start for part in kept])
     order = np.argsort(begins, kind="stable").astype(np.int32)
     begins = begins[order]  # column by column: a trace of millions of gaps has to fit
@@ -124,7 +140,7 @@ def _in_order(parts: list[Piece], other: IntArray, made: Made, waits: Waits) -> 
     waiting = np.flatnonzero((row >= 0) & (code == CODE["sync"]))
     asked = np.full(len(row), -1, dtype=np.int16)
     asked[waiting] = other[row[waiting]]
-    return Bottlenecks(spans, code, row, asked, made, waits)
+    return Bottlenecks(spans, code, row, asked, idle.made, waits)
 
 
 def _codes(name: Family, count: int) -> IntArray:
@@ -135,7 +151,7 @@ def _inside_mpi(
     spans: Intervals, family: IntArray, lane: IntArray, mpi: Intervals, axis: ThreadAxis
 ) -> tuple[Owned, Owned]:
     """Slices cut where their thread was inside an MPI call: what is inside, and what is not; `owner` is the slice."""
-    row = np.arange(len(spans))
+    row = np.arange(len(spans), dtype=np.int32)
     able = (lane >= 0) & ~np.isin(family, [CODE[name] for name in NOT_INSIDE_MPI])
     if len(mpi) == 0 or not able.any():
         return Owned.empty(), Owned.of(spans, row)
@@ -159,20 +175,3 @@ def _of_others(spans: Intervals, code: IntArray, row: IntArray, foreign: Interva
 def _in_time(placed: Owned, axis: ThreadAxis) -> Owned:
     begun = axis.time(placed.spans.start)
     return Owned(Intervals(begun, begun + (placed.spans.end - placed.spans.start)), placed.owner)
-
-
-def _busy(split: WindowSplit, migrations: Intervals, hollow: Intervals) -> list[Piece]:
-    compute, communication, copies = split.parts
-    paging = intersect(union(compute, copies), migrations)
-    working = subtract(compute, paging)
-    parts = {
-        "memory": paging,
-        "parallelism": intersect(working, hollow),
-        "kernels": subtract(working, hollow),
-        "communication": communication,
-        "copies": subtract(copies, paging),
-    }
-    return [
-        (part, np.full(len(part), CODE[name], dtype=np.int8), np.full(len(part), -1, dtype=np.int32))
-        for name, part in parts.items()
-    ]

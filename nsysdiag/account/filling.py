@@ -48,7 +48,7 @@ def _by_counters(split: WindowSplit, measured: Measured) -> Intervals | None:
     known = ~np.isnan(active.value)
     compute = split.parts[0]
     spans = active.grid.spans
-    if intersect(compute, union(spans[known])).total() < LEAST_KNOWN * compute.total():
+    if coverage(compute, union(spans[known])).sum() < LEAST_KNOWN * compute.total():
         return None
     hollow = intersect(compute, union(spans[known & (active.value < LEAST_ACTIVE)]))
     return subtract(hollow, _at_work(measured))
@@ -77,7 +77,7 @@ def _by_shapes(device: DeviceTimeline, split: WindowSplit, found: Residency | No
     known = computes & ~np.isnan(share)
     spans = Intervals(operations.start, operations.end)
     compute = split.parts[0]
-    if intersect(compute, union(spans[known])).total() < LEAST_KNOWN * compute.total():
+    if coverage(compute, union(spans[known])).sum() < LEAST_KNOWN * compute.total():
         return None
     small = known & (share < HALF)
     others = union(spans[(computes | graphs) & ~small])

@@ -130,7 +130,10 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
     ```
     """
     few, many = (a, b) if len(a) <= len(b) else (b, a)
-    return pieces(many, few)[1]
+    if len(few) <= AT_ONCE:
+        return pieces(many, few)[1]
+    stretches = (slice(at, at + AT_ONCE) for at in range(0, len(few), AT_ONCE))
+    return Intervals.concatenate(pieces(many, few[stretch])[1] for stretch in stretches)
 
 
 def subtract(a: Intervals, b: Intervals) -> Intervals:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from nsysdiag.ci.facts import BatchSummary, HistoryLine
-from nsysdiag.epoch import source_date_epoch
 from nsysdiag.errors import OutputError
 from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.printable import printable
@@ -28,12 +26,6 @@ class History(msgspec.Struct, frozen=True):
 
     lines: list[HistoryLine]
     notes: list[str]
-
-
-def now(environment: Mapping[str, str] = os.environ) -> int:
-    """The time of the run, in UTC seconds since 1970: SOURCE_DATE_EPOCH where that is set."""
-    known = source_date_epoch(environment)
-    return int(time.time()) if known is None else known
 
 
 def name_of_run(at: int, environment: Mapping[str, str] = os.environ) -> str:
@@ -104,9 +96,8 @@ def lines_of(summary: BatchSummary, run: str, at: int) -> list[HistoryLine]:
             exposed_copy_ns=device.exposed_copy_ns,
             iteration_ns=device.iteration_ns,
             causes=dict(device.causes),
-            broken=sum(
-                each.broken and each.level == "fail" and each.device in ("", device.key) for each in entry.budgets
-            ),
+            broken=sum(each.level == "fail" and each.broken_on(device.key) for each in entry.budgets),
+            state=device.state,
         )
         for entry in summary.entries
         for device in entry.devices

@@ -19,6 +19,8 @@ from nsysdiag.record import UNREADABLE
 from nsysdiag.trace.parquet.names import folder_size, is_parquet_folder, stem_of
 
 TRACE, SAVED = ".sqlite", ".json"
+REPORTS = (".nsys-rep", ".qdrep")
+"""Reports of nsys, which it must export before they can be read."""
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -104,25 +106,27 @@ class _Search(msgspec.Struct):
             yield _Hit(Path(error.filename), anchor, f"the folder cannot be searched: {error.strerror}")
 
     def without_twins(self, hits: list[_Hit]) -> list[_Hit]:
-        """If a trace was found as an SQLite file and as a folder of Parquet files, only the file; a named folder is
+        """Of a trace that was found in several forms side by side the one that is read soonest; what was named is
         kept."""
         asked = {_absolute(hit.path) for hit in hits if not hit.searched}
         paths = [_absolute(hit.path) for hit in hits]
-        files = {(path.parent, path.stem): path.name for path in paths if _is_export(path)}
+        forms = {path: form for path in paths if (form := _form(path)) is not None}
+        soonest: dict[tuple[Path, str], Path] = {}
+        for path in sorted(forms, key=lambda each: forms[each]):
+            soonest.setdefault((path.parent, stem_of(path)), path)
         kept = []
         for hit, path in zip(hits, paths, strict=True):
-            same = None if path in asked else files.get((path.parent, stem_of(path)))
-            if same is None or not is_parquet_folder(path):
+            same = soonest.get((path.parent, stem_of(path)), path)
+            if path in asked or path not in forms or forms[same] == forms[path]:
                 kept.append(hit)
             else:
-                what = f"{printable(same)} next to it is the same trace"
-                self.notes.append(f"{printable(hit.path)} is left out: {what}")
+                self.notes.append(f"{printable(hit.path)} is left out: {_beside(same, path)}")
         return kept
 
     def _is_input(self, path: Path) -> bool:
         suffix = path.suffix.lower()
         if suffix != SAVED:
-            return suffix == TRACE
+            return suffix == TRACE or suffix in REPORTS
         try:
             return is_report_of_a_trace(path)
         except OSError as error:
@@ -162,11 +166,25 @@ def _shown(hits: list[_Hit]) -> list[str]:
     return [path.relative_to(here if here in path.parents else shared).as_posix() for path in paths]
 
 
-def _is_export(path: Path) -> bool:
+def _form(path: Path) -> int | None:
+    """How soon a trace is read: an SQLite file first, then a folder of Parquet files, then a report, which nsys must
+    export. None for all else."""
+    suffix = path.suffix.lower()
     try:
-        return path.suffix.lower() == TRACE and path.is_file()
+        if suffix == TRACE or suffix in REPORTS:
+            return (0 if suffix == TRACE else 2) if path.is_file() else None
     except OSError:  # as in _is_folder
-        return False
+        return None
+    return 1 if is_parquet_folder(path) else None
+
+
+def _beside(same: Path, path: Path) -> str:
+    what = f"{printable(same.name)} beside it is the same trace"
+    try:
+        older = path.is_file() and same.stat().st_mtime_ns < path.stat().st_mtime_ns
+    except OSError:
+        return what
+    return f"{what}; it is the older of the two: remove it if the report has changed since" if older else what
 
 
 def _absolute(path: Path) -> Path:

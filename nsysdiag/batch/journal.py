@@ -100,7 +100,7 @@ class Journal:
     """The lines of one folder. `begin` starts a new file, `add` appends to it."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
+        self.path: Path = folder / FILE
         self._lines: dict[str, Done] = {}
 
     def read(self) -> dict[str, Done]:

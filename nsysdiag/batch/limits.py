@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from nsysdiag.batch.inputs import SAVED, Input
+from nsysdiag.batch.inputs import REPORTS, SAVED, Input
 from nsysdiag.batch.task import Task
 from nsysdiag.errors import UsageError
 from nsysdiag.trace.parquet.names import is_parquet_folder
@@ -22,16 +22,15 @@ BASE_BYTES, BYTES_PER_BYTE = 150 * MIB, 3
 2,000,000. Traces without samples and call chains, of which only few are read, need more for each byte. So the limit is
 more than twice the measured values."""
 BYTES_PER_PACKED_BYTE = 30
-"""For a report that must be exported first: the export is several times as large. An SQLite file is also larger than a
-folder of Parquet files. Measured for 200,000 kernels: 411 MiB from a folder of 17 MB; 383 MiB from one of 29 MB without
-compression; 300 MiB from an SQLite file of 86 MB."""
-PACKED = (".nsys-rep", ".qdrep")
+"""A report that must be exported first: the export is several times as large. So is an SQLite file beside a folder of
+Parquet files: 200,000 kernels took 411 MiB from one of 17 MB, 383 MiB from one of 29 MB that was not compressed, and
+300 MiB from an SQLite file of 86 MB."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def estimated_bytes(each: Input) -> int:
     """The memory that the analysis of an input takes at its peak, rather too much than too little."""
-    packed = each.path.suffix.lower() in PACKED or is_parquet_folder(each.path)
+    packed = each.path.suffix.lower() in REPORTS or is_parquet_folder(each.path)
     return BASE_BYTES + each.size_bytes * (BYTES_PER_PACKED_BYTE if packed else BYTES_PER_BYTE)
 
 

@@ -15,14 +15,15 @@ from nsysdiag.batch.task import Outcome, Task, targets
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.errors import OutputError
 from nsysdiag.findings.rules import cause_infos
-from nsysdiag.formats import json_
+from nsysdiag.formats import json_, markdown
 from nsysdiag.formats.batch.registry import OURS, write_all
+from nsysdiag.formats.batch.summary import render_comment
 from nsysdiag.formats.write import IsOurs, check, write
 from nsysdiag.printable import printable
 from nsysdiag.record import to_json
 
-SUMMARY = "summary.json"
-MARKS: dict[str, IsOurs] = {SUMMARY: json_.is_ours, FILE: is_journal, **OURS}
+SUMMARY, COMMENT = "summary.json", "comment.md"
+MARKS: dict[str, IsOurs] = {SUMMARY: json_.is_ours, COMMENT: markdown.is_ours, FILE: is_journal, **OURS}
 """Every file of a batch as a whole, with what tells whether one that exists is ours."""
 TEMPORARY = ".nsysdiag-*.tmp"
 Run = Callable[[list[Task]], Generator[Outcome, None, None]]
@@ -46,9 +47,13 @@ def run_all(tasks: list[Task], run: Run, journal: Journal) -> list[BatchEntry]:
     return sorted(entries, key=lambda entry: entry.name)
 
 
-def write_results(folder: Path, summary: BatchSummary, history: list[HistoryLine], *, force: bool) -> None:
-    """Write the summary and all that is made of it. Raises OutputError."""
+def write_results(
+    folder: Path, summary: BatchSummary, history: list[HistoryLine], *, force: bool, comment: str | None = None
+) -> None:
+    """Write the summary and all that is made of it, with a comment of this key. Raises OutputError."""
     contents = {SUMMARY: to_json(summary), **further_files(summary, history)}
+    if comment:
+        contents[COMMENT] = render_comment(summary, comment)
     for name, data in contents.items():
         write(folder / name, data, force=force, is_ours=MARKS[name])
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from nsysdiag.batch.inputs import Input
+from nsysdiag.batch.inputs import REPORTS, TRACE, Input
 from nsysdiag.batch.journal import Done, key_of, sha256
 from nsysdiag.ci.budgets import Budget, Judgement, check, judge
-from nsysdiag.ci.facts import BatchEntry
+from nsysdiag.ci.facts import FAIL, BatchEntry
 from nsysdiag.config.settings import Settings
 from nsysdiag.errors import InputError, MemoryShortError, NsysdiagError, OutputError
 from nsysdiag.formats.batch.entries import ANALYSED, RESUMED, entry_of
@@ -46,9 +46,9 @@ class Shared(Struct, frozen=True):
     resume: bool = False
 
 
-def check_budgets(report: Report, trace: str, budgets: Sequence[Budget]) -> Judgement:
+def check_budgets(report: Report, trace: str, budgets: Sequence[Budget], unjudged_does: str = FAIL) -> Judgement:
     """The budgets that are about this trace, judged."""
-    return judge(budgets, lambda budget: check(report, [budget], trace))
+    return judge(budgets, lambda budget: check(report, [budget], trace), unjudged_does)
 
 
 class Task(Struct, frozen=True):
@@ -88,10 +88,15 @@ def out_of_memory(each: Input, error: Exception) -> Outcome:
 
 def failed(each: Input, error: NsysdiagError) -> Outcome:
     """The outcome of an input without a report. Its sentences call the input what the batch calls it, wherever it
-    is."""
+    is, and so its export."""
+    names = [(each.path, each.shown)]
+    if each.path.suffix.lower() in REPORTS:
+        names.append((each.path.with_suffix(TRACE), str(PurePosixPath(each.shown).with_suffix(TRACE))))
 
     def shown(sentence: str) -> str:
-        return printable(sentence.replace(printable(each.path), each.shown).replace(str(each.path), each.shown))
+        for path, name in names:
+            sentence = sentence.replace(printable(path), name).replace(str(path), name)
+        return printable(sentence)
 
     entry = BatchEntry(
         input=each.shown,

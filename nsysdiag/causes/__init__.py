@@ -95,6 +95,7 @@ ALLOCATION = memory_allocation.CAUSE.id
 PREEMPTION = off_cpu.CAUSE.id
 OTHER_PROCESS = gpu_context_switch.CAUSE.id
 INPUT_WAIT = data_loading.CAUSE.id
+THREAD_WAIT = lock_wait.CAUSE.id
 
 
 def places(which: Callable[[Cause], bool]) -> IntArray:

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from msgspec import Struct, field
 
 from nsysdiag.ci.expressions import Expression, parse
-from nsysdiag.ci.facts import BatchEntry, BudgetResult, UnjudgedBudget
+from nsysdiag.ci.facts import FAIL, WARN, BatchEntry, BudgetResult, DeviceValue, UnjudgedBudget
 from nsysdiag.ci.measuring import UnmeasurableError, value_of
 from nsysdiag.ci.names import LEVELS
 from nsysdiag.ci.ranges import NAMES, fits_ranges, require_range, value_between
@@ -21,7 +21,6 @@ from nsysdiag.errors import UsageError
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
 
-FAIL, WARN = "fail", "warn"
 _NO_WORK = "it has no GPU work: capture with --trace=cuda"
 
 
@@ -96,13 +95,17 @@ class Judgement(Struct):
     unjudged: list[UnjudgedBudget] = field(default_factory=list)
 
 
-def judge(budgets: Sequence[Budget], check: Callable[[Budget], list[BudgetResult]]) -> Judgement:
-    """Each by itself: one that cannot be judged, for which `check` raises UnjudgedError, does not hide the others."""
+def judge(
+    budgets: Sequence[Budget], check: Callable[[Budget], list[BudgetResult]], unjudged_does: str = FAIL
+) -> Judgement:
+    """Each by itself: one that cannot be judged, for which `check` raises UnjudgedError, does not hide the others.
+    `unjudged_does` is what becomes of the run then: fail, warn or ignore. A budget that warns fails no run."""
     found = Judgement()
     for budget in budgets:
         try:
             found.results.extend(check(budget))
         except UnjudgedError as error:
+            found.results.extend(error.results)
             unjudged = UnjudgedBudget(
                 id=budget.id,
                 budget=budget.expression.text,
@@ -113,31 +116,49 @@ def judge(budgets: Sequence[Budget], check: Callable[[Budget], list[BudgetResult
                 error=error.message,
                 why=error.why,
                 hint=error.hint or "",
+                devices=error.devices,
+                outcome=WARN if unjudged_does == FAIL and budget.level == WARN else unjudged_does,
             )
             found.unjudged.append(unjudged)
     return found
 
 
 def _checked(report: Report, budget: Budget, trace: str) -> BudgetResult:
+    """The result. Raises UnjudgedError where a device cannot be judged; it then holds the result of the others."""
     try:
         if budget.expression.measure.is_findings:
-            return _result(budget, "", _findings(report, budget))
-        found = [(_value(report, device, budget), device.key) for device in _devices(report, budget)]
+            return _result(budget, {"": _findings(report, budget)})
+        devices = _devices(report, budget)
     except UnmeasurableError as error:
         raise UnjudgedError(budget, trace, str(error)) from error
-    value, device = max(found, key=lambda each: budget.expression.distance(each[0]))
-    return _result(budget, device, value)
+    values, reasons = dict[str, float](), dict[str, str]()
+    for device in devices:
+        try:
+            values[device.key] = _value(report, device, budget)
+        except UnmeasurableError as error:
+            reasons[device.key] = str(error)
+    if not reasons:
+        return _result(budget, values)
+    why = "; ".join(dict.fromkeys(reasons.values()))
+    if not values:
+        raise UnjudgedError(budget, trace, why)
+    raise UnjudgedError(budget, trace, f"{', '.join(reasons)}: {why}", [_result(budget, values)], list(reasons))
 
 
 class UnjudgedError(UsageError):
-    """A budget is about something that a trace cannot tell: `why`."""
+    """A budget is about something that a trace cannot tell: `why`. Where only some `devices` cannot be judged,
+    `results` has what became of it on the others."""
 
-    def __init__(self, budget: Budget, trace: str, why: str) -> None:
+    def __init__(
+        self, budget: Budget, trace: str, why: str, results: Sequence[BudgetResult] = (), devices: Sequence[str] = ()
+    ) -> None:
         super().__init__(
             f"{budget.source}: '{budget.expression.text}' cannot be judged by {trace}: {why}",
             hint="a budget that cannot be judged is not kept: capture what it needs, or take it out",
         )
         self.why = why
+        self.results = list(results)
+        self.devices = list(devices)
 
 
 def _devices(report: Report, budget: Budget) -> list[DeviceReport]:
@@ -190,8 +211,10 @@ def _findings(report: Report, budget: Budget) -> float:
     return found
 
 
-def _result(budget: Budget, device: str, value: float) -> BudgetResult:
+def _result(budget: Budget, values: dict[str, float]) -> BudgetResult:
+    """By the value of each device, or under no name that of the whole trace."""
     expression = budget.expression
+    device, value = max(values.items(), key=lambda each: expression.distance(each[1]))
     broken = expression.holds(value)
     return BudgetResult(
         id=budget.id,
@@ -205,6 +228,9 @@ def _result(budget: Budget, device: str, value: float) -> BudgetResult:
         unit=expression.unit,
         broken=broken,
         sentence=sentence(expression, value, device, budget.nvtx, broken=broken),
+        devices=[
+            DeviceValue(device=key, value=each, broken=expression.holds(each)) for key, each in values.items() if key
+        ],
     )
 
 

@@ -94,6 +94,20 @@ def _of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> C
     return change
 
 
+def certainly_exceeds(comparison: Comparison, expression: Expression) -> bool:
+    """Did some device change by more than the limit for certain, with all of its interval?"""
+    sign, verdict = (1, REGRESSED) if expression.operator == GREW else (-1, IMPROVED)
+    for device in comparison.devices:
+        try:
+            change = _of(comparison, device, expression.measure)
+        except UnmeasurableError:
+            continue
+        ends = [sign * end for end in (change.low_ns, change.high_ns) if end is not None]
+        if change.verdict == verdict and min(ends, default=0) > _allowed(expression, change):
+            return True
+    return False
+
+
 def _part(rows: Iterable[PartChange], id: str) -> Change:
     """A cause that neither side names took no time on both."""
     return next((row.change for row in rows if row.id == id), _NONE)
@@ -124,5 +138,8 @@ def _result(budget: Budget, device: DeviceComparison, change: Change) -> BudgetR
 def _exceeds(expression: Expression, change: Change) -> bool:
     """Did it grow (shrink) by more than the limit, and is that no chance?"""
     sign, verdict = (1, REGRESSED) if expression.operator == GREW else (-1, IMPROVED)
-    allowed = expression.limit * (change.before_ns if expression.unit == SHARE else 1)
-    return change.verdict == verdict and sign * change.change_ns > allowed
+    return change.verdict == verdict and sign * change.change_ns > _allowed(expression, change)
+
+
+def _allowed(expression: Expression, change: Change) -> float:
+    return expression.limit * (change.before_ns if expression.unit == SHARE else 1)

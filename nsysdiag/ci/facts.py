@@ -30,6 +30,8 @@ from nsysdiag.report import Tool
 
 BATCH_SCHEMA_VERSION = "2"
 KIND = "batch"
+FAIL, WARN, IGNORE = "fail", "warn", "ignore"
+"""The levels of budgets, and the outcomes of those that cannot be judged."""
 
 
 class Budgeted(Record, frozen=True):
@@ -47,30 +49,57 @@ class Budgeted(Record, frozen=True):
     nvtx: RangeName
 
 
+class DeviceValue(Record, frozen=True):
+    """The value of a budget on one device, in the budget's unit, and whether this device breaks it."""
+
+    device: OwnText
+    value: Varying
+    broken: bool
+
+
 class BudgetResult(Budgeted, frozen=True):
     """A budget that was checked. `device` is the one that came closest to the limit or broke it most. `value` and
     `limit` are in `unit`: ns, share, count. `broken` says whether the expression holds, `sentence` the same for a
-    person."""
+    person. `devices` has the value of each device that was judged, and is empty for what is of the whole trace."""
 
     value: Varying
     limit: Varying
     unit: OwnText
     broken: bool
     sentence: Sentence
+    devices: list[DeviceValue] = []
+
+    def judges(self, device: str) -> bool:
+        """Whether it says something of this device, which it does of all where it is of the whole trace."""
+        return not self.devices or any(each.device == device for each in self.devices)
+
+    def broken_on(self, device: str) -> bool:
+        """Whether this device breaks it, or the whole trace does."""
+        if not self.devices:
+            return self.broken
+        return any(each.broken for each in self.devices if each.device == device)
 
 
 class UnjudgedBudget(Budgeted, frozen=True):
     """A budget that a trace cannot tell: neither kept nor broken. `device` is the one that it names. `error` is the
-    whole sentence, `why` the reason in it, `hint` what to do."""
+    whole sentence, `why` the reason in it, `hint` what to do. `devices` are those that cannot be judged where others
+    can; empty where nothing can. `outcome` is what that does to the run: fail, warn or ignore; a budget that only warns
+    never fails."""
 
     error: Sentence
     why: Sentence
     hint: Sentence
+    devices: list[OwnText] = []
+    outcome: OwnText = FAIL
+
+    def concerns(self, device: str) -> bool:
+        """Whether it leaves this device without a judgement."""
+        return not self.devices or device in self.devices
 
 
 class BatchDevice(Record, frozen=True):
     """One device of a trace in a batch; times in ns, `iteration_ns` the median steady iteration, None without any.
-    `causes` are the causes of idle time, largest first."""
+    `causes` are the causes of idle time, largest first. `state` is one of `nsysdiag.ci.states`."""
 
     key: OwnText
     name: GpuName
@@ -85,10 +114,12 @@ class BatchDevice(Record, frozen=True):
     coverage: Share | None
     iteration_ns: Ns | None
     causes: list[tuple[CauseId, TotalNs]]
+    state: OwnText = ""
 
 
 class BatchFinding(Record, frozen=True):
-    """A finding of a trace in a batch, without its evidence."""
+    """A finding of a trace in a batch, without its evidence. `devices` are all that have it, `device` is the one that
+    lost most."""
 
     id: HashedId
     device: OwnText
@@ -97,13 +128,15 @@ class BatchFinding(Record, frozen=True):
     title: Sentence
     lost_ns: Ns
     lost_share: Share
+    devices: list[OwnText] = []
 
 
 class BatchEntry(Record, frozen=True):
     """What became of one input. `input` is its path as found, `/` between its parts, relative to what was named; `name`
     the path of its outputs within the folder, without a suffix. `status`: analysed, resumed (done before, unchanged) or
     failed, where `error`, `hint` and `exit_code` say why and the rest is empty. `report` is the path of the page within
-    the folder. `budgets` are those that the trace can tell, `unjudged` the others."""
+    the folder. `budgets` are those that the trace can tell, `unjudged` the others. `unused_gpus` counts GPUs of
+    the machine that the trace has no work of."""
 
     input: FileName
     name: FileName
@@ -119,12 +152,14 @@ class BatchEntry(Record, frozen=True):
     hint: Sentence = ""
     exit_code: Number = 0
     unjudged: list[UnjudgedBudget] = []
+    unused_gpus: Count = 0
 
 
 class BatchSummary(Record, frozen=True):
-    """A batch: its entries by their names. `failed` counts inputs that could not be analysed, `broken` and `warned`
-    broken budgets of --fail-on and --warn-on, `unjudged` budgets without a value in the trace. `settings` are those
-    that differ from their defaults, as text; `config` names the file that they come from."""
+    """A batch: its entries by their names. `failed`, `broken`, `warned` and `unjudged` count inputs that could not be
+    analysed, broken budgets that fail, broken ones that warn, and those that a trace cannot tell, of which
+    `unjudged_failing` fail the run. `settings` are those that differ from their defaults, as text; `config` names the
+    file that they come from."""
 
     schema_version: OwnText
     kind: OwnText
@@ -135,11 +170,13 @@ class BatchSummary(Record, frozen=True):
     warned: Count
     unjudged: Count = 0
     settings: ValueBySetting = {}
+    unjudged_failing: Count = 0
 
 
 class HistoryLine(Record, frozen=True):
     """One run of one device in a history, a line of JSON. `at` is the UTC second since 1970 of the run, `run` what the
-    caller calls it (a commit, a job), `input` as in BatchEntry."""
+    caller calls it (a commit, a job), `input` as in BatchEntry, `state` as in BatchDevice; `broken` counts the budgets
+    that this device breaks."""
 
     at: Annotated[int, SECONDS]
     run: Sentence
@@ -154,3 +191,4 @@ class HistoryLine(Record, frozen=True):
     iteration_ns: Ns | None
     causes: NsByCause
     broken: Count
+    state: OwnText = ""

@@ -20,8 +20,13 @@ Examples:
   nsysdiag analyze train.sqlite --nvtx step --disable dispatch -o - --format md
   nsysdiag analyze train.sqlite --iterations 10:20
   nsysdiag analyze train.sqlite -q --fail-on 'idle_share > 20%' --warn-on 'findings.high > 0'
+  nsysdiag analyze train.sqlite --reference-step 182ms
   nsysdiag analyze train.sqlite --redact -o for-the-ticket.html
   nsysdiag analyze train.sqlite --config nsysdiag.toml --gpu-hour-cost 2.5"""
+
+
+MOST_NS = 10**15
+"""Eleven days: no step takes as long."""
 
 
 def analyze(
@@ -59,8 +64,18 @@ def analyze(
     no_config: options.NoConfigOption = False,
     fail_on: options.FailOnOption = None,
     warn_on: options.WarnOnOption = None,
+    unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
+    reference_step: Annotated[
+        str | None,
+        typer.Option(
+            "--reference-step",
+            metavar="T",
+            help="How long a step takes without the profiler, as 182ms: says how much the profiler distorts.",
+        ),
+    ] = None,
     gpu_hour_cost: options.GpuHourCostOption = None,
     memory_limit: options.MemoryLimitOption = None,
+    comment: options.CommentOption = None,
     redact: options.RedactOption = False,
     redact_key: options.RedactKeyOption = None,
     details: options.DetailsOption = False,
@@ -84,6 +99,7 @@ def analyze(
     from nsysdiag.units import parse_bytes
 
     options.check_redaction(redact_key, redact=redact)
+    options.check_comment(comment)
     start_ns, end_ns = options.narrowed_window(start, end, nvtx, iterations)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
@@ -105,11 +121,13 @@ def analyze(
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         timeline=not no_timeline,
         replay=not no_replay,
+        reference_step_ns=None if reference_step is None else _reference(reference_step),
         cost=with_price(file.cost, gpu_hour_cost),
     )
     # Without our own suffix, where the input is one of our outputs.
     stem = options.REDACTED_STEM if redact else stem_of(path).removesuffix(".nsysdiag") or "trace"
     destinations = plan(output, format_name, stem, inputs=[path], force=force, open_html=open_html)
+    options.require_markdown(comment, destinations)
     wanted = Wanted(
         settings=settings,
         file=found,
@@ -121,8 +139,21 @@ def analyze(
         open_html=open_html,
         force=force,
         quiet=quiet,
+        unjudged=unjudged.value,
+        comment=comment,
     )
     conclude(_report(path, settings, file, quiet=quiet), trace, wanted)
+
+
+def _reference(text: str) -> int:
+    """ns. Raises UsageError for what is no length of a step."""
+    from nsysdiag.errors import UsageError
+    from nsysdiag.units import parse_time
+
+    ns = parse_time(text)
+    if not 0 < ns < MOST_NS:
+        raise UsageError(f"--reference-step {text} is no length of a step", hint="write it as 182ms")
+    return ns
 
 
 def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report":

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from nsysdiag.cli import (
     analyze,
+    baseline,
     batch,
     bundle,
     compare,
@@ -51,7 +52,7 @@ def _is_trace(word: str) -> bool:
         return False
 
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="nsysdiag",
     cls=Commands,
     help="Says, to the nanosecond, what an idle GPU was waiting for, from an exported Nsight Systems trace. "
@@ -67,6 +68,7 @@ app.command(cls=record.RecordCommand, epilog=record.EPILOG, context_settings={"a
     record.record
 )
 app.command(cls=GroupedCommand, epilog=compare.EPILOG)(compare.compare)
+app.command(cls=GroupedCommand, epilog=baseline.EPILOG)(baseline.baseline)
 app.command(cls=GroupedCommand, epilog=batch.EPILOG)(batch.batch)
 app.command(cls=GroupedCommand, epilog=ranks.EPILOG)(ranks.ranks)
 app.command(cls=GroupedCommand, epilog=whatif.EPILOG)(whatif.whatif)

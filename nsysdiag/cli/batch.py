@@ -1,12 +1,13 @@
 """`nsysdiag batch`: the reports of many traces."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import batch_bar, complain, note
+from nsysdiag.cli.console import batch_bar, complain, emit, note
 from nsysdiag.cli.errors import BROKEN_BUDGET
 from nsysdiag.errors import IncompleteError, OutputError, UsageError
 
@@ -83,6 +84,8 @@ def batch(
     no_config: options.NoConfigOption = False,
     fail_on: options.FailOnOption = None,
     warn_on: options.WarnOnOption = None,
+    unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
+    comment: options.CommentOption = None,
     force: options.ForceOption = False,
     quiet: options.QuietOption = False,
     debug: options.DebugOption = False,
@@ -104,14 +107,15 @@ def batch(
         budgets_of_options,
         only_prices,
         require_one_way,
-        say_what_mattered,
         settings_of_file,
     )
+    from nsysdiag.cli.verdicts import say_what_mattered
     from nsysdiag.document.command import command_of
     from nsysdiag.formats.batch.entries import summary_of
     from nsysdiag.saved_files import is_saved_report
 
     runner = _runner(scheduler, jobs, memory_limit)
+    options.check_comment(comment)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     refuse_changes(budgets)
@@ -123,23 +127,24 @@ def batch(
     check_targets(folder, found.inputs, lines, force=force)
     load = partial(load_report, named=config is not None)
     budgets = [*budgets, *file.budgets]
-    check = partial(check_budgets, budgets=budgets)
+    check = partial(check_budgets, budgets=budgets, unjudged_does=unjudged.value)
     shared = Shared(folder, file.settings, load, command_of, check, force=force, resume=resume)
     entries = _entries(found, shared, runner, quiet=quiet)
     saved = all(is_saved_report(each.path) for each in found.inputs)
     settings = only_prices(file.settings) if saved else file.settings
     summary = summary_of(entries, settings.changed())
-    _write(summary, shared, past, lines, run)
+    _write(summary, shared, past, lines, run, comment)
     if not quiet:
+        _show(summary)
         for line in [*found.notes, *(past.notes if past else ()), _written(summary, output)]:
             note(line)
         for budget in unused(budgets, summary.entries):
             note(f"{budget.source} is about no trace of this batch: nothing is like '{budget.trace}'")
     else:
         results = [each for entry in summary.entries for each in entry.budgets]
-        unjudged = [each for entry in summary.entries for each in entry.unjudged]
-        say_what_mattered(file, settings, Judgement(results, unjudged))
-    _conclude(summary)
+        unknown = [each for entry in summary.entries for each in entry.unjudged]
+        say_what_mattered(file, settings, Judgement(results, unknown))
+    _conclude(summary, quiet=quiet)
 
 
 def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -> "Callable[[Watch], Run]":
@@ -188,16 +193,32 @@ def _entries(found: "Found", shared: "Shared", runner: "Callable[[Watch], Run]",
 
 
 def _write(
-    summary: "BatchSummary", shared: "Shared", past: "History | None", history: Path | None, run: str | None
+    summary: "BatchSummary",
+    shared: "Shared",
+    past: "History | None",
+    history: Path | None,
+    run: str | None,
+    comment: str | None,
 ) -> None:
-    from nsysdiag.batch.history import append, lines_of, name_of_run, now
+    from nsysdiag.batch.history import append, lines_of, name_of_run
     from nsysdiag.batch.results import write_results
+    from nsysdiag.epoch import now
 
     at = now()
     new = lines_of(summary, run or name_of_run(at), at) if past else []
-    write_results(shared.folder, summary, [*past.lines, *new] if past else [], force=shared.force)
+    write_results(shared.folder, summary, [*past.lines, *new] if past else [], force=shared.force, comment=comment)
     if history:
         append(history, new)
+
+
+def _show(summary: "BatchSummary") -> None:
+    """The table of all traces on stdout, where that is open."""
+    from nsysdiag.cli.output import for_stdout
+    from nsysdiag.formats.batch.table import render
+    from nsysdiag.workflow_commands import TEXT
+
+    if sys.stdout is not None:
+        emit(render(summary, for_stdout()), TEXT)
 
 
 def _written(summary: "BatchSummary", output: str) -> str:
@@ -210,19 +231,21 @@ def _written(summary: "BatchSummary", output: str) -> str:
     )
 
 
-def _conclude(summary: "BatchSummary") -> None:
+def _conclude(summary: "BatchSummary", *, quiet: bool) -> None:
     """Report what failed, and which budgets are broken or cannot be judged; end with 4 where an input failed, with 2
-    where a budget cannot be judged, with 1 where one is broken that fails."""
+    where a budget that fails cannot be judged, with 1 where one is broken that fails."""
+    from nsysdiag.cli.verdicts import say_broken, say_unjudged
+
     for entry in summary.entries:
         for budget in [each for each in entry.budgets if each.broken]:
-            note(f"nsysdiag: {budget.level}: {entry.input}: {budget.sentence} ({budget.source})")
+            say_broken(budget, of=f"{entry.input}: ", to_stdout=not quiet)
         for each in entry.unjudged:
-            complain(each.error, each.hint)
+            say_unjudged(each)
         if entry.exit_code:
             complain(f"failed: {entry.input}: {entry.error}", entry.hint)
     if summary.failed:
         raise IncompleteError(f"{summary.failed} of {len(summary.entries)} inputs could not be analysed")
-    if summary.unjudged:
+    if summary.unjudged_failing:
         raise typer.Exit(UsageError.exit_code)
     if summary.broken:
         raise typer.Exit(BROKEN_BUDGET)

@@ -7,6 +7,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
+from nsysdiag.printable import printable
 
 if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison, SideTrace
@@ -22,6 +23,7 @@ Examples:
   nsysdiag compare main.json branch.sqlite --fail-on 'length:+5%' --fail-on 'ledger.sync > 1ms/iter'
   nsysdiag compare --before run1.sqlite --before run2.sqlite --after run3.sqlite --after run4.sqlite
   nsysdiag compare predicted.json after.sqlite
+  nsysdiag compare --baseline main branch.sqlite --fail-on 'length:+5%'
   nsysdiag compare a100.json h100.json --across-gpus -o compare.html -o compare.json"""
 
 
@@ -40,6 +42,16 @@ def compare(
         list[str] | None,
         typer.Option("--after", metavar="Y", help="A further capture of after; repeats.", show_default=False),
     ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline",
+            metavar="NAME",
+            help="The runs of this baseline are before, and the only capture named is after; see 'nsysdiag baseline'.",
+            show_default=False,
+        ),
+    ] = None,
+    baselines: options.BaselinesOption = None,
     across_gpus: Annotated[bool, typer.Option("--across-gpus", help="Compare GPUs of different models.")] = False,
     same_gpu: options.SameGpuOfEachOption = False,
     config: Annotated[
@@ -49,8 +61,10 @@ def compare(
     no_config: options.NoConfigOption = False,
     fail_on: options.FailOnOption = None,
     warn_on: options.WarnOnOption = None,
+    unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
     output: options.OutputOption = None,
     format_name: options.ComparisonFormatOption = None,
+    comment: options.CommentOption = None,
     redact: options.RedactOption = False,
     redact_key: options.RedactKeyOption = None,
     details: options.DetailsOption = False,
@@ -66,53 +80,82 @@ def compare(
     """
     from msgspec.structs import replace
 
-    from nsysdiag.ci.budgets import judge
+    from nsysdiag.ci.budgets import Judgement, judge
     from nsysdiag.ci.changes import check_comparison
+    from nsysdiag.cli.against import accepting, against, base_of, compared, runs_of, with_accepted
     from nsysdiag.cli.output import plan, write_all
-    from nsysdiag.cli.settings import budgets_of_options, concluding, require_one_way, settings_of_file
+    from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file
+    from nsysdiag.cli.verdicts import concluding
     from nsysdiag.comparison.pairing import require_names
-    from nsysdiag.comparison.predicted import compare_sides
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.formats.documents import Kind
     from nsysdiag.saved_files import is_saved_report
     from nsysdiag.share.redaction import Names, is_redacted, redacted_by
 
     options.check_redaction(redact_key, redact=redact)
+    options.check_comment(comment)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
-    left, right = _sides(before, after, more_before or [], more_after or [])
+    left, right = _sides(before, after, more_before or [], more_after or [], baseline)
     paths = [*left, *right]
     kind = Kind("a comparison", [*RENDERERS], tables=())
     destinations = plan(output, format_name, "compare", kind, inputs=paths, force=force, open_html=open_html)
+    options.require_markdown(comment, destinations)
     saved = all(is_saved_report(path) for path in paths)
     found = settings_of_file(config, discover=not no_config, saved=saved, quiet=quiet)
     file = found.settings
+    base = None if baseline is None else base_of(baseline, baselines, found)
     settings = replace(file, same_gpu=same_gpu or file.same_gpu)
     reports = [_report(path, settings, file, quiet=quiet) for path in paths]
+    if base is not None:
+        left, earlier = runs_of(base)
+        reports = [*earlier, *reports]
     require_names(reports)
     if redact and any(map(is_redacted, reports)):
         raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
     # The same pseudonyms for both sides: what has one name before and after still has.
     names = Names(redact_key) if redact else None
     shown = [redacted_by(report, names) for report in reports] if names else reports
-    made = compare_sides(shown[: len(left)], shown[len(left) :], across_gpus=across_gpus)
+    made = compared(base, shown[: len(left)], shown[len(left) :], names, across_gpus=across_gpus)
     if redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
-        made = replace(made, before=_given(made.before, left, names), after=_given(made.after, right, names))
+        given = made.before if base else _given(made.before, left, names)
+        made = replace(made, before=given, after=_given(made.after, right, names))
         made = made if saved else _with_file(made, file, settings, names)
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
-    judged = judge([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]))
-    with concluding(judged, found, settings, quiet=quiet):
-        write_all(made, destinations, force=force, quiet=quiet, open_html=open_html, details=details)
+    judged = judge([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]), unjudged.value)
+    judged, made = with_accepted(base, judged, made, redact=redact)
+    free = not quiet and all(each.path for each in destinations)
+    commands = accepting(base, judged)
+    with concluding(judged, found, settings, quiet=quiet, to_stdout=free, against=against(made, commands)):
+        write_all(
+            made,
+            destinations,
+            force=force,
+            quiet=quiet,
+            open_html=open_html,
+            details=details,
+            judged=Judgement() if redact else judged,
+            comment=comment,
+            accept={} if redact else commands,
+        )
 
 
 def _sides(
-    before: str | None, after: str | None, more_before: list[str], more_after: list[str]
+    before: str | None, after: str | None, more_before: list[str], more_after: list[str], baseline: str | None
 ) -> tuple[list[Path], list[Path]]:
-    """The captures of each side. Raises UsageError where one has none or a file is named twice on a side."""
+    """The captures of each side; of a baseline, whose runs are before, those after alone. Raises UsageError where a
+    side has none, a file is named twice on it, or there are captures before beside a baseline."""
+    if baseline is not None:
+        if after or more_before:
+            raise UsageError(
+                "with --baseline its runs are before, and no other capture",
+                hint=f"nsysdiag compare --baseline {printable(baseline)} after.sqlite",
+            )
+        before, after = None, before
     left = [Path(each) for each in ([before] if before else []) + more_before]
     right = [Path(each) for each in ([after] if after else []) + more_after]
-    if not left or not right:
-        missing = "AFTER" if left else "BEFORE and AFTER"
+    if not right or not (left or baseline):
+        missing = "AFTER" if left or baseline else "BEFORE and AFTER"
         raise UsageError(f"{missing} is missing", hint="nsysdiag compare before.sqlite after.sqlite")
     for side in (left, right):
         if twice := options.first_repeated(side):

@@ -30,6 +30,7 @@ HINTS = {
     "analyze": "analyse a part with --memory-limit SIZE or with --from and --to",
     "record": "analyse a part of the .nsys-rep, which is kept, with --memory-limit SIZE or with --from and --to",
     "batch": "fewer --jobs or a --memory-limit leave each input more memory",
+    "baseline": f"save a report of each run, as with '{_PART} -o report.json', and add those",
     "compare": f"save a report of each trace, as with '{_PART} -o report.json', and compare those",
     "ranks": f"name fewer traces, or look at a part of each: {_PART}",
     "whatif": "replay a part of the trace, with --from and --to or --iterations",

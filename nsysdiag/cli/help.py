@@ -14,11 +14,14 @@ WIDEST = 10_000
 GROUPS = {
     "Recording": "delay duration capture-range keep nsys",
     "What changes": "without finding kernel host async-copies overlap graphs rank-like",
-    "What is compared": "before after across-gpus",
+    "What is compared": "before after baseline across-gpus",
+    "Runs of a baseline": "runs replace",
+    "Accepting a regression": "what reason until",
     "Running the batch": "jobs scheduler resume history run",
-    "What is analysed": "device same-gpu from to nvtx iterations disable no-replay memory-limit full-hash",
-    "Settings, budgets and costs": "config no-config fail-on warn-on gpu-hour-cost",
-    "Outputs": "output format gaps no-timeline details open force quiet",
+    "What is analysed": "device same-gpu from to nvtx iterations disable no-replay memory-limit full-hash "
+    "reference-step",
+    "Settings, budgets and costs": "config no-config baselines fail-on warn-on unjudged gpu-hour-cost",
+    "Outputs": "output format comment gaps no-timeline details open force quiet",
     "Names replaced": "redact redact-key",
     "Help": "debug version help",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from nsysdiag.formats.documents import Destination
     from nsysdiag.ranks.report import RanksReport
     from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
@@ -118,6 +120,45 @@ WarnOnOption = Annotated[
     list[str] | None,
     typer.Option("--warn-on", metavar="EXPR", help="Only warn if this is true; repeatable.", show_default=False),
 ]
+
+
+class Unjudged(StrEnum):
+    """What becomes of the run where a budget is about something that the trace does not tell."""
+
+    IGNORE = "ignore"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+UnjudgedOption = Annotated[
+    Unjudged,
+    typer.Option(
+        "--unjudged",
+        metavar="WHAT",
+        help="What a budget does that the trace cannot tell: 'fail' (exit code 2), 'warn' or 'ignore'. One that only "
+        "warns never fails.",
+        show_default=False,
+    ),
+]
+CommentOption = Annotated[
+    str | None,
+    typer.Option(
+        "--comment",
+        metavar="KEY",
+        help="Markdown as a comment for a pull request: with budgets, short enough, and with a hidden line with KEY by "
+        "which a script finds it again.",
+        show_default=False,
+    ),
+]
+BaselinesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--baselines",
+        metavar="DIR",
+        help="The folder of all baselines; unless said, that of the settings file, else .nsysdiag/baselines.",
+        show_default=False,
+    ),
+]
 ConfigOption = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file; options override it."),
@@ -174,6 +215,24 @@ def redacted_for(document: Document, key: str | None, *, redact: bool) -> Docume
     if is_redacted(document):
         raise UsageError("the report is redacted already", hint="leave --redact out, or use the trace itself")
     return redacted(document, key)
+
+
+def check_comment(key: str | None) -> None:
+    """Raise UsageError for a key that cannot stand in a hidden line."""
+    from nsysdiag.document.comment import KEY
+    from nsysdiag.printable import printable
+
+    if key is not None and not KEY.fullmatch(key):
+        raise UsageError(
+            f"--comment '{printable(key)}' is no key",
+            hint="use letters, digits, '.', '_', '/' and single '-', 100 at most",
+        )
+
+
+def require_markdown(key: str | None, destinations: Sequence[Destination]) -> None:
+    """Raise UsageError for a comment that goes nowhere."""
+    if key is not None and not any(each.format == "md" for each in destinations):
+        raise UsageError("--comment needs a Markdown output", hint="add -o comment.md")
 
 
 def narrowed_window(

@@ -20,7 +20,7 @@ from nsysdiag.formats.write import check, write
 from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from nsysdiag.ci.budgets import Judgement
     from nsysdiag.formats.documents import Document, Files
@@ -121,9 +121,12 @@ def write_all(
     open_html: bool = False,
     judged: Judgement | None = None,
     details: bool = False,
+    comment: str | None = None,
+    accept: Mapping[str, str] | None = None,
 ) -> None:
     """Print the text summary to stdout unless that is taken or `quiet`, and write every destination. `judged` is what
-    became of the budgets of a report; with `details` text and Markdown hold all sections.
+    became of the budgets of a report; with `details` text and Markdown hold all sections. `comment` is the key of a
+    comment, which Markdown is then, `accept` the commands in it that accept a budget, by its id.
 
     Exits with the code of an unwritable output (2) after the others have been written. All are made before the first
     is written: where memory runs out, which is a MemoryShortError, there is none.
@@ -132,6 +135,8 @@ def write_all(
         details=details,
         budgets=tuple(judged.results) if judged else (),
         unjudged=tuple(judged.unjudged) if judged else (),
+        comment=comment,
+        accept=dict(accept or {}),
     )
     made = [(each, _made(document, each, options)) for each in destinations]
     if summary and not quiet and all(each.path for each in destinations):
@@ -155,11 +160,15 @@ def _made(document: Document, destination: Destination, options: RenderOptions) 
 
 
 def _summary(document: Document, *, details: bool) -> bytes:
+    return rendered(document, "txt", for_stdout(details=details))
+
+
+def for_stdout(*, details: bool = False) -> RenderOptions:
+    """How text is written to stdout: as wide as the terminal and with colours where it is one."""
     if sys.stdout is None or not sys.stdout.isatty():
-        return rendered(document, "txt", RenderOptions(details=details))
+        return RenderOptions(details=details)
     width = shutil.get_terminal_size().columns
-    options = RenderOptions(width=width, color="NO_COLOR" not in os.environ, details=details)
-    return rendered(document, "txt", options)
+    return RenderOptions(width=width, color="NO_COLOR" not in os.environ, details=details)
 
 
 def _write(destination: Destination, files: Files | OutputError, *, force: bool, quiet: bool) -> OutputError | None:

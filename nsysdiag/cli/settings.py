@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.cli.console import complain, note
-from nsysdiag.cli.errors import BROKEN_BUDGET
+from nsysdiag.cli.console import note
+from nsysdiag.config.settings import BaselineSettings
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from nsysdiag.ci.budgets import Budget, Judgement
+    from nsysdiag.ci.budgets import Budget
     from nsysdiag.config.settings import CostSettings, Settings
     from nsysdiag.replay.facts import WhatIf
     from nsysdiag.report import Report
@@ -31,11 +29,12 @@ AFTER_THE_VERDICT = {"config", "cost", "gaps"}
 
 class FromFile(Struct, frozen=True):
     """What a settings file says; the defaults and no budgets where there is none. `found` is the path, to be shown, of
-    a file that was found by itself, empty for one that was named."""
+    a file that was found by itself, empty for one that was named. `baseline` says where baselines are from here."""
 
     settings: Settings
     budgets: list[Budget]
     found: str = ""
+    baseline: BaselineSettings = BaselineSettings()
 
 
 def settings_of_file(name: str | None, *, discover: bool = False, saved: bool = False, quiet: bool = False) -> FromFile:
@@ -57,7 +56,7 @@ def settings_of_file(name: str | None, *, discover: bool = False, saved: bool = 
     if saved:
         file = replace(file, settings=only_prices(file.settings))
     if not quiet:
-        _say_found(file, settings=file.settings.config is not None, budgets=bool(file.budgets))
+        say_found(file, settings=file.settings.config is not None, budgets=bool(file.budgets))
     return file
 
 
@@ -70,7 +69,10 @@ def _read(path: Path) -> FromFile:
         settings = replace(settings, disabled=known_causes(settings.disabled))
     except UsageError as error:
         raise UsageError(f"{path}: disabled: {error.message}", hint=error.hint) from error
-    return FromFile(_without_idle_file(settings), budgets_of(entries, str(path)))
+    # The folder of the baselines is meant from the file on, wherever the program is started.
+    baseline = replace(settings.baseline, folder=str(path.parent / settings.baseline.folder))
+    settings = _without_idle_file(replace(settings, baseline=type(baseline)()))
+    return FromFile(settings, budgets_of(entries, str(path)), baseline=baseline)
 
 
 def only_prices(settings: Settings) -> Settings:
@@ -89,15 +91,8 @@ def changes_analysis(file: Settings, settings: Settings) -> bool:
     return any(getattr(settings, name) == getattr(file, name) for name in names)
 
 
-def say_what_mattered(file: FromFile, settings: Settings, judged: Judgement) -> None:
-    """With --quiet, name an automatically found settings file if it may have changed a verdict, or its budgets are
-    broken or cannot be judged."""
-    sources = {budget.source for budget in file.budgets}
-    outcomes = {each.source for each in judged.results if each.broken} | {each.source for each in judged.unjudged}
-    _say_found(file, settings=changes_analysis(file.settings, settings), budgets=bool(sources & outcomes))
-
-
-def _say_found(file: FromFile, *, settings: bool, budgets: bool) -> None:
+def say_found(file: FromFile, *, settings: bool, budgets: bool) -> None:
+    """Name a file that was found by itself, and what of it counts."""
     parts = [*(["settings"] if settings else []), *(["budgets"] if budgets else [])]
     if file.found and parts:
         note(f"{' and '.join(parts)} of {file.found}")
@@ -152,12 +147,14 @@ def refuse_analysis_settings(path: Path, report: Report | WhatIf, file: Settings
 
 
 def priced_again(report: Report, settings: Settings) -> Report:
-    """A saved report with today's prices, which its settings then hold; as it is where there are none."""
+    """A saved report with today's prices and reference step, which its settings then hold; as it is where there are
+    none. Raises UsageError where it has no steps to hold against the reference."""
     from nsysdiag.cost.cost import priced
     from nsysdiag.document.command import AFTERWARDS
+    from nsysdiag.iterations.reference import referenced
     from nsysdiag.share.redaction import is_redacted
 
-    made = priced(report, settings.cost)
+    made = referenced(priced(report, settings.cost), settings.reference_step_ns)
     if made is report:
         return report
     prices = {name: text for name, text in settings.changed().items() if name in AFTERWARDS}
@@ -181,31 +178,7 @@ def say_unpriced(report: Report, settings: Settings) -> None:
 
 def budgets_of_options(fail_on: Sequence[str] | None, warn_on: Sequence[str] | None) -> list[Budget]:
     """Those of --fail-on and --warn-on. Raises UsageError with the place of a mistake."""
-    from nsysdiag.ci.budgets import FAIL, WARN, parse_budgets
+    from nsysdiag.ci.budgets import parse_budgets
+    from nsysdiag.ci.facts import FAIL, WARN
 
     return [*parse_budgets(fail_on or (), FAIL, "--fail-on"), *parse_budgets(warn_on or (), WARN, "--warn-on")]
-
-
-@contextmanager
-def concluding(judged: Judgement, file: FromFile, settings: Settings, *, quiet: bool) -> Iterator[None]:
-    """After the outputs, print one line on stderr for each budget that is broken or could not be judged, even with
-    --quiet.
-
-    Lines on budgets of an automatically found settings file have its name. Then exits with 2 if a budget could not be
-    judged, with 1 if one of --fail-on is broken.
-    """
-    from nsysdiag.ci.budgets import FAIL
-
-    try:
-        yield
-    finally:
-        if quiet:
-            say_what_mattered(file, settings, judged)
-        for result in [each for each in judged.results if each.broken]:
-            note(f"{result.level}: {result.sentence} ({result.source})")
-        for budget in judged.unjudged:
-            complain(budget.error, budget.hint)
-    if judged.unjudged:
-        raise typer.Exit(UsageError.exit_code)
-    if any(result.broken and result.level == FAIL for result in judged.results):
-        raise typer.Exit(BROKEN_BUDGET)

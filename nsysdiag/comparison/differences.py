@@ -81,8 +81,8 @@ def _holders(before: Sequence[set[str]], after: Sequence[set[str]], kind: str) -
 
 
 NARROWING = ("start_ns", "end_ns", "nvtx", "iterations")
-NO_PART = ("gaps", "full_hash", "timeline", "cost", "config", "redacted")
-"""Settings that do not affect a comparison, or have a separate note."""
+NO_PART = ("gaps", "full_hash", "timeline", "cost", "config", "redacted", "reference_step_ns")
+"""What these set is no part of a comparison, or has a note of its own."""
 MOST_DIGITS = 6
 
 

@@ -320,12 +320,41 @@ class SideTrace(Record, frozen=True):
     prediction: OwnText = ""
 
 
+class Accepted(Record, frozen=True):
+    """A regression that a baseline accepts, as `nsysdiag baseline accept` wrote it: `what` is the expression up to
+    which it is accepted, for `reason`, up to and with the day `until` (YYYY-MM-DD).
+
+    `status`: `used` where a budget is broken and does not fail for it, `exceeded` where it grew further than accepted,
+    `expired` after its day, `unused` where nothing of it is broken. `sentence` says so."""
+
+    what: Sentence
+    reason: Sentence
+    until: OwnText
+    status: OwnText
+    sentence: Sentence
+
+
+class BaselineUse(Record, frozen=True):
+    """The baseline whose runs are the side before. `runs` are compared, those that are `left_out` are too far from the
+    others; `spread` is the standard deviation of their steps as a share of the mean, None where they are too few to
+    tell. `damaged` are the files of the baseline that cannot be read."""
+
+    name: OwnText
+    runs: Count
+    spread: Share | None
+    sentence: Sentence
+    left_out: list[FileName] = []
+    damaged: list[FileName] = []
+    accepted: list[Accepted] = []
+
+
 class Comparison(Result, frozen=True):
     """Two sides compared. `headline` says it in a line, `job` in numbers; None in comparisons of older versions.
     `verdict` is improved, regressed, same, mixed or unknown, over all devices: where nothing
     changed on any of them, one in twenty says otherwise. `notes` say what lowers the confidence in it. `not_compared`
     are the causes that some captures alone could tell, and those behind them; `across_gpus` says that GPUs of different
-    models were to be compared. `phrases` are the names in sentences."""
+    models were to be compared. `baseline` says which baseline is before, None without one. `phrases` are the names in
+    sentences."""
 
     schema_version: OwnText
     kind: OwnText
@@ -343,3 +372,4 @@ class Comparison(Result, frozen=True):
     headline: Sentence = ""
     job: JobComparison | None = None
     phrases: Phrases | None = None
+    baseline: BaselineUse | None = None

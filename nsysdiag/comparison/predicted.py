@@ -20,7 +20,7 @@ from nsysdiag.comparison.facts import (
 )
 from nsysdiag.comparison.job import DIFFER, LEAST_TOP, MOST_TOP
 from nsysdiag.comparison.pairing import UNNAMED
-from nsysdiag.comparison.predicted_sides import DeviceLength, Length, OneSide, of_captures, of_prediction
+from nsysdiag.comparison.predicted_sides import DeviceLength, Length, OneSide, of_captures, of_prediction, replayed
 from nsysdiag.comparison.side import IDLE, WORK
 from nsysdiag.comparison.steps import MEAN, speedup
 from nsysdiag.comparison.units import STEP
@@ -62,6 +62,8 @@ def compare_sides(before: Side, after: Side, *, across_gpus: bool = False) -> Co
         of_prediction(side[0]) if isinstance(side[0], WhatIf) else of_captures(reports, per)
         for side, reports in ((before, left), (after, right))
     ]
+    if left and isinstance(after[0], WhatIf):
+        sides[0] = replayed(after[0], sides[0])
     return _compared(sides[0], sides[1], per, predicted, redactions(before, after), across_gpus=across_gpus)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from nsysdiag.comparison.changes import adding_up
 from nsysdiag.comparison.compare import side_trace
@@ -16,7 +17,7 @@ from nsysdiag.comparison.side import IDLE, LENGTH, WORK, Capture, by_iterations,
 from nsysdiag.comparison.steps import SLOW
 from nsysdiag.comparison.units import STEP
 from nsysdiag.errors import NotComparableError, UsageError
-from nsysdiag.replay.facts import WhatIf, WhatIfDevice
+from nsysdiag.replay.facts import FourParts, WhatIf, WhatIfDevice
 from nsysdiag.replay.options import text_of
 from nsysdiag.report import CauseInfo, DeviceReport, Report
 from nsysdiag.units import format_ns, format_share
@@ -93,8 +94,24 @@ def _predicted(device: WhatIfDevice, step: Length) -> DeviceLength:
     bounds = None
     if step.bounds is not None and abs(ns - step.ns) <= DIFFER * step.ns:
         bounds = (min(step.bounds[0], ns), max(step.bounds[1], ns))
-    parts = {name: getattr(device.predicted, f"{name}_ns") for name in (*WORK, IDLE)}
-    return DeviceLength(device.key, device.name, Length(ns, bounds), parts, device.ledger)
+    return DeviceLength(device.key, device.name, Length(ns, bounds), _parts(device.predicted), device.ledger)
+
+
+def replayed(found: WhatIf, side: OneSide) -> OneSide:
+    """The capture that a prediction was made of, as it was replayed: the same steps, so that what changes is the repair
+    alone. Any other capture, and that of a prediction that does not hold its idle time by cause, stays as it is."""
+    whole = all(each.ledger_now or not each.now.idle_ns for each in found.devices)
+    if not whole or [each.fingerprint for each in side.traces] != [found.trace.fingerprint]:
+        return side
+    devices = [
+        DeviceLength(each.key, each.name, Length(each.now_ns), _parts(each.now), each.ledger_now)
+        for each in found.devices
+    ]
+    return replace(side, step=Length(found.now_ns), count=found.steps, devices=devices, notes=[])
+
+
+def _parts(parts: FourParts) -> dict[str, int]:
+    return {name: getattr(parts, f"{name}_ns") for name in (*WORK, IDLE)}
 
 
 def of_captures(reports: Sequence[Report], per: str) -> OneSide:

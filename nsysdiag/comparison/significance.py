@@ -1,7 +1,15 @@
 """Confidence intervals of means: a block bootstrap over iterations, and over captures if a side has several.
 
-Consecutive iterations are correlated (a queue that fills, a clock that drops), so blocks of them are drawn. Drawing
-from few entries makes intervals too narrow; they are widened by Student's t.
+Iterations that follow one another are alike (a queue that fills, a clock that drops), so that whole runs of them are
+drawn, not single ones. Drawing from few entries makes intervals too narrow; they are widened as Student's t is.
+
+Where a side has several captures and the other one or two, the iterations of these do not show what differs from run to
+run. The captures of the first side do, so that the interval is that of a further run of theirs:
+
+```
+before   ---o--o-o---o----          5 runs, their means differ by s
+after                   o           1 run: beyond chance from  t(4) * s * sqrt(1/5 + 1/1)  on
+```
 """
 
 from __future__ import annotations
@@ -18,6 +26,8 @@ Values = npt.NDArray[np.float64]
 
 DRAWS, SEED = 2000, 7
 FEWEST_ENTRIES = 4
+FEWEST_RUNS = 3
+"""So many captures of a side tell how much it differs from run to run."""
 LEVEL = 0.05
 """How often chance alone leaves 0 outside of an interval."""
 _MOST_ROWS, _STEPS = 400, 20_000
@@ -27,12 +37,14 @@ _FREE = 1.5
 
 
 class Drawn(Struct, frozen=True):
-    """The means of a side: as they are, and of each draw (one row a draw). `blocks` is how many independent pieces the
-    side is made of, None where it is a single one, which tells nothing about chance."""
+    """The means of a side: as they are, and of each draw (one row a draw), and of each capture alone (one row a
+    capture). `blocks` is how many independent pieces the side is made of, None where it is a single one, which tells
+    nothing about chance."""
 
     mean: Values
     draws: Values
     blocks: float | None
+    runs: Values
 
     @property
     def deviation(self) -> Values:
@@ -44,12 +56,13 @@ def drawn_means(captures: Sequence[Values], stream: int) -> Drawn:
     """Draw the means of a side of one or several captures; `stream` sets the draws of one side apart."""
     random = np.random.default_rng([SEED, stream])
     mean = np.concatenate(captures).mean(axis=0)
+    runs = np.array([capture.mean(axis=0) for capture in captures])
     few = [_added_up(capture) for capture in captures]
     if len(captures) == 1:
         rows, sums = few[0]
         total, weight = _drawn(rows, sums, random, DRAWS)
         blocks = len(rows) / block_length(sums[:, 0] / rows) if len(rows) >= FEWEST_ENTRIES else None
-        return Drawn(mean, total / weight[:, None], blocks)
+        return Drawn(mean, total / weight[:, None], blocks, runs)
     total, weight = np.zeros((DRAWS, len(mean))), np.zeros(DRAWS)
     for _pick in captures:
         chosen = random.integers(len(captures), size=DRAWS)
@@ -58,7 +71,7 @@ def drawn_means(captures: Sequence[Values], stream: int) -> Drawn:
             found, counted = _drawn(rows, sums, random, len(mine))
             total[mine] += found
             weight[mine] += counted
-    return Drawn(mean, total / weight[:, None], float(len(captures)))
+    return Drawn(mean, total / weight[:, None], float(len(captures)), runs)
 
 
 def drawn_medians(captures: Sequence[Values], stream: int) -> Drawn:
@@ -78,7 +91,8 @@ def drawn_medians(captures: Sequence[Values], stream: int) -> Drawn:
     if len(captures) == 1:
         one = captures[0].ravel()
         blocks = len(one) / block_length(one) if len(one) >= FEWEST_ENTRIES else None
-    return Drawn(np.array([np.median(values)]), values[order][place][:, None], blocks)
+    runs = np.array([[np.median(each)] for each in captures])
+    return Drawn(np.array([np.median(values)]), values[order][place][:, None], blocks, runs)
 
 
 def interval(before: Drawn, after: Drawn) -> tuple[Values, Values] | None:
@@ -87,6 +101,9 @@ def interval(before: Drawn, after: Drawn) -> tuple[Values, Values] | None:
     if free is None:
         return None
     change = after.mean - before.mean
+    if (learnt := _learnt_from(before, after)) is not None:
+        half = student(free) * _deviation_of_change(learnt, after if learnt is before else before)
+        return change - half, change + half
     low, high = np.percentile(after.draws - before.draws, (50 * LEVEL, 100 - 50 * LEVEL), axis=0)
     least = free / _FREE + 1
     wider = student(free) / _NORMAL * (least / (least - 1)) ** 0.5
@@ -94,11 +111,27 @@ def interval(before: Drawn, after: Drawn) -> tuple[Values, Values] | None:
 
 
 def freedom(before: Drawn, after: Drawn) -> float | None:
-    """The degrees of freedom of Student's t for an interval, between those of one side and of both. None if a side has
-    a single entry."""
+    """The degrees of freedom of Student's t behind an interval, between those of one side and of both: a few steady
+    iterations are those that are alike. None where a side is one piece."""
+    if (learnt := _learnt_from(before, after)) is not None:
+        return float(len(learnt.runs) - 1)
     if before.blocks is None or after.blocks is None:
         return None
     return _FREE * (max(min(before.blocks, after.blocks), 1.5) - 1)
+
+
+def _learnt_from(before: Drawn, after: Drawn) -> Drawn | None:
+    """The side whose captures tell what differs from run to run, where those of the other side do not."""
+    many, few = (before, after) if len(before.runs) >= len(after.runs) else (after, before)
+    return many if len(many.runs) >= FEWEST_RUNS > len(few.runs) else None
+
+
+def _deviation_of_change(learnt: Drawn, other: Drawn) -> Values:
+    """The standard error of the change of each quantity: runs of the other side differ as those that were learnt from
+    do, or as much as its own iterations show."""
+    spread = learnt.runs.std(axis=0, ddof=1)
+    theirs = np.maximum(spread / len(other.runs) ** 0.5, other.deviation)
+    return np.asarray(np.hypot(spread / len(learnt.runs) ** 0.5, theirs), dtype=np.float64)
 
 
 def block_length(values: Values) -> int:

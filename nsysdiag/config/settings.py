@@ -109,6 +109,17 @@ class MemoryThresholds(msgspec.Struct, frozen=True, kw_only=True):
     near_limit: Share = 0.90
 
 
+MOST_RUNS = 1000
+
+
+class BaselineSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where baselines are: `folder` has a folder for each, by its name, which keeps the last `runs` ones. No report
+    depends on them."""
+
+    folder: Word = ".nsysdiag/baselines"
+    runs: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = 10
+
+
 class BudgetEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A budget in a settings file: an expression that `fail`s or `warn`s where it is true, one of the two. `device`
     (key or part of the name), `nvtx` (a range) and `trace` (a pattern for its path) limit what it is about."""
@@ -142,16 +153,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     memory_limit: int | None = None
     timeline: bool = True
     replay: bool = True
+    reference_step_ns: int | None = None
     reader: str = "adbc"
     nsys: str | None = None
     utilization: UtilizationThresholds = UtilizationThresholds()
     cost: CostSettings = CostSettings()
+    baseline: BaselineSettings = BaselineSettings()
     config: str | None = None
 
     def changed(self, *, partial: bool = False) -> dict[str, SettingValue]:
-        """The settings that differ from their defaults. The way a trace was read changes no result, nor does a memory
-        limit, unless only a part of the trace was read."""
-        without_effect = ("reader", "nsys") if partial else ("reader", "nsys", "memory_limit")
+        """The settings that differ from their defaults; how a trace was read changes no result, nor do baselines, nor
+        does a limit of memory, unless only a part of the trace was read for it."""
+        without_effect = ("reader", "nsys", "baseline") if partial else ("reader", "nsys", "baseline", "memory_limit")
         return {name: value for name, value in _changed(self).items() if name not in without_effect}
 
 
@@ -198,9 +211,10 @@ OPTION_OF_SETTING = {
     "config": "--config",
     "replay": "--no-replay",
     "cost": "--gpu-hour-cost",
+    "reference_step_ns": "--reference-step",
 }
-"""The options stored in a report, without `timeline`, since it can be left out of a saved report too."""
-TIMES = ("start_ns", "end_ns")
+"""The options that a report remembers; `timeline` is not one, since it can be left out of a saved report too."""
+TIMES = ("start_ns", "end_ns", "reference_step_ns")
 
 
 def setting_text(name: str, value: SettingValue) -> str:

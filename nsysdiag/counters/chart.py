@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from nsysdiag.counters.words import share
 from nsysdiag.document.bars import HEIGHT, SLOT, Spot
-from nsysdiag.document.curve import Strip, Strips
+from nsysdiag.document.curve import Strip, Strips, TimeSeries
+from nsysdiag.document.kinds import SHARE
 from nsysdiag.document.packed import unpack_metric
 from nsysdiag.document.words import instant
 
@@ -31,12 +33,12 @@ def draw_curve(found: GpuMetrics, row: GpuMetric, most_spots: int) -> Strip:
     """The curve of one share. Raises InputError where the report is damaged."""
     values = unpack_metric(found, row)
     together = -(-len(values) // most_spots)
+    edges = [found.start_ns + (found.end_ns - found.start_ns) * at // found.buckets for at in range(found.buckets + 1)]
     spots = []
     for at in range(0, len(values), together):
         part = values[at : at + together]
         said = "not sampled" if np.isnan(part).all() else share(float(np.nanmean(part)))
-        start = found.start_ns + (found.end_ns - found.start_ns) * at // found.buckets
-        spots.append(Spot(SLOT * at, f"at {instant(start)}: {said}"))
+        spots.append(Spot(SLOT * at, f"at {instant(edges[at])}: {said}"))
     span = f"from {instant(found.start_ns)} to {instant(found.end_ns)}"
     return Strip(
         title=row.title,
@@ -45,6 +47,9 @@ def draw_curve(found: GpuMetrics, row: GpuMetric, most_spots: int) -> Strip:
         d=_area(values),
         spots=spots,
         spot_width=SLOT * together,
+        series=TimeSeries(edges, [None if math.isnan(value) else value for value in values.tolist()]),
+        kind=SHARE,
+        top=1,
     )
 
 

@@ -39,7 +39,7 @@ class Joins:
     """Collects means over ranges, kernels and the iterations of a report, metric by metric."""
 
     def __init__(self, ranges: list[Target], kernels: list[Target], iterations: IterationReport | None) -> None:
-        self.targets = [*ranges, *kernels]
+        self.targets: list[Target] = [*ranges, *kernels]
         self._ranges = len(ranges)
         self._cells = [Cells() for _ in self.targets]
         self._rows = iterations.rows if iterations is not None else []

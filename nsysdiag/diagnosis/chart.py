@@ -70,7 +70,7 @@ def account_chart(account: dict[str, int], title: str = JUDGED_TIME) -> Chart:
         for name, ns in account.items()
         if ns > LEAST_LEGEND * total
     ]
-    return Chart(account_stack(account, title), title, legend=legend)
+    return Chart(account_stack(account, title), title, legend=legend, id="judged-time")
 
 
 def phase_strip(phases: Sequence[Phase], basis: str = "steady", about: int | None = None) -> list[Block]:
@@ -89,7 +89,14 @@ def phase_strip(phases: Sequence[Phase], basis: str = "steady", about: int | Non
         for each, phase in zip(stack(parts), there, strict=True)
     ]
     borders = [phases[0].start_ns, *(phase.end_ns for phase in phases)]
-    drawing = Stack(PHASES_OVER_TIME, segments, whole, over_time=True, ticks=edge_ticks(borders) if whole > 0 else ())
+    drawing = Stack(
+        PHASES_OVER_TIME,
+        segments,
+        whole,
+        over_time=True,
+        ticks=edge_ticks(borders) if whole > 0 else (),
+        start_ns=borders[0],
+    )
     times = moment_labels(borders)
     words = [judged_word(phases, at, about) if tell else "" for at in range(len(phases))]
     captions: list[list[Part]] = [
@@ -101,7 +108,8 @@ def phase_strip(phases: Sequence[Phase], basis: str = "steady", about: int | Non
     ]
     rest = len(captions) - MOST_PHASES
     more: list[list[Part]] = [[f"And {counted(rest, 'more phase')}."]] if rest > 0 else []
-    return [Chart(drawing, PHASES_OVER_TIME), Lines([*(captions[at] for at in shown_phases(phases)), *more], PAGE)]
+    strip = Chart(drawing, PHASES_OVER_TIME, id="phases")
+    return [strip, Lines([*(captions[at] for at in shown_phases(phases)), *more], PAGE)]
 
 
 def judged_word(phases: Sequence[Phase], place: int, about: int | None, word: str = "judged") -> str:

@@ -32,6 +32,8 @@ KERNELS = ("kernels", "parallelism")
 NO_DECIMALS = (0.0995, 0.995)
 """Predicted shares from, and below: they are shown in whole per cent, and never as all."""
 UNKNOWN, PROFILER = "unknown", "profiler"
+NO_WORK, UNRESOLVED = "no-gpu-work", "unresolved"
+"""Verdicts on a device on which nothing ran, and on one whose bottleneck is unknown."""
 REPLAY = "replay"
 """How a saving was found."""
 NOTABLE_UNKNOWN = 0.05

@@ -10,11 +10,9 @@ from msgspec import Struct, field
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.facts import KERNELS
-from nsysdiag.phases.facts import Basis, PhaseDevice, PhaseSteps, Waited
+from nsysdiag.phases.facts import LEAST_WORK, Basis, PhaseDevice, PhaseSteps, Waited
 from nsysdiag.phases.phases import CHOSEN, INSIDE_STEP, FoundPhase, JobPhases
 
-LEAST_WORK = 0.05
-"""Share of the busiest device's work: a device with less is not part of the job's account."""
 SECOND_NS = 1_000_000_000
 SEEN_LATER = SECOND_NS
 """Work after start-up, so that a capture which begins there holds some."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, PROFILER, Diagnosis, Part
+from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, PROFILER, UNRESOLVED, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.health import MPI
 from nsysdiag.diagnosis.judged_time import Judged, limited
@@ -47,10 +47,10 @@ VERDICTS = {
     "input": "input-bound",
     "sync": "sync-bound",
     "launch": "launch-bound",
-    "unknown": "unresolved",
+    "unknown": UNRESOLVED,
 }
 """The verdict that follows from a bottleneck; of all others it is the cause with most time."""
-NO_WORK, CONTENDED = "no-gpu-work", "contended"
+CONTENDED = "contended"
 NOTHING_RAN = Verdict(id=NO_WORK, sentence="No GPU work in this window.")
 NO_PHASES = JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
 NO_FOCUS = Focus(Intervals.empty(), [], None)
@@ -132,11 +132,13 @@ def judge(
     missing: Mapping[str, Missing] | None = None,
     ranks: MpiRanks | None = None,
     predict: Predict | None = None,
+    scheduled: bool = True,
 ) -> Judgment:
-    """The judgment of a job. `devices` holds a record for each device and phase, `findings` those of all devices.
-    `processes` did work on GPUs (None: only chosen GPUs are analysed). `host_loop` is the repeating range on the host
-    of a trace without GPU activity. `missing` is what was not recorded of each device, by key. `ranks` are those of the
-    trace, None if it is one of several. `predict` returns the saving of a finding's repair, by replay."""
+    """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
+    `processes` did work on GPUs (None: only chosen GPUs are looked at); `host_loop` is what repeats on the host of a
+    trace without GPU activity, `missing` what was not recorded of each device, by its key; `ranks` are those of the
+    trace, None where it is one of several; `predict` tells what the repair of a finding saves, by replay; `scheduled`
+    says that the trace has scheduling events."""
     judged = judged_parts(devices, focus)
     lost = {each.key: (missing or {}).get(each.key, Missing()) for each in judged}
     diagnosis, merged = diagnose(
@@ -151,6 +153,7 @@ def judge(
         missing=lost,
         ranks=ranks,
         predict=predict,
+        scheduled=scheduled,
     )
     if found.basis == "none":
         diagnosis = replace(diagnosis, headline=unrecorded(host_loop))
@@ -171,6 +174,7 @@ def diagnose(
     missing: Mapping[str, Missing],
     ranks: MpiRanks | None = None,
     predict: Predict | None = None,
+    scheduled: bool = True,
 ) -> tuple[Diagnosis, list[Finding]]:
     """The bottleneck of a job and its findings in order, by what each device did in the judged time."""
     active = working(judged)
@@ -181,7 +185,7 @@ def diagnose(
         basis=scope.basis,
         phase=scope.phase,
         judged_ns=max((sum(each.account.values()) for each in active), default=0),
-        details=details_of(merged),
+        details=details_of(merged, scheduled=scheduled),
         unused=unused_gpus(gpus_present, len(active), processes, mpi=MPI in frameworks),
         duration_ns=duration_ns,
         which=scope.which,

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
+from nsysdiag.causes import THREAD_WAIT
 from nsysdiag.diagnosis.facts import KERNELS, NOUNS, Part
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.findings.first import kernels_first
@@ -43,6 +44,8 @@ LITTLE_WORK = 0.01
 SMALL_PART = 0.05
 """Share of the capture: if less is judged, the headline begins with that share."""
 
+NOT_FOLLOWED = "; what that wait was for is not in the trace"
+"""Behind a wait for another thread without scheduling events, by which it is followed to what that thread did."""
 TOLD = 0.1
 """Share of the time that is not judged: smaller parts are not named."""
 OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
@@ -208,12 +211,16 @@ def waiting_part(device: PhaseDevice, least: float) -> str:
     return f"for {format_share(share, 1)} of it this GPU waits for {listed(others)}" if share >= least else ""
 
 
-def details_of(findings: list[Finding]) -> dict[str, str]:
-    """By bottleneck its reason: that of the finding with most time, of those that give one. Waits for another GPU name
-    what that one did, not why, unless they remain waits."""
+def details_of(findings: list[Finding], *, scheduled: bool) -> dict[str, str]:
+    """By bottleneck what stands behind it: that of the finding with most time, of those that say it. Waits for another
+    GPU say what that one did, not why; but those that stay waits are why. Without scheduling (`scheduled` is false) no
+    wait for another thread can be followed to what that thread did, which is said."""
     causes = [each for each in findings if each.cause != OTHER_GPU.id or each.bottleneck == WAITS]
-    said = sorted((each.share, detail, each.bottleneck) for each in causes if (detail := detail_of(each)))
-    return {bottleneck: detail for _, detail, bottleneck in said}
+    said = sorted((each.share, detail, each.bottleneck, each.cause) for each in causes if (detail := detail_of(each)))
+    return {
+        bottleneck: detail if scheduled or cause != THREAD_WAIT else f"{detail}{NOT_FOLLOWED}"
+        for _, detail, bottleneck, cause in said
+    }
 
 
 def detail_of(finding: Finding) -> str | None:

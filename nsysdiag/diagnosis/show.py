@@ -44,7 +44,7 @@ from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, missing, window_parts
 from nsysdiag.findings.first import action_of, first_of, what_to_do
 from nsysdiag.findings.show import anchors
-from nsysdiag.trace.show import lacked_options, recapture
+from nsysdiag.trace.show import distortion, lacked_options, recapture
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
 from nsysdiag.utilization.words import percent_of, real_note
 
@@ -209,7 +209,8 @@ def closing(context: Context) -> list[Block]:
     if not report.phases:
         return _nothing(report)
     why = _worth_a_capture(report, found)
-    return (recapture(report, f"{why} Capture with") or [Paragraph(why, "quiet")]) if why else []
+    capture = (recapture(report, f"{why} Capture with") or [Paragraph(why, "quiet")]) if why else []
+    return [*distortion(report), *capture]
 
 
 def _worth_a_capture(report: Report, found: Diagnosis) -> str:
@@ -251,7 +252,7 @@ def _glance(device: DeviceReport) -> Entry:
         device.name,
         [
             Paragraph(device.verdict.sentence, "verdict"),
-            Chart(Stack(DIVIDES, segments, device.window_ns), DIVIDES),
+            Chart(Stack(DIVIDES, segments, device.window_ns), DIVIDES, id=device.key),
             Facts(_cards(device), PAGE, cards=True),
             Lines([*lines, *([f"Known as: {clip(ids, MOST_IDS)}."] if ids else [])]),
             *(Paragraph(note, "note") for note in device.notes),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.arrays.groups import group_totals
-from nsysdiag.diagnosis.focus import LEAST_WORK
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.rows import distinct
+from nsysdiag.phases.facts import LEAST_WORK
 
 
 def working_processes(activity: DeviceActivity) -> int:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from nsysdiag.document.figures import percent, safe_color
+from nsysdiag.document.kinds import TIME
 from nsysdiag.document.view import WORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from nsysdiag.document.kinds import Kind
     from nsysdiag.document.view import Share
 
 # The height of the drawing in its own units, and the slot of one bar; the browser stretches both.
@@ -23,8 +25,9 @@ LINE_ROOM = 90
 
 
 class Bar(Struct, frozen=True):
-    """`parts` from the bottom up; `tooltip` is what the pointer shows. `faded` bars do not count."""
+    """`parts` from the bottom up, called `name`; `tooltip` is what the pointer shows. `faded` bars do not count."""
 
+    name: str
     total: int
     parts: list[Share]
     tooltip: str
@@ -49,10 +52,11 @@ class Mark(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """A level across the bars, `y` from the top in per cent of the height."""
+    """A level across the bars, `y` from the top in per cent of the height, and the `value` that is there."""
 
     y: str
     label: str
+    value: float
 
 
 class Spot(Struct, frozen=True):
@@ -78,8 +82,9 @@ class LegendEntry(Struct, frozen=True):
 
 
 class BarChart(Struct, frozen=True):
-    """A drawing of `width` by HEIGHT units with slots of SLOT, and unstretched overlays. `bottom` is the label of the
-    floor, which is then drawn; `labels` are below it."""
+    """A drawing of `width` by HEIGHT units with slots of SLOT, and what is over it unstretched. `bottom` stands at the
+    floor, which is drawn then, `labels` below it. The `bars` behind it are of one `kind`; each stands for `what`, and
+    `top` fills the height."""
 
     width: int
     height: int
@@ -90,6 +95,10 @@ class BarChart(Struct, frozen=True):
     spots: list[Spot]
     legend: list[LegendEntry]
     cut: bool
+    bars: Sequence[Bar]
+    top: int
+    what: str = ""
+    kind: Kind = TIME
     bottom: str = ""
     labels: Sequence[Label] = ()
 
@@ -99,10 +108,19 @@ class BarChart(Struct, frozen=True):
         return {mark.kind for mark in self.marks}
 
 
-def draw_bars(bars: list[Bar], top: int, levels: dict[str, int], *, fewest: int = FEWEST_SLOTS) -> BarChart | None:
+def draw_bars(
+    bars: list[Bar],
+    top: int,
+    levels: dict[str, int],
+    *,
+    what: str = "",
+    kind: Kind = TIME,
+    fewest: int = FEWEST_SLOTS,
+) -> BarChart | None:
     """The bars in order, with lines at the levels; `top` is the length that fills the height, longer ones are cut off.
 
-    `levels` has the text of each line and its value. None without bars.
+    `levels` has the text of each line and its value, `what` each bar stands for, `kind` is that of the values. None
+    without bars.
     """
     if not bars or top <= 0:
         return None
@@ -122,6 +140,10 @@ def draw_bars(bars: list[Bar], top: int, levels: dict[str, int], *, fewest: int 
         spots=[Spot(at * SLOT, bar.tooltip) for at, bar in enumerate(bars)],
         legend=_legend(bars),
         cut=any(bar.total > top for bar in bars),
+        bars=bars,
+        top=top,
+        what=what,
+        kind=kind,
     )
 
 
@@ -151,7 +173,7 @@ def _lines(top: int, levels: dict[str, int]) -> list[Line]:
     for label, ns in levels.items():
         at = round(HEIGHT * (1 - ns / top))
         if 0 <= at < HEIGHT and all(abs(at - other) >= LINE_ROOM for other in taken):
-            lines.append(Line(percent(at, HEIGHT), label))
+            lines.append(Line(percent(at, HEIGHT), label, ns))
             taken.append(at)
     return lines
 

@@ -14,9 +14,11 @@ from msgspec import Struct
 
 from nsysdiag.document.bars import BarChart, LegendEntry
 from nsysdiag.document.curve import Curve, Strips
-from nsysdiag.document.figures import Stack
+from nsysdiag.document.figures import Stack, Stacks
 from nsysdiag.document.histogram import Histogram
 from nsysdiag.document.kinds import MARK, TEXT, Kind, Mark
+from nsysdiag.document.lanes import Lanes
+from nsysdiag.document.waterfall import Waterfall
 
 T = TypeVar("T")
 
@@ -189,16 +191,20 @@ class Table(Struct, frozen=True):
     limit: Limit = TICKET
 
 
+Drawing = BarChart | Histogram | Curve | Strips | Stack | Stacks | Lanes | Waterfall
+
+
 class Chart(Struct, frozen=True):
     """A drawing, which scripts may replace by its plotly `figure`. `label` says in words what it shows, and stands for
-    it in formats without drawings."""
+    it in formats without drawings. `id` tells it from other charts of its section."""
 
-    drawing: BarChart | Histogram | Curve | Strips | Stack
+    drawing: Drawing
     label: str
     captions: Sequence[str] = ()
     legend: Sequence[LegendEntry] = ()
     figure: Mapping[str, Any] | None = None
     limit: Limit = PAGE
+    id: str = ""
 
 
 class Callout(Struct, frozen=True):
@@ -241,14 +247,21 @@ class Entry(Struct, frozen=True):
     limit: Limit = EVERYWHERE
 
 
+def no_charts() -> Sequence[Chart]:
+    """Those of a template that draws none."""
+    return ()
+
+
 class Custom(Struct, frozen=True):
-    """A block that the page draws with a separate template, from the values of `view`. The other formats show
-    `fallback` and never call `view`. The page calls it more than once, so it caches what takes long."""
+    """What the page draws with a template of its own, of the values that `view` makes; the other formats show
+    `fallback` and never ask for them. The page asks more than once: `view` keeps what takes long. `charts` makes the
+    charts that the template draws."""
 
     template: str
     view: Callable[[], Mapping[str, object]]
     fallback: Sequence[Block] = ()
     limit: Limit = EVERYWHERE
+    charts: Callable[[], Sequence[Chart]] = no_charts
 
 
 Block = (

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from nsysdiag.report import Report
 
 REDACTED = "redacted"
-REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
+REDACTIONS: dict[str, tuple[str, ...]] = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
 """How names were replaced, as options; the key itself is not known any more."""
 
 FLAGS = ("same_gpu", "full_hash", "replay")
 OF_WHATIF = ("device", "same_gpu", "start_ns", "end_ns", "nvtx", "iterations", "config", REDACTED)
 """The settings that `whatif` has options for."""
-AFTERWARDS = ("config", "cost")
-"""What a saved report can still be given: a price. The other options change the analysis."""
+AFTERWARDS = ("config", "cost", "reference_step_ns")
+"""What a saved report can still be given: a price, and a step without the profiler. The other options change the
+analysis."""
 
 
 def command_of(document: Report | RanksReport | Comparison | WhatIf) -> str:
@@ -36,8 +37,11 @@ def command_of(document: Report | RanksReport | Comparison | WhatIf) -> str:
         (before, *more_before), (after, *more_after) = (
             [trace.given or trace.file for trace in side] for side in (document.before, document.after)
         )
-        words = ["compare", before, after]
-        words += [word for file in more_before for word in ("--before", file)]
+        if document.baseline is not None:
+            words = ["compare", "--baseline", document.baseline.name, after]
+        else:
+            words = ["compare", before, after]
+            words += [word for file in more_before for word in ("--before", file)]
         words += [word for file in more_after for word in ("--after", file)]
         words += ["--across-gpus"] if document.across_gpus else []
     elif isinstance(document, RanksReport):

@@ -1,5 +1,5 @@
-"""Values over time as numbers for a drawing: curves with a scale, strips with one value each, and sparklines for
-cells."""
+"""Values over time as a drawing and as numbers: curves with a scale beside them, strips with one value each, and a
+small line in a cell."""
 
 from __future__ import annotations
 
@@ -14,23 +14,35 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.document.bars import Label, Line, Spot
+    from nsysdiag.document.kinds import Kind
 
 Look = Literal["area", "line", "dots"]
 LEAST_RANGE = 0.05
 """The height of a small line is at least so much of the whole: what is less is noise and looks like it."""
 
 
+class TimeSeries(Struct, frozen=True):
+    """What a line or an area shows: `values[i]` holds from `edges[i]` to `edges[i + 1]`, None where it is not known.
+    `edges` are ns of the trace's clock; a band reaches from `lowest` to the values."""
+
+    edges: Sequence[int]
+    values: Sequence[float | None]
+    lowest: Sequence[float] = ()
+
+
 class Layer(Struct, frozen=True):
-    """A filled area, a line or dots over it, with what the legend says of it."""
+    """A filled area, a line or dots over it, with what the legend says of it, and the `series` behind it."""
 
     d: str
     label: str
     look: Look
+    series: TimeSeries
 
 
 class Curve(Struct, frozen=True):
-    """Layers of `width` by `height` units; `lines` are the levels of the scale, `bottom` is the label of its floor,
-    `limit` a separate level. A `Spot` is `spot_width` wide; `labels` stand below."""
+    """Layers of `width` by `height` units; `lines` are the levels of the scale, `bottom` is what stands at its floor,
+    `limit` a level of its own. A spot is `spot_width` wide; `labels` stand below. The values are `what`, of one `kind`,
+    on a scale from 0 to `top`, which is logarithmic (of 1 more than the value) where it is `log`."""
 
     width: int
     height: int
@@ -38,14 +50,18 @@ class Curve(Struct, frozen=True):
     lines: Sequence[Line]
     spots: Sequence[Spot]
     spot_width: int
+    what: str
+    kind: Kind
+    top: float
+    log: bool = False
     bottom: str = ""
     limit: Line | None = None
     labels: Sequence[Label] = ()
 
 
 class Strip(Struct, frozen=True):
-    """One value over time: `d` is a filled path, `note` a figure next to its title, `label` its text for a screen
-    reader."""
+    """One value over time: `d` is filled, `note` a figure beside its title, `label` its words for a screen reader. The
+    `series` behind it is of one `kind`, on a scale from 0 to `top`."""
 
     title: str
     note: str
@@ -53,15 +69,20 @@ class Strip(Struct, frozen=True):
     d: str
     spots: Sequence[Spot]
     spot_width: int
+    series: TimeSeries
+    kind: Kind
+    top: float
 
 
 class Strips(Struct, frozen=True):
-    """Strips of `width` by `height` units over the same time, each on a scale of its own, with `marks` across all."""
+    """Strips of `width` by `height` units over the same time, each on a scale of its own. `marks` across all are
+    at `moments`, in ns."""
 
     width: int
     height: int
     strips: Sequence[Strip]
     marks: Sequence[int] = ()
+    moments: Sequence[int] = ()
 
 
 class Spark(Struct, frozen=True):

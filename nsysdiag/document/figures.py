@@ -10,7 +10,7 @@ from msgspec import Struct
 from nsysdiag.document.view import UNKNOWN_COLOR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 # How many per cent of a bar a share and one more character of a label take, at the width of a narrow page.
 SHARE_PERCENT, CHARACTER_PERCENT = 6.5, 1.15
@@ -36,9 +36,9 @@ class Segment(Struct, frozen=True):
 
 
 class Stack(Struct, frozen=True):
-    """A stacked bar: its description, and the sum of its segments. In a cell it is `width` of the cell wide. `said` is
-    above it, and replaces it in formats without drawings. One that is `over_time` has labels without shares, and
-    `ticks` below it: the position of each in per cent, and its label."""
+    """A stacked bar: what it shows in words, and what its segments add up to. In a cell it is `width` of the cell wide;
+    `said` stands above it, and for it in formats without drawings. One that is `over_time` has labels without shares on
+    it, and below it `ticks`: where each is in per cent, and its label; it begins at `start_ns`."""
 
     label: str
     segments: list[Segment]
@@ -47,6 +47,13 @@ class Stack(Struct, frozen=True):
     said: str = ""
     over_time: bool = False
     ticks: tuple[tuple[str, str], ...] = ()
+    start_ns: int = 0
+
+
+class Stacks(Struct, frozen=True):
+    """Stacked bars below each other on one scale, each under what stands above it."""
+
+    rows: Sequence[tuple[str, Stack]]
 
 
 def stack(parts: Iterable[tuple[str, int, str | None, str]], whole: int = 0) -> list[Segment]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from nsysdiag.document.kinds import Kind
     from nsysdiag.document.view import Share
     from nsysdiag.report import DeviceReport
 
@@ -33,26 +34,30 @@ class Tick(Struct, frozen=True):
 
 
 class Bin(Struct, frozen=True):
-    """What is in one bin: `parts` from the bottom up, and what the pointer shows."""
+    """What is in one bin: its `name`, `parts` from the bottom up, and what the pointer shows."""
 
+    name: str
     parts: list[Share]
     tooltip: str
 
 
 class Histogram(Struct, frozen=True):
-    """Stacked drawings by title, over the same bins, whose edges are labelled below the last."""
+    """Drawings above each other by title, over the same bins, whose edges stand below the last; the bins are ranges of
+    `what`."""
 
     panels: dict[str, BarChart]
     edges: list[Tick]
+    what: str
 
 
-def draw_columns(columns: list[Bin], levels: Callable[[int], dict[str, int]]) -> BarChart | None:
+def draw_columns(columns: list[Bin], levels: Callable[[int], dict[str, int]], kind: Kind) -> BarChart | None:
     """The columns side by side with lines at the `levels` of the fullest one; None where all are empty."""
     bars = [
-        Bar(sum(part.ns for part in each.parts), each.parts, each.tooltip, slow=False, faded=False) for each in columns
+        Bar(each.name, sum(part.ns for part in each.parts), each.parts, each.tooltip, slow=False, faded=False)
+        for each in columns
     ]
     top = max((bar.total for bar in bars), default=0)
-    return draw_bars(bars, top, levels(top), fewest=1)
+    return draw_bars(bars, top, levels(top), kind=kind, fewest=1)
 
 
 def ticks(edges: list[int]) -> list[Tick]:

@@ -33,7 +33,7 @@ from nsysdiag.document.blocks import (
     shown,
 )
 from nsysdiag.document.curve import Curve, Strips
-from nsysdiag.document.figures import Stack, percent
+from nsysdiag.document.figures import Stack, Stacks, percent
 from nsysdiag.document.histogram import Histogram
 from nsysdiag.document.kinds import KEY, MISSING, Mark
 from nsysdiag.document.names import clip
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-MACROS = {
+MACROS: dict[type[Block], str] = {
     Heading: "heading",
     Paragraph: "paragraph",
     Lines: "lines",
@@ -57,7 +57,15 @@ MACROS = {
     Details: "details",
     Entry: "entry",
 }
-SHAPES = {BarChart: "bars", Histogram: "histogram", Curve: "curve", Stack: "stack", Strips: "strips"}
+SHAPES: dict[type[object], str] = {
+    BarChart: "bars",
+    Histogram: "histogram",
+    Curve: "curve",
+    Stack: "stack",
+    Stacks: "stacks",
+    Strips: "strips",
+}
+"""The macro of each drawing; the others have templates of their own."""
 MOST_HINT = 400
 EXACT = ("moment", "share", "side", "change")
 """Kinds whose short form says least."""

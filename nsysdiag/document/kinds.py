@@ -59,6 +59,8 @@ TIME = Kind("time", format_ns, format_exact_ns)
 """int, ns"""
 MOMENT = Kind("moment", instant, format_exact_ns)
 """int, ns of the trace's clock"""
+DEPTH = Kind("depth", lambda depth: format_count(depth) if isinstance(depth, int) else f"{depth:,.1f}")
+"""int, or float where it is a mean of counts"""
 SHARE = Kind("share", lambda share: format_share(share, 1))
 """float, 1 for all"""
 COUNT = Kind("count", format_count)

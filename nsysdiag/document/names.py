@@ -52,6 +52,6 @@ MAX_NAME = 60
 _ESCAPES = {ord(sign): escape for sign, escape in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("$", "&#36;"))}
 
 
-def plain(text: str) -> str:
-    """`text` made visible, cut where it is long, and escaped."""
-    return clip(text, MAX_NAME).translate(_ESCAPES)
+def plain(text: str, limit: int = MAX_NAME) -> str:
+    """`text` made visible, cut where it is longer than `limit` characters, and escaped."""
+    return clip(text, limit).translate(_ESCAPES)

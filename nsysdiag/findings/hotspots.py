@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.groups import group_totals
+from nsysdiag.arrays.groups import group_totals, longest
 from nsysdiag.arrays.intervals import IntArray, rows_from
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.families import FAMILIES
@@ -182,7 +182,7 @@ MOST_SAMPLES = 5_000
 def symbols_in(context: GapContext, slices: IntArray) -> dict[str, int]:
     """The innermost functions of the samples inside the longest of `slices`, with the number of samples, most first."""
     ns = context.slices.lengths(slices)
-    chosen = slices[np.argsort(-ns, kind="stable")[:MOST_SAMPLES]]
+    chosen = slices[longest(ns, np.arange(len(ns)), MOST_SAMPLES)]
     rows = context.slices.rows.take(chosen)
     lane = context.lane[rows.gap]
     low, high = (context.axis.position(np.maximum(lane, 0), side) for side in (rows.start, rows.end))

@@ -3,7 +3,7 @@ depth."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,15 +17,15 @@ from nsysdiag.document.packed import Series, unpack_series
 from nsysdiag.document.view import Causes, window_parts
 from nsysdiag.document.words import NO_GPU_WORK, counted
 from nsysdiag.errors import UsageError
+from nsysdiag.formats.figures.look import GRID, PART_COLORS, ROWS, blank, with_legend
 from nsysdiag.units import format_exact_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Report
 
-PART_COLORS = {"compute": "#2b6cb8", "communication": "#47207a", "copies": "#9c640c"}
 DEVICE_COLORS = ("#2b6cb8", "#9c640c", "#1c7444", "#7d55b5", "#b3261e", "#0e7490")
+IDLE = "idle"
 NO_GAPS, NO_DEPTH = "No gaps", "Not in this report"
-_GRID = {"showgrid": True, "automargin": True, "gridcolor": "#e3e6ea", "zeroline": False}
 
 
 class _Bars(Struct, frozen=True):
@@ -45,13 +45,10 @@ def ledger_chart(report: Report) -> go.Figure:
     devices = report.devices
     scale, unit = unit_of(max((device.window_ns for device in devices), default=0))
     bars_of_all = _ledger_bars(report)
-    # As high as the bars or the list of colours needs.
-    figure = _figure("Where the time of each device went", 210 + max(64 * len(devices), 20 * len(bars_of_all)))
-    figure.update_layout(barmode="stack", bargap=0.4, legend={"title": {"text": "Part of the window"}})
-    figure.update_xaxes(title={"text": f"Time in the window ({unit})"}, **_GRID)
-    figure.update_yaxes(
-        title={"text": "Device", "standoff": 12}, type="category", autorange="reversed", automargin=True
-    )
+    figure = blank("Where the time of each device went", 64 * max(len(devices), 1))
+    figure.update_layout(barmode="stack", bargap=0.4)
+    figure.update_xaxes(title={"text": f"Time in the window ({unit})"}, **GRID)
+    figure.update_yaxes(title={"text": "Device", "standoff": 12}, type="category", autorange="reversed", **ROWS)
     labels = [plain(device.key) + "<br>" + plain(device.name) for device in devices]
     for bars in bars_of_all:
         figure.add_bar(
@@ -66,7 +63,7 @@ def ledger_chart(report: Report) -> go.Figure:
             ],
             hovertemplate="%{fullData.name}<br>%{y}<br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
         )
-    return figure if devices else _empty(figure, NO_GPU_WORK)
+    return with_legend(figure) if devices else _empty(figure, NO_GPU_WORK)
 
 
 def _ledger_bars(report: Report) -> list[_Bars]:
@@ -75,7 +72,7 @@ def _ledger_bars(report: Report) -> list[_Bars]:
     busy = [
         _Bars(part[0].label, PART_COLORS[part[0].id], [each.ns for each in part])
         for part in parts
-        if part[0].id in PART_COLORS
+        if part[0].id != IDLE
     ]
     causes = Causes(report.causes)
     ids = {cause for device in devices for cause in device.ledger}
@@ -102,10 +99,8 @@ def gap_chart(report: Report, device: str | None = None) -> go.Figure:
     tallies = tally_gaps(chosen)
     known = Causes(report.causes)
     where = "all devices" if device is None else plain(device)
-    figure = _figure(f"Gaps by length, {where}", 520)
-    figure.update_layout(
-        barmode="stack", bargap=0, legend={"title": {"text": "Dominant cause"}, "traceorder": "normal"}
-    )
+    figure = blank(f"Gaps by length, {where}", 400, "By the dominant cause of each gap.")
+    figure.update_layout(barmode="stack", bargap=0)
     if not tallies:
         return _empty(figure, NO_GAPS if report.devices else NO_GPU_WORK)
     used = np.flatnonzero(sum(tally.count for tally in tallies.values()))
@@ -116,7 +111,7 @@ def gap_chart(report: Report, device: str | None = None) -> go.Figure:
         shown = slice(first, last + 1)
         look = {"name": plain(known.title(cause)), "color": safe_color(known[cause].color)}
         _gap_bars(figure, first, tally.count[shown].tolist(), tally.ns[shown].tolist(), scale, look)
-    return figure
+    return with_legend(figure)
 
 
 def queue_depth_chart(report: Report, device: str | None = None) -> go.Figure:
@@ -127,15 +122,14 @@ def queue_depth_chart(report: Report, device: str | None = None) -> go.Figure:
     """
     chosen = [each for each in _chosen(report, device) if each.launch.queue_depth is not None]
     where = "all devices" if device is None else plain(device)
-    figure = _figure(f"Operations launched and not finished, {where}", 420)
-    figure.update_layout(legend={"title": {"text": "Device"}})
+    figure = blank(f"Operations launched and not finished, {where}", 300)
     scale, unit = unit_of(max((each.window.end_ns for each in chosen), default=0))
-    figure.update_xaxes(title={"text": f"Time in the trace ({unit})"}, **_GRID)
-    figure.update_yaxes(title={"text": "Operations"}, rangemode="tozero", **_GRID)
+    figure.update_xaxes(title={"text": f"Time in the trace ({unit})"}, **GRID)
+    figure.update_yaxes(title={"text": "Operations"}, rangemode="tozero", **GRID)
     for at, each in enumerate(chosen):
         if each.launch.queue_depth is not None:
             _depth(figure, each, unpack_series(each.launch.queue_depth), scale, DEVICE_COLORS[at % len(DEVICE_COLORS)])
-    return figure if chosen else _empty(figure, NO_DEPTH if report.devices else NO_GPU_WORK)
+    return with_legend(figure) if chosen else _empty(figure, NO_DEPTH if report.devices else NO_GPU_WORK)
 
 
 def _depth(figure: go.Figure, device: DeviceReport, series: Series, scale: int, color: str) -> None:
@@ -178,8 +172,8 @@ def _gap_axes(figure: go.Figure, first: int, last: int, unit: str) -> None:
             "anchor": "y2",
             "zeroline": False,
         },
-        yaxis={"title": {"text": "Number of gaps"}, "domain": [0.54, 1], **_GRID},
-        yaxis2={"title": {"text": f"Idle time ({unit})"}, "domain": [0, 0.46], **_GRID},
+        yaxis={"title": {"text": "Number of gaps"}, "domain": [0.54, 1], **GRID},
+        yaxis2={"title": {"text": f"Idle time ({unit})"}, "domain": [0, 0.46], **GRID},
     )
 
 
@@ -201,20 +195,6 @@ def _gap_bars(figure: go.Figure, first: int, count: list[int], ns: list[int], sc
             customdata=exact,
             hovertemplate="%{fullData.name}<br>%{customdata[2]}<br>%{customdata[3]}<extra></extra>",
         )
-
-
-def _figure(title: str, height: int) -> go.Figure:
-    """A figure that looks the same wherever it is shown: no template, whatever the default is there."""
-    layout: dict[str, Any] = {
-        "template": go.layout.Template(),
-        "title": {"text": title},
-        "height": height,
-        "paper_bgcolor": "#ffffff",
-        "plot_bgcolor": "#ffffff",
-        "font": {"color": "#1c2128"},
-        "legend": {"traceorder": "normal"},
-    }
-    return go.Figure(layout=layout)
 
 
 def _empty(figure: go.Figure, why: str) -> go.Figure:

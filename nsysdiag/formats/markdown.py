@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis import show as diagnosis
-from nsysdiag.document.blocks import Paragraph, Section, named
+from nsysdiag.document.blocks import Paragraph, Part, Section, named
+from nsysdiag.document.comment import Piece, comment
 from nsysdiag.document.context import Context
 from nsysdiag.document.markdown import markdown_blocks, markdown_of
 from nsysdiag.document.markup import MARKER, code, text
 from nsysdiag.findings import show as findings
-from nsysdiag.formats import sections
+from nsysdiag.formats import failures, sections
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.replay.show import outlooks
 from nsysdiag.trace.show import source
@@ -24,6 +25,8 @@ def render(report: Report, options: RenderOptions) -> bytes:
     finds its own file again."""
     context = Context.of(report)
     report = context.report
+    if options.comment:
+        return _comment(context, options.comment, options)
     blocks = [MARKER, f"# nsysdiag: {code(report.trace.file)}"]
     if options.details or report.diagnosis is None:
         blocks += _in_full(context)
@@ -32,10 +35,33 @@ def render(report: Report, options: RenderOptions) -> bytes:
         blocks += markdown_of(Section("diagnosis", "", found.blocks if found else ()), 2)
         blocks += markdown_of(outlooks.section(context), 2)
         blocks += markdown_of(findings.ticket(report), 2)
-    created = f" · {options.created}" if options.created else ""
-    origin = [*source(report), *named(" · ", options.command), created]
-    blocks += ["---", *markdown_blocks([Paragraph(origin)], 2)]
+    blocks += ["---", *markdown_blocks([Paragraph(_origin(report, options))], 2)]
     return ("\n\n".join(blocks) + "\n").encode()
+
+
+def _comment(context: Context, key: str, options: RenderOptions) -> bytes:
+    """Budgets and the first screen, and folded below them the findings, or with `details` all sections."""
+    report, found = context.report, diagnosis.summary(context)
+    pieces = [
+        Piece(failures.section(options), 0),
+        *([Piece(Section("diagnosis", "Diagnosis", found.blocks), 1)] if found else []),
+    ]
+    pieces += [
+        Piece(section, weight, folded=True)
+        for section, weight in ((outlooks.section(context), 3), (findings.ticket(report), 2))
+        if section is not None
+    ]
+    if options.details or report.diagnosis is None:
+        several = len(report.devices) > 1
+        for group in sections.groups(context):
+            where = f"{group.device.key}: " if several and group.device else ""
+            pieces += [Piece(each, 4, folded=True, title=f"{where}{each.title}") for each in group.sections]
+    return comment(key, report.trace.file, pieces, _origin(report, options))
+
+
+def _origin(report: Report, options: RenderOptions) -> list[Part]:
+    created = f" · {options.created}" if options.created else ""
+    return [*source(report), *named(" · ", options.command), created]
 
 
 def _in_full(context: Context) -> list[str]:

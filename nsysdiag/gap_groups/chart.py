@@ -19,7 +19,7 @@ from nsysdiag.document.kinds import COUNT, STACK, TEXT, TIME, share_of
 from nsysdiag.document.packed import unpack
 from nsysdiag.document.view import by_time
 from nsysdiag.document.view import share_of as some
-from nsysdiag.units import NS_PER, format_count, format_exact_ns, format_ns
+from nsysdiag.units import NS_PER, format_exact_ns, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
@@ -73,7 +73,7 @@ def _chart(device: DeviceReport, causes: Causes) -> list[Chart]:
         return []
     return [
         Chart(
-            Histogram({"Number of gaps": counts, "Idle time in them": times}, edges),
+            Histogram({"Number of gaps": counts, "Idle time in them": times}, edges, "Length of the gap"),
             "Number of gaps, and idle time in them, by length",
             captions=["Each bar holds the gaps of one range of lengths, divided by each gap’s largest cause."],
             legend=times.legend,
@@ -84,14 +84,14 @@ def _chart(device: DeviceReport, causes: Causes) -> list[Chart]:
 
 def _drawn(tallies: dict[str, Tally], shown: slice, causes: Causes, quantity: str) -> BarChart | None:
     """Bars of the number of gaps or of their time, by bin and cause."""
-    format_value = format_count if quantity == "count" else format_ns
+    kind, round_values = (COUNT, count_levels) if quantity == "count" else (TIME, time_levels)
     columns = []
     for at in range(shown.start, shown.stop):
         values = {cause: int(getattr(tally, quantity)[at]) for cause, tally in tallies.items()}
         parts = [some(cause, value, causes) for cause, value in values.items() if value]
-        said = ", ".join(f"{part.label} {format_value(part.ns)}" for part in parts)
-        columns.append(Bin(parts, f"{_range(at)}: {said or 'none'}"))
-    return draw_columns(columns, count_levels if quantity == "count" else time_levels)
+        said = ", ".join(f"{part.label} {kind.show(part.ns)}" for part in parts)
+        columns.append(Bin(_range(at), parts, f"{_range(at)}: {said or 'none'}"))
+    return draw_columns(columns, round_values, kind)
 
 
 def _figure(tallies: dict[str, Tally], shown: slice, edges: list[Tick], causes: Causes) -> Figure:

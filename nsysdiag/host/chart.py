@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.bars import HEIGHT, SLOT, Spot
-from nsysdiag.document.curve import Strip, Strips
+from nsysdiag.document.curve import Strip, Strips, TimeSeries
+from nsysdiag.document.kinds import Kind
 from nsysdiag.document.words import instant
 from nsysdiag.host.words import METRICS, metric_value
 from nsysdiag.units import capitalized
@@ -16,14 +18,16 @@ if TYPE_CHECKING:
 
 def draw_windows(host: HostReport) -> Strips | None:
     """A strip for each column that holds anything, a slot a window; marks are where changes begin. None without any."""
-    strips = [strip for metric in METRICS if (strip := _strip(host.windows, metric)) is not None]
+    edges = [*(window.start_ns for window in host.windows), host.end_ns]
+    strips = [strip for metric in METRICS if (strip := _strip(host.windows, edges, metric)) is not None]
     if not strips:
         return None
-    began = sorted({SLOT * each.window for each in host.change_points if 0 <= each.window < len(host.windows)})
-    return Strips(SLOT * len(host.windows), HEIGHT, strips, began)
+    began = sorted({each.window for each in host.change_points if 0 <= each.window < len(host.windows)})
+    marks, moments = [SLOT * at for at in began], [edges[at] for at in began]
+    return Strips(SLOT * len(host.windows), HEIGHT, strips, marks, moments)
 
 
-def _strip(windows: list[HostWindow], metric: str) -> Strip | None:
+def _strip(windows: list[HostWindow], edges: list[int], metric: str) -> Strip | None:
     values: list[float | None] = [getattr(window, metric) for window in windows]
     top = max((value for value in values if value is not None), default=0.0)
     if top <= 0:
@@ -38,4 +42,14 @@ def _strip(windows: list[HostWindow], metric: str) -> Strip | None:
         for at, (window, value) in enumerate(zip(windows, values, strict=True))
     ]
     title, highest = capitalized(METRICS[metric]), f"up to {metric_value(metric, top)}"
-    return Strip(title, highest, f"{title} over time, {highest}", "".join(bars), spots, SLOT)
+    return Strip(
+        title=title,
+        note=highest,
+        label=f"{title} over time, {highest}",
+        d="".join(bars),
+        spots=spots,
+        spot_width=SLOT,
+        series=TimeSeries(edges, values),
+        kind=Kind(metric, partial(metric_value, metric)),
+        top=top,
+    )

@@ -71,8 +71,9 @@ def thread_states(scene: HostScene) -> ThreadStates:
     until = np.where(last, high, np.append(mine.time[1:], 0)[: len(lane)])
     begin, end = np.clip(mine.time, low, high), np.clip(until, low, high)
     gone = np.flatnonzero(~mine.comes_in & ~last & (end > begin))
-    away = Stretches(lane[gone], begin[gone], end[gone], mine.cpu[gone])
     whole = Intervals(mine.time[gone], until[gone])
+    del until, last  # before as many rows are made again: a trace of millions of switches has to fit
+    away = Stretches(lane[gone], begin[gone], end[gone], mine.cpu[gone])
     held = scene.host_trace.tables.cpus.held(away.cpu, whole)
     runnable = mine.state[gone] == ThreadState.RUNNING
     doubtful = np.flatnonzero(held & ~runnable & maybe_ready(whole))

@@ -116,6 +116,7 @@ def _bars(found: IterationReport, rows: list[Iteration], causes: Causes) -> BarC
     slow = {slow.index for slow in found.slow}
     bars = [
         Bar(
+            name=f"#{row.index}",
             total=row.end_ns - row.start_ns,
             parts=iteration_shares(row, causes),
             tooltip=_tooltip(row, found, slow, causes),
@@ -125,7 +126,7 @@ def _bars(found: IterationReport, rows: list[Iteration], causes: Causes) -> BarC
         for row in rows
     ]
     levels = {f"{name} {format_ns(ns)}": ns for name, ns in (("p50", found.p50_ns), ("p95", found.p95_ns))}
-    return draw_bars(bars, _top(found, rows), levels)
+    return draw_bars(bars, _top(found, rows), levels, what="Iteration" if found.closed else "Layer")
 
 
 def _top(found: IterationReport, rows: list[Iteration]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.axis import EDGES, count_levels, time_label
@@ -84,15 +85,13 @@ def _durations(found: Distribution | None) -> list[Block]:
     starts, counts = [start for start, _count in found.bins], [count for _start, count in found.bins]
     behind = next((edge for edge in EDGES if edge > max(starts[-1], FIRST_EDGE - 1)), starts[-1])
     edges = [*starts, behind]
-    tooltips = [
-        f"{counted(count, 'kernel')}, {time_label(start)} to {time_label(end)}"
-        for (start, count), end in zip(found.bins, edges[1:], strict=True)
-    ]
+    ranges = [f"{time_label(start)} to {time_label(end)}" for start, end in pairwise(edges)]
+    tooltips = [f"{counted(count, 'kernel')}, {each}" for count, each in zip(counts, ranges, strict=True)]
     bins = [
-        Bin([Share("compute", "Kernels", count, "compute", "")] if count else [], said)
-        for count, said in zip(counts, tooltips, strict=True)
+        Bin(each, [Share("compute", "Kernels", count, "compute", "")] if count else [], said)
+        for each, count, said in zip(ranges, counts, tooltips, strict=True)
     ]
-    drawing = draw_columns(bins, count_levels)
+    drawing = draw_columns(bins, count_levels, COUNT)
     if drawing is None:
         return []
     lengths = (
@@ -102,7 +101,7 @@ def _durations(found: Distribution | None) -> list[Block]:
     panel = Panel("Number of kernels", [counts], count_levels(max(counts)))
     return [
         Chart(
-            Histogram({panel.title: drawing}, ticks(edges)),
+            Histogram({panel.title: drawing}, ticks(edges), "Kernel duration"),
             f"Number of kernels by duration: {lengths}",
             captions=[f"Durations of {format_count(found.count)} kernels: {lengths}."],
             figure=histogram_figure([panel], [KERNELS], [tooltips], ticks(edges)),

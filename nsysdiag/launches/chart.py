@@ -6,8 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, Line, Spot, band, stairs
-from nsysdiag.document.curve import Curve, Layer
+from nsysdiag.document.curve import Curve, Layer, TimeSeries
 from nsysdiag.document.figures import percent
+from nsysdiag.document.kinds import DEPTH
 from nsysdiag.document.packed import Series, unpack_series
 from nsysdiag.document.words import instant
 from nsysdiag.units import format_count
@@ -30,16 +31,26 @@ def draw_depth(ahead: QueueDepth, most_spots: int) -> Curve | None:
         return None
     width = SLOT * len(series.mean)
     together = -(-len(series.mean) // most_spots)
+    edges = series.edges.tolist()
     return Curve(
         width=width,
         height=HEIGHT,
         layers=[
-            Layer(band(_levels(series.lowest, top), _levels(series.highest, top)), "lowest to highest", "area"),
-            Layer(stairs(_levels(series.mean, top)), "mean", "line"),
+            Layer(
+                band(_levels(series.lowest, top), _levels(series.highest, top)),
+                "lowest to highest",
+                "area",
+                TimeSeries(edges, series.highest.tolist(), series.lowest.tolist()),
+            ),
+            Layer(stairs(_levels(series.mean, top)), "mean", "line", TimeSeries(edges, series.mean.tolist())),
         ],
         lines=_lines(top),
         spots=[_spot(series, at, together) for at in range(0, len(series.mean), together)],
         spot_width=SLOT * together,
+        what="Operations",
+        kind=DEPTH,
+        top=top,
+        log=True,
         bottom="none",
     )
 
@@ -60,7 +71,7 @@ def _lines(top: int) -> list[Line]:
     for power in range(len(str(top))):
         at = _level(10**power, top)
         if below - at >= LINE_ROOM:
-            lines.append(Line(percent(at, HEIGHT), format_count(10**power)))
+            lines.append(Line(percent(at, HEIGHT), format_count(10**power), 10**power))
             below = at
     return lines
 

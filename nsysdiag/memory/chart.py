@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, Line, Spot, band, stairs
-from nsysdiag.document.curve import Curve, Layer
+from nsysdiag.document.curve import Curve, Layer, TimeSeries
 from nsysdiag.document.figures import percent
+from nsysdiag.document.kinds import BYTES
 from nsysdiag.document.packed import Level, unpack_level
 from nsysdiag.document.words import instant
 from nsysdiag.units import format_bytes
@@ -33,14 +34,21 @@ def draw_level(memory: DeviceMemory, most_spots: int) -> Curve | None:
     count = len(level.highest)
     together = -(-count // most_spots)
     highest, lowest = ([_place(value, top) for value in each.tolist()] for each in (level.highest, level.lowest))
+    edges, most = level.edges.tolist(), level.highest.tolist()
     return Curve(
         width=SLOT * count,
         height=HEIGHT,
-        layers=[Layer(band(lowest, highest), "lowest to highest", "area"), Layer(stairs(highest), "highest", "line")],
+        layers=[
+            Layer(band(lowest, highest), "lowest to highest", "area", TimeSeries(edges, most, level.lowest.tolist())),
+            Layer(stairs(highest), "highest", "line", TimeSeries(edges, most)),
+        ],
         lines=level_lines(top, limit),
-        limit=Line(percent(_place(limit, top), HEIGHT), f"limit {format_bytes(limit)}") if limit else None,
+        limit=Line(percent(_place(limit, top), HEIGHT), f"limit {format_bytes(limit)}", limit) if limit else None,
         spots=[_spot(level, at, together) for at in range(0, count, together)],
         spot_width=SLOT * together,
+        what="Device memory given out",
+        kind=BYTES,
+        top=top,
         bottom="0",
     )
 
@@ -56,7 +64,7 @@ def level_lines(top: int, limit: int | None) -> list[Line]:
     taken = _place(limit, top) if limit else -LINE_ROOM
     places = [(value, _place(value, top)) for value in range(step, top + 1, step)]
     return [
-        Line(percent(y, HEIGHT), format_bytes(value))
+        Line(percent(y, HEIGHT), format_bytes(value), value)
         for value, y in places
         if HEIGHT - y >= LINE_ROOM and abs(y - taken) >= LINE_ROOM
     ]

@@ -19,6 +19,8 @@ from nsysdiag.record import Record
 from nsysdiag.units import format_count, format_ns
 
 FEWEST_MEASURED = 3
+LEAST_WORK = 0.05
+"""A device with less than this share of the busiest one's work is merely touched: it says nothing of the job."""
 PhaseName = Literal["start-up", "steady", "pause", "teardown"]
 """Before the first part that repeats, a part that repeats, between two of them, and after the last."""
 Basis = Literal["steady", "phase", "window", "cold", "none"]

@@ -8,6 +8,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, equal_edges, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.phases.facts import LEAST_WORK
 from nsysdiag.phases.names import JobWork
 
 WINDOWS = 200
@@ -18,8 +19,6 @@ WORK_FEATURES = LONGEST + 4
 """The first features: names, the rest of them, compute, copies, communication."""
 MOST_SCALE = 20.0
 """Of a signal: what works for less than a twentieth of the time shows too little."""
-LEAST_WORK = 0.05
-"""A device with less than this share of the busiest one's work is merely touched: it says nothing of the job."""
 STEPS_OF_A_WINDOW = 2
 """So that differences within a step are not changes between windows."""
 IRREGULAR = 4

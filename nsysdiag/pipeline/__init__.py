@@ -9,6 +9,7 @@ from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
 from nsysdiag.errors import UsageError
+from nsysdiag.iterations.reference import referenced
 from nsysdiag.pipeline import trace as trace_steps
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.pipeline.stages import Progress
@@ -35,7 +36,7 @@ def analyze_trace(trace: Trace, settings: Settings, progress: Progress | None = 
     _check(settings)
     report = trace_steps.steps.run(trace_steps.report, progress, trace=trace, settings=settings)
     trace.check_unchanged()
-    return priced(report, settings.cost)
+    return referenced(priced(report, settings.cost), settings.reference_step_ns)
 
 
 def analyze_devices(trace: Trace, settings: Settings) -> TraceResult:

@@ -64,7 +64,7 @@ from nsysdiag.trace.strings import Strings
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.wakeups.root_attribution import RootSlices
 
-steps = Steps(
+steps: Steps = Steps(
     [
         *device_ledger.steps,
         *device_roots.steps,
@@ -73,6 +73,20 @@ steps = Steps(
         *device_phases.steps,
     ]
 )
+
+
+@steps.step()
+def judged(split: WindowSplit, window: AnalysisWindow, focus: Focus) -> JudgedTime:
+    """The time that findings are about."""
+    return JudgedTime.of(split, window.parts, focus.parts)
+
+
+@steps.step()
+def kernel_work(
+    device: DeviceTimeline, judged: JudgedTime, activity: DeviceActivity, strings: Strings, metrics: GpuMetrics | None
+) -> KernelWork:
+    """What the kernels of that time do."""
+    return KernelWork.of(device, judged, activity.shapes, strings, metrics)
 
 
 @steps.step()
@@ -145,21 +159,7 @@ def report(
     )
 
 
-@steps.step()
-def judged(split: WindowSplit, window: AnalysisWindow, focus: Focus) -> JudgedTime:
-    """The time that findings are about."""
-    return JudgedTime.of(split, window.parts, focus.parts)
-
-
-@steps.step(background=True)
-def kernel_work(
-    device: DeviceTimeline, judged: JudgedTime, activity: DeviceActivity, strings: Strings, metrics: GpuMetrics | None
-) -> KernelWork:
-    """What the kernels of that time do."""
-    return KernelWork.of(device, judged, activity.shapes, strings, metrics)
-
-
-@steps.step(spills=True)
+@steps.step(spills=True, trims=True)
 def shares(
     root_context: GapContext,
     root_slices: RootSlices,

@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.account.bottlenecks import CODE, MPI_START_UP, Bottlenecks
-from nsysdiag.account.bottlenecks import bottlenecks as divide
+from nsysdiag.account.bottlenecks import (
+    CODE,
+    MPI_START_UP,
+    Bottlenecks,
+    IdlePieces,
+    Piece,
+    busy_pieces,
+    idle_pieces,
+    in_order,
+)
 from nsysdiag.account.credit import Waits
 from nsysdiag.account.families import slice_families
 from nsysdiag.account.filling import foreign_time
@@ -31,7 +39,7 @@ from nsysdiag.memory.unified import demand_migrations
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.wakeups.root_attribution import RootSlices
 
-steps = Steps()
+steps: Steps = Steps()
 
 
 @steps.step()
@@ -78,35 +86,38 @@ def other_devices(
     return waited_for(root_slices.slices, lane, calls, waits.other, host.axis)
 
 
-@steps.step(spills=True, trims=True)
-def own_bottlenecks(
-    device: DeviceTimeline,
-    split: WindowSplit,
+@steps.step(spills=True)
+def idle(
     root_slices: RootSlices,
     families: IntArray,
     lane: IntArray,
     host: HostActivity,
     device_waits: Waits,
-    hollow: Intervals | None,
     foreign: Intervals,
-    other_devices: IntArray,
-    memory: Memory,
-) -> Bottlenecks:
-    """All time of the window by bottleneck; waits for other devices count to `sync`."""
-    rows = root_slices.slices.rows
-    return divide(
-        split,
+) -> IdlePieces:
+    """The idle time by bottleneck."""
+    start_up = named(host.mpi, MPI_START_UP)
+    return idle_pieces(
         root_slices.slices,
         families,
-        lane[rows.gap],
-        union(host.mpi.take(~named(host.mpi, MPI_START_UP)).spans),
+        lane[root_slices.slices.rows.gap],
+        union(host.mpi.take(~start_up).spans),
         device_waits,
-        demand_migrations(memory, device.ids),
-        Intervals.empty() if hollow is None else hollow,
         foreign,
-        other_devices,
         host.axis,
     )
+
+
+@steps.step()
+def busy(device: DeviceTimeline, split: WindowSplit, hollow: Intervals | None, memory: Memory) -> list[Piece]:
+    """The time of work by bottleneck."""
+    return busy_pieces(split, demand_migrations(memory, device.ids), Intervals.empty() if hollow is None else hollow)
+
+
+@steps.step(spills=True, trims=True)
+def own_bottlenecks(idle: IdlePieces, busy: list[Piece], other_devices: IntArray, device_waits: Waits) -> Bottlenecks:
+    """All time of the window by bottleneck; waits for other devices count to `sync`."""
+    return in_order(idle, busy, other_devices, device_waits)
 
 
 @steps.step()

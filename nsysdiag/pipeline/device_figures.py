@@ -52,7 +52,7 @@ from nsysdiag.report import (
 )
 from nsysdiag.wakeups.root_attribution import RootSlices
 
-steps = Steps()
+steps: Steps = Steps()
 
 
 @steps.step(background=True)

@@ -41,7 +41,7 @@ from nsysdiag.trace.strings import Strings
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.utilization.utilization import utilization as measure_utilization
 
-steps = Steps()
+steps: Steps = Steps()
 
 
 @steps.step()

@@ -19,7 +19,7 @@ from nsysdiag.phases.signal import DeviceSignal
 from nsysdiag.phases.signal import Loop as PhaseLoop
 from nsysdiag.pipeline.stages import Steps
 
-steps = Steps()
+steps: Steps = Steps()
 COLD = "cold"
 
 

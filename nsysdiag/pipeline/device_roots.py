@@ -30,7 +30,7 @@ from nsysdiag.wakeups.root_attribution import RootSlices, attribute_roots
 from nsysdiag.wakeups.waits import Files
 from nsysdiag.wakeups.wake_chain import WakeChains
 
-steps = Steps()
+steps: Steps = Steps()
 
 
 @steps.step(spills=True)

@@ -59,7 +59,7 @@ from nsysdiag.wakeups.wakers import BEFORE_NS, WakeFinder
 
 MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap
 
-steps = Steps()
+steps: Steps = Steps()
 
 
 @steps.step(progress=("reading device activity", 0.0))
@@ -174,6 +174,12 @@ def unseen(trace: Trace, activity: DeviceActivity) -> UnseenLaunches:
 def tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     """What threads and CPUs did, table by table."""
     return read_host_tables(trace, ranges)
+
+
+@steps.step()
+def scheduled(tables: HostTables) -> bool:
+    """Whether the trace has scheduling events."""
+    return len(tables.switches) > 0
 
 
 @steps.step()

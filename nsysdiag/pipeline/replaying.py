@@ -40,7 +40,7 @@ findings take about a seventh of the analysis. Fewer operations than this limit 
 Builder = Callable[[int], Model | str]
 
 
-steps = Steps()
+steps: Steps = Steps()
 
 
 class Together(Struct, frozen=True):

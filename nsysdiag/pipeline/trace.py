@@ -42,7 +42,7 @@ from nsysdiag.trace.trace import Trace
 from nsysdiag.version import __version__
 from nsysdiag.wakeups.host_trace import HostTrace
 
-steps = Steps(reading.steps)
+steps: Steps = Steps(reading.steps)
 steps.for_each("results", "device", "devices", device.steps, device.result)
 steps.extend(replaying.steps)
 
@@ -62,10 +62,17 @@ def trace_result(
     frameworks: list[Framework],
     activity: DeviceActivity,
     predictions: Predictions | str,
+    scheduled: bool,
 ) -> TraceResult:
     """The devices, for a comparison of ranks."""
     return TraceResult(
-        results, row_warnings, ids_of(frameworks), gpus_present(trace), activity.duration_ns, predictions
+        results,
+        row_warnings,
+        ids_of(frameworks),
+        gpus_present(trace),
+        activity.duration_ns,
+        predictions,
+        scheduled=scheduled,
     )
 
 
@@ -132,6 +139,7 @@ def judgment(
     host_report: HostReport | None,
     host_loop: HostLoop | None,
     predictions: Predictions | str,
+    scheduled: bool,
     settings: Settings,
 ) -> Judgment:
     """What holds the job up, and what to do about it."""
@@ -151,6 +159,7 @@ def judgment(
         missing={result.report.key: result.missing for result in results},
         predict=predict_of(predictions),
         ranks=mpi_ranks(trace),
+        scheduled=scheduled,
     )
 
 

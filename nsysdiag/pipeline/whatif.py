@@ -29,7 +29,7 @@ class Replayed(Struct, frozen=True):
     model: Model | str
 
 
-steps = Steps(trace_steps.steps)
+steps: Steps = Steps(trace_steps.steps)
 
 
 @steps.step()

@@ -81,6 +81,7 @@ def diagnose_ranks(
         duration_ns=max(durations, default=None),
         missing={rank.name: rank.result.missing for rank in ranks},
         predict=predict_of(traces[0].predictions if len(traces) == 1 else SEVERAL),
+        scheduled=all(trace.scheduled for trace in traces),
     )
     return RankJob(
         diagnosis,

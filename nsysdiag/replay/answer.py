@@ -77,7 +77,7 @@ def answered(report: Report, model: Model, transforms: Sequence[Transform], iden
         identity=identity,
         refused=None,
         transforms=list(transforms),
-        devices=_devices(model, found, then),
+        devices=_devices(model, found, now, then),
         waterfall=_waterfall(now, then),
         savings=[] if transforms else savings_of(model, report.findings, identity),
         floor_ns=floor_of(model, report.findings).ns,
@@ -104,16 +104,18 @@ def _waterfall(now: Idle, then: Idle) -> list[CauseChange]:
     return sorted(rows, key=lambda each: (-abs(each.from_ns - each.to_ns), each.cause))
 
 
-def _devices(model: Model, found: Prediction, idle: Idle) -> list[WhatIfDevice]:
-    return [_device(model, found, number, idle[number]) for number in np.unique(model.work.device).tolist()]
+def _devices(model: Model, found: Prediction, now: Idle, then: Idle) -> list[WhatIfDevice]:
+    numbers = np.unique(model.work.device).tolist()
+    return [_device(model, found, number, now[number], then[number]) for number in numbers]
 
 
-def _device(model: Model, found: Prediction, number: int, idle: dict[str, int]) -> WhatIfDevice:
+def _device(model: Model, found: Prediction, number: int, now: dict[str, int], then: dict[str, int]) -> WhatIfDevice:
     return WhatIfDevice(
         key=model.names.keys[number],
         now_ns=found.now.ns,
         predicted_ns=found.run.ns,
         now=four_parts(model, found.now, number),
         predicted=four_parts(model, found.run, number),
-        ledger=idle,
+        ledger=then,
+        ledger_now=now,
     )

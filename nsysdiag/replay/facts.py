@@ -57,8 +57,8 @@ class FourParts(Record, frozen=True):
 
 
 class WhatIfDevice(Record, frozen=True):
-    """One device, per step or window: its recorded and predicted length by kind of work, and its idle time by cause,
-    which sums to that of `predicted`."""
+    """One device, per step or window: its length now and as predicted, by what it does, and its idle time by cause:
+    `ledger` sums to that of `predicted`, `ledger_now` to that of `now`. Older predictions have no `ledger_now`."""
 
     key: OwnText
     now_ns: Ns
@@ -67,6 +67,7 @@ class WhatIfDevice(Record, frozen=True):
     predicted: FourParts
     ledger: NsByCause
     name: GpuName = ""
+    ledger_now: NsByCause = {}
 
 
 class CauseChange(Record, frozen=True):

@@ -14,7 +14,7 @@ from nsysdiag.replay.facts import Transform
 KERNEL, HOST, OVERLAP, RANK_LIKE = "kernel", "host", "overlap", "rank-like"
 SCALED = (KERNEL, HOST)
 """Options that make what matches a pattern longer or shorter."""
-CHOICES = {OVERLAP: ("copies", "communication"), RANK_LIKE: ("median",)}
+CHOICES: dict[str, tuple[str, ...]] = {OVERLAP: ("copies", "communication"), RANK_LIKE: ("median",)}
 MOST_FACTOR = 1000
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 

@@ -33,7 +33,7 @@ DWARFED = 2
 """Copies that take more than this many times as long as all kernels cannot be overlapped. Then the repair is fewer
 bytes, by an unknown amount."""
 LATE_RANK = "late_rank"
-OF_WORKERS = {"reads": (io_wait.CAUSE.id, os_memory.CAUSE.id), "no_cpu": (PREEMPTION,)}
+OF_WORKERS: dict[str, tuple[str, ...]] = {"reads": (io_wait.CAUSE.id, os_memory.CAUSE.id), "no_cpu": (PREEMPTION,)}
 """Variants of input waits whose repair makes a part of the workers' time shorter; by any other they are ahead."""
 ALONE = "there is one rank only"
 NOT_HIDDEN = "there is nothing to overlap it with"

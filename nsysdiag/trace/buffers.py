@@ -34,7 +34,7 @@ class Buffers:
 
     def __init__(self, columns: Sequence[ColumnSpec], capacity: int) -> None:
         self.columns = columns
-        self.rows = 0
+        self.rows: int = 0
         self._capacity = max(capacity, 1)
         self._arrays: list[npt.NDArray[Any]] = [np.empty(self._capacity, _dtype(column)) for column in columns]
 

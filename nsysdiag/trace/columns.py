@@ -57,7 +57,7 @@ class Columns:
     def __init__(self, values: Mapping[str, Values], present: Iterable[str], rows: int) -> None:
         self._values = dict(values)
         self._present = frozenset(present)
-        self.rows = rows
+        self.rows: int = rows
 
     def __len__(self) -> int:
         return self.rows

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 
 NVTX = "--trace=nvtx"
+FAITHFUL = 0.1
+"""A step that differs by less from one without the profiler needs no warning."""
 LARGEST_ID = "A number with ~ is the largest row id."
 EVIDENCE = (
     Column("Evidence", TEXT, head=True, length=80),
@@ -56,6 +58,7 @@ def health(context: Context) -> Section:
     blocks: list[Block] = [
         *([Paragraph(f"Not captured: {', '.join(absent)}.", limit=NOT_PAGE)] if absent else []),
         Lines(report.trace.warnings, tone="note"),
+        *(distortion(report) if report.diagnosis is None else []),
         _evidence(report, len(absent)),
         *([Paragraph(words.not_recorded_sentence(report.not_recorded), limit=NOT_PAGE)] if unrecorded else []),
         *recapture(report if report.devices and not report.diagnosis else None, "To resolve more, capture again with"),
@@ -79,6 +82,14 @@ def _evidence(report: Report, absent: int) -> Table:
     ]
     title = f"{absent:,} of {len(rows):,} kinds of evidence are missing: what they show could not be judged"
     return Table(title if absent else "All kinds of evidence were captured", EVIDENCE, rows, sortable=False, limit=PAGE)
+
+
+def distortion(report: Report) -> list[Block]:
+    """What the profiler does to a step, where a step without it is known."""
+    reference = report.step_reference
+    if reference is None:
+        return []
+    return [Paragraph(reference.sentence, "quiet" if 1 - FAITHFUL <= reference.factor <= 1 + FAITHFUL else "note")]
 
 
 def lacked_options(report: Report) -> str:

@@ -44,15 +44,15 @@ class Source:
         self._journals: list[Journal] = []
         self._cleanup = ExitStack()
         self._status = check_regular_file(path)
-        self.size_bytes = self._status.st_size
+        self.size_bytes: int = self._status.st_size
         kind = sniff(path)
         self._real = Path(os.path.realpath(path))  # journals are next to the file, not next to a link to it
         with ExitStack() as on_error:
             on_error.callback(self._cleanup.close)
-            self.readable = self._make_readable(kind, export_timeout_s)
+            self.readable: Path = self._make_readable(kind, export_timeout_s)
             self._folder = ParquetFolder(self.readable) if self.readable.is_dir() else None
             # No more rows fit into an SQLite file, at four bytes each.
-            self.most_rows = self._folder.most_rows if self._folder else self.readable.stat().st_size // 4
+            self.most_rows: int = self._folder.most_rows if self._folder else self.readable.stat().st_size // 4
             self._cleanup.callback(self._folder.close if self._folder else self.connections.close)
             on_error.pop_all()
 

@@ -82,9 +82,9 @@ class Trace:
 
     def __init__(self, source: Source | ParquetFolder, *, reader: str, full_hash: bool) -> None:
         self._source = source
-        self.path = source.path
-        self.file = printable(source.path.name)
-        self.size_bytes = source.size_bytes
+        self.path: Path = source.path
+        self.file: str = printable(source.path.name)
+        self.size_bytes: int = source.size_bytes
         self._warnings = dict.fromkeys(source.warnings)
         self._ahead: ReadAhead | None = None
         self._span: tuple[int, int] | None = None
@@ -99,16 +99,16 @@ class Trace:
             self.warn(f"of {len(self._tables) + schema.left_out:,} tables {schema.left_out:,} were not looked at")
         self._resolutions = self._resolve()
         strings = self._resolutions["StringIds"].table
-        self.strings = Strings(None if strings is None else partial(self._database.strings, strings))
-        self.fingerprint = source.fingerprint(schema.sql)
-        self.sha256 = source.sha256() if full_hash else None
+        self.strings: Strings = Strings(None if strings is None else partial(self._database.strings, strings))
+        self.fingerprint: str = source.fingerprint(schema.sql)
+        self.sha256: str | None = source.sha256() if full_hash else None
         metadata = self._metadata()
         self._slice = SLICE in metadata
-        self.nsys_version = metadata.get("EXPORT_PRODUCT_VERSION")
-        self.schema_version = metadata.get("EXPORT_SCHEMA_VERSION")
+        self.nsys_version: str | None = metadata.get("EXPORT_PRODUCT_VERSION")
+        self.schema_version: str | None = metadata.get("EXPORT_SCHEMA_VERSION")
         events = self.read_chosen("DIAGNOSTIC_EVENT", "severity", SEVERITIES, *DIAGNOSTIC_COLUMNS)
         reported = capture_warnings(events)
-        self.events_dropped = any(map(tells_of_dropped, reported))
+        self.events_dropped: bool = any(map(tells_of_dropped, reported))
         for warning in reported:
             self.warn(warning)
         self._opening_warnings = len(self._warnings)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.arrays.intervals import equal_edges
 from nsysdiag.document.bars import HEIGHT, Line, Spot
-from nsysdiag.document.curve import Curve, Layer
+from nsysdiag.document.curve import Curve, Layer, TimeSeries
 from nsysdiag.document.figures import percent
+from nsysdiag.document.kinds import SHARE
 from nsysdiag.document.words import instant
 from nsysdiag.units import format_ns, format_share
 
@@ -39,14 +40,21 @@ def draw_utilization(found: Utilization, end_ns: int, most_spots: int) -> Curve 
                 _path(sampled, start, end_ns, closed=True),
                 f"by time, samples of {format_ns(by_time.period_ns)}",
                 "area",
+                _series(sampled),
             ),
             Layer(
-                _path(polled, start, end_ns, closed=False), f"by polling every {format_ns(by_period.period_ns)}", "line"
+                _path(polled, start, end_ns, closed=False),
+                f"by polling every {format_ns(by_period.period_ns)}",
+                "line",
+                _series(polled),
             ),
         ],
-        lines=[Line(percent(100 - level, 100), f"{level}%") for level in LEVELS],
+        lines=[Line(percent(100 - level, 100), f"{level}%", level / 100) for level in LEVELS],
         spots=_spots(edges, sampled, polled),
         spot_width=-(-WIDTH // count),
+        what="Utilization",
+        kind=SHARE,
+        top=1,
     )
 
 
@@ -60,6 +68,18 @@ def _steps(series: UtilizationSeries, end_ns: int) -> list[Step]:
             start = series.start_ns + at * series.step_ns
             steps.append((start, min(start + together * series.step_ns, end_ns), sum(held) / len(held)))
     return steps
+
+
+def _series(steps: list[Step]) -> TimeSeries:
+    """The steps with what is between them, which is not known."""
+    edges, values = [step[0] for step in steps[:1]], list[float | None]()
+    for begin, until, share in steps:
+        if begin != edges[-1]:
+            edges.append(begin)
+            values.append(None)
+        edges.append(until)
+        values.append(share)
+    return TimeSeries(edges, values)
 
 
 def _path(steps: list[Step], start: int, end: int, *, closed: bool) -> str:

@@ -76,7 +76,7 @@ class ThreadNames:
 
     def __init__(self, host_trace: HostTrace) -> None:
         self._host_trace = host_trace
-        self.named = cache(self._named)
+        self.named: Callable[[int], str] = cache(self._named)
 
     def thread(self, identity: int) -> Thread:
         """The thread as a record."""

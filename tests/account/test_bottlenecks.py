@@ -10,7 +10,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.account.bottlenecks import CODE, NOT_INSIDE_MPI, WAITING_FOR_A_SYNC, Bottlenecks, bottlenecks
+from nsysdiag.account.bottlenecks import (
+    CODE,
+    NOT_INSIDE_MPI,
+    WAITING_FOR_A_SYNC,
+    Bottlenecks,
+    busy_pieces,
+    idle_pieces,
+    in_order,
+)
 from nsysdiag.account.credit import Waits
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals, union
@@ -75,19 +83,18 @@ def divided(device: Device) -> Bottlenecks:
     synchronizations = [_layer(device, lane, counts=True) for lane in range(LANES)]
     copies = [_layer(device, lane, counts=False) for lane in range(LANES)]
     mpi = union(*(AXIS.place(np.full(len(each), lane), Intervals.of(each)) for lane, each in device.mpi.items()))
-    return bottlenecks(
-        split,
+    waits = Waits.of(synchronizations, copies, 0, busy, AXIS)
+    idle = idle_pieces(
         _slices(device),
         np.array([CODE[each.family] for each in device.slices], dtype=np.int64),
         np.array([each.lane for each in device.slices], dtype=np.int64),
         mpi,
-        Waits.of(synchronizations, copies, 0, busy, AXIS),
-        union(Intervals.of(device.migrations)),
-        union(Intervals.of(device.hollow)),
+        waits,
         union(Intervals.of(device.foreign)),
-        np.full(len(device.slices), -1, dtype=np.int64),
         AXIS,
     )
+    work = busy_pieces(split, union(Intervals.of(device.migrations)), union(Intervals.of(device.hollow)))
+    return in_order(idle, work, np.full(len(device.slices), -1, dtype=np.int64), waits)
 
 
 def _slices(device: Device) -> Slices:

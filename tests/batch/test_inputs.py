@@ -117,6 +117,42 @@ class TestFolders:
 
 
 @pytest.mark.usefixtures("here")
+class TestForms:
+    """A trace that lies side by side as a report of nsys, as Parquet files and as an SQLite file is one trace."""
+
+    def test_reports_of_nsys_are_found(self) -> None:
+        put("runs/a.nsys-rep", "runs/b.QDREP", "runs/c.qdstrm")
+        assert shown(find("runs")) == ["runs/a.nsys-rep", "runs/b.QDREP", *RANKS]
+
+    def test_the_form_that_is_read_soonest_stays(self) -> None:
+        put("runs/a.nsys-rep", "runs/a_pqtdir/StringIds.parquet")
+        put("runs/b.nsys-rep", "runs/b_pqtdir/StringIds.parquet", "runs/b.sqlite")
+        put("runs/sub/b.nsys-rep")
+        found = find("runs")
+        assert shown(found) == ["runs/a_pqtdir", "runs/b.sqlite", *RANKS, "runs/sub/b.nsys-rep"]
+        assert sorted(note.partition(" is the same trace")[0] for note in found.notes) == [
+            "runs/a.nsys-rep is left out: a_pqtdir beside it",
+            "runs/b.nsys-rep is left out: b.sqlite beside it",
+            "runs/b_pqtdir is left out: b.sqlite beside it",
+        ]
+
+    def test_an_export_older_than_its_report_is_told(self) -> None:
+        put("runs/a.nsys-rep", "runs/a.sqlite")
+        for name, seconds in (("runs/a.sqlite", 1_000), ("runs/a.nsys-rep", 2_000)):
+            os.utime(name, (seconds, seconds))
+        (note,) = find("runs").notes
+        assert note.endswith("it is the older of the two: remove it if the report has changed since")
+        os.utime("runs/a.sqlite", (3_000, 3_000))
+        (note,) = find("runs").notes
+        assert note.endswith("is the same trace")
+
+    def test_what_is_named_is_kept(self) -> None:
+        put("runs/a.nsys-rep", "runs/a.sqlite")
+        found = find("runs/a.nsys-rep", "runs/a.sqlite")
+        assert (names(found), found.notes) == (["runs/a", "runs/a-2"], [])
+
+
+@pytest.mark.usefixtures("here")
 class TestNamed:
     def test_twice_counts_once(self) -> None:
         found = find("runs", "runs/rank0/report.sqlite", "./runs/../runs/rank1/report.sqlite", "runs")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.ci.budgets import Budget, check, parse_budgets
+from nsysdiag.ci.budgets import Budget, check, judge, parse_budgets
 from nsysdiag.ci.expressions import parse
 from nsysdiag.errors import UsageError
 from nsysdiag.report import Capability, DeviceReport, Report
@@ -96,6 +96,22 @@ class TestValues:
         assert "nothing ran on gpu1" in refused(report(samples.device(0), idle), "idle_share < 50%", device="gpu1")
         assert "no GPU work" in refused(report(idle), "idle_share < 50%")
         assert "no GPU work" in refused(replace(report(), devices=[]), "findings.all > 0")
+
+    def test_each_device_has_its_value(self) -> None:
+        made = report(samples.device(0), samples.device(1, idle_ns=60 * MS))
+        found = [(each.device, each.value, each.broken) for each in judged(made, "idle_share > 50%").devices]
+        assert found == [("gpu0", 0.4, False), ("gpu1", 0.6, True)]
+        assert judged(made, "findings.all > 0").devices == []
+
+    def test_what_one_device_cannot_tell_the_others_may(self) -> None:
+        """The exit code is that of a budget that cannot be judged, and what the other breaks is still said."""
+        made = report(samples.device(0), samples.device(1, iterations=None))
+        budget = Budget(parse("iterations.p50_ns > 0", "--fail-on"), "fail", "--fail-on")
+        found = judge([budget], lambda each: check(made, [each], "x.sqlite"))
+        assert [(each.broken, [one.device for one in each.devices]) for each in found.results] == [(True, ["gpu0"])]
+        (unjudged,) = found.unjudged
+        assert unjudged.devices == ["gpu1"]
+        assert unjudged.why.startswith("gpu1: nothing repeats in it")
 
     def test_devices_by_key_number_and_name(self) -> None:
         made = report(samples.device(0), samples.device(1, name="NVIDIA A100", idle_ns=60 * MS))

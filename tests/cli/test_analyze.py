@@ -332,7 +332,7 @@ class TestSavedReport:
 
     def test_every_setting_has_its_option(self) -> None:
         without_option = {"communication_patterns", "timeline", "reader", "nsys", "thresholds", "findings"}
-        without_option |= {"memory", "triage", "utilization"}
+        without_option |= {"memory", "triage", "utilization", "baseline"}
         assert set(OPTION_OF_SETTING) == set(Settings.__struct_fields__) - without_option
 
 
@@ -368,3 +368,60 @@ class TestCommandOfAReport:
     def test_stands_in_the_report(self, cli: Callable[..., Result], trace: Path) -> None:
         result = cli("analyze", trace, "-o", "-", "--format", "html")
         assert command_of(samples.one_device()).encode() in result.stdout
+
+
+class TestReferenceStep:
+    def test_a_saved_report_takes_it(self, cli: Callable[..., Result], folder: Path) -> None:
+        (folder / "saved.json").write_bytes(to_json(samples.one_device()))
+        result = cli("analyze", "saved.json", "--reference-step", "4ms", "-o", "x.json", "-o", "x.md")
+        assert result.code == 0
+        made = json.loads((folder / "x.json").read_bytes())
+        assert made["step_reference"]["reference_ns"] == 4_000_000
+        assert made["settings"]["reference_step_ns"] == 4_000_000
+        assert "without the profiler" in (folder / "x.md").read_text()
+        again = cli("analyze", "x.json", "-o", "-", "--format", "json")
+        assert json.loads(again.stdout)["step_reference"] == made["step_reference"]
+
+    def test_it_is_a_setting_of_the_analysis(
+        self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis
+    ) -> None:
+        assert cli("analyze", trace, "--reference-step", "182ms").code == 0
+        assert analysis.settings.reference_step_ns == 182_000_000
+
+    @pytest.mark.parametrize("text", ["0", "-5ms", "fast", "99999999s"])
+    def test_what_is_no_length(
+        self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis, text: str
+    ) -> None:
+        result = cli("analyze", trace, f"--reference-step={text}")
+        assert (result.code, result.stdout, analysis.calls) == (2, b"", [])
+
+    def test_without_steps_it_is_refused(self, cli: Callable[..., Result], folder: Path) -> None:
+        (folder / "saved.json").write_bytes(to_json(samples.SAMPLES["no_device"]()))
+        result = cli("analyze", "saved.json", "--reference-step", "4ms")
+        assert (result.code, result.stdout) == (2, b"")
+        assert "no whole steps were found" in result.stderr
+
+
+class TestComment:
+    @pytest.mark.usefixtures("analysis")
+    def test_markdown_is_a_comment(self, cli: Callable[..., Result], trace: Path, folder: Path) -> None:
+        options = ("--comment", "train-8", "-o", "c.md", "--fail-on", "idle_share > 20%")
+        for _time in range(2):  # it replaces its own
+            assert cli("analyze", trace, *options).code == 1
+        text = (folder / "c.md").read_text()
+        assert text.splitlines()[1] == "<!-- nsysdiag comment: train-8 -->"
+        assert "idle_share on gpu0 is 40%" in text
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            (("--comment", "a--b", "-o", "c.md"), "is no key"),
+            (("--comment", "a"), "--comment needs a Markdown output"),
+        ],
+    )
+    def test_mistakes(
+        self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis, options: tuple[str, ...], told: str
+    ) -> None:
+        result = cli("analyze", trace, *options)
+        assert (result.code, analysis.calls) == (2, [])
+        assert told in result.stderr

@@ -82,7 +82,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 class TestOutputs:
     def test_a_page_and_a_saved_report_each_and_a_summary(self, cli: Cli, folder: Path) -> None:
         result = cli("batch", "runs", "-o", "out")
-        assert (result.code, result.stdout, result.stderr) == (0, b"", "wrote out: 2 analysed\n")
+        assert (result.code, result.stderr) == (0, "wrote out: 2 analysed\n")
         names = [f"runs/rank{rank}/report.{suffix}" for rank in (0, 1) for suffix in ("html", "json")]
         assert {*names, "summary.json", "summary.md", "index.html", "junit.xml"} <= tree(folder / "out").keys()
         made = summary(folder / "out")
@@ -127,9 +127,63 @@ class TestOutputs:
         for _ in range(2):
             assert cli("batch", "runs", "-o", "out").code == 0
 
+    def test_a_table_on_stdout(self, cli: Cli) -> None:
+        first, _, _, *table = (
+            cli("batch", "runs", "-o", "out", "--fail-on", "idle_share > 30%").stdout.decode().splitlines()
+        )
+        assert first == "nsysdiag 0.1.0 · runs/"
+        assert [line.split() for line in table[:2]] == [
+            ["rank0/report", "gpu0", "▲", "Budget", "broken", "gpu", "56.2%", "43.8%", "0/1"],
+            ["rank1/report", "gpu0", "✓", "Budgets", "kept", "gpu", "75.0%", "25.0%", "1/1"],
+        ]
+
+    def test_a_closed_stdout_is_no_reason_to_fail(self, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdout", None)
+        assert cli("batch", "runs", "-o", "out").code == 0
+
     def test_quiet(self, cli: Cli) -> None:
-        assert cli("batch", "runs", "nothing*", "-o", "out", "--quiet").stderr == ""
+        quiet = cli("batch", "runs", "nothing*", "-o", "out", "--quiet")
+        assert (quiet.stdout, quiet.stderr) == (b"", "")
         assert cli("batch", "runs", "nothing*", "-o", "out").stderr.startswith("nothing fits nothing*\nwrote out")
+
+
+@pytest.mark.usefixtures("here", "runs")
+class TestReportsOfNsys:
+    """`.nsys-rep` files in a folder, exported by a stand-in for nsys or by nothing."""
+
+    REPORT = b"NVIDIA Tegra Profiler Report 2023" + bytes(64)
+
+    def test_are_exported(self, cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        template = write(folder / "template.sqlite", 500)
+        (folder / "bin").mkdir()
+        program = folder / "bin" / "nsys"
+        program.write_text(f"""#!/bin/sh
+            test "$2 $3" = "--type sqlite" && cp '{template}' "$5"
+        """)
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+        (folder / "runs" / "my rank.nsys-rep").write_bytes(self.REPORT)
+        assert cli("batch", "runs", "-o", "out").code == 0
+        (device,) = entries(folder / "out")["runs/my rank"].devices
+        assert device.idle_ns == 500
+        assert sorted(path.name for path in (folder / "runs").iterdir()) == ["my rank.nsys-rep", "rank0", "rank1"]
+
+    def test_without_nsys_each_is_named_with_the_command(
+        self, cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PATH", str(folder / "nothing"))
+        for name in ("a", "b c"):
+            (folder / "runs" / f"{name}.nsys-rep").write_bytes(self.REPORT)
+        result = cli("batch", "runs", "-o", "out")
+        assert result.code == 4
+        found = entries(folder / "out")
+        assert {entry.name: entry.hint for entry in found.values() if entry.status == "failed"} == {
+            "runs/a": "nsys export --type sqlite --output runs/a.sqlite runs/a.nsys-rep",
+            "runs/b c": "nsys export --type sqlite --output 'runs/b c.sqlite' 'runs/b c.nsys-rep'",
+        }
+        assert found["runs/rank0/report"].status == "analysed"
+        assert b"Not analysed" in result.stdout
+        assert "no `nsys` on the PATH" in result.stderr
 
 
 @pytest.mark.usefixtures("here", "runs")
@@ -211,7 +265,23 @@ class TestBudgets:
         made = summary(folder / "out")
         assert (made.failed, made.broken, made.warned) == (0, 1, 2)
         assert result.stderr.count("warn: runs/rank") == 2
-        assert "fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns" in result.stderr
+        (line,) = result.stdout.decode().splitlines()
+        assert line.startswith("fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns")
+
+    def test_they_are_on_stderr_where_all_else_is_quiet(self, cli: Cli) -> None:
+        result = cli("batch", "runs", "-o", "out", "-q", "--fail-on", "idle_ns > 500ns")
+        assert (result.code, result.stdout) == (1, b"")
+        assert result.stderr.startswith("fail: runs/rank0/report.sqlite: ")
+
+    def test_a_comment(self, cli: Cli, folder: Path) -> None:
+        assert cli("batch", "runs", "-o", "out").code == 0
+        assert not (folder / "out" / "comment.md").exists()
+        for _time in range(2):
+            assert cli("batch", "runs", "-o", "out", "--comment", "nightly", "--fail-on", "idle_ns > 500ns").code == 1
+        text = (folder / "out" / "comment.md").read_text()
+        assert text.splitlines()[1] == "<!-- nsysdiag comment: nightly -->"
+        assert "idle_ns on gpu0 is 700 ns" in text
+        assert cli("batch", "runs", "-o", "out", "--comment", "a--b").code == 2
 
     def test_kept_ones(self, cli: Cli, folder: Path) -> None:
         assert cli("batch", "runs", "-o", "out", "--fail-on", "idle_ns > 1s").code == 0
@@ -238,7 +308,7 @@ class TestBudgets:
         result = cli("batch", "runs", "-o", "out", "--history", "h.jsonl", *options)
         assert result.code == 2
         assert "cannot be judged by runs/rank0/report.sqlite" in result.stderr
-        assert "fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns" in result.stderr
+        assert b"fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns" in result.stdout
         made = summary(folder / "out")
         assert (made.failed, made.broken, made.unjudged) == (0, 1, 2)
         for entry in made.entries:
@@ -250,7 +320,22 @@ class TestBudgets:
         assert cli("batch", "runs", "-o", "out", *options).code == 4
 
     def test_one_that_warns_and_that_a_trace_cannot_tell(self, cli: Cli) -> None:
-        assert cli("batch", "runs", "-o", "out", "--warn-on", "iterations.p50_ns > 1ms").code == 2
+        result = cli("batch", "runs", "-o", "out", "--warn-on", "iterations.p50_ns > 1ms")
+        assert result.code == 0
+        assert result.stderr.count("warn: --warn-on: 'iterations.p50_ns > 1ms' cannot be judged by ") == 2
+
+    @pytest.mark.parametrize("does", ["warn", "ignore"])
+    def test_one_that_a_trace_cannot_tell_need_not_fail(self, cli: Cli, folder: Path, does: str) -> None:
+        options = ("--fail-on", "iterations.p50_ns > 1ms", "--unjudged", does)
+        result = cli("batch", "runs", "-o", "out", *options)
+        assert result.code == 0
+        assert result.stderr.count("cannot be judged") == (2 if does == "warn" else 0)
+        made = summary(folder / "out")
+        assert (made.broken, made.warned, made.unjudged, made.unjudged_failing) == (0, 0, 2, 0)
+        assert {each.outcome for entry in made.entries for each in entry.unjudged} == {does}
+        assert (folder / "out" / "junit.xml").read_text().count("cannot be judged") == 2
+        assert "error" not in (folder / "out" / "github.txt").read_text()
+        assert cli("batch", "runs", "-o", "out", *options, "--fail-on", "idle_ns > 500ns").code == 1
 
     @pytest.mark.parametrize("budget", ["idle", "idle_ns > 3 apples"])
     def test_a_mistake_is_found_before_any_work(self, cli: Cli, folder: Path, budget: str) -> None:

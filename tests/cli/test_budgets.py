@@ -35,8 +35,13 @@ class TestAnalyze:
             (("--fail-on", KEPT, "--fail-on", BROKEN), 1),
             (("--fail-on", KEPT, "--warn-on", BROKEN), 0),
             (("--fail-on", UNKNOWN), 2),
-            (("--warn-on", UNKNOWN), 2),
-            (("--fail-on", BROKEN, "--warn-on", UNKNOWN), 2),
+            (("--warn-on", UNKNOWN), 0),
+            (("--fail-on", BROKEN, "--warn-on", UNKNOWN), 1),
+            (("--fail-on", UNKNOWN, "--unjudged", "fail"), 2),
+            (("--fail-on", UNKNOWN, "--unjudged", "warn"), 0),
+            (("--fail-on", UNKNOWN, "--unjudged", "ignore"), 0),
+            (("--fail-on", UNKNOWN, "--fail-on", BROKEN, "--unjudged", "ignore"), 1),
+            (("--fail-on", UNKNOWN, "--unjudged", "often"), 2),
         ],
     )
     @pytest.mark.parametrize("quiet", [(), ("-q",)])
@@ -45,7 +50,15 @@ class TestAnalyze:
     ) -> None:
         result = cli("analyze", trace, "-o", "x.json", *options, *quiet)
         assert result.code == code
-        assert (folder / "x.json").exists()
+        assert (folder / "x.json").exists() or options[-1] == "often"
+
+    @pytest.mark.parametrize(("does", "begins"), [("warn", "warn: --fail-on: "), ("ignore", None)])
+    def test_what_cannot_be_judged_is_a_warning_or_nothing(
+        self, cli: Cli, trace: Path, does: str, begins: str | None
+    ) -> None:
+        lines = cli("analyze", trace, "-q", "--fail-on", UNKNOWN, "--unjudged", does).stderr.splitlines()
+        assert len(lines) == (begins is not None)
+        assert all(line.startswith(begins or "") and "cannot be judged" in line for line in lines)
 
     def test_broken_ones_are_said_also_when_quiet(self, cli: Cli, trace: Path) -> None:
         options = ("--fail-on", BROKEN, "--fail-on", KEPT, "--warn-on", "gap_count > 1000")
@@ -57,10 +70,15 @@ class TestAnalyze:
         ]
 
     def test_they_stand_below_what_was_written(self, cli: Cli, trace: Path) -> None:
-        assert cli("analyze", trace, "--fail-on", BROKEN).stderr.splitlines() == [
-            "wrote train.nsysdiag.html",
-            f"fail: {SAID} (--fail-on)",
-        ]
+        result = cli("analyze", trace, "--fail-on", BROKEN, "--warn-on", "gap_count > 1000")
+        assert result.stderr.splitlines()[0] == "wrote train.nsysdiag.html"
+        assert result.stderr.splitlines()[1].startswith("warn: gap_count on gpu0 is 1,234")
+        assert result.stdout.decode().endswith(f"\nfail: {SAID} (--fail-on)\n")
+
+    def test_a_result_on_stdout_is_left_alone(self, cli: Cli, trace: Path) -> None:
+        result = cli("analyze", trace, "--fail-on", BROKEN, "-o", "-", "--format", "json")
+        assert b"fail: " not in result.stdout
+        assert result.stderr.splitlines() == [f"fail: {SAID} (--fail-on)"]
 
     def test_what_cannot_be_judged_hides_nothing_else(self, cli: Cli, trace: Path) -> None:
         lines = cli("analyze", trace, "-q", "--fail-on", UNKNOWN, "--fail-on", BROKEN).stderr.splitlines()
@@ -154,8 +172,8 @@ class TestFiles:
         assert result.stderr.splitlines() == [
             "budgets of ./nsysdiag.toml",
             "wrote train.nsysdiag.html",
-            f"fail: {SAID} (nsysdiag.toml: budgets[0].fail)",
         ]
+        assert result.stdout.decode().endswith(f"\nfail: {SAID} (nsysdiag.toml: budgets[0].fail)\n")
         assert analysis.settings.config is None  # the report does not depend on it
 
     @pytest.mark.usefixtures("file", "analysis")
@@ -259,7 +277,9 @@ class TestCompare:
         first, second, third = result.stderr.splitlines()
         assert first == "budgets of ./nsysdiag.toml"
         assert second.startswith("fail: length on gpu0 grew from ")
-        assert second.endswith(", by more than 5% and not by chance (nsysdiag.toml: budgets[0].fail)")
+        assert second.endswith(
+            ", by more than 5% and not by chance (nsysdiag.toml: budgets[0].fail); against fast.sqlite"
+        )
         assert third.startswith("fail: ledger.sync on gpu0 is ")
 
     @pytest.mark.slow

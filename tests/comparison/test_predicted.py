@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag import analyze, compare
+from nsysdiag import whatif as nsysdiag_whatif
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.predicted import NOT_PREDICTED, compare_sides
 from nsysdiag.comparison.predicted_sides import of_captures
@@ -18,7 +19,7 @@ from nsysdiag.comparison.show.registry import RENDERERS
 from nsysdiag.errors import NotComparableError, UsageError
 from nsysdiag.formats import RenderOptions
 from nsysdiag.record import json_schema, to_json
-from nsysdiag.replay.facts import FourParts, WhatIf
+from nsysdiag.replay.facts import FourParts, Transform, WhatIf
 from nsysdiag.saved import from_json
 from nsysdiag.share.redaction import redacted
 from tests.comparison.programs import Program
@@ -26,6 +27,8 @@ from tests.output.whatif_samples import GEMM, SYNC, device, listing, refused, wh
 from tests.simulator.engine import US
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nsysdiag.report import Report
 
 SLOW, FAST = Program(steps=12, sync=True, tail=500 * US), Program(steps=12, seed=1)
@@ -129,6 +132,44 @@ class TestPromise:
             note.startswith("The step that was replayed takes ") for note in compare_sides([before], [longer]).notes
         )
         assert not any("replayed" in note for note in compare_sides([before], [predicted(before, after)]).notes)
+
+
+class TestReplayedSteps:
+    """The capture that a prediction was made of is compared as it was replayed."""
+
+    def test_what_was_replayed_stands_before(self, before: Report, after: Report) -> None:
+        found = predicted(before, after)
+        (gpu,) = found.devices
+        now = FourParts(compute_ns=60, exposed_comm_ns=0, exposed_copy_ns=0, idle_ns=40)
+        gpu = replace(gpu, now_ns=100, now=now, ledger_now={"sync": 30, "host_compute": 10})
+        found = replace(found, now_ns=100, steps=7, devices=[gpu])
+        made = compare_sides([before], [found])
+        (device,) = made.devices
+        assert (device.length.before_ns, device.length.after_ns) == (100, found.predicted_ns)
+        assert {row.id: row.change.before_ns for row in device.parts} == {
+            "compute": 60,
+            "exposed_comm": 0,
+            "exposed_copy": 0,
+            "idle": 40,
+        }
+        assert {row.id: row.change.before_ns for row in device.ledger if row.change.before_ns} == gpu.ledger_now
+        assert device.unit.count_before == 7
+        assert not any("replayed" in note for note in made.notes)
+
+    def test_another_capture_stays_as_it_is(self, before: Report, after: Report) -> None:
+        found = predicted(before, after)
+        (gpu,) = found.devices
+        found = replace(found, devices=[replace(gpu, ledger_now=gpu.ledger)])
+        assert compare_sides([after], [found]).devices[0].length.before_ns == step(after)
+
+    def test_an_analysis_and_its_prediction_agree(self, tmp_path: Path) -> None:
+        trace = SLOW.write(tmp_path / "before.sqlite")
+        found = nsysdiag_whatif(trace, [Transform(option="without", of="sync")])
+        made = compare_sides([analyze(trace)], [found])
+        assert made.job is not None
+        assert (made.job.step.before_ns, made.job.step.after_ns) == (found.now_ns, found.predicted_ns)
+        for gpu, row in zip(made.devices, found.devices, strict=True):
+            assert sum(each.change.before_ns for each in gpu.ledger) == row.now.idle_ns > 0
 
 
 class TestKept:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import io
 import os
 import re
 import subprocess
@@ -27,9 +25,11 @@ from nsysdiag.cli.help import grouped
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.formats import FORMATS
 from nsysdiag.formats.csv_ import TABLES
+from scripts._gallery.entries import ENTRIES, Entry
+from scripts._gallery.page import table as entries_table
 from tests.causes.test_added import SOURCE
 from tests.comparison.programs import Program
-from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, fenced, page, text
+from tests.docs.pages import CONTRIBUTING, DOCS, README, ROOT, page, text
 from tests.simulator import CUDA_ONLY, EVERYTHING
 from tests.simulator.engine import MS
 from tests.simulator.scenarios import SCENARIOS
@@ -135,16 +135,6 @@ def explained(option: Any) -> str:
     return f"{option.help}{default}"
 
 
-def python_output(name: str, example: int) -> str:
-    """What an example in Python prints when it finds the demo's trace under the name that it uses."""
-    Path("train.sqlite").write_bytes(gzip.decompress(bundled_trace()))
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        exec(compile(fenced(page(name), "python")[example], name, "exec"), {})
-    # pandas fills the lines of a table up with blanks.
-    return block("\n".join(line.rstrip() for line in shown.getvalue().splitlines()))
-
-
 CAPTURES: dict[str, Capture] = {
     "all of them": EVERYTHING,
     "no `--sample`": EVERYTHING.but(samples=False),
@@ -189,6 +179,19 @@ def wrong() -> str:
     return table(("the program", "the report", "captured without", "the report then"), rows)
 
 
+def gallery() -> str:
+    return entries_table(page("gallery.md"))
+
+
+def gallery_entry(entry: Entry) -> str:
+    """The command, and the first screen as it prints it, without the line that names version and trace."""
+    arguments = entry.arguments(entry.traces(Path()))
+    screen = printed(*arguments, "-o", f"{entry.name}.html", until=entry.end)
+    return f"`nsysdiag {' '.join(arguments)}`: {entry.origin}.\n\n" + re.sub(
+        r"\nnsysdiag .*\n(and .*\n)?\n", "\n", screen, count=1
+    )
+
+
 def cause() -> str:
     """The cause that the tests add to the program."""
     return block(SOURCE, "python")
@@ -214,10 +217,10 @@ SECTIONS = {
     "findings": Section(DOCS / "causes.md", findings),
     "commands": Section(DOCS / "cli.md", commands),
     "formats": Section(DOCS / "formats.md", formats),
-    "python output": Section(DOCS / "results.md", partial(python_output, "results.md", 0), slow=True),
-    "notebook output": Section(DOCS / "results.md", partial(python_output, "results.md", 1), slow=True),
-    "results output": Section(DOCS / "results.md", partial(python_output, "results.md", 2), slow=True),
     "cause": Section(CONTRIBUTING, cause),
+    "gallery": Section(DOCS / "gallery.md", gallery),
+} | {
+    f"gallery {entry.name}": Section(DOCS / "gallery.md", partial(gallery_entry, entry), slow=True) for entry in ENTRIES
 }
 
 
@@ -232,7 +235,3 @@ def test_generated_section(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     if os.environ.get("NSYSDIAG_UPDATE_GOLDENS") == "1":
         path.write_text(pattern.sub(lambda _: made, text(path)), encoding="utf-8")
     assert pattern.findall(text(path)) == [made]
-
-
-def test_every_example_of_results_in_python_runs() -> None:
-    assert len(fenced(page("results.md"), "python")) == sum(name.endswith(" output") for name in SECTIONS)

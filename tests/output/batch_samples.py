@@ -12,15 +12,18 @@ from nsysdiag.ci.facts import (
     BatchFinding,
     BatchSummary,
     BudgetResult,
+    DeviceValue,
     HistoryLine,
     UnjudgedBudget,
 )
+from nsysdiag.ci.states import BARELY_USED, IDLE, JUDGED, UNEXPLAINED
 from nsysdiag.report import Tool
 from tests.output.samples import CAUSES, HOSTILE, MS
 
 __all__ = ["BATCHES", "CAUSES", "HISTORIES"]
 
 DAY = 86_400
+PARTS = ("window_ns", "busy_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns")
 FIRST = 1_750_000_000
 
 
@@ -40,6 +43,7 @@ def device(key: str = "gpu0", idle: int = 300, **changes: object) -> BatchDevice
         "coverage": 0.91,
         "iteration_ns": 12 * MS + 345_678,
         "causes": [("sync", idle * MS * 2 // 3), ("host_compute", idle * MS - idle * MS * 2 // 3)],
+        "state": JUDGED,
     }
     return BatchDevice(**{**values, **changes})  # type: ignore[arg-type]
 
@@ -57,7 +61,16 @@ def finding(severity: str = "high", key: str = "gpu0", **changes: object) -> Bat
     return BatchFinding(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def budget(expression: str = "idle_share > 25%", *, broken: bool = True, **changes: object) -> BudgetResult:
+def no_work(key: str = "gpu1") -> BatchDevice:
+    """A GPU on which nothing ran."""
+    facts = {"verdict": "no-gpu-work", "sentence": "No GPU work in this window.", "coverage": None, "causes": []}
+    return device(key, 0, **facts, **dict.fromkeys(PARTS, 0), iteration_ns=None, state=IDLE)
+
+
+def budget(
+    expression: str = "idle_share > 25%", *, broken: bool = True, on: dict[str, bool] | None = None, **changes: object
+) -> BudgetResult:
+    """`on` says of each device that was judged whether it breaks the budget; the one that is named, unless said."""
     values: dict[str, object] = {
         "id": f"b-{expression}",
         "budget": expression,
@@ -71,6 +84,9 @@ def budget(expression: str = "idle_share > 25%", *, broken: bool = True, **chang
         "broken": broken,
         "sentence": f"Idle share is 30.0%, {'over' if broken else 'within'} the limit of 25.0% on gpu0.",
     }
+    named = str({**values, **changes}["device"])
+    judged = on if on is not None else {named: broken} if named else {}
+    values["devices"] = [DeviceValue(device=key, value=0.3, broken=each) for key, each in judged.items()]
     return BudgetResult(**{**values, **changes})  # type: ignore[arg-type]
 
 
@@ -130,13 +146,15 @@ def summary(*entries: BatchEntry, version: str = "0.1.0") -> BatchSummary:
         broken=sum(each.level == "fail" for each in broken),
         warned=sum(each.level != "fail" for each in broken),
         unjudged=sum(len(each.unjudged) for each in entries),
+        unjudged_failing=sum(budget.outcome == "fail" for each in entries for budget in each.unjudged),
     )
 
 
 def good() -> BatchSummary:
     """One of each: kept, broken, warned, without budgets, without GPU work, failed, unchanged."""
     two = [device(idle=120), device("gpu1", 310)]
-    kept = [budget(broken=False), budget("iteration_ns > 20ms", broken=False, device="gpu1", nvtx="step")]
+    both = {"gpu0": False, "gpu1": False}
+    kept = [budget(broken=False, on=both), budget("iteration_ns > 20ms", broken=False, device="gpu1", nvtx="step")]
     warned = [budget("exposed_copy_ns > 10ms/iter", level="warn", sentence="Copies take 14.0 ms, over 10.0 ms.")]
     return summary(
         entry("runs/kept", devices=two, budgets=kept, findings=[finding("low", "gpu1")]),
@@ -146,6 +164,16 @@ def good() -> BatchSummary:
         entry("runs/cpu-only", devices=[], findings=[]),
         failed(),
         entry("runs/again", status="resumed", devices=[device(idle=45)], findings=[], budgets=[budget(broken=False)]),
+    )
+
+
+def states() -> BatchSummary:
+    """A trace whose GPUs are each in another state, on a machine with more of them."""
+    barely, unknown = device("gpu3", 990, state=BARELY_USED), device("gpu4", 100, state=UNEXPLAINED)
+    devices = [device(idle=500), device("gpu1", 200), no_work("gpu2"), barely, unknown]
+    share = budget(on={"gpu0": True, "gpu1": False, "gpu3": False, "gpu4": False})
+    return summary(
+        entry("runs/node", devices=devices, findings=[finding(devices=["gpu1"])], budgets=[share], unused_gpus=4)
     )
 
 
@@ -198,7 +226,12 @@ def _one_of_many(at: int) -> BatchEntry:
     if at % 16 == 5:
         return failed(name)
     devices = [device(f"gpu{key}", 40 + (at * 37 + key * 53) % 500) for key in range(8)]
-    budgets = [budget(broken=at % 4 == 0, device=f"gpu{at % 8}"), budget("coverage < 50%", broken=False, level="warn")]
+    worst = f"gpu{at % 8}"
+    broken = {f"gpu{key}": at % 4 == 0 and f"gpu{key}" == worst for key in range(8)}
+    budgets = [
+        budget(broken=at % 4 == 0, device=worst, on=broken),
+        budget("coverage < 50%", broken=False, level="warn", on=dict.fromkeys(broken, False)),
+    ]
     return entry(name, devices=devices, budgets=budgets, findings=[finding(key=f"gpu{at % 8}")])
 
 
@@ -250,6 +283,7 @@ def many_history() -> list[HistoryLine]:
 
 BATCHES: dict[str, Callable[[], BatchSummary]] = {
     "good": good,
+    "states": states,
     "hostile": hostile,
     "empty": empty,
     "all_failed": all_failed,
@@ -257,6 +291,7 @@ BATCHES: dict[str, Callable[[], BatchSummary]] = {
 }
 HISTORIES: dict[str, Callable[[], list[HistoryLine]]] = {
     "good": good_history,
+    "states": lambda: [line(0, "runs/node.sqlite", "gpu2", 0, **dict.fromkeys(PARTS, 0), state=IDLE)],
     "hostile": hostile_history,
     "empty": list,
     "all_failed": list,

@@ -18,7 +18,7 @@ def bar(*times: int, slow: bool = False, faded: bool = False) -> Bar:
     """The first time is compute, the others causes."""
     work, *idle = times
     causes = [Share(f"c{at}", f"cause {at}", ns, "", COLORS[at]) for at, ns in enumerate(idle)]
-    return Bar(sum(times), [Share("compute", "Compute", work, "compute", ""), *causes], "told", slow, faded)
+    return Bar("told of", sum(times), [Share("compute", "Compute", work, "compute", ""), *causes], "told", slow, faded)
 
 
 def drawn(bars: list[Bar], top: int) -> BarChart:

@@ -17,7 +17,8 @@ from nsysdiag.document.names import plain
 from nsysdiag.document.view import UNKNOWN_COLOR
 from nsysdiag.document.words import NO_GPU_WORK
 from nsysdiag.errors import InputError, UsageError
-from nsysdiag.formats.charts import NO_DEPTH, NO_GAPS, PART_COLORS, gap_chart, ledger_chart, queue_depth_chart
+from nsysdiag.formats.charts import NO_DEPTH, NO_GAPS, gap_chart, ledger_chart, queue_depth_chart
+from nsysdiag.formats.figures.look import PART_COLORS
 from nsysdiag.report import CauseInfo
 from nsysdiag.units import NS_PER
 from tests.levels import crossed
@@ -68,7 +69,9 @@ class TestLedgerChart:
         colors = {f"Idle: {cause.title}": cause.color for cause in made.causes}
         busy, idle = (drawn(ledger_chart(made))["data"][part] for part in (slice(3), slice(3, None)))
         assert [trace["name"] for trace in busy] == ["Compute", "Exposed communication", "Exposed copies"]
-        assert [trace["marker"]["color"] for trace in busy] == list(PART_COLORS.values())
+        assert [trace["marker"]["color"] for trace in busy] == [
+            PART_COLORS[part] for part in ("compute", "communication", "copies")
+        ]
         assert all(trace["marker"]["color"] == colors[trace["name"]] for trace in idle)
         sums = [sum(row[0] for row in trace["customdata"]) for trace in idle]
         assert sums == sorted(sums, reverse=True)

@@ -32,7 +32,7 @@ from nsysdiag.document.blocks import (
     shown,
 )
 from nsysdiag.document.context import Context
-from nsysdiag.document.curve import Curve, Layer, draw_spark
+from nsysdiag.document.curve import Curve, Layer, TimeSeries, draw_spark
 from nsysdiag.document.kinds import BAR, BYTES, COUNT, KEY, MARK, NAME, SHARE, SPARK, TEXT, TIME, Mark, part
 from nsysdiag.formats import FORMATS, RenderOptions, sections
 from nsysdiag.formats.html.page import environment
@@ -65,7 +65,17 @@ TABLE = Table(
     total=7,
     limit=Limit(ticket=2, summary=1, brief=0),
 )
-CURVE = Curve(10, 1000, [Layer("M0 0H10", "highest", "line")], [Line("0%", "all")], [Spot(0, "at 0 s: 7")], 10)
+CURVE = Curve(
+    10,
+    1000,
+    [Layer("M0 0H10", "highest", "line", TimeSeries([0, 1], [7]))],
+    [Line("0%", "all", 7)],
+    [Spot(0, "at 0 s: 7")],
+    10,
+    what="Toys",
+    kind=COUNT,
+    top=7,
+)
 
 
 def toy(device: DeviceReport, _context: Context) -> Section:

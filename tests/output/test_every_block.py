@@ -39,7 +39,7 @@ BLOCKS: list[Block] = [
     Chain(["root", "effect"]),
     Command("nsys profile python train.py"),
     Facts([Fact("Window", "743 ms")], limit=EVERYWHERE),
-    Chart(BarChart(0, 0, 1, [], [], [], [], [], cut=False), "what the chart shows", limit=EVERYWHERE),
+    Chart(BarChart(0, 0, 1, [], [], [], [], [], cut=False, bars=[], top=0), "what the chart shows", limit=EVERYWHERE),
     Items([("first of all", ["how to mend it"]), ("second to it", [])]),
     Callout("Mend first", "the loader", "a third", "each step", "Use workers."),
     Table("", (Column("", TEXT, head=True), Column("", COUNT)), [("left cell", 4321)], limit=EVERYWHERE),

@@ -8,6 +8,7 @@ from nsysdiag.document.axis import EDGES, count_levels
 from nsysdiag.document.blocks import Chart, Section, Table
 from nsysdiag.document.context import Context
 from nsysdiag.document.histogram import Bin, bound, draw_columns, ticks
+from nsysdiag.document.kinds import COUNT
 from nsysdiag.document.view import Causes, Share
 from nsysdiag.gap_groups.chart import lengths
 from tests.output.samples import CAUSES, device, pack, report
@@ -15,7 +16,7 @@ from tests.output.samples import CAUSES, device, pack, report
 
 def column(*values: int) -> Bin:
     parts = [Share(f"c{at}", f"cause {at}", value, "", f"#00000{at}") for at, value in enumerate(values)]
-    return Bin([part for part in parts if part.ns], f"{sum(values)} gaps")
+    return Bin("a range", [part for part in parts if part.ns], f"{sum(values)} gaps")
 
 
 def test_bars_fill_the_width_and_the_fullest_the_height() -> None:
@@ -26,7 +27,7 @@ def test_bars_fill_the_width_and_the_fullest_the_height() -> None:
        |##__##__
     ```
     """
-    chart = draw_columns([column(4, 0), column(6, 2), column(0, 0)], count_levels)
+    chart = draw_columns([column(4, 0), column(6, 2), column(0, 0)], count_levels, COUNT)
     assert chart is not None
     assert (chart.width, chart.height) == (30, 1000)
     assert [(path.color, path.d) for path in chart.paths] == [
@@ -43,8 +44,8 @@ def test_bars_fill_the_width_and_the_fullest_the_height() -> None:
 
 
 def test_nothing_to_draw() -> None:
-    assert draw_columns([column(0)], count_levels) is None
-    assert draw_columns([], count_levels) is None
+    assert draw_columns([column(0)], count_levels, COUNT) is None
+    assert draw_columns([], count_levels, COUNT) is None
 
 
 def test_few_edges_are_all_named() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.document.blocks import Chart, Command, Details, Section
 from nsysdiag.document.context import Context
-from nsysdiag.document.figures import Stack
+from nsysdiag.document.figures import Stack, Stacks
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phrases import finished
 from nsysdiag.record import to_json
@@ -52,7 +52,8 @@ def made(held: Report) -> Section:
 
 
 def drawn(held: Report) -> list[Stack]:
-    return [each.drawing for each in made(held).blocks if isinstance(each, Chart) and isinstance(each.drawing, Stack)]
+    charts = [each.drawing for each in made(held).blocks if isinstance(each, Chart)]
+    return [bar for each in charts if isinstance(each, Stacks) for _title, bar in each.rows]
 
 
 def page(held: Report) -> Element:

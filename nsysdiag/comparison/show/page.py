@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from nsysdiag.comparison.show import job, sections, words
+from nsysdiag.comparison.show import baseline, job, sections, words
 from nsysdiag.document.blocks import Detail, Section, shown
 from nsysdiag.document.html import html_of
 from nsysdiag.document.kinds import Mark
@@ -42,7 +42,7 @@ class DrawnDevice(Struct, frozen=True):
 def render(comparison: Comparison, options: RenderOptions) -> bytes:
     """The whole page as UTF-8. Raises InputError where a saved comparison is damaged."""
     causes, several = Causes(comparison.causes), len(comparison.devices) > 1
-    card = job.card(comparison, causes)
+    card, base = job.card(comparison, causes), baseline.section(comparison)
     return framed(
         "compare.html",
         comparison.tool,
@@ -53,6 +53,7 @@ def render(comparison: Comparison, options: RenderOptions) -> bytes:
         mark=words.outcome_mark(comparison),
         devices=[_device(f"gpu-{at}", device, causes, several) for at, device in enumerate(comparison.devices)],
         job=DrawnSection("job", card) if card is not None else None,
+        baseline=DrawnSection("baseline", base) if base is not None else None,
         traces=DrawnSection("traces", sections.traces(comparison)),
         files=(words.files_label(comparison.before), words.files_label(comparison.after)),
         several=several,

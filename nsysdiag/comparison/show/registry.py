@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.facts import Comparison, SideTrace
-from nsysdiag.comparison.show import job, page, sections, words
-from nsysdiag.document.blocks import Detail, Name, Part
+from nsysdiag.comparison.show import baseline, job, page, sections, words
+from nsysdiag.document.blocks import Detail, Lines, Name, Paragraph, Part, Section, named
+from nsysdiag.document.comment import Piece, comment
 from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.markdown import markdown_blocks, markdown_of, markdown_page
 from nsysdiag.document.markup import text
 from nsysdiag.document.terminal import heading
 from nsysdiag.document.text import text_of, text_page, wide_enough
 from nsysdiag.document.view import Causes
+from nsysdiag.formats import failures
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.record import to_json
 from nsysdiag.units import format_bytes
@@ -43,6 +45,7 @@ def _in_full(comparison: Comparison, causes: Causes, width: int) -> list[Rendera
     detail = Detail.BRIEF if several else Detail.SUMMARY
     blocks = text_of(sections.verdict(comparison), Detail.SUMMARY, width)
     blocks += text_of(job.card(comparison, causes), Detail.SUMMARY, width)
+    blocks += text_of(baseline.section(comparison), Detail.SUMMARY, width)
     for device in comparison.devices:
         blocks.append(heading(device.name_after, device.key))
         for section in sections.of_device(device, causes, several=several):
@@ -54,18 +57,47 @@ def _in_full(comparison: Comparison, causes: Causes, width: int) -> list[Rendera
 
 def render_markdown(comparison: Comparison, options: RenderOptions) -> bytes:
     """The comparison as Markdown, with the marker by which a later run finds its own file again."""
+    if options.comment:
+        return _comment(comparison, options.comment, options)
     causes, several = Causes(comparison.causes), len(comparison.devices) > 1
     blocks = markdown_of(sections.verdict(comparison), 2)
     blocks += markdown_blocks(job.brief(comparison, job.TICKET_BOTTLENECKS), 3)
+    blocks += markdown_of(baseline.section(comparison), 2)
     for device in comparison.devices:
         blocks.append(f"## {text(device.name_after)} ({text(device.key)})")
         for section in sections.of_device(device, causes, several=several):
             blocks += markdown_of(section, 3)
     blocks += [text(more)] if (more := words.elsewhere(comparison)) else []
     blocks += markdown_of(sections.traces(comparison), 2)
+    return markdown_page("before and after", blocks, _origin(comparison), options.command, comparison.headline)
+
+
+def _comment(comparison: Comparison, key: str, options: RenderOptions) -> bytes:
+    """The verdict, budgets and the job, and folded below them all about each device."""
+    causes, several = Causes(comparison.causes), len(comparison.devices) > 1
+    mark = words.outcome_mark(comparison)
+    said = Paragraph(f"{mark.icon} {mark.word}. {comparison.headline or comparison.sentence}", "strong")
+    pieces = [
+        Piece(Section("overview", "", [said]), 0),
+        Piece(failures.section(options), 0),
+        *([Piece(found, 1)] if (found := baseline.section(comparison)) else []),
+        Piece(Section("notes", "Notes", [Lines(comparison.notes)]), 3, folded=True),
+        Piece(Section("job", "The job", job.brief(comparison, job.TICKET_BOTTLENECKS)), 2),
+    ]
+    for device in comparison.devices:
+        found_of = sections.of_device(device, causes, several=several)
+        where = f"{device.key}: " if several else ""
+        pieces += [
+            Piece(section, 4 + at, folded=True, title=f"{where}{section.title}") for at, section in enumerate(found_of)
+        ]
+    pieces.append(Piece(sections.traces(comparison), 99, folded=True))
+    origin = [*_origin(comparison), *named(" · ", options.command)]
+    return comment(key, "before and after", pieces, origin)
+
+
+def _origin(comparison: Comparison) -> list[Part]:
     tool = f"{comparison.tool.name} {comparison.tool.version}"
-    origin = [tool, *_files(" · before ", comparison.before), *_files(" · after ", comparison.after)]
-    return markdown_page("before and after", blocks, origin, options.command, comparison.headline)
+    return [tool, *_files(" · before ", comparison.before), *_files(" · after ", comparison.after)]
 
 
 def _files(label: str, traces: Sequence[SideTrace]) -> Iterator[Part]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nsysdiag.comparison.show import changes, job, tables, views, words
+from nsysdiag.comparison.show import baseline, changes, job, tables, views, words
 from nsysdiag.comparison.show.rows import flows, levels, title
 from nsysdiag.document.blocks import (
     NOT_PAGE,
@@ -14,6 +14,7 @@ from nsysdiag.document.blocks import (
     TERMINAL,
     Block,
     Cell,
+    Chart,
     Column,
     Custom,
     Limit,
@@ -27,6 +28,8 @@ from nsysdiag.document.words import counted
 from nsysdiag.units import format_ns, format_signed_ns, format_signed_share
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from nsysdiag.comparison.facts import Comparison, DeviceComparison
     from nsysdiag.document.view import Causes
 
@@ -72,6 +75,8 @@ def first_screen(comparison: Comparison) -> Section:
     hint = f"{counted(more, 'more note')}, where" if more > 0 else "Where"
     blocks = [said, *(Paragraph(note, "note") for note in notes[:TOP_NOTES]), *job.brief(comparison)]
     blocks += changes.in_brief(comparison)
+    if (found := baseline.section(comparison)) is not None:
+        blocks += found.blocks
     return Section("overview", "Before and after", [*blocks, Paragraph(f"{hint} the time went: --details", "quiet")])
 
 
@@ -120,8 +125,21 @@ def _length(device: DeviceComparison, causes: Causes, *, several: bool) -> Secti
         Lines([fact for fact in facts if fact]),
         *(Paragraph(note, "note") for note in device.notes),
     ]
-    drawn = Custom("sections/compare-length.html", partial(views.length, device, causes), fallback)
+    drawn = _custom("length", device, causes, views.length, views.length_charts, fallback)
     return Section("length", "Length before and after", [drawn])
+
+
+def _custom(
+    name: str,
+    device: DeviceComparison,
+    causes: Causes,
+    view: Callable[[DeviceComparison, Causes], views.View],
+    charts: Callable[[DeviceComparison, Causes], list[Chart]],
+    fallback: Sequence[Block] = (),
+) -> Custom:
+    """What `templates/sections/compare-NAME.html` draws of a device."""
+    template = f"sections/compare-{name}.html"
+    return Custom(template, partial(view, device, causes), fallback, charts=partial(charts, device, causes))
 
 
 def _waterfall(device: DeviceComparison, causes: Causes) -> Section:
@@ -142,7 +160,7 @@ def _waterfall(device: DeviceComparison, causes: Causes) -> Section:
         )
     rows.append(("After", format_ns(after), None, Cell((0.0, after / high), tone="strong")))
     fallback = [Table("", STEPS, rows, limit=TERMINAL)]
-    drawn = Custom("sections/compare-waterfall.html", partial(views.waterfall_view, device, causes), fallback)
+    drawn = _custom("waterfall", device, causes, views.waterfall_view, views.waterfall_charts, fallback)
     return Section("waterfall", "From before to after", [drawn])
 
 
@@ -161,7 +179,7 @@ def _renaming(device: DeviceComparison, causes: Causes) -> Section:
         Paragraph(device.renaming.sentence, "strong", limit=NOT_PAGE),
         Table("", MOVES, rows, noun="moves", order="with most time", limit=FLOWS),
     ]
-    drawn = Custom("sections/compare-renaming.html", partial(views.renaming, device, causes), fallback)
+    drawn = _custom("renaming", device, causes, views.renaming, views.renaming_charts, fallback)
     return Section("renaming", words.RENAMING, [drawn] if device.moves else fallback)
 
 
@@ -169,5 +187,5 @@ def _timelines(device: DeviceComparison, causes: Causes) -> Section | None:
     """None where a side has none."""
     if device.strip_before is None or device.strip_after is None:
         return None
-    view = partial(views.timelines, device, causes)
-    return Section("timelines", "Both timelines on one scale", [Custom("sections/compare-timelines.html", view)])
+    drawn = _custom("timelines", device, causes, views.timelines, views.timelines_charts)
+    return Section("timelines", "Both timelines on one scale", [drawn])

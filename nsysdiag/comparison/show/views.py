@@ -10,12 +10,11 @@ from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.drawings import strips, waterfall
 from nsysdiag.comparison.show.rows import entry, flows, least, matrix, split
 from nsysdiag.document.bars import LegendEntry
-from nsysdiag.document.figures import Segment, stack
+from nsysdiag.document.blocks import Chart
+from nsysdiag.document.figures import Stack, Stacks, stack
 from nsysdiag.units import format_signed_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsysdiag.comparison.facts import DeviceComparison, Move, PartChange
     from nsysdiag.document.view import Causes
 
@@ -31,10 +30,24 @@ class Flow(Struct, frozen=True):
     move: Move
 
 
+def length_charts(device: DeviceComparison, causes: Causes) -> list[Chart]:
+    """Both lengths as bars of one scale."""
+    bars = [_bar(device, causes, after=after) for after in (False, True)]
+    label = "The length before and after, by what the GPU does and why it is idle"
+    rows = [
+        entry(row.id, causes)
+        for row in split(_divided(device), device)[0]
+        if row.change.before_ns or row.change.after_ns
+    ]
+    return [Chart(Stacks([("Before", bars[0]), ("After", bars[1])]), label, legend=rows)]
+
+
+def _divided(device: DeviceComparison) -> list[PartChange]:
+    return [row for row in device.parts if row.id != "idle"] + device.ledger
+
+
 def length(device: DeviceComparison, causes: Causes) -> View:
     """Both lengths as bars of one scale, and the facts about them."""
-    rows = [row for row in device.parts if row.id != "idle"] + device.ledger
-    longest = max(device.length.before_ns, device.length.after_ns)
     names = [device.name_before, *([device.name_after] if device.name_after != device.name_before else [])]
     facts = [words.unit_sentence(device.unit), words.workload_sentence(device), words.noise_sentence(device)]
     facts += device.notes
@@ -46,28 +59,38 @@ def length(device: DeviceComparison, causes: Causes) -> View:
         "interval": words.interval_share(device.length),
         "interval_title": words.interval_title(device.unit),
         "has_least": device.unit.kind not in words.PREDICTED,
-        "bars": [
-            ("Before", device.length.before_ns, _bar(rows, longest, causes, after=False)),
-            ("After", device.length.after_ns, _bar(rows, longest, causes, after=True)),
-        ],
-        "legend": [
-            entry(row.id, causes) for row in split(rows, device)[0] if row.change.before_ns or row.change.after_ns
-        ],
+        "chart": length_charts(device, causes)[0],
         "facts": [fact for fact in facts if fact],
     }
 
 
-def _bar(rows: Sequence[PartChange], longest: int, causes: Causes, *, after: bool) -> list[Segment]:
+def _bar(device: DeviceComparison, causes: Causes, *, after: bool) -> Stack:
+    rows = _divided(device)
     keys = [entry(row.id, causes) for row in rows]
     times = [row.change.after_ns if after else row.change.before_ns for row in rows]
-    return stack(
-        ((key.label, ns, key.color or None, key.part) for key, ns in zip(keys, times, strict=True)), whole=longest
-    )
+    parts = ((key.label, ns, key.color or None, key.part) for key, ns in zip(keys, times, strict=True))
+    lengths = device.length.before_ns, device.length.after_ns
+    label = f"{'After' if after else 'Before'}: how the time divides into work and causes of idle time"
+    return Stack(label, stack(parts, whole=max(lengths)), lengths[after])
+
+
+def waterfall_charts(device: DeviceComparison, causes: Causes) -> list[Chart]:
+    """The steps from the length before to the length after."""
+    return [Chart(waterfall(device, causes), "What each part of the time adds or takes away")]
 
 
 def waterfall_view(device: DeviceComparison, causes: Causes) -> View:
-    """The steps from the length before to the length after."""
+    """The steps as rows of a table."""
     return {"drawn": waterfall(device, causes)}
+
+
+def renaming_charts(device: DeviceComparison, _causes: Causes) -> list[Chart]:
+    """How much of what causes lost is gone; nothing where none lost any."""
+    found = device.renaming
+    parts = [("Gone", found.removed_ns, None, "gone"), ("Under another name", found.renamed_ns, None, "renamed")]
+    label = "The idle time that causes lost: how much of it is gone, and how much has another name"
+    segments = stack(parts)
+    return [Chart(Stack(label, segments, found.lost_ns), label)] if segments else []
 
 
 def renaming(device: DeviceComparison, causes: Causes) -> View:
@@ -78,12 +101,7 @@ def renaming(device: DeviceComparison, causes: Causes) -> View:
     ids = {*table.columns, *(row.id for row in table.rows)}
     return {
         "tone": words.renaming_tone(found.verdict),
-        "split": stack(
-            (
-                ("Gone", found.removed_ns, None, "gone"),
-                ("Under another name", found.renamed_ns, None, "renamed"),
-            )
-        ),
+        "charts": renaming_charts(device, causes),
         "matrix": table,
         "least": least(device),
         "entries": {id: entry(id, causes) if id else LegendEntry("Others", "idle", "") for id in ids},
@@ -95,6 +113,13 @@ def renaming(device: DeviceComparison, causes: Causes) -> View:
 def _flow(move: Move, causes: Causes) -> Flow:
     before, after = (entry(id, causes) if id is not None else None for id in (move.before, move.after))
     return Flow(before, after, move)
+
+
+def timelines_charts(device: DeviceComparison, causes: Causes) -> list[Chart]:
+    """Both timelines on one scale; nothing where a side has none. Raises InputError where a saved one is damaged."""
+    drawn = strips(device, causes)
+    label = "What the GPU did over time, from the first operation of each capture"
+    return [Chart(drawn.lanes, label, legend=drawn.legend)] if drawn else []
 
 
 def timelines(device: DeviceComparison, causes: Causes) -> View:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, KIND, BatchDevice, BatchEntry, BatchFinding, BatchSummary
+from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, FAIL, KIND, BatchDevice, BatchEntry, BatchFinding, BatchSummary
+from nsysdiag.ci.states import states, unused_gpus
 from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.view import by_time
 from nsysdiag.fields import SettingValue
-from nsysdiag.formats.batch.rows import FAIL, FAILED
+from nsysdiag.formats.batch.rows import FAILED
 from nsysdiag.report import Tool
 from nsysdiag.version import __version__
 
@@ -37,6 +38,7 @@ def summary_of(
     """The summary of a batch; `settings` are those that its traces were analysed with, where they differ from the
     defaults."""
     broken = [budget.level for entry in entries for budget in entry.budgets if budget.broken]
+    unjudged = [budget.outcome for entry in entries for budget in entry.unjudged]
     return BatchSummary(
         schema_version=BATCH_SCHEMA_VERSION,
         kind=KIND,
@@ -45,8 +47,9 @@ def summary_of(
         failed=sum(entry.status == FAILED for entry in entries),
         broken=broken.count(FAIL),
         warned=len(broken) - broken.count(FAIL),
-        unjudged=sum(len(entry.unjudged) for entry in entries),
+        unjudged=len(unjudged),
         settings=settings or {},
+        unjudged_failing=unjudged.count(FAIL),
     )
 
 
@@ -73,10 +76,12 @@ def entry_of(
         budgets=list(budgets),
         unjudged=list(unjudged),
         warnings=report.trace.warnings,
+        unused_gpus=unused_gpus(report),
     )
 
 
 def _devices(report: Report) -> list[BatchDevice]:
+    state = states(report)
     return [
         BatchDevice(
             key=device.key,
@@ -92,6 +97,7 @@ def _devices(report: Report) -> list[BatchDevice]:
             coverage=device.coverage,
             iteration_ns=device.iterations.p50_ns if device.iterations else None,
             causes=[(cause, ns) for cause, ns in by_time(device.ledger) if ns],
+            state=state[device.key],
         )
         for device in report.devices
     ]
@@ -107,6 +113,7 @@ def _findings(report: Report) -> list[BatchFinding]:
             title=finding.title,
             lost_ns=finding.lost_ns,
             lost_share=finding.lost_share,
+            devices=finding.devices,
         )
         for finding in report.findings
     ]

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.bars import HEIGHT, SLOT, Label, Line, Spot
-from nsysdiag.document.curve import Curve, Layer, Spark, draw_spark
+from nsysdiag.document.curve import Curve, Layer, Spark, TimeSeries, draw_spark
 from nsysdiag.document.figures import percent
+from nsysdiag.document.kinds import TIME
 from nsysdiag.document.names import clip
 from nsysdiag.units import format_share
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.ci.facts import HistoryLine
+    from nsysdiag.document.kinds import Kind
 
 MOST_SPARKS = 60
 _LATEST = 253_402_300_799
@@ -40,8 +42,8 @@ def moment(line: HistoryLine) -> str:
 
 
 def spark(lines: Sequence[HistoryLine]) -> Spark | None:
-    """The idle share of the latest runs as a line, None where there are not two."""
-    shares = [idle_share(line) for line in lines[-MOST_SPARKS:]]
+    """The idle share of the latest runs in which the device worked as a line, None where there are not two."""
+    shares = [idle_share(line) for line in lines[-MOST_SPARKS:] if line.window_ns > 0]
     return draw_spark(shares, f"Idle share over {len(shares)} runs") if len(shares) > 1 else None
 
 
@@ -53,11 +55,19 @@ MOST_LEVELS = 5
 
 
 def draw_line(
-    values: Sequence[int | None], top: int, levels: dict[str, int], texts: Sequence[str], below: Sequence[Label] = ()
+    values: Sequence[int | None],
+    top: int,
+    levels: dict[str, int],
+    texts: Sequence[str],
+    below: Sequence[Label] = (),
+    *,
+    what: str = "",
+    kind: Kind = TIME,
 ) -> Curve:
     """Values from 0 to `top`, which fills the height, a slot a run; the line has gaps where a run has no value.
     `levels` has the text of each level and its value, `texts` what the pointer shows of each value, `below` the names
-    of the runs."""
+    of the runs; the values are `what`, of one `kind`."""
+    series = TimeSeries(range(len(values) + 1), values)
     slots = max(len(values), FEWEST_SLOTS)
     points = [None if value is None else (_middle(at), _place(value, top)) for at, value in enumerate(values)]
     pieces, drawing = [], False
@@ -69,10 +79,15 @@ def draw_line(
     return Curve(
         width=slots * SLOT,
         height=HEIGHT,
-        layers=[Layer("".join(pieces), "", "line"), Layer(dots, "", "dots")],
-        lines=[Line(percent(_place(value, top), HEIGHT), label) for label, value in levels.items() if value < top],
+        layers=[Layer("".join(pieces), "", "line", series), Layer(dots, "", "dots", series)],
+        lines=[
+            Line(percent(_place(value, top), HEIGHT), label, value) for label, value in levels.items() if value < top
+        ],
         spots=[Spot(at * SLOT, text) for at, text in enumerate(texts)],
         spot_width=SLOT,
+        what=what,
+        kind=kind,
+        top=top,
         bottom="0",
         labels=below,
     )

@@ -11,11 +11,11 @@ import time
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from nsysdiag.ci.facts import UnjudgedBudget
+from nsysdiag.ci.facts import FAIL, WARN, UnjudgedBudget
 from nsysdiag.document.names import clip
 from nsysdiag.epoch import source_date_epoch
 from nsysdiag.formats.batch.problems import SENTENCE, SHOWN
-from nsysdiag.formats.batch.rows import FAIL, FAILED, by_weight, shown_name
+from nsysdiag.formats.batch.rows import FAILED, by_weight, shown_name
 from nsysdiag.workflow_commands import JOINER
 
 if TYPE_CHECKING:
@@ -51,19 +51,21 @@ def _suite(entry: BatchEntry, version: str, facts: dict[str, str]) -> ET.Element
     output: list[str] = []
     if entry.status == FAILED:
         _problem(_case(suite, entry, CASE), "error", NAME, entry.error or "not analysed", entry.hint)
-    elif not entry.budgets and not entry.unjudged:
+    failing = [each for each in entry.unjudged if each.outcome == FAIL]
+    if entry.status != FAILED and not entry.budgets and not failing:
         _case(suite, entry, CASE)
         output += _verdicts(entry)
-    budgets: list[BudgetResult | UnjudgedBudget] = [*entry.budgets, *entry.unjudged]
+    budgets: list[BudgetResult | UnjudgedBudget] = [*entry.budgets, *failing]
     names: dict[str, int] = {}
     for budget in [] if entry.status == FAILED else budgets:
         name = _shown(f"{budget.budget}{f' in {budget.nvtx}' if budget.nvtx else ''}")
         number = names[name] = names.get(name, 0) + 1
         case = _case(suite, entry, name if number == 1 else f"{name} ({number})")
         if isinstance(budget, UnjudgedBudget):
-            _problem(case, "error", "budget", f"It cannot be judged: {budget.why}", f"{budget.source}: {budget.budget}")
+            _problem(case, "error", "budget", _not_judged(budget), f"{budget.source}: {budget.budget}")
         else:
             output += _judged(case, budget)
+    output += [_passed_over(each) for each in entry.unjudged if each.outcome != FAIL]
     cases = suite.findall("testcase")
     suite.set("tests", str(len(cases)))
     for count, kind in (("failures", "failure"), ("errors", "error")):
@@ -84,6 +86,16 @@ def _judged(case: ET.Element, budget: BudgetResult) -> list[str]:
         return []
     found = f"{clip(budget.sentence, SENTENCE)} ({clip(budget.source, LONGEST)})"
     return [f"Warning: {found}" if budget.broken else found]
+
+
+def _not_judged(budget: UnjudgedBudget) -> str:
+    return f"It cannot be judged: {budget.why}"
+
+
+def _passed_over(budget: UnjudgedBudget) -> str:
+    """A budget that neither passes nor fails is no test case: one schema knows none that is skipped."""
+    found = clip(f"{budget.budget}: {_not_judged(budget)}", SENTENCE)
+    return f"{'Warning: ' if budget.outcome == WARN else ''}{found} ({clip(budget.source, LONGEST)})"
 
 
 def _problem(case: ET.Element, kind: str, type_: str, message: str, more: str) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.ci.facts import FAIL
 from nsysdiag.document.names import clip
-from nsysdiag.formats.batch.rows import FAIL, FAILED, by_weight
+from nsysdiag.formats.batch.rows import FAILED, by_weight, shown_unjudged
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _problems_of(entry: BatchEntry) -> Iterator[Problem]:
     for budget in entry.budgets:
         if budget.broken:
             yield _of_budget(entry, budget)
-    for unjudged in entry.unjudged:
+    for unjudged in shown_unjudged(entry):
         yield _of_unjudged(entry, unjudged)
     for finding in by_weight(entry.findings):
         if finding.severity in SHOWN:
@@ -93,11 +94,11 @@ def _of_budget(entry: BatchEntry, budget: BudgetResult) -> Problem:
 
 
 def _of_unjudged(entry: BatchEntry, budget: UnjudgedBudget) -> Problem:
-    """An error whatever its level is: it is not known whether it is kept."""
+    """An error where it fails the run, whatever its level is: it is not known whether it is kept."""
     why = f"{clip(budget.why, SENTENCE)} ({clip(budget.source, TITLE)})"
     return Problem(
         rule=BUDGET,
-        level=ERROR,
+        level=ERROR if budget.outcome == FAIL else WARNING,
         severity="",
         entry=entry,
         device=budget.device,

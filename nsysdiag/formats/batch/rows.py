@@ -1,4 +1,4 @@
-"""The rows of a batch, one a trace and device, in the order in which a person wants to see them: the worst first."""
+"""The rows of a batch, one a trace and GPU with the state of this GPU, the worst first."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from nsysdiag.ci.facts import FAIL, IGNORE
+from nsysdiag.ci.states import BARELY_USED, IDLE, UNEXPLAINED
 from nsysdiag.document.kinds import Mark
 from nsysdiag.document.names import visible
 from nsysdiag.document.view import severity_rank
@@ -14,25 +16,29 @@ from nsysdiag.document.words import counted
 if TYPE_CHECKING:
     from nsysdiag.ci.facts import BatchDevice, BatchEntry, BatchFinding, BatchSummary, BudgetResult, UnjudgedBudget
 
-FAIL = "fail"
 FAILED = "failed"
-_FAILED, _BROKEN, _UNJUDGED, _WARNED, _ELSEWHERE, _KEPT, _PLAIN = (
+_FAILED, _BROKEN, _UNJUDGED, _WARNED, _UNEXPLAINED, _IDLE, _BARELY_USED, _KEPT, _PLAIN, _UNUSED = (
     Mark("✕", "Not analysed", "worse"),
     Mark("▲", "Budget broken", "worse"),
     Mark("✕", "Budget not judged", "worse"),
     Mark("◆", "Warning", "mixed"),
-    Mark("◇", "More on another GPU", "mixed"),
+    Mark("◇", "Not explained", "mixed"),
+    Mark("◇", "No GPU work", "mixed"),
+    Mark("◇", "Hardly used", "mixed"),
     Mark("✓", "Budgets kept", "better"),
     Mark("○", "No budgets", "same"),
+    Mark("–", "Not used", "same"),
 )
-MARKS = (_FAILED, _BROKEN, _UNJUDGED, _WARNED, _ELSEWHERE, _KEPT, _PLAIN)
-"""What can become of a trace, the worst first."""
+MARKS = (_FAILED, _BROKEN, _UNJUDGED, _WARNED, _UNEXPLAINED, _IDLE, _BARELY_USED, _KEPT, _PLAIN, _UNUSED)
+"""The states of a GPU in a batch, the worst first. One on which nothing is to be judged keeps no budget; those of the
+machine that a trace has no work of come last, for another trace may have it."""
+_OF_STATE = {UNEXPLAINED: _UNEXPLAINED, IDLE: _IDLE, BARELY_USED: _BARELY_USED}
 
 
 class Row(Struct, frozen=True):
-    """A device of a trace; `device` is None where the trace could not be analysed or has no GPU work. `broken` are the
-    broken budgets of this device and of the whole trace, `unjudged` those that the trace cannot tell, `top` its first
-    finding."""
+    """A device of a trace; `device` is None where the trace could not be analysed or has no GPU work, and for the
+    `unused` GPUs of its machine together. `broken` are the budgets that this device breaks, or the whole trace;
+    `unjudged` those that cannot be judged on it and are not ignored, `top` its first finding."""
 
     entry: BatchEntry
     device: BatchDevice | None
@@ -40,45 +46,55 @@ class Row(Struct, frozen=True):
     broken: list[BudgetResult]
     unjudged: list[UnjudgedBudget]
     top: BatchFinding | None
+    unused: int = 0
 
 
 def rows(summary: BatchSummary) -> list[Row]:
-    """Not analysed, then with budgets that are broken and fail, that cannot be judged, that warn; within each by the
-    idle share."""
+    """In the order of `MARKS`, and within each state by the idle share."""
     found: list[Row] = []
     for entry in summary.entries:
         if entry.status == FAILED:
             found.append(Row(entry, None, _FAILED, [], [], None))
         else:
             found += [_row(entry, device) for device in entry.devices] or [_row(entry, None)]
+            if entry.devices and entry.unused_gpus:
+                found.append(Row(entry, None, _UNUSED, [], [], None, entry.unused_gpus))
 
     def badness(row: Row) -> tuple[int, float, str, str]:
-        rank = min(MARKS.index(row.mark), MARKS.index(_KEPT))  # a trace is not better for having no budgets
-        return rank, -idle_share(row.device), row.entry.input, row.device.key if row.device else ""
+        place = MARKS.index(row.mark if row.mark != _PLAIN else _KEPT)  # a GPU is not better for having no budgets
+        return place, -idle_share(row.device), row.entry.input, row.device.key if row.device else ""
 
     return sorted(found, key=badness)
 
 
 def _row(entry: BatchEntry, device: BatchDevice | None) -> Row:
     key = device.key if device else ""
-    broken = [each for each in entry.budgets if each.broken and (device is None or each.device in ("", key))]
+    broken = [each for each in entry.budgets if each.broken_on(key)]
     broken.sort(key=lambda each: each.level != FAIL)
-    findings = [each for each in entry.findings if device is None or each.device == key]
+    unjudged = [each for each in shown_unjudged(entry) if each.concerns(key)]
+    findings = [each for each in entry.findings if device is None or key in (each.device, *each.devices)]
     top = next(iter(by_weight(findings)), None)
-    return Row(entry, device, _mark(broken, entry), broken, entry.unjudged, top)
+    return Row(entry, device, _mark(entry, device, broken, unjudged), broken, unjudged, top)
 
 
-def _mark(broken: list[BudgetResult], entry: BatchEntry) -> Mark:
-    """A budget that is kept is kept on all devices; of a broken one only the device that breaks it most is known."""
+def shown_unjudged(entry: BatchEntry) -> list[UnjudgedBudget]:
+    """The budgets that the trace cannot tell, without those that are ignored."""
+    return [each for each in entry.unjudged if each.outcome != IGNORE]
+
+
+def _mark(
+    entry: BatchEntry, device: BatchDevice | None, broken: list[BudgetResult], unjudged: list[UnjudgedBudget]
+) -> Mark:
     if broken and broken[0].level == FAIL:
         return _BROKEN
-    if entry.unjudged:
+    if any(each.outcome == FAIL for each in unjudged):
         return _UNJUDGED
-    if broken:
+    if broken or unjudged:
         return _WARNED
-    if any(each.broken for each in entry.budgets):
-        return _ELSEWHERE
-    return _KEPT if entry.budgets else _PLAIN
+    if device is None:
+        return _IDLE
+    kept = any(each.judges(device.key) for each in entry.budgets)
+    return _OF_STATE.get(device.state, _KEPT if kept else _PLAIN)
 
 
 def by_weight(findings: list[BatchFinding]) -> list[BatchFinding]:
@@ -104,10 +120,13 @@ def result(summary: BatchSummary) -> Mark:
         )
     if summary.broken:
         return Mark(_BROKEN.icon, "Budgets broken", "worse")
-    if summary.unjudged:
+    if summary.unjudged_failing:
         return Mark(_UNJUDGED.icon, "Budgets not judged", "worse")
-    if summary.warned:
+    if summary.warned or any(shown_unjudged(entry) for entry in summary.entries):
         return Mark(_WARNED.icon, "Warnings", "mixed")
+    marks = {row.mark for row in rows(summary)} - {_UNUSED}
+    if marks and marks <= {_IDLE}:
+        return _IDLE
     return _KEPT if any(entry.budgets for entry in summary.entries) else _PLAIN
 
 
@@ -118,11 +137,14 @@ def headline(summary: BatchSummary) -> str:
     resumed = sum(entry.status == "resumed" for entry in entries)
     size = counted(len(entries), "trace") + (f" with {counted(devices, 'GPU')}" if devices else "")
     facts = [f"{summary.failed:,} not analysed"]
-    if summary.unjudged:
-        facts += [counted(summary.unjudged, "budget") + " not judged"]
+    unjudged = sum(len(shown_unjudged(entry)) for entry in entries)
+    if unjudged:
+        facts += [counted(unjudged, "budget") + " not judged"]
     if any(entry.budgets for entry in entries):
         facts += [counted(summary.broken, "budget") + " broken", counted(summary.warned, "warning")]
-    elif not summary.unjudged:
+    elif not unjudged:
         facts += ["no budgets"]
+    idle = [device for entry in entries for device in entry.devices if device.state == IDLE]
+    facts += [f"{len(idle):,} without GPU work"] if idle else []
     unchanged = f"; {resumed:,} unchanged since the last run" if resumed else ""
     return f"{size}: {', '.join(facts)}{unchanged}."

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from nsysdiag.ci.facts import FAIL
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import (
     PAGE,
@@ -23,14 +24,15 @@ from nsysdiag.document.blocks import (
     Words,
     named,
 )
+from nsysdiag.document.comment import Piece, comment
 from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, Mark, part
 from nsysdiag.document.markdown import markdown_document
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import PARTS
-from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS
+from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS, counted
 from nsysdiag.formats.batch.history import series, spark
-from nsysdiag.formats.batch.rows import FAIL, FAILED, headline, result, rows, shown_name
+from nsysdiag.formats.batch.rows import FAILED, headline, result, rows, shown_name, shown_unjudged
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html import page
 from nsysdiag.formats.html.assets import asset
@@ -39,7 +41,7 @@ from nsysdiag.units import format_exact_ns, format_ns, format_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.ci.facts import BatchDevice, BatchEntry, BatchFinding, BatchSummary, HistoryLine
+    from nsysdiag.ci.facts import BatchDevice, BatchFinding, BatchSummary, HistoryLine
     from nsysdiag.document.curve import Spark
     from nsysdiag.formats.batch.rows import Row
 
@@ -78,12 +80,16 @@ BROKEN = (
 )
 UNJUDGED = (
     Column("Trace", NAME, head=True, length=NAME_LENGTH),
+    Column("State", MARK),
     Column("Budget", CODE, length=NAME_LENGTH),
     Column("Why", TEXT, length=SENTENCE),
 )
 FAILS, WARNS = Mark("▲", "fails", "worse"), Mark("◆", "warns", "mixed")
 TONES = {"high": "worse", "medium": "mixed", "low": "low", "info": "info"}
 """The colours of severities."""
+COMMENTED = {"overview": 0, "failed": 0, "broken": 0, "unjudged": 1, "traces": 2, "health": 3}
+"""The sections of a comment, those of larger numbers the less important."""
+FOLDED = ("traces", "health")
 MOST_BYTES = 1_000_000
 """GitHub takes 1 MiB from all steps of a job together: a little is left to others."""
 CUT = "\n**Cut here: the whole of it would be longer than a summary may be.** All of it is in `index.html`.\n"
@@ -108,6 +114,14 @@ def render_markdown(summary: BatchSummary, most: int = MOST_BYTES) -> bytes:
         return data
     end = data.rfind(b"\n", 0, most - len(CUT.encode())) + 1
     return data[:end] + CUT.encode()
+
+
+def render_comment(summary: BatchSummary, key: str) -> bytes:
+    """The same as a comment on a pull request: what fails comes first and stays, the list of traces is folded."""
+    pieces = [
+        Piece(section, COMMENTED[section.id], folded=section.id in FOLDED) for section in document(summary).sections
+    ]
+    return comment(key, "traces", pieces, [f"{summary.tool.name} {summary.tool.version}"])
 
 
 def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> Document:
@@ -144,7 +158,7 @@ def _broken(summary: BatchSummary) -> Table:
         (
             shown_name(entry.input),
             FAILS if budget.level == FAIL else WARNS,
-            budget.device,
+            ", ".join(each.device for each in budget.devices if each.broken) or budget.device,
             budget.budget,
             f"{clip(budget.sentence, SENTENCE)} ({clip(budget.source, NAME_LENGTH)})",
         )
@@ -157,11 +171,12 @@ def _unjudged(summary: BatchSummary) -> Table:
     cells = [
         (
             shown_name(entry.input),
+            FAILS if budget.outcome == FAIL else WARNS,
             budget.budget,
             f"{clip(budget.why, SENTENCE)} ({clip(budget.source, NAME_LENGTH)})",
         )
         for entry in summary.entries
-        for budget in entry.unjudged
+        for budget in shown_unjudged(entry)
     ]
     return Table("", UNJUDGED, cells, limit=MARKDOWN)
 
@@ -204,18 +219,30 @@ def _row(row: Row, line: Spark | None) -> list[object]:
         Remark(each.sentence, "bad" if each.level == FAIL else "plain", f"{each.budget}, {each.source}")
         for each in row.broken
     ]
-    budgets += [Remark(f"{each.budget}: {each.why}", "bad", each.source) for each in row.unjudged]
+    budgets += [
+        Remark(f"{each.budget}: {each.why}", "bad" if each.outcome == FAIL else "plain", each.source)
+        for each in row.unjudged
+    ]
     return [
         Name(shown_name(entry.input), href=link(entry.report)),
-        Cell(device.key, hint=device.name) if device else None,
+        _gpu(row),
         Cell(row.mark, note=budgets),
-        _verdict(entry, device),
-        *(_times(device, line) if device else [None] * TIMES),
+        _verdict(row),
+        *(_times(device, line) if device and device.window_ns else [None] * TIMES),
         _finding(row.top) if row.top else None,
     ]
 
 
-def _verdict(entry: BatchEntry, device: BatchDevice | None) -> object:
+def _gpu(row: Row) -> object:
+    if row.unused:
+        return Cell(f"{row.unused:,} more", TEXT)
+    return Cell(row.device.key, hint=row.device.name) if row.device else None
+
+
+def _verdict(row: Row) -> object:
+    entry, device = row.entry, row.device
+    if row.unused:
+        return f"The machine has {counted(row.unused, 'more GPU')}, without work in this trace."
     if entry.status == FAILED:
         why = clip(entry.error, SENTENCE) or "No reason is known."
         return Cell(why, note=[Remark(entry.hint)] if entry.hint else ())

@@ -22,9 +22,10 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.curve import Curve
-from nsysdiag.document.kinds import CODE, COUNT, FIGURE, NAME, SHARE, TEXT, TIME
+from nsysdiag.document.kinds import CODE, COUNT, FIGURE, NAME, SHARE, TEXT, TIME, share_of
 from nsysdiag.document.names import clip, visible
-from nsysdiag.document.view import Causes, Share, by_time, share_of
+from nsysdiag.document.view import Causes, Share, by_time
+from nsysdiag.document.view import share_of as some
 from nsysdiag.document.words import counted
 from nsysdiag.formats.batch.history import FEWEST_SLOTS, draw_line, idle_share, labels, moment, series, share_levels
 from nsysdiag.formats.batch.rows import rows, shown_name
@@ -202,14 +203,15 @@ def _iterations(lines: list[HistoryLine], names: list[str], below: list[Label]) 
         return None
     texts = [f"{name}: {format_ns(v) if v is not None else 'not known'}" for name, v in zip(names, values, strict=True)]
     top = round(top * 1.1)
-    return draw_line(values, top, time_levels(top, MOST_TICKS), texts, below)
+    return draw_line(values, top, time_levels(top, MOST_TICKS), texts, below, what="Median iteration")
 
 
 def _idle_shares(lines: list[HistoryLine], names: list[str], below: list[Label]) -> Curve:
-    values: list[int | None] = [round(idle_share(line) * SCALE) for line in lines]
+    values = [round(idle_share(line) * SCALE) if line.window_ns > 0 else None for line in lines]
     texts = [f"{name}: {format_share(line.idle_ns, line.window_ns)}" for name, line in zip(names, lines, strict=True)]
     top = _ceiling(max(value or 0 for value in values))
-    return draw_line(values, top, share_levels(top, SCALE), texts, below)
+    levels = share_levels(top, SCALE)
+    return draw_line(values, top, levels, texts, below, what="Idle share", kind=share_of(SCALE))
 
 
 def _ceiling(highest: int) -> int:
@@ -227,17 +229,18 @@ def _causes(trend: Trend, names: list[str], below: list[Label], causes: Causes) 
     bars = []
     for name, line in zip(names, lines, strict=True):
         whole = max(line.window_ns, 1)
-        found = [share_of(id, round(SCALE * line.causes.get(id, 0) / whole), causes) for id in top]
+        found = [some(id, round(SCALE * line.causes.get(id, 0) / whole), causes) for id in top]
         shares = [each for each in found if each.ns > 0]
         rest = sum(ns for id, ns in line.causes.items() if id not in top)
         if rest > 0:
             shares.append(Share("other", "All other causes", round(SCALE * rest / whole), "idle", ""))
         parts = ", ".join(f"{share.label} {format_share(share.ns, SCALE)}" for share in shares)
         text = f"{name}: {parts or 'no idle time'}"
-        bars.append(Bar(sum(share.ns for share in shares), shares, text, slow=False, faded=False))
+        bars.append(Bar(name, sum(share.ns for share in shares), shares, text, slow=False, faded=False))
     highest = max((bar.total for bar in bars), default=0)
     if highest <= 0:
         return None
     ceiling = _ceiling(highest)
-    chart = draw_bars(bars, ceiling, share_levels(ceiling, SCALE), fewest=FEWEST_SLOTS)
+    levels = share_levels(ceiling, SCALE)
+    chart = draw_bars(bars, ceiling, levels, what="Run", kind=share_of(SCALE), fewest=FEWEST_SLOTS)
     return replace(chart, bottom="0", labels=below) if chart else None

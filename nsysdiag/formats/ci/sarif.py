@@ -8,10 +8,12 @@ from nsysdiag.formats.batch import sarif
 from nsysdiag.formats.batch.entries import batch_of_one
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nsysdiag.formats.format import RenderOptions
     from nsysdiag.report import Report
 
-is_ours = sarif.is_ours
+is_ours: Callable[[bytes], bool] = sarif.is_ours
 
 
 def render(report: Report, options: RenderOptions) -> bytes:

@@ -96,7 +96,7 @@ def _strips(found: WhatIf, causes: Causes) -> list[Block]:
     gpus = " of all GPUs" if len(found.devices) > 1 else ""
     now = _strip([each.now for each in found.devices], {row.cause: row.from_ns for row in found.waterfall}, causes)
     then = _strip([each.predicted for each in found.devices], {row.cause: row.to_ns for row in found.waterfall}, causes)
-    return strips(of + gpus, now, then)
+    return [strips(of + gpus, now, then)]
 
 
 def _strip(sides: Sequence[FourParts], idle: dict[str, int], causes: Causes) -> Strip:

@@ -75,7 +75,7 @@ def _drawn(context: Context, finding: Finding, outlook: Outlook) -> list[Block]:
     key = f" of {clip(outlook.device, MOST_KEY)}" if len(context.report.devices) > 1 else ""
     of = ("A step" if outlook.per == "step" else "The window") + key
     command = Command(_command(context.report, finding), PAGE, place="what-if")
-    return [*strips(of, now, predicted, format_ns), command]
+    return [strips(of, now, predicted, format_ns, finding.id), command]
 
 
 def _two(outlook: Outlook, causes: Causes) -> tuple[Strip, Strip]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.bars import LegendEntry, legend_entry
-from nsysdiag.document.blocks import PAGE, Block, Chart, Paragraph
-from nsysdiag.document.figures import Stack, stack
+from nsysdiag.document.blocks import PAGE, Chart
+from nsysdiag.document.figures import Stack, Stacks, stack
 from nsysdiag.document.view import share_of
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nsysdiag.document.view import Causes
 
 NOW, PREDICTED = "Now", "Predicted"
+DIVIDED = "by what the GPU does and why it is idle"
 LEAST_LEGEND = 0.005
 """Of the longer strip: what takes less is too narrow to be seen."""
 Strip = list[tuple[LegendEntry, int]]
@@ -32,16 +33,14 @@ def length(strip: Strip) -> int:
     return sum(ns for _entry, ns in strip)
 
 
-def strips(of: str, now: Strip, predicted: Strip, written: Callable[[int], str] | None = None) -> list[Block]:
-    """Both strips of one thing ("A step"), with their lengths where they are `written`, and one legend; on the page."""
+def strips(of: str, now: Strip, predicted: Strip, written: Callable[[int], str] | None = None, id: str = "") -> Chart:
+    """Both strips of one thing ("A step"), with their lengths where they are `written`, and one legend; on the page.
+    `id` tells them from others in the section."""
     longest = max(length(now), length(predicted), 1)
     legend = dict.fromkeys(entry for strip in (now, predicted) for entry, ns in strip if ns > LEAST_LEGEND * longest)
-    made: list[Block] = []
+    rows = []
     for title, held in ((NOW, now), (PREDICTED, predicted)):
-        said = f"{of} {title.lower()}, by what the GPU does and why it is idle"
         segments = stack(((entry.label, ns, entry.color or None, entry.part) for entry, ns in held), longest)
-        made += [
-            Paragraph(f"{title}: {written(length(held))}" if written else title, "quiet", PAGE),
-            Chart(Stack(said, segments, longest), said, legend=list(legend) if held is predicted else (), limit=PAGE),
-        ]
-    return made
+        drawn = Stack(f"{of} {title.lower()}, {DIVIDED}", segments, longest)
+        rows.append((f"{title}: {written(length(held))}" if written else title, drawn))
+    return Chart(Stacks(rows), f"{of} now and as predicted, {DIVIDED}", legend=list(legend), limit=PAGE, id=id)

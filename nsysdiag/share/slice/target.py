@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from nsysdiag.trace.rows import to_integer
 from nsysdiag.trace.tables import ColumnType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from nsysdiag.share.slice.roles import Rename
@@ -76,8 +76,9 @@ class Target:
     def __init__(self, connection: sqlite3.Connection, trace: Trace, rename: Rename | None) -> None:
         self._connection = connection
         self.trace = trace
-        self.renames = rename is not None
-        self.shown = change = rename or without_folders
+        self.renames: bool = rename is not None
+        change = rename or without_folders
+        self.shown: Rename = change
         """What a name becomes, by its role."""
 
         def named(number: int, value: object) -> str | None:
@@ -89,9 +90,16 @@ class Target:
 
         connection.create_function("named", 2, named, deterministic=True)
         connection.create_function("whole", 1, whole, deterministic=True)
-        self.execute, self.executemany = connection.execute, connection.executemany
         self.made: dict[str, FoundTable] = {}
         """The tables that were made, by their canonical names: their names and columns are those of the source."""
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        """One statement."""
+        return self._connection.execute(sql, values)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """One statement for each of the rows."""
+        self._connection.executemany(sql, rows)
 
     def function(self, name: str, change: Callable[[bytes], bytes | None]) -> None:
         """Make a change of bytes known to SQL."""

@@ -35,12 +35,12 @@ class ParquetFolder:
     noun = "a folder of Parquet files"
 
     def __init__(self, path: Path) -> None:
-        self.path = named(path)
+        self.path: Path = named(path)
         self.warnings: list[str] = []
         self._cleanup = ExitStack()
         self._files = self._opened()
-        self.size_bytes = sum(each.size_bytes for each in self._files.values())
-        self.most_rows = max((each.rows for each in self._files.values()), default=0)
+        self.size_bytes: int = sum(each.size_bytes for each in self._files.values())
+        self.most_rows: int = max((each.rows for each in self._files.values()), default=0)
 
     def _opened(self) -> dict[str, TableFile]:
         try:

@@ -82,7 +82,7 @@ class TestJunit:
         made = BATCHES[sample]()
         root = suites(junit.render(made))
         assert sum(int(suite.attrib["failures"]) for suite in root) == made.broken
-        assert sum(int(suite.attrib["errors"]) for suite in root) == made.failed + made.unjudged
+        assert sum(int(suite.attrib["errors"]) for suite in root) == made.failed + made.unjudged_failing
         assert len(root) == len(made.entries)
 
     def test_a_case_a_budget(self) -> None:
@@ -116,6 +116,13 @@ class TestJunit:
             ("runs/train", "x > 1"): ["error"],
         }
         assert "nothing repeats in it" in data.decode()
+
+    @pytest.mark.parametrize(("outcome", "begins"), [("warn", "Warning: iter"), ("ignore", "iter")])
+    def test_one_that_cannot_be_judged_and_does_not_fail_is_no_case(self, outcome: str, begins: str) -> None:
+        data = junit.render(summary(entry(unjudged=[unjudged(outcome=outcome)])))
+        assert cases(data) == {("runs/train", "analysed"): []}
+        output = [each.text or "" for each in suites(data).iter("system-out")]
+        assert f"\n{begins}ations.p50_ns > 10ms: It cannot be judged: nothing repeats in it (--fail-on)" in output[0]
 
     def test_two_budgets_that_read_the_same_are_two_cases(self) -> None:
         made = summary(entry(budgets=[budget(id="one"), budget(id="two", broken=False)]))
@@ -405,6 +412,33 @@ class TestMarkdown:
 
     def test_what_fits_is_not_cut(self) -> None:
         assert b"Cut here" not in render_markdown(BATCHES["good"]())
+
+
+class TestWhatUnjudgedBudgetsDo:
+    """All files agree on one that fails, warns or is ignored."""
+
+    @pytest.mark.parametrize(
+        ("outcome", "sarif_level", "severity", "command", "state"),
+        [
+            ("fail", "error", "critical", "::error", "▲ fails"),
+            ("warn", "warning", "minor", "::warning", "◆ warns"),
+            ("ignore", None, None, None, None),
+        ],
+    )
+    def test_the_files_agree(
+        self, outcome: str, sarif_level: str | None, severity: str | None, command: str | None, state: str | None
+    ) -> None:
+        made = summary(entry(findings=[], unjudged=[unjudged(outcome=outcome)]))
+        results = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        assert [each["level"] for each in results] == ([sarif_level] if sarif_level else [])
+        issues = valid(GITLAB, gitlab.render(made))
+        assert [each["severity"] for each in issues] == ([severity] if severity else [])
+        lines = github.render(made).decode().splitlines()[1:]
+        assert [line.partition(" ")[0] for line in lines] == ([command] if command else [])
+        text = render_markdown(made).decode()
+        assert (state is None) == ("cannot be judged" not in text)
+        assert state is None or state in text
+        assert ("Budgets not judged" in text) == (outcome == "fail")
 
 
 class TestOneReport:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from nsysdiag.document.names import visible
 from nsysdiag.formats.batch import history, trend
 from nsysdiag.formats.batch.registry import OURS, write_all
-from nsysdiag.formats.batch.rows import headline, rows
+from nsysdiag.formats.batch.rows import headline, result, rows
 from nsysdiag.formats.batch.summary import link, render_page
 from nsysdiag.formats.html.assets import content_hash
 from tests.output.batch_samples import (
@@ -26,6 +26,7 @@ from tests.output.batch_samples import (
     entry,
     failed,
     line,
+    no_work,
     summary,
     unjudged,
 )
@@ -110,11 +111,11 @@ def test_the_worst_come_first() -> None:
         ("runs/broken.sqlite", "–"),
         ("runs/over.sqlite", "gpu0"),
         ("runs/warned.sqlite", "gpu0"),
+        ("runs/cpu-only.sqlite", "–"),
         ("eval.sqlite", "gpu0"),
         ("runs/kept.sqlite", "gpu1"),
         ("runs/kept.sqlite", "gpu0"),
         ("runs/again.sqlite", "gpu0"),
-        ("runs/cpu-only.sqlite", "–"),
     ]
 
 
@@ -150,8 +151,40 @@ def test_a_budget_that_cannot_be_judged_is_better_than_a_broken_one_and_worse_th
 def test_a_budget_counts_for_its_gpu_alone_and_one_of_the_trace_for_all() -> None:
     both = [device(), device("gpu1", 10)]
     words = lambda *budgets: [row.mark.word for row in rows(summary(entry(devices=both, budgets=list(budgets))))]  # noqa: E731
-    assert words(budget(device="gpu1")) == ["Budget broken", "More on another GPU"]
+    assert words(budget(device="gpu1", on={"gpu0": False, "gpu1": True})) == ["Budget broken", "Budgets kept"]
+    assert words(budget(device="gpu1")) == ["Budget broken", "No budgets"]
     assert words(budget(device="")) == ["Budget broken", "Budget broken"]
+
+
+def test_each_gpu_has_the_state_of_its_own() -> None:
+    """Nothing to judge is no budget kept, and hides neither the broken budget beside it nor the GPU that keeps it."""
+    shown = zip(records("states"), rows(BATCHES["states"]()), strict=True)
+    assert [(cells[1], row.mark.word in cells[2], row.mark.word, row.mark.tone, cells[5]) for cells, row in shown] == [
+        ("gpu0", True, "Budget broken", "worse", "50.0%"),
+        ("gpu4", True, "Not explained", "mixed", "10.0%"),
+        ("gpu2", True, "No GPU work", "mixed", "–"),
+        ("gpu3", True, "Hardly used", "mixed", "99.0%"),
+        ("gpu1", True, "Budgets kept", "better", "20.0%"),
+        ("4 more", True, "Not used", "same", "–"),
+    ]
+    assert ["high" in row[-1] for row in records("states")] == [True, False, False, False, True, False]
+    assert result(BATCHES["states"]()).word == "Budgets broken"
+    assert "1 without GPU work" in headline(BATCHES["states"]())
+
+
+def test_a_budget_that_one_gpu_cannot_tell_leaves_the_others_judged() -> None:
+    both, no = [device(), device("gpu1", 10)], unjudged(devices=["gpu1"])
+    found = rows(summary(entry(devices=both, budgets=[budget(broken=False)], unjudged=[no])))
+    assert [(row.device and row.device.key, row.mark.word) for row in found] == [
+        ("gpu1", "Budget not judged"),
+        ("gpu0", "Budgets kept"),
+    ]
+
+
+def test_a_batch_without_gpu_work_is_not_healthy() -> None:
+    nothing = entry("a", devices=[no_work("gpu0")], budgets=[budget(broken=False, on={})])
+    assert result(summary(nothing, entry("b", devices=[], findings=[]))).word == "No GPU work"
+    assert result(summary(nothing, entry("c", budgets=[budget(broken=False)]))).word == "Budgets kept"
 
 
 def test_a_row_has_what_its_device_has() -> None:

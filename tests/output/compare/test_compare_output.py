@@ -253,7 +253,10 @@ class TestStrips:
     def test_the_same_time_is_as_wide_on_both_sides(self) -> None:
         drawn = strips(device(), Causes(CAUSES))
         assert drawn is not None
-        assert [(side.length, side.width) for side in drawn.sides] == [("50.0 ms", "100.000%"), ("40.0 ms", "80.000%")]
+        assert [(side.note, side.width) for side in drawn.lanes.groups] == [
+            ("50.0 ms", "100.000%"),
+            ("40.0 ms", "80.000%"),
+        ]
         assert drawn.ticks[-1] == ("100.000%", "50 ms")
         assert [key.label for key in drawn.legend] == ["Compute", "Copies", "Synchronization"]
 

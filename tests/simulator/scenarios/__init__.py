@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.simulator.scenarios import (
     calls,
     chains,
@@ -25,7 +23,7 @@ from tests.simulator.simulation import Simulation
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from _pytest.mark import ParameterSet
+    from _pytest.mark import MarkDecorator, ParameterSet
 
 __all__ = [
     "SCENARIOS",
@@ -48,10 +46,14 @@ __all__ = [
 
 def cases(names: Iterable[str]) -> list[ParameterSet]:
     """Parameters of tests that hold the analysis to scenarios; those that it still gets wrong may fail."""
+    import pytest  # here, for scripts that simulate and have no pytest
+
     return [pytest.param(name, marks=_marks(SCENARIOS[name].not_yet)) for name in names]
 
 
-def _marks(not_yet: str) -> list[pytest.MarkDecorator]:
+def _marks(not_yet: str) -> list[MarkDecorator]:
+    import pytest
+
     return [pytest.mark.xfail(reason=not_yet, strict=False)] if not_yet else []
 
 

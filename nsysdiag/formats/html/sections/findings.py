@@ -17,6 +17,7 @@ from nsysdiag.formats.html.timeline.data import gap_key
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
+    from nsysdiag.formats.html.sections.section import ReportSection
     from nsysdiag.report import Finding
 
 OPEN = ("high", "medium")
@@ -120,7 +121,7 @@ def _span(context: Context, finding: Finding) -> str:
     return f"{max(row.start_ns - row.ns, 0)}-{row.start_ns + 2 * max(row.ns, 1)}"
 
 
-section = report_section(
+section: ReportSection = report_section(
     "findings",
     "Findings",
     lambda context: context.report.devices or context.report.findings,

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from nsysdiag.document import words
+from nsysdiag.document.blocks import Chart
 from nsysdiag.document.code import call_site_label, host_code_label
 from nsysdiag.document.context import Context
-from nsysdiag.document.figures import Segment, safe_color, stack
+from nsysdiag.document.figures import Stack, Stacks, safe_color, stack
 from nsysdiag.document.view import Causes, by_length, by_total, evidence, flags, slices_by_time
 from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.formats.html.timeline.data import gap_key
@@ -17,6 +18,7 @@ from nsysdiag.gap_groups.show import groups, longest
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
+    from nsysdiag.formats.html.sections.section import DeviceSection
     from nsysdiag.report import DeviceReport, Gap, Operation, Root, Slice
 
 MAX_SIGNATURES, MAX_GAPS = 50, 60
@@ -41,7 +43,9 @@ def recurring_view(context: Context, device: DeviceReport) -> View:
     }
 
 
-recurring = device_section("signatures", "Gap groups", lambda device: device.signatures, recurring_view, groups)
+recurring: DeviceSection = device_section(
+    "signatures", "Gap groups", lambda device: device.signatures, recurring_view, groups
+)
 
 
 class SliceView(Struct, frozen=True):
@@ -55,12 +59,12 @@ class SliceView(Struct, frozen=True):
 
 
 class GapView(Struct, frozen=True):
-    """A gap as drawn; `slices` has the longest first, `segments` the order of the report."""
+    """A gap as drawn; `slices` has the longest first, `divided` the order of the report."""
 
     gap: Gap
     length: int
     slices: list[SliceView]
-    segments: list[Segment]
+    divided: Stack
     thread: str
     short_thread: str
     path: str
@@ -74,9 +78,28 @@ class GapView(Struct, frozen=True):
     key: str
 
 
+def charts(context: Context, device: DeviceReport) -> list[Chart]:
+    """How each of the longest gaps divides, as in the rows of the table."""
+    rows = [
+        (f"{format_ns(gap.end_ns - gap.start_ns)} at {words.instant(gap.start_ns)}", _divided(gap, context.causes))
+        for gap in _longest(context, device)
+        if gap.slices
+    ]
+    return [Chart(Stacks(rows), "How each of the longest gaps divides into causes")] if rows else []
+
+
+def _longest(context: Context, device: DeviceReport) -> list[Gap]:
+    return by_length(device.gaps)[: context.shared_rows(MAX_GAPS)]
+
+
+def _divided(gap: Gap, causes: Causes) -> Stack:
+    parts = ((causes.title(part.cause), part.ns, causes[part.cause].color, "") for part in gap.slices)
+    return Stack("How the gap divides into causes", stack(parts), gap.end_ns - gap.start_ns)
+
+
 def longest_view(context: Context, device: DeviceReport) -> View:
     """The longest gaps that the report holds, as many as the page has room for."""
-    gaps = by_length(device.gaps)[: context.shared_rows(MAX_GAPS)]
+    gaps = _longest(context, device)
     rows = [_draw(gap, gap_key(context.report, device.key, gap.start_ns), context.causes) for gap in gaps]
     return {
         "gaps": rows,
@@ -101,7 +124,7 @@ def _draw(gap: Gap, key: str, causes: Causes) -> GapView:
             )
             for part in slices_by_time(gap)
         ],
-        segments=stack((causes.title(part.cause), part.ns, causes[part.cause].color, "") for part in gap.slices),
+        divided=_divided(gap, causes),
         thread=words.thread_label(gap.thread) if gap.thread else "",
         short_thread=words.short_thread_label(gap.thread) if gap.thread else "",
         path=words.path_label(gap.nvtx),
@@ -123,4 +146,6 @@ def _when(operation: Operation | None) -> str:
     return f"{operation.category}, {length} on stream {operation.stream}"
 
 
-section = device_section("gaps", "Longest gaps", lambda device: device.gaps, longest_view, longest)
+section: DeviceSection = device_section(
+    "gaps", "Longest gaps", lambda device: device.gaps, longest_view, longest, charts
+)

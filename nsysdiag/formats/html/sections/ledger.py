@@ -8,17 +8,20 @@ from msgspec import Struct
 
 from nsysdiag.document import words
 from nsysdiag.document.axis import time_ticks
+from nsysdiag.document.blocks import Chart
 from nsysdiag.document.context import Context
-from nsysdiag.document.figures import percent, safe_color
+from nsysdiag.document.figures import Stack, Stacks, percent, safe_color
 from nsysdiag.document.interactive.ledger import Cut, ledger_figure
 from nsysdiag.document.view import LedgerRow, follows_wakes, ledger_rows, moved
 from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.ledger.show import blocks
 
 if TYPE_CHECKING:
+    from nsysdiag.formats.html.sections.section import DeviceSection
     from nsysdiag.report import DeviceReport
 
 MAX_LABELS = 6
+DIVIDES = "How the idle time divides into causes"
 
 
 class Row(Struct, frozen=True):
@@ -32,20 +35,33 @@ class Row(Struct, frozen=True):
     more_ns: int
 
 
+def charts(context: Context, device: DeviceReport) -> list[Chart]:
+    """The ledger as one bar, and another one after wake-ups where these moved time."""
+    cuts = _cuts(context, device)
+    labels = [f"{DIVIDES}, {cut.label.lower()}" for cut in cuts] if len(cuts) > 1 else [DIVIDES]
+    rows = [(cut.label, Stack(label, cut.segments, device.idle_ns)) for cut, label in zip(cuts, labels, strict=True)]
+    return [Chart(Stacks(rows), DIVIDES)] if device.idle_ns else []
+
+
+def _cuts(context: Context, device: DeviceReport) -> list[Cut]:
+    rows = ledger_rows(device, context.causes)
+    cuts = [Cut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
+    if follows_wakes(device):
+        cuts.append(Cut("By root cause", [(row.cause.title, row.root_ns, row.cause.color) for row in rows]))
+    return cuts
+
+
 def view(context: Context, device: DeviceReport) -> View:
     """The ledger as rows and as one bar."""
     rows = ledger_rows(device, context.causes)
     roots = moved(device, context.causes)
     places = {row.cause.id: place for place, row in enumerate(rows, start=1)}
     longest = max((row.ns for row in rows), default=0)
-    cuts = [Cut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
-    if follows_wakes(device):
-        cuts.append(Cut("By root cause", [(row.cause.title, row.root_ns, row.cause.color) for row in rows]))
     return {
         "rows": [_draw(row, longest) for row in rows],
-        "bars": [(cut.label, cut.segments) for cut in cuts],
+        "charts": charts(context, device),
         "axis": time_ticks(device.idle_ns),
-        "figure": ledger_figure(cuts),
+        "figure": ledger_figure(_cuts(context, device)),
         "wakes": follows_wakes(device),
         "moved": [(row, safe_color(row.cause.color), words.root_kinds(row), places[row.cause.id]) for row in roots],
         "root_places": {row.cause.id for row in roots},
@@ -67,4 +83,4 @@ def _draw(row: LedgerRow, longest: int) -> Row:
     )
 
 
-section = device_section("ledger", "What the GPU waited for", lambda _device: True, view, blocks)
+section: DeviceSection = device_section("ledger", "What the GPU waited for", lambda _device: True, view, blocks, charts)

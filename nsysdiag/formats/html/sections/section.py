@@ -6,11 +6,14 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.blocks import Block, Custom, Section
+from nsysdiag.document.blocks import Block, Chart, Custom, Section
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
     from nsysdiag.report import DeviceReport
+
+    ReportSection = Callable[[Context], Section | None]
+    DeviceSection = Callable[[DeviceReport, Context], Section | None]
 
 View = dict[str, object]
 
@@ -21,12 +24,15 @@ def report_section(
     there: Callable[[Context], object],
     view: Callable[[Context], View],
     fallback: Callable[[Context], list[Block]] = lambda _context: [],
-) -> Callable[[Context], Section | None]:
-    """`view` gives the values for `templates/sections/ID.html`, for the page alone; other formats show the blocks of
-    `fallback`. The section is left out where nothing of it is `there`."""
+    charts: Callable[[Context], list[Chart]] = lambda _context: [],
+) -> ReportSection:
+    """`view` gives the values for `templates/sections/ID.html`, for the page alone, and `charts` the charts that it
+    draws; other formats show the blocks of `fallback`. The section is left out where nothing of it is `there`."""
 
     def section(context: Context) -> Section | None:
-        return _section(id, title, partial(view, context), fallback(context)) if there(context) else None
+        if not there(context):
+            return None
+        return _section(id, title, partial(view, context), fallback(context), partial(charts, context))
 
     return section
 
@@ -37,15 +43,20 @@ def device_section(
     there: Callable[[DeviceReport], object],
     view: Callable[[Context, DeviceReport], View],
     fallback: Callable[[DeviceReport, Context], list[Block]] = lambda _device, _context: [],
-) -> Callable[[DeviceReport, Context], Section | None]:
+    charts: Callable[[Context, DeviceReport], list[Chart]] = lambda _context, _device: [],
+) -> DeviceSection:
     """The same for each device."""
 
     def section(device: DeviceReport, context: Context) -> Section | None:
-        made = partial(view, context, device)
-        return _section(id, title, made, fallback(device, context)) if there(device) else None
+        if not there(device):
+            return None
+        made, drawn = partial(view, context, device), partial(charts, context, device)
+        return _section(id, title, made, fallback(device, context), drawn)
 
     return section
 
 
-def _section(id: str, title: str, view: Callable[[], View], fallback: list[Block]) -> Section:
-    return Section(id, title, [Custom(f"sections/{id}.html", cache(view), fallback)])
+def _section(
+    id: str, title: str, view: Callable[[], View], fallback: list[Block], charts: Callable[[], list[Chart]]
+) -> Section:
+    return Section(id, title, [Custom(f"sections/{id}.html", cache(view), fallback, charts=charts)])

@@ -4,48 +4,53 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from nsysdiag.document import words
 from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.blocks import Chart
 from nsysdiag.document.context import Context
 from nsysdiag.document.figures import safe_color
+from nsysdiag.document.lanes import LaneGroup, Lanes
 from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline.data import timeline_data, timelines
 from nsysdiag.formats.html.timeline.gaps import DrawnGaps, drawn_gaps
-from nsysdiag.formats.html.timeline.still import StillLane, still_lanes
+from nsysdiag.formats.html.timeline.still import still_lanes
 from nsysdiag.units import format_count, format_exact_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nsysdiag.formats.html.sections.section import ReportSection
     from nsysdiag.report import DeviceReport
     from nsysdiag.timeline.facts import TimelineLevels
 
 MOST_STILLS, MOST_KEYS = 24, 6
 
 
-class Still(Struct, frozen=True):
-    """The drawing of one device and the moments at both of its ends."""
+def charts(context: Context) -> list[Chart]:
+    """The drawing of the devices, which is left out where the report holds no timeline. Raises InputError where it is
+    damaged."""
+    stills = _stills(context)
+    label = "What each GPU did over time; idle time has the colour of its leading cause"
+    return [Chart(Lanes(stills), label, legend=_legend(context, stills))]
 
-    label: str
-    lanes: list[StillLane]
-    begin: str
-    end: str
 
-
-def view(context: Context) -> View:
-    """The timeline, which is left out where the report holds none."""
+def _stills(context: Context) -> list[LaneGroup]:
     drawn = timelines(context.report)
-    stills = [
-        Still(
-            label=f"{device.key} {device.name}",
-            lanes=still_lanes(levels, context.causes, len(drawn)),
-            begin=words.instant(levels.start_ns),
-            end=words.instant(levels.end_ns),
+    return [
+        LaneGroup(
+            device.key,
+            levels.start_ns,
+            levels.end_ns,
+            still_lanes(levels, context.causes, len(drawn)),
+            note=device.name,
         )
         for device, levels in drawn[:MOST_STILLS]
     ]
+
+
+def view(context: Context) -> View:
+    """The drawing of the devices, and what scripts put in its place."""
+    drawn, stills = timelines(context.report), _stills(context)
     return {
         "stills": stills,
         "more": len(drawn) - MOST_STILLS,
@@ -55,7 +60,7 @@ def view(context: Context) -> View:
     }
 
 
-def _legend(context: Context, stills: list[Still]) -> list[LegendEntry]:
+def _legend(context: Context, stills: list[LaneGroup]) -> list[LegendEntry]:
     """What the colours mean: work, then the causes with most time over all devices."""
     total: dict[str, int] = {}
     for device in context.report.devices:
@@ -111,4 +116,6 @@ def _lane_sentences(levels: TimelineLevels) -> Iterator[str]:
         yield f"{words.counted(levels.threads_left_out, 'more launching thread')} not drawn."
 
 
-section = report_section("timeline", "Timeline", lambda context: timelines(context.report), view)
+section: ReportSection = report_section(
+    "timeline", "Timeline", lambda context: timelines(context.report), view, charts=charts
+)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 
 from nsysdiag.document.figures import safe_color
+from nsysdiag.document.lanes import FULL, Area, Lane
 from nsysdiag.errors import InputError
 from nsysdiag.formats.html.carried import unpacked
 
@@ -17,34 +17,18 @@ if TYPE_CHECKING:
     from nsysdiag.document.view import Causes
     from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
 
-FULL, MANY_DEVICES = 255, 8
+MANY_DEVICES = 8
 LABELS = {"compute": "Compute", "communication": "Communication", "copies": "Copies", "idle": "Idle"}
 
 
-class Drawn(Struct, frozen=True):
-    """One colour of a lane: `part` names a colour of the theme where `color` is empty."""
-
-    part: str
-    color: str
-    d: str
-
-
-class StillLane(Struct, frozen=True):
-    """A lane in `width` by FULL units."""
-
-    label: str
-    width: int
-    paths: list[Drawn]
-
-
-def still_lanes(levels: TimelineLevels, causes: Causes, devices: int) -> list[StillLane]:
+def still_lanes(levels: TimelineLevels, causes: Causes, devices: int) -> list[Lane]:
     """The lanes of a device that hold anything. Raises InputError where the report is damaged."""
     level = levels.levels[-1]
     step = 2 if devices > MANY_DEVICES and level.buckets % 2 == 0 else 1
     return level_lanes(level, levels.cause_ids, causes, step)
 
 
-def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step: int = 1) -> list[StillLane]:
+def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step: int = 1) -> list[Lane]:
     """The lanes of one level that hold anything, of each `step` buckets the fullest. Raises InputError where the level
     is damaged."""
     columns = {name: _bytes(getattr(level, name), level.buckets) for name in LABELS}
@@ -57,12 +41,18 @@ def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step
         if name == "idle":
             first = leading.reshape(-1, step)[:, 0]
             present = [number for number in np.unique(first[heights > 0]).tolist() if number < len(cause_ids)]
-            colors = {number: safe_color(causes[cause_ids[number]].color) for number in present}
-            paths = [Drawn("", colors[number], _stairs(np.where(first == number, heights, 0))) for number in present]
+            paths = [
+                _area(causes.title(cause), "", safe_color(causes[cause].color), np.where(first == number, heights, 0))
+                for number, cause in ((number, cause_ids[number]) for number in present)
+            ]
         else:
-            paths = [Drawn(name, "", _stairs(heights))]
-        lanes.append(StillLane(label, len(heights), paths))
+            paths = [_area(label, name, "", heights)]
+        lanes.append(Lane(label, len(heights), paths))
     return lanes
+
+
+def _area(label: str, part: str, color: str, heights: npt.NDArray[np.int64]) -> Area:
+    return Area(label, part, color, _stairs(heights), heights)
 
 
 def _bytes(packed: str, count: int) -> npt.NDArray[np.int64]:

@@ -1,0 +1,156 @@
+"""The folder of a baseline: one saved report a run, of which the last ones are kept.
+
+```
+.nsysdiag/baselines/main/20260107T091500000000Z-5f3c0a9be1d24c77.json      one file a run, named by when it was added
+                         20260108T091612000000Z-91be03f7d0a8c512.json      and by its trace, in the order of their names
+                         accepted.toml                                     see `accepted`
+```
+
+A run is a file of its own that is written in one step, so that jobs may add runs at the same time. Each removes only
+runs that have as many newer ones as are kept, whatever the others do meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from nsysdiag.errors import InputError, OutputError, UsageError
+from nsysdiag.formats import json_
+from nsysdiag.formats.write import write
+from nsysdiag.printable import printable
+from nsysdiag.record import to_json
+from nsysdiag.report import Report
+from nsysdiag.saved_files import read_report
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_RUN = re.compile(r"(\d{8}T\d{12}Z)-([0-9a-f]{16})\.json")
+_MOMENT = "%Y%m%dT%H%M%S%fZ"
+
+
+class Run(Struct, frozen=True):
+    """A saved report of a baseline. `added` is None for one that was not added by `nsysdiag baseline add`."""
+
+    path: Path
+    added: datetime | None
+
+
+class Held(Struct, frozen=True):
+    """The reports of a baseline, the oldest first, each with its run, and the names of files that cannot be read."""
+
+    runs: list[tuple[Run, Report]]
+    damaged: list[str]
+
+
+def folder_of(baselines: Path, name: str) -> Path:
+    """The folder of the baseline `name` among all `baselines`. Raises UsageError for what cannot be a name."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"'{printable(name)}' is no name of a baseline",
+            hint="use letters, digits, '.', '_' and '-', 100 at most, the first one a letter or a digit",
+        )
+    return baselines / name
+
+
+def names_in(baselines: Path) -> list[str]:
+    """The names of all baselines, sorted; none where the folder does not exist. Raises OutputError."""
+    try:
+        return sorted(each.name for each in baselines.iterdir() if each.is_dir() and _NAME.fullmatch(each.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise OutputError(f"cannot read the folder {printable(baselines)}: {error.strerror}") from error
+
+
+def runs_in(folder: Path) -> list[Run]:
+    """The runs of a baseline by their names, so the oldest first; none where the folder does not exist."""
+    try:
+        files = sorted(each for each in folder.iterdir() if each.suffix == ".json" and each.is_file())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise OutputError(f"cannot read the baseline {printable(folder)}: {error.strerror}") from error
+    return [Run(each, _added(each.name)) for each in files]
+
+
+def _added(file: str) -> datetime | None:
+    found = _RUN.fullmatch(file)
+    try:
+        return datetime.strptime(found[1], _MOMENT).replace(tzinfo=UTC) if found else None
+    except ValueError:  # no such day
+        return None
+
+
+def held_in(folder: Path) -> Held:
+    """The reports of all runs. What is damaged or no report is named; what another job removed meanwhile is not."""
+    runs, damaged = [], []
+    for run in runs_in(folder):
+        try:
+            runs.append((run, read_report(run.path)))
+        except InputError:
+            if run.path.exists():
+                damaged.append(run.path.name)
+    return Held(runs, damaged)
+
+
+def add(folder: Path, reports: Sequence[Report], keep: int, *, anew: bool = False) -> tuple[list[Path], int]:
+    """Write the reports as runs, without their timelines, and remove the oldest runs of ours beyond the last `keep`;
+    `anew` removes all that are about other traces than these.
+
+    Returns the new files, and how many were removed. A trace that a run is about already is no further run. Raises
+    OutputError where a file cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make the folder {printable(folder)}: {error.strerror}") from error
+    known = {found[2] for run in runs_in(folder) if (found := _RUN.fullmatch(run.path.name))}
+    given = {_hash(report): report for report in reports}
+    new = [(hash, report) for hash, report in given.items() if hash not in known]
+    files = []
+    for (hash, report), moment in zip(new, _moments(folder), strict=False):
+        files.append(folder / f"{moment.strftime(_MOMENT)}-{hash}.json")
+        write(files[-1], to_json(replace(report, timeline=UNSET)), force=False, is_ours=json_.is_ours)
+    ours = [run for run in runs_in(folder) if run.added]
+    others = [run for run in ours if anew and run.path.stem.rpartition("-")[2] not in given]
+    rest = [run for run in ours if run not in others]
+    return files, _removed([*others, *rest[:-keep]])
+
+
+def _hash(report: Report) -> str:
+    """What the run is known by: its trace, so that one that was analysed again is the same."""
+    content = report.trace.fingerprint.encode("utf-8", "backslashreplace") or to_json(replace(report, timeline=UNSET))
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _moments(folder: Path) -> Iterator[datetime]:
+    """Now, and microseconds after that, but never before the runs that are there, whatever the clock says."""
+    latest = max((run.added for run in runs_in(folder) if run.added), default=None)
+    moment = datetime.fromtimestamp(time.time(), UTC)
+    if latest is not None:
+        moment = max(moment, latest + timedelta(microseconds=1))
+    while True:
+        yield moment
+        moment += timedelta(microseconds=1)
+
+
+def _removed(runs: Sequence[Run]) -> int:
+    """How many of these runs were removed: files of ours that no other job removed meanwhile."""
+    count = 0
+    for run in runs:
+        try:
+            if json_.is_ours(run.path.read_bytes()):
+                run.path.unlink()
+                count += 1
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise OutputError(f"cannot remove {printable(run.path)}: {error.strerror}") from error
+    return count

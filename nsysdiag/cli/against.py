@@ -1,0 +1,121 @@
+"""The side before of `nsysdiag compare`: captures that are named, or the runs of a baseline, and what that accepts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from nsysdiag.ci.acceptances import EXCEEDED, EXPIRED, Acceptance, accept, command_to_accept, today
+from nsysdiag.ci.facts import FAIL
+from nsysdiag.cli.console import note
+from nsysdiag.document.words import counted
+from nsysdiag.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nsysdiag.baselines.folder import Held
+    from nsysdiag.ci.budgets import Judgement
+    from nsysdiag.ci.facts import BudgetResult
+    from nsysdiag.cli.settings import FromFile
+    from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.replay.facts import WhatIf
+    from nsysdiag.report import Report
+    from nsysdiag.share.redaction import Names
+
+
+class Base(Struct, frozen=True):
+    """A baseline: what its folder holds, and the options with which it is found again."""
+
+    name: str
+    held: Held
+    accepted: list[Acceptance]
+    options: list[str]
+
+
+def base_of(name: str, baselines: str | None, found: FromFile) -> Base:
+    """The baseline of this name. Raises UsageError where it has no run that can be read, or what it accepts cannot be
+    read."""
+    from nsysdiag.baselines.accepted import read_accepted
+    from nsysdiag.baselines.folder import folder_of, held_in
+
+    folder = folder_of(Path(baselines or found.baseline.folder), name)
+    held = held_in(folder)
+    if not held.runs:
+        damaged = f" that can be read: {', '.join(held.damaged)}" if held.damaged else ""
+        raise UsageError(
+            f"baseline {name} has no run{damaged} in {folder}", hint=f"nsysdiag baseline add {name} report.json"
+        )
+    return Base(name, held, read_accepted(folder), ["--baselines", baselines] if baselines else [])
+
+
+def runs_of(base: Base) -> tuple[list[Path], list[Report]]:
+    """The files of its runs and their reports, the oldest first."""
+    return [run.path for run, _report in base.held.runs], [report for _run, report in base.held.runs]
+
+
+def compared(
+    base: Base | None,
+    before: Sequence[Report | WhatIf],
+    after: Sequence[Report | WhatIf],
+    names: Names | None,
+    *,
+    across_gpus: bool,
+) -> Comparison:
+    """Both sides compared; with a baseline, by the runs of it that belong together. Raises what `compare_sides` does,
+    and UsageError for a prediction beside a baseline."""
+    from nsysdiag.comparison.predicted import compare_sides
+    from nsysdiag.comparison.with_baseline import Runs, compare_with_baseline
+    from nsysdiag.report import Report
+    from nsysdiag.share.redaction.forms import FILE
+
+    if base is None:
+        return compare_sides(before, after, across_gpus=across_gpus)
+    reports, latest = ([each for each in side if isinstance(each, Report)] for side in (before, after))
+    if len(latest) < len(after):
+        raise UsageError("a prediction is not compared with a baseline", hint="compare it with a capture")
+
+    def shown(file: str) -> str:
+        return names.of(FILE, file) if names else file
+
+    files = [shown(path.name) for path in runs_of(base)[0]]
+    runs = Runs(shown(base.name), files, reports, [shown(file) for file in base.held.damaged])
+    return compare_with_baseline(runs, latest, across_gpus=across_gpus)
+
+
+def with_accepted(
+    base: Base | None, judged: Judgement, made: Comparison, *, redact: bool
+) -> tuple[Judgement, Comparison]:
+    """The judgement without what the baseline accepts, and the comparison that says so; nothing of it with `redact`: a
+    reason may hold names. What is accepted no more is said on stderr."""
+    if base is None or made.baseline is None or not base.accepted:
+        return judged, made
+    judged, told = accept(judged, made, base.accepted, today())
+    for each in told:
+        if each.status in (EXPIRED, EXCEEDED):
+            note(f"{each.status}: {each.sentence} (reason: {each.reason})")
+    accepted = [] if redact else told
+    return judged, replace(made, baseline=replace(made.baseline, accepted=accepted))
+
+
+def accepting(base: Base | None, judged: Judgement) -> dict[str, str]:
+    """The command that accepts a broken budget that fails, by its id, where the baseline can."""
+    if base is None:
+        return {}
+    broken = [each for each in judged.results if each.broken and each.level == FAIL]
+    found = {each.id: command_to_accept(each, base.name, base.options, today()) for each in broken}
+    return {id: command for id, command in found.items() if command}
+
+
+def against(made: Comparison, accept: Mapping[str, str]) -> Callable[[BudgetResult], str]:
+    """What a broken budget was held against, and the command that accepts it."""
+    use = made.baseline
+    if use is None:
+        first, *more = [trace.given or trace.file for trace in made.before]
+        text = f"; against {first}{f' and {len(more):,} more' if more else ''}"
+    else:
+        text = f"; against baseline {use.name} ({counted(use.runs, 'run')})"
+    return lambda result: f"{text}; to accept it: {accept[result.id]}" if result.id in accept else text

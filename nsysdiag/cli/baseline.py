@@ -1,0 +1,203 @@
+"""`nsysdiag baseline`: runs to compare with, and what of their regressions is accepted."""
+
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nsysdiag.cli import options
+from nsysdiag.cli.console import emit_text, note
+from nsysdiag.errors import UsageError
+from nsysdiag.printable import printable
+
+if TYPE_CHECKING:
+    from nsysdiag.cli.settings import FromFile
+    from nsysdiag.report import Report
+
+EPILOG = """\b
+Examples:
+  nsysdiag baseline add main report.json
+  nsysdiag baseline add main run1.sqlite run2.sqlite run3.sqlite --runs 20
+  nsysdiag compare --baseline main branch.sqlite --fail-on 'length:+5%'
+  nsysdiag baseline accept main --what 'length:+9%' --reason 'larger vocabulary' --until 2099-03-01
+  nsysdiag baseline list"""
+LONGEST_REASON = 500
+
+
+class Action(StrEnum):
+    """What is done with a baseline."""
+
+    ADD = "add"
+    LIST = "list"
+    ACCEPT = "accept"
+
+
+def baseline(
+    action: Annotated[Action, typer.Argument(metavar="add|list|accept", help="What to do.", show_default=False)],
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="The baseline, as main; 'list' without it lists all.", show_default=False),
+    ] = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN...", help=f"For 'add': {options.A_TRACE}, or a saved report JSON.", show_default=False
+        ),
+    ] = None,
+    *,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--runs", metavar="N", min=1, help="How many runs the baseline keeps, the last ones; 10 unless said."
+        ),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Remove all earlier runs: the baseline begins anew with these.")
+    ] = False,
+    what: Annotated[
+        str | None,
+        typer.Option(
+            "--what",
+            metavar="EXPR",
+            help="What is accepted, up to where: 'length:+9%', 'idle_share > 26%'.",
+            show_default=False,
+        ),
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why it is accepted.", show_default=False)
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="DATE", help="The last day on which it is: 2099-03-01.", show_default=False),
+    ] = None,
+    baselines: options.BaselinesOption = None,
+    config: options.ConfigOption = None,
+    no_config: options.NoConfigOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
+) -> None:
+    """Keep runs to compare with under a name.
+
+    'add' saves the reports of runs in the folder of a baseline, which keeps the last ones. 'compare --baseline NAME'
+    compares with all of them. 'accept' says what of a regression is accepted, why, and until when. 'list' shows what
+    there is.
+    """
+    from nsysdiag.cli.settings import require_one_way, settings_of_file
+
+    require_one_way(config, no_config=no_config)
+    _require_options(action, {"--runs": keep, "--replace": replace or None}, Action.ADD)
+    _require_options(action, {"--what": what, "--reason": reason, "--until": until}, Action.ACCEPT)
+    if runs and action != Action.ADD:
+        raise UsageError(f"'{action}' takes no runs", hint=f"nsysdiag baseline {action} NAME")
+    file = settings_of_file(config, discover=not no_config, quiet=True)
+    folder = Path(baselines or file.baseline.folder)
+    if action == Action.LIST:
+        emit_text(_listed(folder, name))
+    elif name is None:
+        raise UsageError("the name of the baseline is missing", hint=f"nsysdiag baseline {action} main ...")
+    elif action == Action.ADD:
+        _add(folder, name, runs or [], keep or file.baseline.runs, file, anew=replace, quiet=quiet)
+    else:
+        _accept(folder, name, what, reason, until, quiet=quiet)
+
+
+def _require_options(action: Action, given: dict[str, object], suits: Action) -> None:
+    wrong = [option for option, value in given.items() if value is not None]
+    if wrong and action != suits:
+        raise UsageError(f"{wrong[0]} is for 'baseline {suits}'", hint="see 'nsysdiag baseline --help'")
+
+
+def _add(baselines: Path, name: str, runs: list[str], keep: int, file: "FromFile", *, anew: bool, quiet: bool) -> None:
+    from nsysdiag.baselines.folder import add, folder_of, runs_in
+
+    folder = folder_of(baselines, name)
+    if not runs:
+        raise UsageError("no run is named", hint=f"nsysdiag baseline add {name} report.json")
+    paths = [Path(each) for each in runs]
+    if twice := options.first_repeated(paths):
+        raise UsageError(f"{twice} is named twice", hint="name each run once")
+    reports = [_report(path, file, quiet=quiet) for path in paths]
+    files, removed = add(folder, reports, keep, anew=anew)
+    if not quiet:
+        for path in files:
+            note(f"wrote {path}")
+        known = len(reports) - len(files)
+        facts = [f"{known} known already and not added again"] if known else []
+        facts += [f"{removed} removed"] if removed else []
+        count = len(runs_in(folder))
+        note("; ".join([f"baseline {name} has {count} {'run' if count == 1 else 'runs'}", *facts]))
+
+
+def _report(path: Path, file: "FromFile", *, quiet: bool) -> "Report":
+    """The report of a run. Raises NotComparableError for one that no other could be compared with."""
+    from msgspec.structs import replace
+
+    from nsysdiag.cli.load import analyze_trace
+    from nsysdiag.comparison.pairing import require_names
+    from nsysdiag.errors import NotComparableError
+    from nsysdiag.saved_files import is_saved_report, read_report
+
+    saved = is_saved_report(path)
+    report = read_report(path) if saved else analyze_trace(path, replace(file.settings, timeline=False), quiet=quiet)
+    require_names([report])
+    if not any(device.window_ns for device in report.devices):
+        raise NotComparableError(f"{path} has no GPU work to compare", hint="capture with --trace=cuda")
+    return report
+
+
+def _accept(
+    baselines: Path, name: str, what: str | None, reason: str | None, until: str | None, *, quiet: bool
+) -> None:
+    from nsysdiag.baselines.accepted import add_accepted
+    from nsysdiag.baselines.folder import folder_of
+    from nsysdiag.ci.acceptances import acceptance
+
+    folder = folder_of(baselines, name)
+    why = printable((reason or "").strip())
+    if not (what and why and until):
+        given = {"--what": what, "--reason": why, "--until": until}
+        missing = next(option for option, value in given.items() if not value)
+        raise UsageError(
+            f"{missing} is missing",
+            hint=f"nsysdiag baseline accept {name} --what 'length:+9%' --reason WHY --until 2099-03-01",
+        )
+    if len(why) > LONGEST_REASON:
+        raise UsageError(f"--reason has {len(why):,} characters; {LONGEST_REASON} at most")
+    accepted = acceptance(what, why, _day(until), "--what")
+    if not folder.is_dir():
+        raise UsageError(
+            f"there is no baseline {name} in {baselines}", hint=f"nsysdiag baseline add {name} report.json"
+        )
+    path = add_accepted(folder, accepted)
+    if not quiet:
+        note(f"wrote {path}: {accepted.expression.text} is accepted until {accepted.until.isoformat()}")
+
+
+def _day(text: str) -> date:
+    """Raises UsageError for what is no day, or one that is over."""
+    from nsysdiag.ci.acceptances import today
+
+    try:
+        day = date.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"--until {printable(text)} is no day", hint="write it as 2099-03-01") from error
+    if day < today():
+        raise UsageError(f"--until {day.isoformat()} is over: nothing would be accepted", hint="name a later day")
+    return day
+
+
+def _listed(baselines: Path, name: str | None) -> str:
+    """One baseline with its runs, or a row for each of all."""
+    from nsysdiag.baselines.folder import folder_of, names_in
+    from nsysdiag.cli.baseline_pages import all_listed, one_listed
+
+    if name is None:
+        names = names_in(baselines)
+        hint = "there are none: nsysdiag baseline add main report.json"
+        return all_listed(baselines, names) if names else f"Baselines in {printable(baselines)}: {hint}\n"
+    folder = folder_of(baselines, name)
+    if not folder.is_dir():
+        raise UsageError(f"there is no baseline {name} in {baselines}", hint="'nsysdiag baseline list' shows all")
+    return one_listed(folder)
