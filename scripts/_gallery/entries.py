@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Write = Callable[[Path], object]
 
 SIMULATED = "a simulated job"
-REAL_HOST = "a real host, captured with nsys 2023.4.4, beside a computed GPU"
+REAL_HOST = "a real host, captured with nsys 2023.4.4, with a computed GPU"
 
 
 class Entry(NamedTuple):
