@@ -169,7 +169,7 @@ def pages() -> list[Path]:
 
 def page(path: Path) -> Prose:
     """A page without its headings, tables, pictures, generated sections and blocks of code."""
-    text = re.sub(r"<!-- \w+: made by .*?<!-- end -->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(r"<!-- [\w -]+: made by .*?<!-- end -->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"\]\([^)]*\)", "]", text)
     kept = [line if not line.lstrip().startswith(("#", "|", "<", ":", "!")) else "" for line in text.splitlines()]

@@ -101,8 +101,8 @@ def held_in(folder: Path) -> Held:
 
 
 def add(folder: Path, reports: Sequence[Report], keep: int, *, anew: bool = False) -> tuple[list[Path], int]:
-    """Write the reports as runs, without their timelines, and remove the oldest runs of ours beyond the last `keep`;
-    `anew` removes all that are about other traces than these.
+    """Write the reports as runs, without their timelines, and remove the oldest runs beyond the last `keep`; `anew`
+    removes all runs of other traces.
 
     Returns the new files, and how many were removed. A trace that a run is about already is no further run. Raises
     OutputError where a file cannot be written.
@@ -131,7 +131,7 @@ def _hash(report: Report) -> str:
 
 
 def _moments(folder: Path) -> Iterator[datetime]:
-    """Now, and microseconds after that, but never before the runs that are there, whatever the clock says."""
+    """The current time in µs, but always after the existing runs, whatever the clock says."""
     latest = max((run.added for run in runs_in(folder) if run.added), default=None)
     moment = datetime.fromtimestamp(time.time(), UTC)
     if latest is not None:

@@ -41,7 +41,7 @@ OutputOption = Annotated[
         "-o",
         "--output",
         metavar="PATH",
-        help="Write to PATH; repeats. The suffix picks the format; '-' is stdout, with --format.",
+        help="Write to PATH; repeatable. The suffix picks the format; '-' is stdout, with --format.",
         show_default=False,
         autocompletion=output_path,
     ),
@@ -145,8 +145,8 @@ CommentOption = Annotated[
     typer.Option(
         "--comment",
         metavar="KEY",
-        help="Markdown as a comment for a pull request: with budgets, short enough, and with a hidden line with KEY by "
-        "which a script finds it again.",
+        help="Markdown as a comment for a pull request: with budgets, of limited length, and with a hidden line with "
+        "KEY for scripts.",
         show_default=False,
     ),
 ]

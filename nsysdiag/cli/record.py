@@ -109,7 +109,7 @@ def record(
             "-o",
             "--output",
             metavar="PATH",
-            help="Write to PATH; repeats. The suffix picks the format.",
+            help="Write to PATH; repeatable. The suffix picks the format.",
             show_default=False,
             autocompletion=output_path,
         ),

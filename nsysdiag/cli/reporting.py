@@ -40,8 +40,8 @@ class Wanted(Struct, frozen=True):
 
 
 def conclude(report: Report, trace: str, wanted: Wanted) -> None:
-    """Write the report of this trace. Exits with 1 where a budget is broken that fails, with 2 where such a one could
-    not be judged or an output not be written. Raises UsageError for a redacted report that is to be redacted."""
+    """Write the report of this trace. Exits with 1 if a failing budget is broken, with 2 if one could not be judged or
+    an output could not be written. Raises UsageError for a redacted report that is to be redacted."""
     from nsysdiag.ci.budgets import Judgement, judge
     from nsysdiag.ci.budgets import check as check_budgets
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def say_what_mattered(file: FromFile, settings: Settings, judged: Judgement) -> None:
-    """Name a file that was found by itself, for whoever wants quiet: where its settings may have changed a verdict, or
-    one of its budgets is broken or cannot be judged."""
+    """With --quiet, name an automatically found settings file if it may have changed a verdict, or its budgets are
+    broken or cannot be judged."""
     sources = {budget.source for budget in file.budgets}
     outcomes = {each.source for each in judged.results if each.broken}
     outcomes |= {each.source for each in judged.unjudged if each.outcome != IGNORE}
@@ -60,9 +60,9 @@ def concluding(
     to_stdout: bool,
     against: Callable[[BudgetResult], str] = lambda _result: "",
 ) -> Iterator[None]:
-    """After the outputs, one line for each budget that is broken or could not be judged, also where all else is quiet;
-    those of a settings file that was found by itself come with its name. `against` says what a broken one was held
-    against. What fails goes to stdout where that is free, all else to stderr.
+    """After the outputs, print one line for each budget that is broken or could not be judged, even with --quiet. Lines
+    on budgets of an automatically found settings file have its name. `against` says what a broken one was compared
+    with. Failures go to stdout if that is free, all else to stderr.
 
     Then exits with 2 where a budget that fails could not be judged, with 1 where one is broken that fails.
     """

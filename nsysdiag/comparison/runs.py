@@ -43,8 +43,8 @@ def strays(lengths: Lengths) -> list[int]:
     """The places of runs that are too far from the others to be runs of the same machine in the same state, in order.
 
     Rosner's generalized extreme studentized deviate test (Technometrics 25, 1983): the run farthest from the mean is
-    taken out, then the next one, a third of them at most. The last one that is farther than chance brings it, and all
-    before it, are strays, so that two of them do not hide each other. Changes of 2 % and less are never one.
+    taken out, then the next one, a third of them at most. The last one that is farther than by chance, and all before
+    it, are strays. So two of them do not hide each other. Changes of 2% and less are never one.
     """
     left = list(range(len(lengths)))
     out: list[int] = []

@@ -69,7 +69,11 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides | None:
             if scale > 1
             else f"{1 / scale:.0f} iterations"
         )
-        work = ", with as much work in each." if scale == 1 else f"; {one} after does the work of one before."
+        work = (
+            ", with as much work in each."
+            if scale == 1
+            else f"; {one} after {'does' if scale > 1 else 'do'} the work of one before."
+        )
         work = "; the work in each is unknown." if _runs(left[0], right[0]) is None else work
         notes.append(f"Iterations begin with {names[0]} before and with {names[1]} after{work}")
     unit = Unit(

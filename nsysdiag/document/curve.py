@@ -1,5 +1,5 @@
-"""Values over time as a drawing and as numbers: curves with a scale beside them, strips with one value each, and a
-small line in a cell."""
+"""Values over time as a drawing and as numbers: curves with a scale, strips with one value each, and sparklines for
+cells."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Layer(Struct, frozen=True):
 
 
 class Curve(Struct, frozen=True):
-    """Layers of `width` by `height` units; `lines` are the levels of the scale, `bottom` is what stands at its floor,
-    `limit` a level of its own. A spot is `spot_width` wide; `labels` stand below. The values are `what`, of one `kind`,
-    on a scale from 0 to `top`, which is logarithmic (of 1 more than the value) where it is `log`."""
+    """Layers of `width` by `height` units; `lines` are the levels of the scale, `bottom` is the label of its floor,
+    `limit` a separate level. A `Spot` is `spot_width` wide; `labels` are below. The values are `what`, of one `kind`,
+    on a scale from 0 to `top`; with `log` it is logarithmic (of 1 more than the value)."""
 
     width: int
     height: int
@@ -60,8 +60,8 @@ class Curve(Struct, frozen=True):
 
 
 class Strip(Struct, frozen=True):
-    """One value over time: `d` is filled, `note` a figure beside its title, `label` its words for a screen reader. The
-    `series` behind it is of one `kind`, on a scale from 0 to `top`."""
+    """One value over time: `d` is a filled path, `note` a figure next to its title, `label` its text for a screen
+    reader. Its `series` is of one `kind`, on a scale from 0 to `top`."""
 
     title: str
     note: str

@@ -28,7 +28,7 @@ class Axis(Struct, frozen=True):
     ticks: list[tuple[str, str]]
 
     def at(self, ns: int) -> str:
-        """Where a length lies, in per cent of the width."""
+        """The position of a length, in per cent of the width."""
         return percent(max(ns - self.low, 0), self.high - self.low)
 
 

@@ -57,7 +57,7 @@ class FourParts(Record, frozen=True):
 
 
 class WhatIfDevice(Record, frozen=True):
-    """One device, per step or window: its length now and as predicted, by what it does, and its idle time by cause:
+    """One device, per step or window: its recorded and predicted length by kind of work, and its idle time by cause:
     `ledger` sums to that of `predicted`, `ledger_now` to that of `now`. Older predictions have no `ledger_now`."""
 
     key: OwnText

@@ -71,8 +71,7 @@ def _communication(given: UtilizationInput) -> str | None:
         return None
     waits, computes = given.share(split.exposed_comm_ns), given.share(split.compute_ns)
     return (
-        f"{given.shown} on a dashboard, but the GPU computes {computes} of the time: "
-        f"{waits} is communication that no compute hides."
+        f"{given.shown} on a dashboard, but the GPU computes {computes} of the time: {waits} is exposed communication."
     )
 
 

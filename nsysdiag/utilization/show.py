@@ -66,7 +66,7 @@ def _facts(found: Utilization) -> list[Fact]:
         Fact("Exposed copies", found.exposed_copy_share, SHARE),
         Fact("Idle", found.idle_share, SHARE),
         Fact(SOURCES.get(found.sm_source or "", "SM activity"), found.sm_active_share, SHARE),
-        Fact("Room on the SMs filled, estimated", found.estimate.resident_share, SHARE),
+        Fact("SM capacity filled, estimated", found.estimate.resident_share, SHARE),
         Fact("SM activity / utilization", found.efficiency, RATIO),
     ]
 
@@ -113,7 +113,7 @@ def _fields(sized: bool) -> list[tuple[Column, Callable[[KernelShape], object]]]
     chip: list[tuple[Column, Callable[[KernelShape], object]]] = [
         (Column("An SM holds", COUNT, limit=PAGE), lambda row: row.blocks_per_sm),
         (Column("Waves", RATIO), lambda row: row.waves),
-        (Column("Room filled", SHARE), lambda row: row.resident_share),
+        (Column("Capacity filled", SHARE), lambda row: row.resident_share),
         (Column("Limited by", TEXT, length=40), lambda row: row.limit or None),
     ]
     return [
@@ -140,6 +140,6 @@ def _note(sized: bool) -> str:
         )
     return (
         "Threads of a block, registers of a thread, shared memory of a block and the blocks that an SM holds are "
-        f"{SHAPE}. SMs: the share of them that have a block; room: the share of the blocks that all SMs could hold; "
-        "both weighted by time."
+        f"{SHAPE}. SMs: the share of them that have a block; capacity: the share of the blocks that all SMs could "
+        "hold; both weighted by time."
     )

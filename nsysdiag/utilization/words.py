@@ -60,7 +60,7 @@ def sm_sentences(found: Utilization) -> list[str]:
         f"SM activity {bounds}, an estimate from launch shapes: while a kernel runs, "
         f"{percent_of(estimate.sm_active_running)} of the SMs have work"
     )
-    filled = f"the blocks fill {percent_of(estimate.resident_running)} of the room on all SMs"
+    filled = f"the blocks fill {percent_of(estimate.resident_running)} of the capacity of all SMs"
     text += "." if estimate.resident_running is None else f", and {filled}."
     covered = f"It covers {percent_of(estimate.covered_share)} of the kernels' time: {estimate.missing}."
     return [text, covered] if estimate.missing else [text]

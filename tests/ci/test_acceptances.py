@@ -51,7 +51,7 @@ def outcome(result: BudgetResult, accepted: Acceptance, comparison: Comparison |
         ("length:+12%", 10, "used", False),
         ("length:+12%", 0, "used", False),
         ("length:+12%", -1, "expired", True),
-        ("length:+9%", 10, "used", False),  # 10 % is not more than 9 % beyond chance
+        ("length:+9%", 10, "used", False),  # 10% is not more than 9% beyond chance
         ("length:+7%", 10, "used", False),
         ("length:+5.9%", 10, "exceeded", True),
         ("length:+120ns", 10, "used", False),

@@ -77,7 +77,7 @@ def test_a_row_for_each_gpu_and_one_for_those_without_work(report: Report) -> No
 
 
 def test_each_gpu_breaks_its_own_budgets(report: Report) -> None:
-    """9 % of the window of the first is idle, and nothing of the second's, which is its only operation."""
+    """9% of the window of the first is idle, and nothing of the second's, which is its only operation."""
     made = entry(report, "idle_share > 5%")
     (result,) = made.budgets
     assert [(each.device, each.broken) for each in result.devices] == [("gpu0", True), ("gpu1", False)]

@@ -116,13 +116,17 @@ def test_steps_that_are_no_whole_number_of_others(tmp_path: Path) -> None:
 def test_steps_that_are_a_whole_number_of_others(tmp_path: Path) -> None:
     reports = [report(steps(name, times), tmp_path, name[:5]) for name, times in (("step {}", 1), ("batch {}", 3))]
     for sides, scale, told in (
-        ((reports[:1], reports[1:]), 1 / 3, "with step # before and with batch # after; one third of an iteration"),
-        ((reports[1:], reports[:1]), 3.0, "by batch # before and by step # after; 3 iterations"),
+        (
+            (reports[:1], reports[1:]),
+            1 / 3,
+            "with step # before and with batch # after; one third of an iteration after does",
+        ),
+        ((reports[1:], reports[:1]), 3.0, "with batch # before and with step # after; 3 iterations after do"),
     ):
         found = only(compare_reports(*sides))
         assert found.unit.kind == "iterations"
         assert found.unit.scale == pytest.approx(scale)
-        assert found.notes[0] == f"Iterations begin {told} after does the work of one before."
+        assert found.notes[0] == f"Iterations begin {told} the work of one before."
 
 
 def test_steps_in_graphs_have_no_kernel_to_count_by(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ TRIALS, NOISE, ITERATIONS = 200, 0.02, 30
 
 
 def run(random: np.random.Generator, shift: float = 0.0) -> Values:
-    """The iterations of a run: runs differ by 2 %, the iterations of one by 1 %."""
+    """The iterations of a run: runs differ by 2%, the iterations of one by 1%."""
     level = 100 * (1 + shift) * (1 + NOISE * random.standard_normal())
     return level * (1 + 0.01 * random.standard_normal((ITERATIONS, 1)))
 
@@ -106,7 +106,7 @@ STEADY = Program(steps=12, sync=True)
 
 
 def made(seed: int, factor: float = 1.0) -> Report:
-    """A run on a machine that is 1.5 % faster or slower in each run."""
+    """A run on a machine that is 1.5% faster or slower in each run."""
     level = 1 + 0.015 * np.random.default_rng(seed).standard_normal()
     return report_of(replace(STEADY, seed=seed, gemm=round(factor * level, 4)))
 

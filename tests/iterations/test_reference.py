@@ -40,7 +40,7 @@ def found(made: Report, reference_ns: int) -> StepReference:
     ("measured", "factor", "told"),
     [
         (200, 1.098901, "which is 9.9% more here: up to 18.0 ms of each step may be the profiler's."),
-        (273, 1.5, "It lengthens calls and launches of the host, hardly kernels and copies"),
+        (273, 1.5, "It lengthens host calls and launches, hardly kernels and copies"),
         (184, 1.010989, "the profiler hardly distorts it."),
         (180, 0.989011, "the profiler hardly distorts it."),
         (91, 0.5, "A profiler makes nothing faster: the reference is of other steps"),

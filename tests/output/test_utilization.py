@@ -30,7 +30,7 @@ def test_what_is_said_of_a_device() -> None:
         "Utilization by time 55.0% (samples of 10.0 ms: 10.0% to 90.0%), by polling every 5.00 ms 94.7%; busy 60.0%, "
         "computing 45.0%.",
         "SM activity 11.0% to 13.2%, an estimate from launch shapes: while a kernel runs, 20.0% of the SMs have work, "
-        "and the blocks fill 8.0% of the room on all SMs.",
+        "and the blocks fill 8.0% of the capacity of all SMs.",
         "It covers 96.0% of the kernels' time: some of the kernels' time has no launch shape.",
     ]
 

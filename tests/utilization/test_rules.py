@@ -63,7 +63,7 @@ RULES: dict[str, tuple[UtilizationInput, str]] = {
     ),
     "communication": (
         given(split(500, comm=500), 0.1, polled=1.0),
-        "100.0% on a dashboard, but the GPU computes 50.0% of the time: 50.0% is communication that no compute hides.",
+        "100.0% on a dashboard, but the GPU computes 50.0% of the time: 50.0% is exposed communication.",
     ),
     "hollow": (
         given(split(1000), 0.008, polled=1.0),

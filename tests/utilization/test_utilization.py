@@ -90,7 +90,7 @@ def test_a_collective_that_spins(tmp_path: Path) -> None:
     found = utilization(trace, tmp_path)
     assert (found.util_time_share, found.compute_share, found.exposed_comm_share) == (1.0, 0.0, 1.0)
     assert found.sentence == (
-        "100.0% on a dashboard, but the GPU computes 0.0% of the time: 100.0% is communication that no compute hides."
+        "100.0% on a dashboard, but the GPU computes 0.0% of the time: 100.0% is exposed communication."
     )
 
 

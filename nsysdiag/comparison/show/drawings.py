@@ -83,7 +83,7 @@ class Strips(Struct, frozen=True):
 
 
 def strips(device: DeviceComparison, causes: Causes) -> Strips | None:
-    """Both timelines, each as wide as it is long beside the longer one, None where a side has none. Raises InputError
+    """Both timelines, each with a width in proportion to the longer one, None if a side has none. Raises InputError
     where a saved one is damaged."""
     before, after = device.strip_before, device.strip_after
     if before is None or after is None:

@@ -38,7 +38,7 @@ _OF_STATE = {UNEXPLAINED: _UNEXPLAINED, IDLE: _IDLE, BARELY_USED: _BARELY_USED}
 class Row(Struct, frozen=True):
     """A device of a trace; `device` is None where the trace could not be analysed or has no GPU work, and for the
     `unused` GPUs of its machine together. `broken` are the budgets that this device breaks, or the whole trace;
-    `unjudged` those that cannot be judged on it and are not ignored, `top` its first finding."""
+    `unjudged` are those that cannot be judged on it and are not ignored; `top` is its first finding."""
 
     entry: BatchEntry
     device: BatchDevice | None
