@@ -131,7 +131,7 @@ def _hash(report: Report) -> str:
 
 
 def _moments(folder: Path) -> Iterator[datetime]:
-    """Now, and microseconds after that, but never before the runs that are there, whatever the clock says."""
+    """Now, and later moments 1 µs apart, but never before the runs that are there, whatever the clock says."""
     latest = max((run.added for run in runs_in(folder) if run.added), default=None)
     moment = datetime.fromtimestamp(time.time(), UTC)
     if latest is not None:

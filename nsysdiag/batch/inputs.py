@@ -179,7 +179,7 @@ def _form(path: Path) -> int | None:
 
 
 def _beside(same: Path, path: Path) -> str:
-    what = f"{printable(same.name)} beside it is the same trace"
+    what = f"{printable(same.name)} next to it is the same trace"
     try:
         older = path.is_file() and same.stat().st_mtime_ns < path.stat().st_mtime_ns
     except OSError:

@@ -22,9 +22,9 @@ BASE_BYTES, BYTES_PER_BYTE = 150 * MIB, 3
 2,000,000. Traces without samples and call chains, of which only few are read, need more for each byte. So the limit is
 more than twice the measured values."""
 BYTES_PER_PACKED_BYTE = 30
-"""A report that must be exported first: the export is several times as large. So is an SQLite file beside a folder of
-Parquet files: 200,000 kernels took 411 MiB from one of 17 MB, 383 MiB from one of 29 MB that was not compressed, and
-300 MiB from an SQLite file of 86 MB."""
+"""A report that must be exported first: the export is several times as large. So is an SQLite file compared with a
+folder of Parquet files. 200,000 kernels took 411 MiB from a folder of 17 MB, and 383 MiB from one of 29 MB that was not
+compressed; they took 300 MiB from an SQLite file of 86 MB."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 

@@ -156,8 +156,8 @@ class BatchEntry(Record, frozen=True):
 
 
 class BatchSummary(Record, frozen=True):
-    """A batch: its entries by their names. `failed`, `broken`, `warned` and `unjudged` count inputs that could not be
-    analysed, broken budgets that fail, broken ones that warn, and those that a trace cannot tell, of which
+    """A batch: its entries by their names. `failed` counts inputs that could not be analysed, `broken` broken budgets
+    that fail, `warned` broken ones that warn; `unjudged` counts budgets that a trace cannot tell, of which
     `unjudged_failing` fail the run. `settings` are those that differ from their defaults, as text; `config` names the
     file that they come from."""
 
@@ -175,8 +175,8 @@ class BatchSummary(Record, frozen=True):
 
 class HistoryLine(Record, frozen=True):
     """One run of one device in a history, a line of JSON. `at` is the UTC second since 1970 of the run, `run` what the
-    caller calls it (a commit, a job), `input` as in BatchEntry, `state` as in BatchDevice; `broken` counts the budgets
-    that this device breaks."""
+    caller calls it (a commit, a job); `input` is as in BatchEntry, `state` as in BatchDevice; `broken` counts the
+    budgets that this device breaks."""
 
     at: Annotated[int, SECONDS]
     run: Sentence

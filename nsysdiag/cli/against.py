@@ -66,7 +66,7 @@ def compared(
     across_gpus: bool,
 ) -> Comparison:
     """Both sides compared; with a baseline, by the runs of it that belong together. Raises what `compare_sides` does,
-    and UsageError for a prediction beside a baseline."""
+    and UsageError for a prediction with a baseline."""
     from nsysdiag.comparison.predicted import compare_sides
     from nsysdiag.comparison.with_baseline import Runs, compare_with_baseline
     from nsysdiag.report import Report

@@ -54,7 +54,7 @@ def baseline(
         ),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Remove all earlier runs: the baseline begins anew with these.")
+        bool, typer.Option("--replace", help="Remove all earlier runs: the baseline begins again with these.")
     ] = False,
     what: Annotated[
         str | None,

@@ -144,7 +144,7 @@ def _sides(
     before: str | None, after: str | None, more_before: list[str], more_after: list[str], baseline: str | None
 ) -> tuple[list[Path], list[Path]]:
     """The captures of each side; of a baseline, whose runs are before, those after alone. Raises UsageError where a
-    side has none, a file is named twice on it, or there are captures before beside a baseline."""
+    side has none, a file is named twice on it, or there are captures before and a baseline."""
     if baseline is not None:
         if after or more_before:
             raise UsageError(

@@ -145,8 +145,8 @@ CommentOption = Annotated[
     typer.Option(
         "--comment",
         metavar="KEY",
-        help="Markdown as a comment for a pull request: with budgets, short enough, and with a hidden line with KEY by "
-        "which a script finds it again.",
+        help="Markdown as a comment for a pull request: with budgets and short enough. A script finds it again by a "
+        "hidden line with KEY.",
         show_default=False,
     ),
 ]

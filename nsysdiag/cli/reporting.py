@@ -40,7 +40,7 @@ class Wanted(Struct, frozen=True):
 
 
 def conclude(report: Report, trace: str, wanted: Wanted) -> None:
-    """Write the report of this trace. Exits with 1 where a budget is broken that fails, with 2 where such a one could
+    """Write the report of this trace. Exits with 1 where a budget is broken that fails; with 2 where such a one could
     not be judged or an output not be written. Raises UsageError for a redacted report that is to be redacted."""
     from nsysdiag.ci.budgets import Judgement, judge
     from nsysdiag.ci.budgets import check as check_budgets

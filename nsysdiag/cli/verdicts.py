@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def say_what_mattered(file: FromFile, settings: Settings, judged: Judgement) -> None:
-    """Name a file that was found by itself, for whoever wants quiet: where its settings may have changed a verdict, or
+    """Name a file that was found by itself, for those who want quiet: where its settings may have changed a verdict, or
     one of its budgets is broken or cannot be judged."""
     sources = {budget.source for budget in file.budgets}
     outcomes = {each.source for each in judged.results if each.broken}

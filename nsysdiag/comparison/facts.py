@@ -324,8 +324,8 @@ class Accepted(Record, frozen=True):
     """A regression that a baseline accepts, as `nsysdiag baseline accept` wrote it: `what` is the expression up to
     which it is accepted, for `reason`, up to and with the day `until` (YYYY-MM-DD).
 
-    `status`: `used` where a budget is broken and does not fail for it, `exceeded` where it grew further than accepted,
-    `expired` after its day, `unused` where nothing of it is broken. `sentence` says so."""
+    `status`: `used` where a budget is broken and does not fail for it; `exceeded` where it grew further than accepted;
+    `expired` after its day; `unused` where nothing of it is broken. `sentence` says so."""
 
     what: Sentence
     reason: Sentence

@@ -44,7 +44,7 @@ def strays(lengths: Lengths) -> list[int]:
 
     Rosner's generalized extreme studentized deviate test (Technometrics 25, 1983): the run farthest from the mean is
     taken out, then the next one, a third of them at most. The last one that is farther than chance brings it, and all
-    before it, are strays, so that two of them do not hide each other. Changes of 2 % and less are never one.
+    before it, are strays: so two of them do not hide each other. Changes of 2% and less are never one.
     """
     left = list(range(len(lengths)))
     out: list[int] = []

@@ -1,7 +1,7 @@
 """Confidence intervals of means: a block bootstrap over iterations, and over captures if a side has several.
 
-Iterations that follow one another are alike (a queue that fills, a clock that drops), so that whole runs of them are
-drawn, not single ones. Drawing from few entries makes intervals too narrow; they are widened as Student's t is.
+Iterations that follow one another are alike (a queue that fills, a clock that drops): so whole runs of them are drawn,
+not single ones. Drawing from few entries makes intervals too narrow; they are widened as Student's t is.
 
 Where a side has several captures and the other one or two, the iterations of these do not show what differs from run to
 run. The captures of the first side do, so that the interval is that of a further run of theirs:
@@ -127,8 +127,8 @@ def _learnt_from(before: Drawn, after: Drawn) -> Drawn | None:
 
 
 def _deviation_of_change(learnt: Drawn, other: Drawn) -> Values:
-    """The standard error of the change of each quantity: runs of the other side differ as those that were learnt from
-    do, or as much as its own iterations show."""
+    """The standard error of the change of each quantity: runs of the other side differ as the runs of `learnt` do,
+    or as much as its own iterations show."""
     spread = learnt.runs.std(axis=0, ddof=1)
     theirs = np.maximum(spread / len(other.runs) ** 0.5, other.deviation)
     return np.asarray(np.hypot(spread / len(learnt.runs) ** 0.5, theirs), dtype=np.float64)

@@ -162,7 +162,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     config: str | None = None
 
     def changed(self, *, partial: bool = False) -> dict[str, SettingValue]:
-        """The settings that differ from their defaults; how a trace was read changes no result, nor do baselines, nor
+        """The settings that differ from their defaults; how a trace was read changes no result, nor do baselines. Nor
         does a limit of memory, unless only a part of the trace was read for it."""
         without_effect = ("reader", "nsys", "baseline") if partial else ("reader", "nsys", "baseline", "memory_limit")
         return {name: value for name, value in _changed(self).items() if name not in without_effect}

@@ -1,4 +1,4 @@
-"""Values over time as a drawing and as numbers: curves with a scale beside them, strips with one value each, and a
+"""Values over time as a drawing and as numbers: curves with a scale next to them, strips with one value each, and a
 small line in a cell."""
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Layer(Struct, frozen=True):
 
 class Curve(Struct, frozen=True):
     """Layers of `width` by `height` units; `lines` are the levels of the scale, `bottom` is what stands at its floor,
-    `limit` a level of its own. A spot is `spot_width` wide; `labels` stand below. The values are `what`, of one `kind`,
-    on a scale from 0 to `top`, which is logarithmic (of 1 more than the value) where it is `log`."""
+    `limit` a level of its own. Each of `spots` is `spot_width` wide; `labels` stand below. The values are `what`, of
+    one `kind`, on a scale from 0 to `top`. The scale is logarithmic (of 1 more than the value) where it is `log`."""
 
     width: int
     height: int
@@ -60,7 +60,7 @@ class Curve(Struct, frozen=True):
 
 
 class Strip(Struct, frozen=True):
-    """One value over time: `d` is filled, `note` a figure beside its title, `label` its words for a screen reader. The
+    """One value over time: `d` is filled, `note` a figure next to its title, `label` its words for a screen reader. The
     `series` behind it is of one `kind`, on a scale from 0 to `top`."""
 
     title: str

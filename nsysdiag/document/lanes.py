@@ -38,7 +38,7 @@ class Lane(Struct, frozen=True):
 
 class LaneGroup(Struct, frozen=True):
     """The lanes of one device, or of one side of a comparison: equal buckets from `start_ns` to `end_ns`. They are
-    `width` of the drawing wide, and a `note` stands beside the label."""
+    `width` of the drawing wide, and a `note` stands next to the label."""
 
     label: str
     start_ns: int

@@ -28,7 +28,7 @@ class Axis(Struct, frozen=True):
     ticks: list[tuple[str, str]]
 
     def at(self, ns: int) -> str:
-        """Where a length lies, in per cent of the width."""
+        """Where a length is, in per cent of the width."""
         return percent(max(ns - self.low, 0), self.high - self.low)
 
 

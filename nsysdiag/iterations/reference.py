@@ -1,4 +1,4 @@
-"""How much the profiler distorts: the steps of a report beside a step that was measured without the profiler.
+"""How much the profiler distorts: the steps of a report against a step that was measured without the profiler.
 
 ```
 without the profiler   |====step====|                 182 ms, which the user measured
@@ -70,6 +70,6 @@ def _sentence(measured: int, reference: int) -> str:
     if more < MUCH * reference:
         return said
     return (
-        f"{said} It lengthens calls and launches of the host, hardly kernels and copies: idle time that the host makes "
+        f"{said} It lengthens calls and launches of the host, hardly kernels and copies. Idle time that the host makes "
         "may be less in a plain run."
     )

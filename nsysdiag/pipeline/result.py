@@ -37,7 +37,7 @@ class DeviceResult(Struct, frozen=True):
 
 class TraceResult(Struct, frozen=True):
     """What the analysis of one trace leaves for a comparison of ranks: its devices, warnings about its rows, the
-    frameworks of its programs (ids of programs.facts), how many GPUs the machine has, and how long the capture is; both
+    frameworks of its programs (ids of programs.facts); how many GPUs the machine has, and how long the capture is, both
     None where the trace does not say; what predicts the savings of findings, or why nothing does; and whether the trace
     has scheduling events."""
 

@@ -160,7 +160,7 @@ def statuses(folder: Path) -> dict[str, tuple[str, str]]:
     return {entry.input: (entry.name, entry.status) for entry in found.entries}
 
 
-LEFT_OUT = "runs/a_pqtdir is left out: a.sqlite beside it is the same trace\n"
+LEFT_OUT = "runs/a_pqtdir is left out: a.sqlite next to it is the same trace\n"
 
 
 @pytest.mark.usefixtures("runs")

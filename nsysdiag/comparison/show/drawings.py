@@ -83,8 +83,8 @@ class Strips(Struct, frozen=True):
 
 
 def strips(device: DeviceComparison, causes: Causes) -> Strips | None:
-    """Both timelines, each as wide as it is long beside the longer one, None where a side has none. Raises InputError
-    where a saved one is damaged."""
+    """Both timelines, each as wide as it is long compared with the longer one, None where a side has none. Raises
+    InputError where a saved one is damaged."""
     before, after = device.strip_before, device.strip_after
     if before is None or after is None:
         return None

@@ -78,7 +78,7 @@ class Named(Struct, frozen=True):
 
 
 class Figures(Mapping[str, go.Figure]):
-    """Figures by name, in the order of the page. Each is made when it is asked for, anew each time."""
+    """Figures by name, in the order of the page. Each is made when it is asked for, again each time."""
 
     def __init__(self, charts: dict[str, Named]) -> None:
         self._charts = charts
@@ -99,10 +99,10 @@ class Figures(Mapping[str, go.Figure]):
 
 def figures(result: Report | RanksReport | Comparison | WhatIf) -> Figures:
     """A plotly figure for each chart that the page of a result draws, by name: the id of its section on the page, below
-    the key of the device that it is about (`gpu0/iterations`), with a name of its own where a section has several
+    the key of the device that it is about (`gpu0/iterations`). Where a section has several, a name of its own follows
     (`diagnosis/phases`).
 
-    A figure has the values of the drawing on the page, with all digits in what the pointer shows, and looks the same
+    A figure has the values of the drawing on the page, with all digits in what the pointer shows. It looks the same
     whatever the default template is. Raises InputError where a saved result is damaged.
     """
     return Figures(charts(result))
@@ -159,7 +159,7 @@ def _charts(blocks: Sequence[Block], heading: str = "") -> Iterator[tuple[str, C
 
 
 def _in_cells(table: Table) -> Iterator[Chart]:
-    """A chart for each column of stacked bars, with what names the row beside each bar."""
+    """A chart for each column of stacked bars, with what names the row next to each bar."""
     rows = cut(table.rows, table.limit, Detail.PAGE)
     for at in columns_of(table, Detail.PAGE):
         if table.columns[at].kind is STACK:

@@ -23,8 +23,8 @@ LANE, FILLED = 30, 0.86
 def timeline(drawing: Lanes, title: str, said: str) -> go.Figure:
     """The lanes of all groups over one axis of time; from 0 on where the groups have a common start.
 
-    `customdata` of each point holds the share of the bucket that begins there, from 0 to FULL, the same as text, and
-    from when to when it lasts, in ns of the trace.
+    `customdata` of each point holds the share of the bucket that begins there, from 0 to FULL, and the same as text;
+    then from when to when it lasts, in ns of the trace.
     """
     lanes = [(group, lane) for group in drawing.groups for lane in group.lanes]
     ends = [group.end_ns - (group.start_ns if drawing.aligned else 0) for group in drawing.groups]

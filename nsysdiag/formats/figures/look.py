@@ -47,8 +47,8 @@ BELOW_ALL = {"orientation": "h", "traceorder": "normal", "font": {"size": 11}} |
 HEAD, LINE_HEIGHT, MOST_LINES, LINE_LENGTH = 64, 18, 5, 100
 """The heights of a title and of each line below it, in pixels; how many there are at most, and their characters."""
 SIDE, BELOW, ENTRY, LEGEND_LINE, WIDTH = 24, 56, 44, 18, 550
-"""The margins beside and below a plot; what an entry of the legend takes beside its text, the height of a line of them,
-and the width that they have in a narrow notebook, in pixels."""
+"""The margins at the sides of a plot and below it; what an entry of the legend takes besides its text; the height of a
+line of them, and the width that they have in a narrow notebook; all in pixels."""
 CHARACTER, LABELS = 6, 110
 """How wide a character of the legend is, and what stands right of a plot."""
 ENDING = "<extra></extra>"

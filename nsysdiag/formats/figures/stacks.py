@@ -24,7 +24,7 @@ Placed = tuple[int, "Stack", int, "Segment"]
 
 
 def stacked(drawing: Stacks, title: str, said: str) -> go.Figure:
-    """Stacked bars below each other on one scale, each beside its name.
+    """Stacked bars below each other on one scale, each next to its name.
 
     `customdata` holds the exact nanoseconds of a segment, the same as text, its share of the bar, and the bar's name.
     """
@@ -94,8 +94,8 @@ def _written(bar: Stack, part: Segment) -> str:
 def waterfall(drawing: Waterfall, title: str, said: str) -> go.Figure:
     """The way from the length before to the length after, a bar a step.
 
-    `customdata` holds the exact nanoseconds of each bar, less than 0 where it takes time away, the same as text, its
-    share of the length before, and its name.
+    `customdata` holds the exact nanoseconds of each bar, less than 0 where it takes time away; then the same as text,
+    its share of the length before, and its name.
     """
     bars, axis = drawing.bars, drawing.axis
     scale, shape = time_axis(axis.high, "Time")
