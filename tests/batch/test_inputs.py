@@ -131,9 +131,9 @@ class TestForms:
         found = find("runs")
         assert shown(found) == ["runs/a_pqtdir", "runs/b.sqlite", *RANKS, "runs/sub/b.nsys-rep"]
         assert sorted(note.partition(" is the same trace")[0] for note in found.notes) == [
-            "runs/a.nsys-rep is left out: a_pqtdir beside it",
-            "runs/b.nsys-rep is left out: b.sqlite beside it",
-            "runs/b_pqtdir is left out: b.sqlite beside it",
+            "runs/a.nsys-rep is left out: a_pqtdir next to it",
+            "runs/b.nsys-rep is left out: b.sqlite next to it",
+            "runs/b_pqtdir is left out: b.sqlite next to it",
         ]
 
     def test_an_export_older_than_its_report_is_told(self) -> None:

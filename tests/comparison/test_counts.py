@@ -117,7 +117,7 @@ def test_steps_that_are_a_whole_number_of_others(tmp_path: Path) -> None:
     reports = [report(steps(name, times), tmp_path, name[:5]) for name, times in (("step {}", 1), ("batch {}", 3))]
     for sides, scale, told in (
         ((reports[:1], reports[1:]), 1 / 3, "with step # before and with batch # after; one third of an iteration"),
-        ((reports[1:], reports[:1]), 3.0, "by batch # before and by step # after; 3 iterations"),
+        ((reports[1:], reports[:1]), 3.0, "with batch # before and with step # after; 3 iterations"),
     ):
         found = only(compare_reports(*sides))
         assert found.unit.kind == "iterations"
