@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from nsysdiag.formats.charts import gap_chart, ledger_chart, queue_depth_chart
     from nsysdiag.formats.figures.by_name import figures
     from nsysdiag.formats.frames import all_gaps, frames
-    from nsysdiag.pipeline import analyze
     from nsysdiag.pipeline.before_after import compare
-    from nsysdiag.pipeline.loading import load
+    from nsysdiag.pipeline.loading import analyze, load
     from nsysdiag.pipeline.whatif import whatif
     from nsysdiag.ranks.pipeline import analyze_ranks
     from nsysdiag.ranks.report import RanksReport
@@ -68,7 +67,7 @@ _HOMES = {
     "UsageError": "nsysdiag.errors",
     "WhatIf": "nsysdiag.replay.facts",
     "all_gaps": "nsysdiag.formats.frames",
-    "analyze": "nsysdiag.pipeline",
+    "analyze": "nsysdiag.pipeline.loading",
     "analyze_ranks": "nsysdiag.ranks.pipeline",
     "compare": "nsysdiag.pipeline.before_after",
     "figures": "nsysdiag.formats.figures.by_name",

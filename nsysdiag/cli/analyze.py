@@ -162,7 +162,8 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
 
     from nsysdiag.arrays.malloc_trim import share_one_heap
     from nsysdiag.cli.load import analyze_trace
-    from nsysdiag.cli.settings import priced_again, refuse_analysis_settings
+    from nsysdiag.cli.settings import refuse_analysis_settings
+    from nsysdiag.pipeline.loading import priced_again
     from nsysdiag.saved_files import is_saved_report, read_report
 
     if not is_saved_report(path):

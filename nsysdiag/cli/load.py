@@ -27,7 +27,8 @@ def load_report(path: Path, settings: Settings, *, named: bool) -> Report:
     Where the settings' file was not `named` but found, a saved report takes only prices from it. Raises InputError, and
     UsageError where the settings ask a saved report for another analysis than its own.
     """
-    from nsysdiag.cli.settings import only_prices, priced_again, refuse_analysis_settings
+    from nsysdiag.cli.settings import only_prices, refuse_analysis_settings
+    from nsysdiag.pipeline.loading import priced_again
 
     if not is_saved_report(path):
         return analyze_trace(path, settings, quiet=True)

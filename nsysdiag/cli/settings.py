@@ -124,8 +124,7 @@ def with_price(cost: CostSettings, price: float | None) -> CostSettings:
 
 def refuse_analysis_settings(path: Path, report: Report | WhatIf, file: Settings, given: Settings) -> None:
     """Raise UsageError where options, or settings of the file, ask a saved report for another analysis than its own."""
-    from nsysdiag.config.settings import OPTION_OF_SETTING
-    from nsysdiag.document.command import AFTERWARDS
+    from nsysdiag.config.settings import AFTERWARDS, OPTION_OF_SETTING
 
     asked, of_file = given.changed(), file.changed()
     options = [
@@ -144,23 +143,6 @@ def refuse_analysis_settings(path: Path, report: Report | WhatIf, file: Settings
             f"{', '.join(others)} of {file.config} cannot be used with {path}: it is a saved report, made without",
             hint="analyse the trace itself again, or name a file that has nothing but [cost]",
         )
-
-
-def priced_again(report: Report, settings: Settings) -> Report:
-    """A saved report with today's prices and reference step, which its settings then hold; as it is where there are
-    none. Raises UsageError where it has no steps to hold against the reference."""
-    from nsysdiag.cost.cost import priced
-    from nsysdiag.document.command import AFTERWARDS
-    from nsysdiag.iterations.reference import referenced
-    from nsysdiag.share.redaction import is_redacted
-
-    made = referenced(priced(report, settings.cost), settings.reference_step_ns)
-    if made is report:
-        return report
-    prices = {name: text for name, text in settings.changed().items() if name in AFTERWARDS}
-    if is_redacted(report):
-        prices.pop("config", None)  # the name of a file
-    return replace(made, settings={**report.settings, **prices})
 
 
 def say_unpriced(report: Report, settings: Settings) -> None:

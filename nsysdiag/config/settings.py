@@ -184,6 +184,11 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
+AFTERWARDS = ("config", "cost", "reference_step_ns")
+"""The settings that a saved report can still be given: a price, and a step without the profiler. The others change the
+analysis."""
+
+
 def disabled_causes(changed: Mapping[str, SettingValue]) -> set[str]:
     """The causes that were disabled for a report, by its stored settings (`Settings.changed`)."""
     causes = changed.get("disabled", [])

@@ -25,9 +25,6 @@ REDACTIONS: dict[str, tuple[str, ...]] = {"numbered": ("--redact",), "keyed": ("
 FLAGS = ("same_gpu", "full_hash", "replay")
 OF_WHATIF = ("device", "same_gpu", "start_ns", "end_ns", "nvtx", "iterations", "config", REDACTED)
 """The settings that `whatif` has options for."""
-AFTERWARDS = ("config", "cost", "reference_step_ns")
-"""What a saved report can still be given: a price, and a step without the profiler. The other options change the
-analysis."""
 
 
 def command_of(document: Report | RanksReport | Comparison | WhatIf) -> str:

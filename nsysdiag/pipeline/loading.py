@@ -5,7 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nsysdiag.pipeline import analyze
+from msgspec.structs import replace
+
+from nsysdiag import pipeline
+from nsysdiag.comparison.pairing import are_redacted
+from nsysdiag.config.settings import AFTERWARDS, Settings
+from nsysdiag.cost.cost import priced
+from nsysdiag.errors import UsageError
+from nsysdiag.iterations.reference import referenced
+from nsysdiag.pipeline.stages import Progress
+from nsysdiag.printable import printable
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 from nsysdiag.saved_files import is_saved_report, read_report, read_side
@@ -18,11 +27,45 @@ def load(path: str | os.PathLike[str]) -> Report:
     .nsys-rep) is analysed with default settings: use `analyze` for others. Raises InputError for other files, for saved
     documents other than a report of one trace, and for a damaged report. Raises MemoryShortError if memory runs out.
     """
+    return analyze(path)
+
+
+def analyze(path: str | os.PathLike[str], settings: Settings | None = None, progress: Progress | None = None) -> Report:
+    """Analyze one exported trace; or read a saved report, and apply the price and the reference step of the settings.
+
+    Raises InputError for other files, and MemoryShortError, a MemoryError, if memory runs out. Raises UsageError for
+    settings that do not fit: those of a saved report's analysis cannot be changed.
+    """
     found = Path(os.fsdecode(path))
-    return read_report(found) if is_saved_report(found) else analyze(found)
+    if not is_saved_report(found):
+        return pipeline.analyze(found, settings, progress)
+    settings, report = settings or Settings(), read_report(found)
+    asked = [
+        name
+        for name, value in settings.changed().items()
+        if name not in AFTERWARDS and report.settings.get(name) != value
+    ]
+    if asked:
+        raise UsageError(
+            f"{', '.join(asked)} cannot be used with '{printable(found)}': it is a saved report, already analysed",
+            hint="analyse the trace itself again",
+        )
+    return priced_again(report, settings)
+
+
+def priced_again(report: Report, settings: Settings) -> Report:
+    """A saved report with today's prices and reference step, which its settings then hold; unchanged if there are
+    none. Raises UsageError if it has no steps to compare with the reference."""
+    made = referenced(priced(report, settings.cost), settings.reference_step_ns)
+    if made is report:
+        return report
+    prices = {name: text for name, text in settings.changed().items() if name in AFTERWARDS}
+    if are_redacted([report]):
+        prices.pop("config", None)  # the name of a file
+    return replace(made, settings={**report.settings, **prices})
 
 
 def load_side(path: str | os.PathLike[str]) -> Report | WhatIf:
     """What `load` gives, or a saved prediction: a side of a comparison. Raises what `load` raises."""
     found = Path(os.fsdecode(path))
-    return read_side(found) if is_saved_report(found) else analyze(found)
+    return read_side(found) if is_saved_report(found) else pipeline.analyze(found)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import nsysdiag
 from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
+from nsysdiag.config.settings import CostSettings
 from nsysdiag.document.one_line import LONGEST
 from nsysdiag.errors import InputError, OutputError, UsageError
 from nsysdiag.record import Record, to_json
@@ -210,6 +211,30 @@ def test_compare_names_no_file_of_a_redacted_report(tmp_path: Path) -> None:
     hidden = replace(one_device(), settings={"redacted": "keyed"})
     hidden.save(tmp_path / "secret.json")
     assert "secret" not in nsysdiag.compare(tmp_path / "secret.json", hidden).to_json()
+
+
+class TestAnalyzeASavedReport:
+    @pytest.fixture
+    def saved(self, tmp_path: Path) -> Path:
+        path = tmp_path / "saved.json"
+        one_device().save(path)
+        return path
+
+    def test_is_as_it_was_saved(self, saved: Path) -> None:
+        assert nsysdiag.analyze(saved) == nsysdiag.analyze(str(saved)) == nsysdiag.load(saved) == one_device()
+
+    def test_takes_a_price(self, saved: Path) -> None:
+        priced = nsysdiag.analyze(saved, nsysdiag.Settings(cost=CostSettings(gpu_hour_cost=2.0)))
+        assert priced.cost is not None
+        assert priced.settings["cost"] == {"gpu_hour_cost": 2.0}
+
+    def test_no_other_setting(self, saved: Path) -> None:
+        with pytest.raises(UsageError, match=r"nvtx, gaps cannot be used with .* a saved report, already analysed"):
+            nsysdiag.analyze(saved, nsysdiag.Settings(gaps=3, nvtx="step"))
+
+    def test_settings_that_it_was_made_with(self, tmp_path: Path) -> None:
+        replace(one_device(), settings={"gaps": 3}).save(tmp_path / "saved.json")
+        assert nsysdiag.analyze(tmp_path / "saved.json", nsysdiag.Settings(gaps=3)).settings == {"gaps": 3}
 
 
 def test_python_loads_neither_pandas_nor_plotly(demo_trace: Path, tmp_path: Path) -> None:
