@@ -19,6 +19,7 @@ html_css_files = ["site.css"]
 html_search_scorer = str(Path(__file__).with_name("_scorer.js"))
 html_copy_source = False
 html_show_sourcelink = False
+html_use_index = False
 html_show_copyright = html_show_sphinx = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#2f6f00", "color-brand-content": "#2f6f00"},

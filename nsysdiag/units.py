@@ -164,3 +164,8 @@ def listed(names: Sequence[str]) -> str:
 def capitalized(text: str) -> str:
     """With a capital first letter; the others stay, as in `NVTX ranges`."""
     return text[:1].upper() + text[1:]
+
+
+def uncapitalized(text: str) -> str:
+    """As it stands inside a sentence: `another process had the GPU`, and still `OS memory call`."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]

@@ -18,6 +18,7 @@ from nsysdiag.units import (
     format_transfer,
     parse_bytes,
     parse_time,
+    uncapitalized,
 )
 
 
@@ -165,3 +166,16 @@ def test_clocks_have_three_significant_digits(frequency: float, text: str) -> No
 )
 def test_transfers_are_in_powers_of_ten(size: int, text: str) -> None:
     assert format_transfer(size) == text
+
+
+@pytest.mark.parametrize(
+    ("title", "inside"),
+    [
+        ("Another process had the GPU", "another process had the GPU"),
+        ("Other CUDA API call", "other CUDA API call"),
+        ("OS memory call", "OS memory call"),
+        ("", ""),
+    ],
+)
+def test_titles_inside_sentences_keep_the_names_in_them(title: str, inside: str) -> None:
+    assert uncapitalized(title) == inside

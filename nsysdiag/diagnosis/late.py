@@ -15,7 +15,7 @@ from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, EXPOSED_MPI, LATE_RAN
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison, RankWait
 from nsysdiag.report import DeviceReport, Finding
-from nsysdiag.units import format_ns, format_share
+from nsysdiag.units import format_ns, format_share, uncapitalized
 
 COMMUNICATION = "communication"
 OF_WORK = {"compute": "kernels", "exposed_comm": COMMUNICATION, "exposed_copy": "copies"}
@@ -190,5 +190,5 @@ def _most(reasons: dict[str, float]) -> list[tuple[str, float]]:
 
 def _name(reason: str) -> str:
     if reason in CAUSES:
-        return CAUSES[reason].title.lower()
+        return uncapitalized(CAUSES[reason].title)
     return {"compute": "more compute", "exposed_comm": "other communication"}.get(reason, "copies")

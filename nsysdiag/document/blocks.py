@@ -221,9 +221,10 @@ class Callout(Struct, frozen=True):
 
 
 class Items(Struct, frozen=True):
-    """Things in order of weight, each with a few lines about it."""
+    """Things in order of weight, each with a few lines about it. `ids` are places on the page that links name."""
 
     items: Sequence[tuple[Words, Sequence[Words]]]
+    ids: Sequence[str] = ()
     limit: Limit = EVERYWHERE
 
 

@@ -6,7 +6,7 @@ from nsysdiag import typed
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.host_compute import INSIDE_MPI
 from nsysdiag.report import Root, Thread
-from nsysdiag.units import format_count, format_ns
+from nsysdiag.units import format_count, format_ns, uncapitalized
 
 _IN_MPI = "{thread} is inside {call}{code}"
 _ON_THREAD = "{call}{label} on {thread}"
@@ -28,10 +28,10 @@ def opening(cause: str, *, call: str | None, label: str, thread: str, code: str)
     if label == INSIDE_MPI:
         pattern = _IN_MPI
     return pattern.format(
-        call=call or rule.title.lower(),
+        call=call or uncapitalized(rule.title),
         label=f" ({label})" if label and label != call else "",
         thread=thread,
-        title=rule.title.lower(),
+        title=uncapitalized(rule.title),
         code=f": {code}" if code else "",
     )
 

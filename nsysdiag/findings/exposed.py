@@ -72,7 +72,9 @@ def _finding(
     too_many = rule is EXPOSED_COPY and ns > DWARFS * judged.compute_ns
     advice, fix = _fewer(device, context.frameworks) if too_many else _advice(device, rule, context.frameworks)
     what = typed.kernel(rows[0].name) if rows and rule is not EXPOSED_MPI else None
-    running = f"{what} and similar ones run alone on {device.key}" if what else rule.meaning
+    doing = "move pages" if rule is PAGING else "run alone"
+    running = f"{what} and similar ones {doing} on {device.key}" if what else rule.meaning
+    effect = "kernels wait" if rule is PAGING else "no kernel runs"
     return Finding(
         id=f"f-{rule.id}",
         cause=rule.id,
@@ -88,7 +90,7 @@ def _finding(
         evidence=_evidence(device, rule),
         advice=advice,
         call=what if rule is not EXPOSED_MPI else _first_mpi(device),
-        chain=[running, f"no kernel runs for {format_ns(ns)}", fix],
+        chain=[running, f"{effect} for {format_ns(ns)}", fix],
         rows=rows,
         devices=[device.key],
         bottleneck=rule.bottleneck,

@@ -14,7 +14,7 @@ from nsysdiag.findings.empty_iterations import EmptyIterations
 from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding, IterationReport, SlowIteration, Thread
-from nsysdiag.units import every_nth, format_count, format_ns, format_share
+from nsysdiag.units import every_nth, format_count, format_ns, format_share, uncapitalized
 
 _WORK = {"compute": "compute", "exposed_comm": "exposed communication", "exposed_copy": "exposed copies"}
 
@@ -144,7 +144,7 @@ def _how_many_more(iterations: IterationReport) -> str:
 
 def _more(slow: SlowIteration) -> list[str]:
     ranked = sorted(slow.more.items(), key=lambda item: (-item[1], item[0]))
-    return [f"{_WORK.get(name) or CAUSES[name].title.lower()} +{format_ns(ns)}" for name, ns in ranked]
+    return [f"{_WORK.get(name) or uncapitalized(CAUSES[name].title)} +{format_ns(ns)}" for name, ns in ranked]
 
 
 def _first_operations(context: FindingContext, iterations: IterationReport) -> list[EvidenceRow]:

@@ -25,7 +25,7 @@ from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import DeviceReport, EvidenceRow, Root, names_nothing
-from nsysdiag.units import format_count, format_moment, format_ns
+from nsysdiag.units import format_count, format_moment, format_ns, uncapitalized
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
 ALMOST_ALL = 0.95
@@ -240,7 +240,7 @@ def _is_function(call: str) -> bool:
 
 def _worded(label: str) -> str:
     """A label in words: those of data loading are the ids of what the workers did."""
-    return CAUSES[label].title.lower() if label in CAUSES else label
+    return uncapitalized(CAUSES[label].title) if label in CAUSES else label
 
 
 def advice_of(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[list[str], str]:

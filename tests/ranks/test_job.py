@@ -14,6 +14,7 @@ from nsysdiag.document.counted_names import as_read
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.ranks.show.registry import RENDERERS
 from nsysdiag.share.redaction.redact import redacted
+from tests.output.page import parse
 from tests.ranks.run import one_file
 from tests.simulator.scenarios import SCENARIOS, scenario
 from tests.simulator.scenarios.patterns import RANKS, SLOW_RANK
@@ -94,6 +95,12 @@ class TestAFileForEachRank:
         assert read.diagnosis is not None
         assert read.diagnosis.headline in shown
         assert shown.index(read.diagnosis.headline) < shown.index(read.comparison.sentence)
+
+    def test_what_to_fix_leads_to_its_finding(self, split: RanksReport) -> None:
+        root = parse(RENDERERS["html"](split, RenderOptions()))
+        (link,) = (each.attributes["href"] for each in root.all("a") if each.attributes["href"].startswith("#f-"))
+        (finding,) = (each for each in root.walk() if each.attributes.get("id") == link[1:])
+        assert as_read(split).findings[0].title in finding.whole_text()
 
     def test_redaction_takes_the_names_of_ranks_out_of_it(self, split: RanksReport) -> None:
         """The names of ranks are those of files."""

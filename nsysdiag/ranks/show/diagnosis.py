@@ -11,7 +11,7 @@ from nsysdiag.diagnosis.entries import NAMED, account_table
 from nsysdiag.diagnosis.show import IN_TICKET, action
 from nsysdiag.document.blocks import EVERYWHERE, PAGE, TERMINAL, Block, Limit, Paragraph, Section
 from nsysdiag.findings.first import brief_of
-from nsysdiag.findings.show import items_of, left_out, rows_of
+from nsysdiag.findings.show import anchors, items_of, left_out, rows_of
 
 if TYPE_CHECKING:
     from nsysdiag.ranks.report import RanksReport
@@ -44,9 +44,10 @@ def job(report: RanksReport) -> list[Section]:
     )
     if not report.findings:
         return [judged]
+    items = items_of(report.findings, all_of, NOUN)
     findings: list[Block] = [
         replace(rows_of(brief_of(found, report.findings), all_of, NOUN), limit=TERMINAL),
         *([Paragraph(left, limit=TERMINAL)] if (left := left_out(found, report.findings)) else []),
-        replace(items_of(report.findings, all_of, NOUN), limit=Limit(summary=0, brief=0)),
+        replace(items, ids=anchors(report.findings), limit=Limit(summary=0, brief=0)),
     ]
     return [judged, Section("findings", "Findings", findings)]
