@@ -31,8 +31,8 @@ import pandas as pd
 
 from nsysdiag import (
     Comparison, Finding, InputError, NotComparableError, NsysdiagError, OutputError, RanksReport, Report, Settings,
-    Transform, UsageError, WhatIf, __version__, all_gaps, analyze, analyze_ranks, compare, frames, gap_chart,
-    ledger_chart, load, open_trace, queue_depth_chart, whatif,
+    Transform, UsageError, WhatIf, __version__, all_gaps, analyze, analyze_ranks, compare, figures, frames,
+    gap_chart, ledger_chart, load, open_trace, queue_depth_chart, whatif,
 )
 
 
@@ -89,7 +89,8 @@ def main(path: Path) -> int:
     with open_trace(path) as trace:
         assert_type(trace.nsys_version, str | None)
         assert_type(trace.warnings, list[str])
-    for figure in (ledger_chart(report), gap_chart(report, device="gpu0"), queue_depth_chart(report)):
+    charts = [ledger_chart(report), gap_chart(report, device="gpu0"), queue_depth_chart(report)]
+    for figure in (*figures(report).values(), *charts):
         figure.write_html("figure.html")  # pyright: ignore[reportUnknownMemberType] plotly tells no types
     return len(__version__)
 """
