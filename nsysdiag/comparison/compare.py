@@ -256,7 +256,7 @@ def outcome_sentence(
 
 def device_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
     """What became of a unit of work, and which of its parts, `rows`, did most of it."""
-    what = "An iteration" if unit.kind == ITERATIONS else "The same work"
+    what = "The mean iteration" if unit.kind == ITERATIONS else "The same work"
     times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
     share = format_signed_share(length.change_ns, length.before_ns)
     if outweighed(length):

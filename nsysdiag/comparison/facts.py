@@ -234,10 +234,10 @@ class JobComparison(Record, frozen=True):
 
     `step` is the time of its step: the `median` step, or the `mean` if only that changed; without steps, the time of
     the unit of work. `mean` is the mean of it. `device_before` and `device_after` are the slowest devices, `work` is
-    that of the one after. `account` is about all devices, empty if a report has none or judges no steady phase. `top`
-    are the largest changes on the slowest device, kinds of work and root causes, beyond chance where known. It is empty
-    for several devices with an account, in which waits of one for another count to what they wait for. `slow_steps`:
-    some step of a device takes twice as long as the median one."""
+    that of the one after. `account` divides the mean of all devices, empty if a report has none or judges no steady
+    phase. `top` are the largest changes on the slowest device, kinds of work and root causes, beyond chance where
+    known. It is empty for several devices with an account, in which waits of one for another count to what they wait
+    for. `slow_steps`: some step of a device takes twice as long as the median one."""
 
     statistic: OwnText
     unit: Unit

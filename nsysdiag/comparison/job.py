@@ -36,10 +36,10 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
     statistic = _statistic(devices)
     before = max(devices, key=lambda each: (_shown(each, statistic).before_ns, each.made.key))
     after = max(devices, key=lambda each: (_shown(each, statistic).after_ns, each.made.key))
-    step = _step(before, after, statistic)
+    step, mean = _step(before, after, statistic), _step(before, after, MEAN)
     times = [_shown(each, statistic) for each in devices]
     sides = [each.before_ns for each in times], [each.after_ns for each in times]
-    account = _account(devices, step)
+    account = _account(devices, mean)
     return JobComparison(
         statistic=statistic,
         unit=after.sides.unit,
@@ -48,7 +48,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
         device_after=after.made.key,
         devices_differ=any(max(side) > (1 + DIFFER) * min(side) for side in sides),
         step=step,
-        mean=_step(before, after, MEAN),
+        mean=mean,
         speedup=speedup(step),
         work=after.made.work,
         account=account,
@@ -78,8 +78,9 @@ def _step(before: Compared, after: Compared, statistic: str) -> Change:
     return step_change(before.sides.before, after.sides.after, noise, statistic).change
 
 
-def _account(devices: Sequence[Compared], step: Change) -> list[AccountChange]:
-    """The judged time of the devices by bottleneck, brought to a step."""
+def _account(devices: Sequence[Compared], mean: Change) -> list[AccountChange]:
+    """The judged time of the devices by bottleneck, scaled to the mean step. Not to the median one: time that a few
+    steps spend would make all other parts of a step look shorter."""
     sides = [
         _judged_time([each for device in devices for each in device.pair.before]),
         _judged_time([each for device in devices for each in device.pair.after]),
@@ -88,7 +89,7 @@ def _account(devices: Sequence[Compared], step: Change) -> list[AccountChange]:
         return []
     names = sorted({name for side in sides for name in side})
     times = []
-    for side, step_ns in zip(sides, (step.before_ns, step.after_ns), strict=True):
+    for side, step_ns in zip(sides, (mean.before_ns, mean.after_ns), strict=True):
         total = sum(side.values())
         times.append(adding_up(np.array([side.get(name, 0) * step_ns / total for name in names]), step_ns))
     rows = [

@@ -79,10 +79,10 @@ class TestGain:
         assert "1.24× slower, 95% CI 1.2" in made.headline
         assert made.headline.endswith("; synchronization +299 µs")
 
-    def test_the_account_adds_up_to_the_step(self) -> None:
+    def test_the_account_adds_up_to_the_mean_step(self) -> None:
         job = job_of(compared(SLOW, PLAIN))
         for side in ("before_ns", "after_ns", "change_ns"):
-            assert sum(getattr(row, side) for row in job.account) == getattr(job.step, side)
+            assert sum(getattr(row, side) for row in job.account) == getattr(job.mean, side)
         (sync,) = (row for row in job.account if row.bottleneck == "sync")
         assert sync.change_ns == pytest.approx(-300 * US, rel=0.1)
 
@@ -204,7 +204,7 @@ class TestDevices:
         assert made.verdict == "improved"
         assert re.search(r"; synchronization -2\d\d µs$", made.headline)
         job = job_of(made)
-        assert sum(row.after_ns for row in job.account) == job.step.after_ns
+        assert sum(row.after_ns for row in job.account) == job.mean.after_ns
 
     def test_each_side_has_its_own_slowest(self) -> None:
         fast, slow = report_of(PLAIN), report_of(replace(SLOW, tail=900 * US, seed=2))

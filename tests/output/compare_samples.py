@@ -53,7 +53,7 @@ CAUSES = (
     CauseInfo(id="host_compute", title="Host code", meaning="The thread was on a CPU.", color="#16a34a"),
     CauseInfo(id="launch_latency", title="Launch latency", meaning="On its way to the GPU.", color="#f59e0b"),
 )
-SENTENCE = "An iteration takes 777 µs instead of 1.05 ms: -26.1%, 95% interval -27.1% to -25.2%."
+SENTENCE = "The mean iteration takes 777 µs instead of 1.05 ms: -26.1%, 95% interval -27.1% to -25.2%."
 HEADLINE = "Step time 1.05 ms → 777 µs (1.35× faster, 95% CI 1.34 to 1.37); synchronization -300 µs"
 RENAMED = (
     "Part of the idle time only changed its cause: of 300 µs that Synchronization lost, 20.0% came back as Host code."
@@ -333,7 +333,7 @@ def bare() -> Comparison:
     found = replace(
         device(),
         verdict="unknown",
-        sentence="An iteration takes 120 µs instead of 100 µs: the data do not show whether that is more than chance.",
+        sentence="The mean iteration takes 120 µs, not 100 µs: the data do not show whether that is more than chance.",
         length=length,
         noise=0.0,
         renaming=Renaming(lost_ns=0, removed_ns=0, renamed_ns=0, verdict="none", sentence="No cause lost any time."),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MOST_BOTTLENECKS, TICKET_BOTTLENECKS = 4, 6
 LEAST, LEAST_OF_PART = 0.005, 0.02
 """A bottleneck whose part changes by less of the step, or of itself, is neither a gain nor a loss."""
+APART = 0.02
+"""Of the median step: a mean that is farther from it is shown as well."""
 DECIDED = ("improved", "regressed", "same")
 """Verdicts with which a part of the step is a gain or a loss; else it is only more or less."""
 OVERVIEW = (
@@ -54,7 +56,7 @@ def card(comparison: Comparison, causes: Causes) -> Section | None:
     rows = [*_steps(job), *(_time(f"… {title(row.id, causes)}", row.change) for row in job.top)]
     blocks = [
         Table("Step and work of the job", OVERVIEW, rows, sortable=False, limit=EVERYWHERE),
-        *_account(job, "The step by bottleneck, over all GPUs", len(job.account)),
+        *_account(job, "The mean step by bottleneck, over all GPUs", len(job.account)),
         *_devices(comparison, "Each GPU, mean of a unit of work"),
     ]
     return Section("job", "The job", blocks)
@@ -74,8 +76,8 @@ def _steps(job: JobComparison) -> list[tuple[object, ...]]:
     if job.verdict not in DECIDED:
         step = (*step[:-1], marked(words.verdict_mark(job.verdict)))
     rows = [step]
-    if job.slow_steps and job.statistic == "median":
-        rows.append(_time("Step time (mean, with slow steps)", job.mean))
+    if job.statistic == "median" and (job.slow_steps or _apart(job)):
+        rows.append(_time(f"Step time (mean{', with slow steps' if job.slow_steps else ''})", job.mean))
     for row in job.work:
         show = format_bytes if row.id == "bytes" else words.count_label
         ratio = f"{row.after / row.before:.2f}×" if row.before and row.after else None
@@ -98,10 +100,16 @@ def _time(name: str, change: Change) -> tuple[object, ...]:
     return (name, before, after, words.change_label(change), judged(change))
 
 
+def _apart(job: JobComparison) -> bool:
+    """Whether the mean step of a side is not about its median one: the parts below add up to the mean."""
+    sides = (job.step.before_ns, job.mean.before_ns), (job.step.after_ns, job.mean.after_ns)
+    return any(abs(mean - median) > APART * median for median, mean in sides)
+
+
 def _account(job: JobComparison, caption: str, most: int) -> list[Block]:
-    """The parts of the step, the largest ones. Less time is a gain, where whole steps of the same work are compared;
-    whether it is chance is not known of a part."""
-    step = max(job.step.before_ns, job.step.after_ns, 1)
+    """The parts of the mean step, the largest ones. Less time is a gain, if whole steps of the same work are compared.
+    Whether it is chance is not known of a part."""
+    step = max(job.mean.before_ns, job.mean.after_ns, 1)
     rows = []
     for row in job.account[:most]:
         mark = words.account_mark(row.change_ns, decided=job.verdict in DECIDED)
