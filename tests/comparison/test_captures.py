@@ -88,9 +88,9 @@ def test_models_of_gpus_on_each_side() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
-        ("GPU", "A100", "before.sqlite does not name its GPU: whether"),
-        ("A100", "GPU", "after.sqlite does not name its GPU: whether"),
-        ("GPU", "", "before.sqlite and after.sqlite do not name their GPUs: whether"),
+        ("GPU", "A100", "before.sqlite does not name its GPU: it is unknown whether"),
+        ("A100", "GPU", "after.sqlite does not name its GPU: it is unknown whether"),
+        ("GPU", "", "before.sqlite and after.sqlite do not name their GPUs: it is unknown whether"),
         ("A100", "A100", None),
     ],
 )
