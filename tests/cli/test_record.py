@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -417,11 +418,15 @@ class TestSignals:
         )
         code = f"{stubborn}\nprint('ready', flush=True)\nwhile True: time.sleep(60)"
         words = command(nsys, "-q", "--", sys.executable, "-c", code)
-        with subprocess.Popen(words, env=environment(nsys), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        pipe = subprocess.PIPE
+        with subprocess.Popen(words, env=environment(nsys), stdout=pipe, stderr=pipe, bufsize=0) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
             for _ in range(2):
-                process.send_signal(signal.SIGINT)
+                answered = []
+                while not answered:  # one that comes while the one before is handled is lost, as everywhere
+                    process.send_signal(signal.SIGINT)
+                    answered, _, _ = select.select([process.stdout], [], [], 5)
                 assert process.stdout.readline() == b"no\n"
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130
