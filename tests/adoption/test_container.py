@@ -96,8 +96,8 @@ def test_nothing_runs_as_root_and_nothing_is_fetched_that_the_lock_does_not_name
 def test_nothing_but_sources_is_copied() -> None:
     copied = {path for each in of("COPY") if not each.startswith("--") for path in each.split()[:-1]}
     assert copied == {
-        *("scripts/requirements.txt", "pyproject.toml", "README.md", "LICENSE", "THIRD-PARTY-NOTICES"),
-        *("docs/nsysdiag.1", "templates", "nsysdiag"),
+        *("scripts/requirements.txt", "scripts/_long_description.py", "pyproject.toml", "README.md", "LICENSE"),
+        *("THIRD-PARTY-NOTICES", "docs/nsysdiag.1", "templates", "nsysdiag"),
     }
 
 
