@@ -18,7 +18,7 @@ def ranks_elsewhere(found: MpiRanks, processes: int | None, *, mpi: bool) -> str
     if held < most:
         return f"The trace holds {_some(found.ranks, most)}: the others are not in it."
     if held == 1:
-        return "The trace holds MPI rank 0 of an unknown number."
+        return "The trace holds only MPI rank 0."
     return ""
 
 

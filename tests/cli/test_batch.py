@@ -265,7 +265,7 @@ class TestBudgets:
         made = summary(folder / "out")
         assert (made.failed, made.broken, made.warned) == (0, 1, 2)
         assert result.stderr.count("warn: runs/rank") == 2
-        (line,) = result.stdout.decode().splitlines()
+        (line,) = [line for line in result.stdout.decode().splitlines() if line.startswith("fail: ")]
         assert line.startswith("fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns")
 
     def test_they_are_on_stderr_where_all_else_is_quiet(self, cli: Cli) -> None:

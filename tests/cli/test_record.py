@@ -377,6 +377,12 @@ time.sleep(60)
 """
 
 
+def heed_signals() -> None:
+    """Where tests run under nohup or in the background of a script, programs inherit that these are ignored."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 class TestSignals:
     """They reach the program, nsys gets each once, and what was recorded until then is analysed."""
@@ -399,7 +405,7 @@ class TestSignals:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509, nohup would ignore it
+            preexec_fn=heed_signals,  # noqa: PLW1509
         ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
@@ -418,8 +424,14 @@ class TestSignals:
         )
         code = f"{stubborn}\nprint('ready', flush=True)\nwhile True: time.sleep(60)"
         words = command(nsys, "-q", "--", sys.executable, "-c", code)
-        pipe = subprocess.PIPE
-        with subprocess.Popen(words, env=environment(nsys), stdout=pipe, stderr=pipe, bufsize=0) as process:
+        with subprocess.Popen(
+            words,
+            env=environment(nsys),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            preexec_fn=heed_signals,  # noqa: PLW1509
+        ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
             for _ in range(2):
@@ -485,6 +497,7 @@ class TestTheRealNsys:
             env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            preexec_fn=heed_signals,  # noqa: PLW1509
         ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"

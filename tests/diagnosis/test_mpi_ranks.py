@@ -24,7 +24,7 @@ MS = 1_000_000
     [
         ((7,), 8, "The trace holds MPI rank 7 of at least 8: the others are not in it."),
         ((0,), 4, "The trace holds MPI rank 0 of at least 4: the others are not in it."),
-        ((0,), 1, "The trace holds MPI rank 0 of an unknown number."),
+        ((0,), 1, "The trace holds only MPI rank 0."),
         ((4, 5, 6, 7), 16, "The trace holds MPI ranks 4 to 7 of at least 16: the others are not in it."),
         ((0, 2, 5), 6, "The trace holds MPI ranks 0, 2 and 5 of at least 6: the others are not in it."),
         ((0, 2, 4, 6, 8), 9, "The trace holds 5 of at least 9 MPI ranks: the others are not in it."),
@@ -99,7 +99,7 @@ def test_the_headline_says_it(tmp_path: Path) -> None:
     ("name", "said"),
     [
         ("gpubootcamp_mpi-report2_v100", "The trace holds MPI rank 7 of at least 8: the others are not in it."),
-        ("pipit_saxpy-mpi_a100_nsys2022.2", "The trace holds MPI rank 0 of an unknown number."),
+        ("pipit_saxpy-mpi_a100_nsys2022.2", "The trace holds only MPI rank 0."),
         ("pipit_cloverleaf_a100x4_nsys2024.5", ""),
     ],
 )
