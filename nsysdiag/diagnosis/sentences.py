@@ -9,6 +9,7 @@ from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import THREAD_WAIT
 from nsysdiag.diagnosis.facts import KERNELS, NOUNS, Part
 from nsysdiag.diagnosis.focus import Scope
+from nsysdiag.diagnosis.savings import MORE_BY_REPLAY
 from nsysdiag.findings.first import kernels_first
 from nsysdiag.findings.rules import OTHER_GPU
 from nsysdiag.iterations.host_ranges import HostLoop
@@ -101,8 +102,9 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
-        beside = kernels_first(bottleneck, share, action)
-        sentences.append(f"{what} ({share_of_it}) can be fixed {'as well' if beside else 'first'}.")
+        when = "as well" if kernels_first(bottleneck, share, action) else "first"
+        more = ", and saves more than its share" if action.note == MORE_BY_REPLAY else ""
+        sentences.append(f"{what} ({share_of_it}) can be fixed {when}{more}.")
     sentences += [each for each in (said.unused, said.ranks) if each]
     if said.basis == "cold" and (bottleneck != "unknown" or said.later is not None):
         sentences.append(_another_capture(said))

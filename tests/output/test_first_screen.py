@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip, shown_phases
 from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI, NAMED, joined
 from nsysdiag.diagnosis.facts import NOUNS, Saves
+from nsysdiag.diagnosis.savings import MORE_BY_REPLAY
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.diagnosis.words import COLORS, LABELS, WORK, phase_label
 from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
@@ -268,6 +269,8 @@ class TestKernelsFirst:
         told = Said("window", None, MS, {})
         assert "Synchronization (18.0%) can be fixed as well." in headline(told, "kernels", 0.87, None, small)
         assert "Synchronization (18.0%) can be fixed first." in headline(told, "kernels", 0.87, None, large)
+        more = replace(large, note=MORE_BY_REPLAY)
+        assert "can be fixed first, and saves more than its share." in headline(told, "kernels", 0.87, None, more)
 
     def test_causes_are_those_of_the_rules(self) -> None:
         assert {*TOLD_TWICE, OTHER_GPU, LATE_RANK} <= FINDING_RULES.keys()
