@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from nsysdiag.arrays.groups import summed
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.complete import complete
@@ -92,7 +90,7 @@ Idle = dict[int, dict[str, int]]
 
 def idle_of(changes: Changes, run: Run) -> Idle:
     """The idle time of the devices by cause, in a step (a mean over the counted steps) or in the window."""
-    return {device: step_idle(changes, run, device) for device in np.unique(changes.model.work.device).tolist()}
+    return {device: step_idle(changes, run, device) for device in changes.model.devices}
 
 
 def _waterfall(now: Idle, then: Idle) -> list[CauseChange]:
@@ -105,8 +103,7 @@ def _waterfall(now: Idle, then: Idle) -> list[CauseChange]:
 
 
 def _devices(model: Model, found: Prediction, now: Idle, then: Idle) -> list[WhatIfDevice]:
-    numbers = np.unique(model.work.device).tolist()
-    return [_device(model, found, number, now[number], then[number]) for number in numbers]
+    return [_device(model, found, number, now[number], then[number]) for number in model.devices]
 
 
 def _device(model: Model, found: Prediction, number: int, now: dict[str, int], then: dict[str, int]) -> WhatIfDevice:

@@ -114,6 +114,12 @@ class Model(Struct, frozen=True, dict=True):
         return axis.place(np.maximum(rank, 0), Intervals(np.where(known, start, 0), np.where(known, end, 0)))
 
     @cached_property
+    def devices(self) -> list[int]:
+        """The numbers of the devices whose work is replayed, ascending."""
+        found: list[int] = np.unique(self.work.device).tolist()
+        return found
+
+    @cached_property
     def unseen(self) -> IntArray:
         """The host time of each row of `program` that no piece holds, in ns: what is outside the time of `host`."""
         seen = np.bincount(self.pieces.owner, self.pieces.end - self.pieces.start, len(self.program))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
-from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, subtract, union
+from nsysdiag.arrays.intervals import subtract, union
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import FourParts
 from nsysdiag.replay.idle import idle_by_cause
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.predict import Run
+from nsysdiag.replay.predict import Run, busy
 from nsysdiag.replay.work import Class
 
 
@@ -28,18 +28,11 @@ def adding_up(parts: dict[str, int], total: int) -> dict[str, int]:
 
 def four_parts(model: Model, run: Run, device: int) -> FourParts:
     """What a device does in a step, a mean over the steps that count, or in the window."""
-    work = model.work
-    mine = (work.device == device) & (run.end > run.start)
-    window = Intervals.of([run.span])
-    compute, communication, copies = (_time(run, mine & (work.kind == kind), window) for kind in Class)
+    compute, communication, copies = (busy(model, run, device, [kind]) for kind in Class)
     exposed_comm = subtract(communication, compute)
     exposed_copy = subtract(copies, union(compute, communication))
-    busy = accumulate(each.total() for each in (compute, exposed_comm, exposed_copy))
+    until = accumulate(each.total() for each in (compute, exposed_comm, exposed_copy))
     # The borders between the parts are rounded, not the parts: they add up.
-    borders = [0, *(round(ns / len(run.steps)) for ns in busy), run.ns]
+    borders = [0, *(round(ns / len(run.steps)) for ns in until), run.ns]
     ns = [end - start for start, end in pairwise(borders)]
     return FourParts(compute_ns=ns[0], exposed_comm_ns=ns[1], exposed_copy_ns=ns[2], idle_ns=ns[3])
-
-
-def _time(run: Run, rows: BoolArray, window: Intervals) -> Intervals:
-    return intersect(union(Intervals(run.start[rows], run.end[rows])), window)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import FloatArray, IntArray
+from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, intersect, union
 from nsysdiag.errors import UsageError
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform
@@ -16,6 +16,7 @@ from nsysdiag.replay.graph import NEVER_NS, Kind, replay
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.repairs import repair
 from nsysdiag.replay.transforms import MOST_NEAR, apply
+from nsysdiag.replay.work import Class
 from nsysdiag.report import Finding
 
 MOST_ERROR = 0.02
@@ -145,7 +146,8 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
 def prediction_of(changes: Changes, identity: Identity) -> Prediction:
     """The prediction of changes. In the longer bound, uncertain waits for threads are as long as recorded. In the
     shorter bound, if it saves more, operations do not wait for work that they only followed, and threads not for
-    unknown ones. The spread of the steps and the error of the model widen both."""
+    unknown ones. The spread of the steps and the error of the model widen both, but no step is shorter than what the
+    device that computes most computes in it."""
     model = changes.model
     now, run = _run(model, model.graph.time, model.length), run_of(changes)
     bounds = [run.ns]
@@ -154,8 +156,18 @@ def prediction_of(changes: Changes, identity: Identity) -> Prediction:
     if not changes.complete:
         free = run_of(Changes.none(model), observed=False).ns - run_of(changes, observed=False).ns
         bounds.append(min(now.ns - free, run.ns))
-    slack = round(max(identity.length_error, LEAST_ERROR) * now.ns + _spread(now.steps, run.steps))
-    return Prediction(changes, now, run, max(min(bounds) - slack, 0), max(bounds) + slack)
+    least = LEAST_ERROR * now.ns
+    slack = round(max(identity.length_error * now.ns, least) + _spread(now.steps, run.steps))
+    computing = max(busy(model, run, each, [Class.COMPUTE]).total() for each in model.devices) / len(run.steps)
+    low = max(min(bounds) - slack, round(min(computing, run.ns) - least), 0)
+    return Prediction(changes, now, run, low, max(bounds) + slack)
+
+
+def busy(model: Model, run: Run, device: int, kinds: Sequence[Class]) -> Intervals:
+    """When a device is busy with operations of these kinds in the counted time of a replay, a set."""
+    work = model.work
+    mine = (work.device == device) & np.isin(work.kind, kinds) & (run.end > run.start)
+    return intersect(union(Intervals(run.start[mine], run.end[mine])), Intervals.of([run.span]))
 
 
 def _spread(now: IntArray, then: IntArray) -> float:

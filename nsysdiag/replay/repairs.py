@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
 from nsysdiag.causes import (
     BLOCKING_COPY,
     CAUSES,
+    FALLBACK,
     INPUT_WAIT,
     PLACE,
     PREEMPTION,
     SYNCHRONIZATION,
     blocking_copy,
+    host_compute,
     io_wait,
     os_memory,
     sync,
@@ -22,6 +25,7 @@ from nsysdiag.causes import (
 )
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import AFTER_READ_BACK, Variant
+from nsysdiag.replay.behind import loaders, time_behind
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.rank_like import like_the_median
@@ -33,7 +37,11 @@ DWARFED = 2
 """Copies that take more than this many times as long as all kernels cannot be overlapped. Then the repair is fewer
 bytes, by an unknown amount."""
 LATE_RANK = "late_rank"
-OF_WORKERS: dict[str, tuple[str, ...]] = {"reads": (io_wait.CAUSE.id, os_memory.CAUSE.id), "no_cpu": (PREEMPTION,)}
+OF_WORKERS: dict[str, tuple[str, ...]] = {
+    "reads": (io_wait.CAUSE.id, os_memory.CAUSE.id),
+    "computes": (host_compute.CAUSE.id, FALLBACK),
+    "no_cpu": (PREEMPTION,),
+}
 """Variants of input waits whose repair makes a part of the workers' time shorter; by any other they are ahead."""
 ALONE = "there is one rank only"
 NOT_HIDDEN = "there is nothing to overlap it with"
@@ -57,7 +65,7 @@ def _late_rank(changes: Changes, finding: Finding) -> str:
     """What made it late is joined with it. That stays, as others have it, too; but input comes in time."""
     for each in finding.joined:
         if each.cause == INPUT_WAIT:
-            _repair(changes, each)
+            _repair(changes, replace(each, variant=""))
     return "" if like_the_median(changes) else ALONE
 
 
@@ -82,28 +90,29 @@ def _repair(changes: Changes, finding: Finding | Joined) -> str:
 
 def _shorten_workers(changes: Changes, causes: tuple[str, ...]) -> str:
     """What threads that load data did for these causes takes no time; the rest of their work does."""
-    model, woken = changes.model, changes.model.threads.woken
-    loaders = np.unique(woken.waker[woken.loader > 0])
-    mine = np.isin(model.program.thread[model.pieces.owner], loaders)
+    model = changes.model
+    mine = np.isin(model.program.thread[model.pieces.owner], loaders(model.threads.woken))
     mine &= np.isin(model.pieces.cause, [PLACE[each] for each in causes])
     changes.time[mine] = 0
     return "" if mine.any() else NOT_THERE
 
 
 def _part(model: Model, cause: Cause, variant: Variant | None, path: list[str]) -> Part:
-    """Which pieces of host time and which waits a finding on a cause is about, at a place in the program."""
+    """How much of each piece of host time and which waits a finding on a cause is about, at a place in the program:
+    what threads do there, and what others do that they wait for."""
     where, threads = _inside(model, path), model.threads
+    woken = where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end))
     part = Part(
-        pieces=where(model.pieces.spans),
+        pieces=np.maximum(where(model.pieces.spans), model.pieces.inside(time_behind(model, woken))),
         held=where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end)),
         full=where(model.on_axis(threads.full.thread, threads.full.begin, threads.full.end)),
-        woken=where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end)),
+        woken=woken,
     )
     # Time inside MPI calls counts to communication, whatever its cause.
-    part.pieces[coverage(union(model.host.host.mpi.spans), model.pieces.spans) > 0] = False
+    part.pieces[coverage(union(model.host.host.mpi.spans), model.pieces.spans) > 0] = 0
     if variant is not None and cause.id != INPUT_WAIT:
         place = cause.variants.index(variant)
-        part.pieces[_variants_of_pieces(model, cause.id) != place] = False
+        part.pieces[_variants_of_pieces(model, cause.id) != place] = 0
         part.held[_variants_of_waits(model, cause.id) != place] = False
     return part
 

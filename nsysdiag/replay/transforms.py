@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, Intervals, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, Intervals, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import (
     BLOCKING_COPY,
@@ -51,9 +51,10 @@ def apply(changes: Changes, transform: Transform) -> None:
 
 
 class Part(Struct, frozen=True):
-    """What a repair is about: masks over the pieces of host time, and over the waits of the three kinds."""
+    """What a repair is about: how much of each piece of host time, 0 to 1, and masks over the waits of the three
+    kinds."""
 
-    pieces: BoolArray
+    pieces: FloatArray
     held: BoolArray
     full: BoolArray
     woken: BoolArray
@@ -71,12 +72,14 @@ def without_cause(changes: Changes, cause: str, part: Part | None = None) -> boo
     """Take the host time and the waits of a cause out, or a part of them; True where there was any. Without input waits
     no thread waits for those that load data."""
     model, threads, place = changes.model, changes.model.threads, PLACE[cause]
-    pieces, held, full = (each.cause == place for each in (model.pieces, threads.held, threads.full))
+    held, full = (each.cause == place for each in (threads.held, threads.full))
+    share = (model.pieces.cause == place).astype(np.float64)
     loads = threads.woken.loader > 0
     woken = loads if cause == INPUT_WAIT else (threads.woken_cause == place) & ~loads
     if part is not None:
-        pieces, held, full, woken = pieces & part.pieces, held & part.held, full & part.full, woken & part.woken
-    changes.time[pieces] = 0
+        share, held, full, woken = share * part.pieces, held & part.held, full & part.full, woken & part.woken
+    changes.time[:] *= 1 - share
+    pieces = share > 0
     if CAUSES[cause].after_call:
         calls = model.call_of_piece[pieces]
         changes.eager[np.isin(model.call_of_operation, calls[calls >= 0])] = True

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from nsysdiag.errors import UsageError
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform
+from nsysdiag.replay.parts import four_parts
 from nsysdiag.replay.predict import LEAST_ERROR, Run, _spread, identity_of, predict, run_of
 from nsysdiag.replay.transforms import causes_of
 from tests.replay.making import VARIED, model_of_pair, replay_of_pair
@@ -86,6 +87,14 @@ def test_few_steps_that_differ_have_a_spread() -> None:
     assert 250 < _spread(now, then) < 500
     assert _spread(np.tile(now, 100), np.tile(then, 100)) < 50
     assert _spread(now, then) == _spread(now, then)
+
+
+def test_no_step_is_shorter_than_what_its_device_computes() -> None:
+    model = model_of_pair(SYNCS)
+    found = predict(model, [Transform("without", "sync")], replace_error(0.9))
+    parts = four_parts(model, found.run, model.devices[0])
+    assert found.low_ns == pytest.approx(parts.compute_ns - LEAST_ERROR * found.now.ns, abs=1)
+    assert 0 < found.low_ns < found.run.ns
 
 
 def test_a_window_is_one_step() -> None:

@@ -6,7 +6,7 @@ from functools import partial
 
 from tests.builder import TraceBuilder
 from tests.diagnosis.programs.registry import MS, US, Marks, solver
-from tests.replay.pairs.pair import STEPS, Pair, faster, loop, pair, varied, waking, without
+from tests.replay.pairs.pair import STEPS, Pair, faster, loop, pair, ranged, varied, waking, without
 from tests.simulator import Simulation
 from tests.simulator.actions import Thread
 from tests.simulator.host import Body
@@ -14,7 +14,15 @@ from tests.simulator.host import Body
 MPI_DOMAIN = 7
 
 
-def held_lock(sim: Simulation, marks: Marks, *, holding: int, other_code: int = 200 * US, locked: bool = True) -> None:
+def held_lock(
+    sim: Simulation,
+    marks: Marks,
+    *,
+    holding: int,
+    other_code: int = 200 * US,
+    locked: bool = True,
+    range_name: str = "",
+) -> None:
     """Another thread holds a lock for most of the time, in which it computes; or the launching thread does not need it.
 
     other  [lock][computes ......][unlock]
@@ -31,7 +39,7 @@ def held_lock(sim: Simulation, marks: Marks, *, holding: int, other_code: int = 
 
     def step(t: Thread, number: int) -> Body:
         if locked:
-            yield from t.lock(mutex)
+            yield from ranged(t, range_name, t.lock(mutex))
         yield from t.compute(10 * US, "next_message")
         if locked:
             yield from t.unlock(mutex)
@@ -107,6 +115,14 @@ PAIRS: tuple[Pair, ...] = (
         {"shared": False},
         without("off_cpu"),
         (0.36, 0.48),
+    ),
+    pair(
+        "lock held in a range, as its finding says",
+        partial(held_lock, holding=3 * MS, range_name="acquire"),
+        {"holding": 0},
+        (),
+        (0.60, 0.76),
+        finding="host",
     ),
     pair(
         "wait in MPI",

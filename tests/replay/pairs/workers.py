@@ -26,14 +26,15 @@ def loading(
     synchronized: bool = True,
     ready: bool = False,
     frames: bool = False,
+    fed: bool = False,
 ) -> None:
     """A worker reads and decodes each batch; with a `depth` it is ahead by no more than so many. Where batches are
-    `ready` it takes no time.
+    `ready` it takes no time. A second thread of the worker may feed the queue (`fed`).
 
     worker  [read ....][decode ....](post)[read ....][decode ....](post)
     T       [wait                      ][copy][l][sync][wait
     """
-    trainer, batches, free = sim.process(), sim.channel(), sim.channel()
+    trainer, batches, free, decoded = sim.process(), sim.channel(), sim.channel(), sim.channel()
     free.items = depth
 
     def load(t: Thread) -> Body:
@@ -43,7 +44,13 @@ def loading(
             if not ready:
                 yield from t.read_file(varied(read, "read", number))
                 yield from t.compute(varied(decode, "decode", number), "jpeg_idct_islow")
-            yield from t.put(batches, "write" if by == "read" else "sem_post")
+            yield from t.put(decoded, "sem_post") if fed else t.put(batches, signal)
+
+    def feed(t: Thread) -> Body:
+        for number in range(STEPS):
+            yield from t.get(decoded, "sem_wait")
+            yield from t.compute(varied(60 * US, "feed", number), "pickle_dump")
+            yield from t.put(batches, signal)
 
     def step(t: Thread, number: int) -> Body:
         yield from t.get(batches, by)
@@ -55,13 +62,18 @@ def loading(
         if synchronized:
             yield from t.synchronize(t.process.null)
 
+    signal = "write" if by == "read" else "sem_post"
     worker = sim.process(gpus=[]) if by == "read" else trainer
     named: dict = (
         {"name": "Thread-1", "loads": "frames", "frames": FRAMES}
         if frames
         else {"name": "pt_data_worker", "loads": "name"}
     )  # type: ignore[type-arg]
+    if fed:  # nothing but its process says what it does
+        named = {"name": "python"}
     waking(sim.thread(worker, load, **named))
+    if fed:
+        waking(sim.thread(worker, feed, name="QueueFeederThread"))
     waking(loop(sim, marks, step, process=trainer))
 
 
@@ -200,6 +212,30 @@ PAIRS: tuple[Pair, ...] = (
         READY,
         LOADING,
         (0.54, 0.64),
+    ),
+    pair(
+        "worker that mostly decodes, as its finding says",
+        partial(loading, read=500 * US, decode=4 * MS, work=1 * MS, frames=True),
+        {"decode": 0},
+        (),
+        (0.60, 0.74),
+        finding="input",
+    ),
+    pair(
+        "worker that mostly reads, as its finding says",
+        partial(loading, read=4 * MS, decode=500 * US, work=1600 * US, by="read"),
+        {"read": 0},
+        (),
+        (0.50, 0.66),
+        finding="input",
+    ),
+    pair(
+        "worker that reads behind a thread that feeds its queue",
+        partial(loading, read=4 * MS, decode=300 * US, work=1600 * US, by="read", fed=True),
+        {"read": 0},
+        (),
+        (0.50, 0.66),
+        finding="input",
     ),
     pair("sync before a slow worker", worker_behind, NO_SYNC, SYNC, (0.0, 0.07), steps=150),
     pair(

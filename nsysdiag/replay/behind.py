@@ -1,0 +1,49 @@
+"""Who is behind the waits of threads: the threads that ended them, those that these waited for in turn, and when."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, union
+from nsysdiag.replay.model import Model
+from nsysdiag.replay.wakes import Wakes
+from nsysdiag.wakeups.levels import MOST_HOPS
+
+
+def loaders(woken: Wakes) -> IntArray:
+    """The threads that load data: those that end waits for input, and those that they wait for in turn, such as the
+    worker behind the thread that feeds its queue. A thread that only waits for input is none, though it may tell the
+    worker what to load."""
+    found = np.unique(woken.waker[woken.loader > 0])
+    served = np.setdiff1d(woken.thread[woken.loader > 0], found)
+    behind = found
+    while len(behind):
+        behind = np.setdiff1d(woken.waker[np.isin(woken.thread, behind)], np.union1d(found, served))
+        found = np.union1d(found, behind)
+    return found
+
+
+def time_behind(model: Model, chosen: BoolArray) -> Intervals:
+    """The time of other threads during the `chosen` waits, a set on the axis of threads: of the threads that ended
+    them, and where these waited meanwhile, of the threads that ended those waits.
+
+    ```
+    A   ---[========= waits for B =========]---
+    B        --------[== waits for C ==]---
+           [.........]                 [...]      behind A's wait
+    C                [.................]          behind A's wait
+    ```
+    """
+    woken = model.threads.woken
+    waits = model.on_axis(woken.thread, woken.begin, woken.at)
+    row = np.flatnonzero(chosen)
+    begin, end = woken.begin[row], woken.at[row]
+    found: list[Intervals] = []
+    for _hop in range(MOST_HOPS):
+        found.append(union(model.on_axis(woken.waker[row], begin, end)))
+        part, meanwhile = pieces(found[-1], waits)
+        if len(part) == 0:
+            break
+        row, shift = part, woken.begin[part] - waits.start[part]
+        begin, end = meanwhile.start + shift, meanwhile.end + shift
+    return union(*found)
