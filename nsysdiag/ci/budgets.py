@@ -157,8 +157,8 @@ class UnjudgedError(UsageError):
             hint="a budget that cannot be judged is not kept: capture what it needs, or take it out",
         )
         self.why = why
-        self.results = list(results)
-        self.devices = list(devices)
+        self.results: list[BudgetResult] = list(results)
+        self.devices: list[str] = list(devices)
 
 
 def _devices(report: Report, budget: Budget) -> list[DeviceReport]:

@@ -10,6 +10,7 @@ import select
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -35,6 +36,13 @@ os.dup2(int(sys.argv[2]), 4)
 os.execvp(sys.argv[3], sys.argv[3:])
 """
 _ABOVE_OTHERS = 50
+
+
+NAVIGATED = "Inspected target navigated"
+
+
+class Navigated(AssertionError):
+    """The page went to another one before it could answer."""
 
 
 class Chromium:
@@ -78,7 +86,8 @@ class Chromium:
         while True:
             answer = self._next()
             if answer.get("id") == self._number:
-                assert "error" not in answer, f"{method}: {answer['error']}"
+                if "error" in answer:
+                    raise (Navigated if answer["error"]["message"].startswith(NAVIGATED) else AssertionError)(answer)
                 result: dict[str, Any] = answer["result"]
                 return result
             if note is not None and answer.get("sessionId") == session:
@@ -153,9 +162,14 @@ class Browser:
     def until(self, code: str) -> None:
         """Wait until an expression holds."""
         patience = time.monotonic() + PATIENCE_S
-        while not self.value(code):
+        while not self._holds(code):
             assert time.monotonic() < patience, f"never came true: {code}"
             time.sleep(0.01)
+
+    def _holds(self, code: str) -> bool:
+        with suppress(Navigated):
+            return bool(self.value(code))
+        return False
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         """`mousePressed`, `mouseReleased`, `mouseMoved` or `mouseWheel` at a place of the window."""

@@ -26,7 +26,8 @@ PART_COLORS = {
 """What the page fills a part of the time with, by class."""
 ACCENT, ACCENT_AREA, STRIP_AREA = "#1f5fbf", "rgba(31,95,191,0.28)", "rgba(31,95,191,0.6)"
 INK, MUTED, LINE, REST, SLOW = "#1b2028", "#586271", "#e2e5ea", "#c9ced6", "#b3261e"
-FADED, DOTTED = 0.35, {"color": INK, "width": 1, "dash": "dot"}
+FADED = 0.35
+DOTTED: dict[str, Any] = {"color": INK, "width": 1, "dash": "dot"}
 GRID: dict[str, Any] = {"showgrid": True, "gridcolor": LINE, "zeroline": False, "automargin": True}
 ROWS: dict[str, Any] = {
     "automargin": True,
@@ -36,7 +37,7 @@ ROWS: dict[str, Any] = {
     "ticklabelstandoff": 6,
 }
 """An axis of names."""
-BELOW_ALL = {"orientation": "h", "traceorder": "normal", "font": {"size": 11}} | {
+BELOW_ALL: dict[str, Any] = {"orientation": "h", "traceorder": "normal", "font": {"size": 11}} | {
     "x": 0.02,
     "xref": "container",
     "y": 0,
