@@ -41,7 +41,7 @@ _ABOVE_OTHERS = 50
 NAVIGATED = "Inspected target navigated"
 
 
-class Navigated(AssertionError):
+class NavigatedError(AssertionError):
     """The page went to another one before it could answer."""
 
 
@@ -87,7 +87,8 @@ class Chromium:
             answer = self._next()
             if answer.get("id") == self._number:
                 if "error" in answer:
-                    raise (Navigated if answer["error"]["message"].startswith(NAVIGATED) else AssertionError)(answer)
+                    away = answer["error"]["message"].startswith(NAVIGATED)
+                    raise (NavigatedError if away else AssertionError)(answer)
                 result: dict[str, Any] = answer["result"]
                 return result
             if note is not None and answer.get("sessionId") == session:
@@ -167,7 +168,7 @@ class Browser:
             time.sleep(0.01)
 
     def _holds(self, code: str) -> bool:
-        with suppress(Navigated):
+        with suppress(NavigatedError):
             return bool(self.value(code))
         return False
 
