@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ from nsysdiag.diagnosis.sentences import (
     waiting_part,
     waiting_sentence,
 )
-from nsysdiag.diagnosis.unused_gpus import unused_gpus
+from nsysdiag.diagnosis.unused_gpus import one_gpu, unused_gpus
 from nsysdiag.events.mpi_ranks import MpiRanks
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import Phase, PhaseDevice
@@ -133,12 +133,13 @@ def judge(
     ranks: MpiRanks | None = None,
     predict: Predict | None = None,
     scheduled: bool = True,
+    in_turns: Sequence[str] = (),
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
     `processes` did work on GPUs (None: only chosen GPUs are looked at); `host_loop` is what repeats on the host of a
     trace without GPU activity, `missing` what was not recorded of each device, by its key; `ranks` are those of the
     trace, None where it is one of several; `predict` tells what the repair of a finding saves, by replay; `scheduled`
-    says that the trace has scheduling events."""
+    says that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU."""
     judged = judged_parts(devices, focus)
     lost = {each.key: (missing or {}).get(each.key, Missing()) for each in judged}
     diagnosis, merged = diagnose(
@@ -154,6 +155,7 @@ def judge(
         ranks=ranks,
         predict=predict,
         scheduled=scheduled,
+        in_turns=in_turns,
     )
     if found.basis == "none":
         diagnosis = replace(diagnosis, headline=unrecorded(host_loop))
@@ -175,6 +177,7 @@ def diagnose(
     ranks: MpiRanks | None = None,
     predict: Predict | None = None,
     scheduled: bool = True,
+    in_turns: Sequence[str] = (),
 ) -> tuple[Diagnosis, list[Finding]]:
     """The bottleneck of a job and its findings in order, by what each device did in the judged time."""
     active = working(judged)
@@ -186,7 +189,7 @@ def diagnose(
         phase=scope.phase,
         judged_ns=max((sum(each.account.values()) for each in active), default=0),
         details=details_of(merged, scheduled=scheduled),
-        unused=unused_gpus(gpus_present, len(active), processes, mpi=MPI in frameworks),
+        unused=one_gpu(in_turns) or unused_gpus(gpus_present, len(active), processes, mpi=MPI in frameworks),
         duration_ns=duration_ns,
         which=scope.which,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),

@@ -1,6 +1,9 @@
-"""GPUs of the machine that did nothing, and whether the program seems to have been meant to use them."""
+"""GPUs of the machine that did nothing, whether the program seems to have been meant to use them, and GPUs that are
+probably one."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,6 +11,9 @@ from nsysdiag.arrays.groups import group_totals
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.rows import distinct
 from nsysdiag.phases.facts import LEAST_WORK
+from nsysdiag.units import listed
+
+MOST_LISTED = 4
 
 
 def working_processes(activity: DeviceActivity) -> int:
@@ -31,3 +37,11 @@ def unused_gpus(present: int | None, used: int, processes: int | None, *, mpi: b
             f"{'is' if present - used == 1 else 'are'} unused: check which GPU each process selects."
         )
     return "" if mpi else f"{used} of {present} GPUs {'is' if used == 1 else 'are'} in use."
+
+
+def one_gpu(in_turns: Sequence[str]) -> str:
+    """A sentence on devices that take turns (their keys), as processes on one GPU do; empty for fewer than two."""
+    if len(in_turns) < 2:
+        return ""
+    who = listed(list(in_turns)) if len(in_turns) <= MOST_LISTED else f"{len(in_turns)} of these GPUs"
+    return f"{who} take turns, as processes on one GPU do: --same-gpu makes them one."

@@ -66,35 +66,53 @@ class _Pair(Struct, frozen=True):
         return enough and self.met <= SELDOM * self.stretches
 
     @property
+    def waits_its_turn(self) -> bool:
+        return self.takes_turns and self.waited >= max(ENOUGH, OFTEN * self.stretches)
+
+    @property
     def at_once(self) -> bool:
         return self.expected >= ENOUGH and self.met >= OFTEN * self.expected
 
 
-def sharing_notes(activity: DeviceActivity) -> dict[str, str]:
-    """By device key a sentence for each device that may be the same GPU as others."""
+class Sharing(Struct, frozen=True):
+    """Devices that may be the same GPU as others: by device key a sentence, and the keys of those that take turns."""
+
+    notes: dict[str, str]
+    in_turns: list[str]
+
+
+def sharing_of(activity: DeviceActivity) -> Sharing:
+    """What the trace shows of processes that use the same device number."""
+    found = Sharing({}, [])
     if not activity.assumed_apart:
-        return {}
+        return found
     apart = [device for device in activity.devices if device.gpu_id is None]
     few = len(apart) <= MOST_DEVICES
     work = {device.key: _Work.of(device, activity.api_calls.rows.end) for device in apart} if few else {}
-    notes = {}
     for device in apart:
         numbers = {number for _, number in device.ids}
         others = [each for each in apart if each is not device and numbers & {number for _, number in each.ids}]
         if others:
-            notes[device.key] = _note([_pair(work[device.key], work[each.key]) for each in others] if few else [])
-    return notes
+            pairs = [_pair(work[device.key], work[each.key]) for each in others] if few else []
+            found.notes[device.key] = _note(pairs)
+            if (most := _most_in_turns(pairs)) and most.waits_its_turn:
+                found.in_turns.append(device.key)
+    return found
+
+
+def _most_in_turns(pairs: list[_Pair]) -> _Pair | None:
+    in_turns = [pair for pair in pairs if pair.takes_turns]
+    return max(in_turns, key=lambda pair: (pair.waited, pair.stretches), default=None)
 
 
 def _note(pairs: list[_Pair]) -> str:
-    in_turns = [pair for pair in pairs if pair.takes_turns]
-    if in_turns:
-        most = max(in_turns, key=lambda pair: (pair.waited, pair.stretches))
+    most = _most_in_turns(pairs)
+    if most is not None:
         meetings = (
             f"{_KEPT_APART}. {most.met or 'None'} of {format_count(most.stretches)} stretches of its kernels overlaps"
             f" with those of another process; by chance {format_count(round(most.expected))} would"
         )
-        if most.waited < max(ENOUGH, OFTEN * most.stretches):
+        if not most.waits_its_turn:
             return f"{meetings}: they share a GPU (use --same-gpu), or wait for each other."
         return (
             f"{meetings}. {format_count(most.waited)} were launched meanwhile and began as soon as those ended:"

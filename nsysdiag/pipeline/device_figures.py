@@ -20,6 +20,7 @@ from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.memory import Memory
 from nsysdiag.events.operations import Category
+from nsysdiag.events.sharing import Sharing
 from nsysdiag.gap_groups.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.gap_groups.groups import kinds_of_gaps, signature_rows
 from nsysdiag.gap_groups.keys import GapKeys
@@ -112,14 +113,14 @@ def notes(
     missing: Missing,
     counters: Counters,
     metrics: GpuMetrics | None,
-    sharing: dict[str, str],
+    sharing: Sharing,
     migrated_share: float,
     batched_launches: bool,
     settings: Settings,
 ) -> list[str]:
     """What a reader must know before trusting the numbers."""
     found = device_notes(
-        sharing=sharing.get(device.key),
+        sharing=sharing.notes.get(device.key),
         malformed=device.malformed,
         narrowed_away=window.narrowed and window.length_ns == 0,
         migrated_share=migrated_share,

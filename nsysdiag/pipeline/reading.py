@@ -37,7 +37,7 @@ from nsysdiag.events.operations import RecordedOperations, read_operations
 from nsysdiag.events.python_stacks import PythonStacks
 from nsysdiag.events.samples import chain_symbols
 from nsysdiag.events.samples import leaf_symbols as read_leaf_symbols
-from nsysdiag.events.sharing import sharing_notes
+from nsysdiag.events.sharing import Sharing, sharing_of
 from nsysdiag.findings.other_gpus import Gpus
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.iterations.host_ranges import host_loop as find_host_loop
@@ -255,9 +255,9 @@ def untraced(activity: DeviceActivity, facts: CallFacts) -> dict[int, Intervals]
 
 
 @steps.step()
-def sharing(activity: DeviceActivity) -> dict[str, str]:
-    """By device key a sentence for each device that may be the same GPU as others."""
-    return sharing_notes(activity)
+def sharing(activity: DeviceActivity) -> Sharing:
+    """The devices that may be the same GPU as others."""
+    return sharing_of(activity)
 
 
 @steps.step()

@@ -17,6 +17,7 @@ from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.mpi_ranks import mpi_ranks
+from nsysdiag.events.sharing import Sharing
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.host import report as host_steps
 from nsysdiag.host.facts import HostReport
@@ -140,6 +141,7 @@ def judgment(
     host_loop: HostLoop | None,
     predictions: Predictions | str,
     scheduled: bool,
+    sharing: Sharing,
     settings: Settings,
 ) -> Judgment:
     """What holds the job up, and what to do about it."""
@@ -160,6 +162,7 @@ def judgment(
         predict=predict_of(predictions),
         ranks=mpi_ranks(trace),
         scheduled=scheduled,
+        in_turns=sharing.in_turns,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import Settings, analyze
-from nsysdiag.diagnosis.unused_gpus import unused_gpus
+from nsysdiag.diagnosis.unused_gpus import one_gpu, unused_gpus
 from tests.builder import TraceBuilder
 
 if TYPE_CHECKING:
@@ -67,3 +67,9 @@ def test_of_a_chosen_gpu_nothing_is_said_of_the_others(tmp_path: Path) -> None:
     found = analyze(trace.write(tmp_path / "t.sqlite"), Settings(device="gpu0")).diagnosis
     assert found is not None
     assert "GPUs" not in found.headline
+
+
+def test_devices_that_look_like_one() -> None:
+    assert one_gpu(["gpu0"]) == ""
+    assert one_gpu(["a", "b", "c"]).startswith("a, b and c take turns,")
+    assert one_gpu(list("abcde")).startswith("5 of these GPUs take turns,")

@@ -54,6 +54,14 @@ def test_each_waits_its_turn(tmp_path: Path) -> None:
     ) in told(turns(), tmp_path)
 
 
+@pytest.mark.parametrize(("launched", "said"), [(LAUNCH, True), (0, False)], ids=["waited", "launched later"])
+def test_the_headline_says_so_where_it_is_sure(launched: int, said: bool, tmp_path: Path) -> None:
+    made = report_of(turns(launched=launched), tmp_path)
+    assert made.diagnosis is not None
+    sentence = "gpu0-pid4242 and gpu0-pid5000 take turns, as processes on one GPU do: --same-gpu makes them one."
+    assert (sentence in made.diagnosis.headline) == said
+
+
 @pytest.mark.parametrize(("later", "said"), [(AT_ONCE_NS, TURNS), (AT_ONCE_NS + 1, EITHER)])
 def test_who_waited_begins_at_once(later: int, said: str, tmp_path: Path) -> None:
     starts = every(40, 2 * MS + later, 4 * MS)
