@@ -31,7 +31,7 @@ class Scope(Struct, frozen=True):
     report, `which` its name among several that repeat (`steady 2`, `repeats 1`). `later` is a whole second after all
     start-up causes that is followed by work for at least SEEN_LATER, or None. `others` is the time in ns of all other
     phases by name, and `phases_ns` that of all; None for several traces. `chosen`: the user chose the time.
-    `inside_step`: it is a part of one step."""
+    `inside_step`: it is a part of one step. `steady_ns` is the length of steady phases in a cold start."""
 
     basis: Basis
     phase: FoundPhase | None = None
@@ -42,6 +42,7 @@ class Scope(Struct, frozen=True):
     phases_ns: int | None = None
     chosen: bool = False
     inside_step: bool = False
+    steady_ns: int = 0
 
     @classmethod
     def of(cls, found: JobPhases, focus: Focus) -> Scope:
@@ -55,9 +56,10 @@ class Scope(Struct, frozen=True):
             chosen=found.reason == CHOSEN,
             inside_step=found.reason == INSIDE_STEP,
         )
-        if focus.phase is None:
-            return rest(found.basis, later=_later(found))
         steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]
+        if focus.phase is None:
+            short = sum(found.phases[at].end - found.phases[at].start for at in steady)
+            return rest(found.basis, later=_later(found), steady_ns=short)
         several = focus.phase in steady and len(steady) > 1
         basis = found.basis_of(focus.phase)
         noun = "repeats" if basis == "phase" else "steady"

@@ -199,6 +199,7 @@ def diagnose(
         sliced=sliced,
         inside_step=scope.inside_step,
         seen_ns=scope.phases_ns,
+        steady_ns=scope.steady_ns,
         waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND),
     )
     saving = next((each for each in merged if saved_share(each)), None)

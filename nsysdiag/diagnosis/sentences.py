@@ -62,7 +62,7 @@ class Said(Struct, frozen=True):
     it, a sum over them. `later` is the second of the program from which a capture excludes start-up, None if the trace
     shows none. `rest` says what else was captured, as the end of a sentence. `inside_step`: the judged time is a part
     of one step. `seen_ns` is the time of all phases, None for several traces. `sliced`: the trace is a slice of the
-    capture."""
+    capture. `steady_ns`: how long a cold start is steady."""
 
     basis: str
     phase: FoundPhase | None
@@ -79,6 +79,7 @@ class Said(Struct, frozen=True):
     inside_step: bool = False
     seen_ns: int | None = None
     sliced: bool = False
+    steady_ns: int = 0
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -88,8 +89,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     detail = said.details.get(bottleneck)
     sentences = [f"{first}: {detail}." if detail else f"{first}."]
     if said.basis == "cold":
-        work = f"{format_ns(said.work_ns)} of GPU work"
-        sentences.insert(0, f"The trace shows a start and no steady state: {work}.")
+        steady = f"only {format_ns(said.steady_ns)} of steady state" if said.steady_ns else "no steady state"
+        sentences.insert(0, f"The trace shows a start and {steady}: {format_ns(said.work_ns)} of GPU work.")
     whole = said.duration_ns or said.seen_ns
     if whole and said.judged_ns < SMALL_PART * whole:
         sentences.insert(0, _small_part(said, whole))
@@ -183,8 +184,7 @@ def _time(said: Said) -> str:
         few = f"{format_count(phase.steps.count)} of them, {TOO_FEW}" if said.basis == "phase" else ""
         first = phase.steps.warm_up_ns
         warm_up = f"one before them took {format_ns(first)}" if first is not None else ""
-        median = f"median {format_ns(phase.steps.median_ns)}"
-        return f"each step ({', '.join(filter(None, (said.which, median, few, warm_up)))})"
+        return f"each step ({', '.join(filter(None, (said.which, phase.steps.length, few, warm_up)))})"
     length = format_ns(said.judged_ns)
     if said.basis == "steady":
         return f"{said.which or 'the steady phase'} ({length})"

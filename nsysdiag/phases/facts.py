@@ -19,6 +19,8 @@ from nsysdiag.record import Record
 from nsysdiag.units import format_count, format_ns
 
 FEWEST_MEASURED = 3
+UNEVEN = 1.2
+"""A mean that is this many times the median, or less by as much, is said beside it."""
 LEAST_WORK = 0.05
 """A device with less than this share of the busiest one's work is merely touched: it says nothing of the job."""
 PhaseName = Literal["start-up", "steady", "pause", "teardown"]
@@ -32,18 +34,31 @@ AccountBase = Literal["window", "start"]
 class PhaseSteps(Record, frozen=True):
     """The whole steps of a loop inside a phase: how many, the median time from the start of one to the start of the
     next, and their source (`nvtx`, `anchor`; `sequence`: the same operations, three or four times). A step cut by an
-    end of the trace does not count. `warm_up_ns` is the length of a slow first step before these, None without one."""
+    end of the trace does not count. `warm_up_ns` is the length of a slow first step before these, None without one.
+    `mean_ns` is the mean time, None in reports of older versions."""
 
     count: Count
     median_ns: Period
     source: OwnText
     warm_up_ns: TotalNs | None = None
+    mean_ns: Period | None = None
 
     @property
     def words(self) -> str:
         """`30 steps, median 12.0 ms`; `2 steps` where they are too few for a median."""
         steps = f"{format_count(self.count)} step{'' if self.count == 1 else 's'}"
-        return steps if self.count < FEWEST_MEASURED else f"{steps}, median {format_ns(self.median_ns)}"
+        return steps if self.count < FEWEST_MEASURED else f"{steps}, {self.length}"
+
+    @property
+    def length(self) -> str:
+        """`median 12.0 ms`, and the mean where that is another: then some steps take far longer than most."""
+        median = f"median {format_ns(self.median_ns)}"
+        return f"{median}, mean {format_ns(self.mean_ns)}" if self.mean_ns and self._uneven else median
+
+    @property
+    def _uneven(self) -> bool:
+        mean = self.mean_ns or self.median_ns
+        return max(mean, self.median_ns) > UNEVEN * min(mean, self.median_ns)
 
 
 class Waited(Record, frozen=True):

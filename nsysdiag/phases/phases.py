@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import Intervals, coverage, intersect, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, union
 from nsysdiag.phases.cut_steps import with_all_work, with_their_end
 from nsysdiag.phases.cuts import LEAST_LENGTH, Changes, job_cuts
 from nsysdiag.phases.facts import Basis, PhaseName, PhaseSteps
@@ -228,7 +228,7 @@ def _with_steps(phase: FoundPhase, loops: list[Loop], signals: list[DeviceSignal
     loop, borders = found
     kept = with_all_work(borders, loop, signals)
     length = np.diff(with_their_end(kept, loop))
-    steps = PhaseSteps(count=len(length), median_ns=max(int(np.median(length)), 1), source=loop.source)
+    steps = _steps_of(length, loop.source)
     before = int(kept[0]) - phase.start if kept[0] > borders[0] else 0
     behind = phase.end - int(kept[-1]) if kept[-1] < borders[-1] else 0
     return replace(phase, repeats=len(kept) - 1, steps=steps, loop=loop), (before, behind)
@@ -244,8 +244,13 @@ def _with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal]
     warm_up = int(judged[0] - borders[0]) or None
     start = int(judged[0]) if warm_up else min(int(borders[0]), phase.start)
     length = np.diff(judged)
-    steps = PhaseSteps(len(length), max(int(np.median(length)), 1), SEQUENCE, warm_up)
+    steps = _steps_of(length, SEQUENCE, warm_up)
     return replace(phase, start=start, repeats=len(length), steps=steps, loop=Loop(judged, SEQUENCE, ""))
+
+
+def _steps_of(length: IntArray, source: str, warm_up_ns: int | None = None) -> PhaseSteps:
+    median, mean = (max(int(each), 1) for each in (np.median(length), length.mean()))
+    return PhaseSteps(len(length), median, source, warm_up_ns, mean)
 
 
 def _busiest(signals: list[DeviceSignal]) -> DeviceSignal:

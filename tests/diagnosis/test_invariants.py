@@ -126,6 +126,7 @@ BREAKS: list[tuple[str, str, Break]] = [
     ("the_basis_is_what_the_phases_show", "few steps", _put("phases", 1, "steps", "count", 4)),
     ("the_basis_is_what_the_phases_show", "call them too few", _diagnosis(basis="phase")),
     ("the_basis_is_what_the_phases_show", "a start-up", _diagnosis(phase=0)),
+    ("a_steady_phase_is_not_denied", "denied", _diagnosis(headline="The trace shows a start and no steady state.")),
     ("verdicts_derive_from_the_diagnosis", "no such verdict", _put("devices", 0, "verdict", "id", "mixed")),
     (
         "verdicts_derive_from_the_diagnosis",

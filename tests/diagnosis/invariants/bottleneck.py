@@ -114,6 +114,14 @@ def the_basis_is_what_the_phases_show(report: Json) -> Iterator[str]:
 
 
 @invariant
+def a_steady_phase_is_not_denied(report: Json) -> Iterator[str]:
+    """No steady state is claimed beside a phase that is called steady."""
+    steady = [phase for phase in phases_of(report) if phase["name"] == "steady"]
+    if steady and "no steady state" in diagnosis_of(report)["headline"]:
+        yield f"{len(steady)} steady phases, and the headline says that there is no steady state"
+
+
+@invariant
 def verdicts_derive_from_the_diagnosis(report: Json) -> Iterator[str]:
     """Each verdict is one that a bottleneck leads to; that of a lone device is the diagnosis's own."""
     for device in report["devices"]:

@@ -258,7 +258,7 @@ def two_kinds_of_steps_in_turn(sim: Simulation, marks: Marks) -> None:
         basis=("cold",),
         first_call_ns=0,
         seconds=(None, "host", "unknown"),
-        headline=("start|load|context",),
+        headline=("start|load|context", "and only .* of steady state"),
         never=(NO_PYTORCH, SMALLER),
     ),
     {"compute": (0.0, 0.2)},
