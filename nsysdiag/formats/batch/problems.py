@@ -110,7 +110,7 @@ def _of_unjudged(entry: BatchEntry, budget: UnjudgedBudget) -> Problem:
 
 
 def _of_finding(entry: BatchEntry, finding: BatchFinding) -> Problem:
-    lost = f"{format_ns(finding.lost_ns)}, {format_share(finding.lost_share, 1)} of the window"
+    lost = f" Lost: {format_ns(finding.lost_ns)}, {format_share(finding.lost_share, 1)} of the window."
     where = clip(f"{entry.input}{_on(finding.device)}", TITLE)
     return Problem(
         rule=finding.cause,
@@ -119,7 +119,7 @@ def _of_finding(entry: BatchEntry, finding: BatchFinding) -> Problem:
         entry=entry,
         device=finding.device,
         title=clip(finding.title, TITLE),
-        sentence=f"{where}: {clip(finding.title, SENTENCE)}. Lost: {lost}.",
+        sentence=f"{where}: {clip(finding.title, SENTENCE)}.{lost if finding.lost_ns else ''}",
         identity=_key("finding", entry.input, finding.device, finding.id),
         weight=finding.lost_share,
     )

@@ -231,6 +231,12 @@ class TestSarif:
         results = valid(SARIF, sarif.render(summary(entry(input=path))))["runs"][0]["results"]
         assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
 
+    @pytest.mark.parametrize(("lost", "said"), [(0, False), (1, True)])
+    def test_messages_say_what_is_lost_if_anything_is(self, lost: int, said: bool) -> None:
+        made = summary(entry(findings=[finding(lost_ns=lost, title="Kernel time: solve")]))
+        (result,) = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        assert ("Lost: " in result["message"]["text"]) == said
+
     def test_messages_hold_no_links_and_no_placeholders(self) -> None:
         made = summary(entry(findings=[finding(title="see [this](https://example.com) {0} {x}")]))
         (result,) = valid(SARIF, sarif.render(made))["runs"][0]["results"]
