@@ -146,8 +146,8 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
 def prediction_of(changes: Changes, identity: Identity) -> Prediction:
     """The prediction of changes. In the longer bound, uncertain waits for threads are as long as recorded. In the
     shorter bound, if it saves more, operations do not wait for work that they only followed, and threads not for
-    unknown ones. The spread of the steps and the error of the model widen both, but no step is shorter than what the
-    device that computes most computes in it."""
+    unknown ones. The spread of the steps and the error of the model widen both. But no step is shorter than the
+    kernels of the device that computes most."""
     model = changes.model
     now, run = _run(model, model.graph.time, model.length), run_of(changes)
     bounds = [run.ns]

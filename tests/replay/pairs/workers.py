@@ -218,7 +218,7 @@ PAIRS: tuple[Pair, ...] = (
         partial(loading, read=500 * US, decode=4 * MS, work=1 * MS, frames=True),
         {"decode": 0},
         (),
-        (0.60, 0.74),
+        (0.70, 0.80),
         finding="input",
     ),
     pair(
