@@ -26,6 +26,7 @@ DIVISORS = {
     "UtilizationSeries.period_ns",
     "UtilizationSeries.step_ns",
     "PhaseSteps.median_ns",
+    "PhaseSteps.mean_ns",
 }
 PLACES = {"index", "median_index", "representative_index", "depth", "left_out", "window", "phase"}
 

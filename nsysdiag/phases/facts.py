@@ -20,7 +20,7 @@ from nsysdiag.units import format_count, format_ns
 
 FEWEST_MEASURED = 3
 UNEVEN = 1.2
-"""A mean that is this many times the median, or less by as much, is said beside it."""
+"""A mean that is this many times the median, or less by as much, is shown as well."""
 LEAST_WORK = 0.05
 """A device with less than this share of the busiest one's work is merely touched: it says nothing of the job."""
 PhaseName = Literal["start-up", "steady", "pause", "teardown"]
