@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, rows_from, union
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.program_code import file_name, name_of
 from nsysdiag.events.rows import Rows, distinct, picked
@@ -47,6 +47,11 @@ class Samples(Struct, frozen=True):
     position: IntArray
     id: IntArray
     time: Intervals
+
+    def inside(self, spans: Intervals) -> IntArray:
+        """The ids of the samples at the positions of intervals, in the order of these."""
+        first, behind = (np.searchsorted(self.position, side) for side in (spans.start, spans.end))
+        return self.id[rows_from(first, np.maximum(behind - first, 0))]
 
 
 def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Sequence[Intervals]) -> Samples:

@@ -63,6 +63,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: S
         bottleneck=spot.family,
         share=round(judged.share(spot.counted_ns), 6),
         variant="" if spot.kind is None else rule.variants[spot.kind].id,
+        summary=story.summary,
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.groups import group_totals, longest
-from nsysdiag.arrays.intervals import IntArray, rows_from
+from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.families import FAMILIES
 from nsysdiag.config.settings import FindingThresholds
@@ -180,20 +180,18 @@ MOST_SAMPLES = 5_000
 
 
 def symbols_in(context: GapContext, slices: IntArray) -> dict[str, int]:
-    """The innermost functions of the samples inside the longest of `slices`, with the number of samples, most first."""
+    """The innermost functions of the samples inside the longest of `slices`, with the number of samples, most first.
+    Where a slice is a wait that was followed to another thread, the samples are those of that thread."""
     ns = context.slices.lengths(slices)
     chosen = slices[longest(ns, np.arange(len(ns)), MOST_SAMPLES)]
     rows = context.slices.rows.take(chosen)
-    lane = context.lane[rows.gap]
-    low, high = (context.axis.position(np.maximum(lane, 0), side) for side in (rows.start, rows.end))
-    first, behind = (np.searchsorted(context.samples.position, side) for side in (low, high))
-    count = np.where(lane >= 0, behind - first, 0)
-    # Whole slices in order, as many as fit.
-    count = np.where(np.cumsum(count) <= MOST_SAMPLES, count, 0)
-    sample = rows_from(first, count)
-    if len(sample) == 0:
+    followed, others = context.wake_chains.samples(Intervals(rows.start, rows.end))
+    own = rows.take(~followed & (context.lane[rows.gap] >= 0))
+    spans = context.axis.place(context.lane[own.gap], Intervals(own.start, own.end))
+    ids = np.concatenate((context.samples.inside(spans), others))[:MOST_SAMPLES]
+    if len(ids) == 0:
         return {}
-    code, names = context.leaf_symbols(context.samples.id[sample])
+    code, names = context.leaf_symbols(ids)
     present, number = np.unique(code[code >= 0], return_counts=True)
     found = {names[each]: times for each, times in zip(present.tolist(), number.tolist(), strict=True)}
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))

@@ -11,7 +11,7 @@ from nsysdiag import typed
 from nsysdiag.account.credit import Waits
 from nsysdiag.arrays.groups import Totals, group_totals
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.causes import CAUSES, HOST_CODE, families_of_cause
+from nsysdiag.causes import CAUSES, HOST_CODE, INPUT_WAIT, families_of_cause
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant
 from nsysdiag.config.settings import FindingThresholds
@@ -69,6 +69,7 @@ class Story(Struct, frozen=True):
     advice: list[str]
     chain: list[str]
     rows: list[EvidenceRow]
+    summary: str
 
 
 class _Facts(Struct, frozen=True):
@@ -99,8 +100,9 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     calls = [call for call in facts.calls if _is_function(call)]
     functions = [*calls, *(typed.symbol(name) for name in facts.symbols if _FUNCTION.fullmatch(name))]
     call = next(iter(functions), None)
+    elsewhere = spot.cause != INPUT_WAIT and _followed(context, facts.slices) >= ALMOST_ALL
     return Story(
-        title=_title(facts),
+        title=_title(facts, elsewhere),
         kind=facts.kind.id,
         path=facts.path,
         signature=context.keys.signature(facts.gaps.typical(context.keys)),
@@ -111,6 +113,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice=[*_naming(facts, call), *advice][:MOST_ADVICE],
         chain=_chain(context, facts, fix),
         rows=_rows(context, facts),
+        summary=_summary(facts.path, call) if elsewhere else "",
     )
 
 
@@ -185,15 +188,17 @@ def _builds(spot: Spot) -> bool:
     return spot.family == "startup" and spot.family not in families_of_cause(spot.cause)
 
 
-def _title(facts: _Facts) -> str:
-    """The cause, and its kind and place where almost all of it is of one."""
+def _title(facts: _Facts, elsewhere: bool) -> str:
+    """The cause, and its kind and place where almost all of it is of one; `elsewhere`: on another thread."""
     spot, title = facts.spot, CAUSES[facts.spot.cause].title
     if _builds(spot):
         title = BUILDING
     if spot.rest:
         return f"{title}, elsewhere"
     title = f"{title}: {facts.kind.title}" if facts.kind.title and facts.alone else title
-    return f"{title}, in {typed.nvtx(facts.path[-1], LONGEST_PLACE)}" if facts.placed and facts.path else title
+    title = f"{title} on another thread" if elsewhere else title
+    place = typed.nvtx(facts.path[-1], LONGEST_PLACE) if facts.placed and facts.path else ""
+    return f"{title}, {'awaited ' if elsewhere else ''}in {place}" if place else title
 
 
 def _confidence(device: DeviceReport, context: FindingContext, facts: _Facts) -> float:
@@ -203,12 +208,23 @@ def _confidence(device: DeviceReport, context: FindingContext, facts: _Facts) ->
     if rule.unresolved:
         return 0.0
     known = 1.0 if rule.accepted or device.coverage is None else device.coverage
-    ns = context.gaps.slices.lengths(slices)
-    moved = context.attribution.cause[slices] != context.attribution.own[slices]
-    share = int(ns[moved].sum()) / max(int(ns.sum()), 1)
+    share = _followed(context, slices)
     # A chain without hops is as sure as can be: of a wait that led nowhere, which is not what was followed here.
     sure = facts.root.confidence if facts.root is not None and facts.root.hops else UNNAMED_ROOT
     return round(known * (1 - share + share * sure), 4)
+
+
+def _followed(context: FindingContext, slices: IntArray) -> float:
+    """The share of their time that was followed from a wait to another thread."""
+    ns = context.gaps.slices.lengths(slices)
+    moved = context.attribution.cause[slices] != context.attribution.own[slices]
+    return int(ns[moved].sum()) / max(int(ns.sum()), 1)
+
+
+def _summary(path: list[str], call: str | None) -> str:
+    """What another thread did while the launching thread waited for it."""
+    what = f"mostly {call} on another thread" if call else "mostly another thread"
+    return f"{what}, awaited in {typed.nvtx(path[-1], LONGEST_PLACE)}" if path else what
 
 
 def _evidence(context: FindingContext, facts: _Facts) -> list[str]:

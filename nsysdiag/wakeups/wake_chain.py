@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag import typed
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import CAUSES, INPUT_WAIT, places
 from nsysdiag.causes.host_compute import BY_SAMPLES, BY_SCHEDULING
 from nsysdiag.ledger.assignment import Slices
@@ -74,6 +74,21 @@ class WakeChains:
             pieces = pieces[rows.cause[pieces] == cause]
             pieces = pieces if 2 * (rows.end - rows.start)[pieces].sum() >= ns else pieces[:0]
         return self._as_root(self._longest(0, pieces)) if len(pieces) else None
+
+    def samples(self, spans: Intervals) -> tuple[BoolArray, IntArray]:
+        """Which stretches of time in gaps were followed to other threads, and the ids of the CPU samples of these in
+        them."""
+        followed, ids = np.zeros(len(spans), dtype=np.bool_), [np.empty(0, dtype=np.int64)]
+        for level in reversed(self._chains.levels[1:]):
+            pieces = level.pieces.take(~level.aside)
+            pieces = pieces.take(np.argsort(pieces.start, kind="stable"))
+            at = nearest_before(pieces.start, spans.start)
+            here = np.flatnonzero(~followed & (at >= 0) & (np.append(pieces.end, 0)[at] > spans.start))
+            axis, samples = level.view.host.axis, level.view.host.samples
+            inside = axis.place(axis.rank(pieces.thread[at[here]]), spans[here])
+            ids.append(samples.inside(inside))
+            followed[here] = True
+        return followed, np.concatenate(ids)
 
     def _longest(self, hop: int, pieces: IntArray) -> int:
         rows = self._chains.levels[hop].pieces

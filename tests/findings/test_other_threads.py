@@ -1,0 +1,41 @@
+"""Findings on what another thread does while the launching thread waits for it: its functions, and both places."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag import Settings, analyze
+from tests.diagnosis.programs.registry import MS, US
+from tests.replay.pairs.host import before_each_step
+from tests.replay.pairs.others import held_lock
+from tests.replay.pairs.pair import Build, simulated
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.report import Finding
+
+
+def largest(build: Build, folder: Path) -> Finding:
+    """The finding on the host with the largest share."""
+    trace = simulated(build, 1)[0].write(folder / "trace.sqlite")
+    found = [each for each in analyze(trace, Settings(timeline=False)).findings if each.bottleneck == "host"]
+    return max(found, key=lambda each: each.share)
+
+
+@pytest.mark.parametrize(("place", "where"), [("acquire", ", awaited in acquire"), ("", ", awaited in step #")])
+def test_a_lock_that_another_thread_holds_while_it_computes(place: str, where: str, tmp_path: Path) -> None:
+    """The launching thread runs `next_message`, but not while it waits."""
+    found = largest(partial(held_lock, holding=3 * MS, range_name=place), tmp_path)
+    assert (found.cause, found.call) == ("host_compute", "serialize")
+    assert found.title == f"Host code on another thread{where}"
+    assert found.summary == f"mostly serialize on another thread{where}"
+
+
+def test_what_the_launching_thread_does_itself_has_no_other_thread(tmp_path: Path) -> None:
+    found = largest(partial(before_each_step, what="clock_nanosleep", ns=1500 * US, kernel=1 * MS), tmp_path)
+    assert found.cause == "sleep"
+    assert "another thread" not in found.title + found.summary
