@@ -80,9 +80,9 @@ class WakeChains:
         them."""
         followed, ids = np.zeros(len(spans), dtype=np.bool_), [np.empty(0, dtype=np.int64)]
         for level in reversed(self._chains.levels[1:]):
-            pieces = level.pieces.take(~level.aside)
-            pieces = pieces.take(np.argsort(pieces.start, kind="stable"))
-            at = nearest_before(pieces.start, spans.start)
+            pieces, mine = level.pieces, np.flatnonzero(~level.aside)
+            mine = mine[np.argsort(pieces.start[mine], kind="stable")]
+            at = np.append(mine, -1)[nearest_before(pieces.start[mine], spans.start)]
             here = np.flatnonzero(~followed & (at >= 0) & (np.append(pieces.end, 0)[at] > spans.start))
             axis, samples = level.view.host.axis, level.view.host.samples
             inside = axis.place(axis.rank(pieces.thread[at[here]]), spans[here])
