@@ -6,6 +6,8 @@ from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Lookalike
 from nsysdiag.causes.variant import Variant, matching
 
+COMPUTES = "computes"
+
 CAUSE = Cause(
     id="data_loading",
     title="Waiting for input data",
@@ -91,7 +93,7 @@ worker    [read a file             ][put]
             label=matching(r"io_wait|Input and output|os_memory"),
         ),
         Variant(
-            "computes",
+            COMPUTES,
             "the worker computes",
             "more workers, or cheaper decoding; decode on the GPU",
             Advice(

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, INPUT_WAIT
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, PROFILER
 from nsysdiag.diagnosis.sentences import detail_of
@@ -181,6 +181,8 @@ def _summary(name: str, root: Finding | None) -> str:
         return f"{name} is late"
     if not (root.call or root.summary):
         return f"{name} is late, {detail}"
+    if root.cause == INPUT_WAIT and root.summary:
+        return f"{name} is late, as {detail}"
     return f"{name} is late, with {detail.removeprefix('mostly ')}"
 
 

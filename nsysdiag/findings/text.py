@@ -13,6 +13,7 @@ from nsysdiag.arrays.groups import Totals, group_totals
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES, HOST_CODE, INPUT_WAIT, families_of_cause
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.program_code import interpreter_part
@@ -26,6 +27,7 @@ from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import DeviceReport, EvidenceRow, Root, names_nothing
 from nsysdiag.units import format_count, format_moment, format_ns, uncapitalized
+from nsysdiag.wakeups.root_attribution import BY
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
 ALMOST_ALL = 0.95
@@ -90,6 +92,11 @@ class _Facts(Struct, frozen=True):
     waits: Totals
     placed: bool
 
+    @property
+    def computes(self) -> bool:
+        """Whether it is about what a loading worker computes."""
+        return self.spot.cause == INPUT_WAIT and self.kind.id == COMPUTES
+
 
 def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Spot) -> Story:
     """The whole text of a hotspot; `shares` are its rows."""
@@ -97,10 +104,10 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     advice, fix = advice_of(facts.kind, CAUSES[spot.cause], context.frameworks)
     if _builds(spot):
         advice, fix = [KEEP_BUILT], "keep the compiled code"
-    calls = [call for call in facts.calls if _is_function(call)]
-    functions = [*calls, *(typed.symbol(name) for name in facts.symbols if _FUNCTION.fullmatch(name))]
-    call = next(iter(functions), None)
-    elsewhere = spot.cause != INPUT_WAIT and _followed(context, facts.slices) >= ALMOST_ALL
+    call = _function(facts)
+    loads = spot.cause == INPUT_WAIT
+    elsewhere = not loads and _followed(context, facts.slices) >= ALMOST_ALL
+    who = f"mostly {call or 'the work'} on another thread" if elsewhere else _worker(facts, call) if loads else ""
     return Story(
         title=_title(facts, elsewhere),
         kind=facts.kind.id,
@@ -113,7 +120,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice=[*_naming(facts, call), *advice][:MOST_ADVICE],
         chain=_chain(context, facts, fix),
         rows=_rows(context, facts),
-        summary=_summary(facts.path, call) if elsewhere else "",
+        summary=f"{who}, awaited in {typed.nvtx(facts.path[-1], LONGEST_PLACE)}" if who and facts.path else who,
     )
 
 
@@ -121,8 +128,9 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
     gaps = SpotGaps.of(shares, spot)
     explained = shares.slice >= 0
     slices, ns = shares.slice[explained], shares.lost[explained]
-    symbols = symbols_in(context.gaps, slices) if CAUSES[spot.cause].sampled else {}
-    kind, alone = _kind(shares, spot, symbols, context.thresholds)
+    sampled = CAUSES[spot.cause].sampled
+    symbols = symbols_in(context.gaps, slices) if sampled or spot.cause == INPUT_WAIT else {}
+    kind, alone = _kind(shares, spot, symbols if sampled else {}, context.thresholds)
     return _Facts(
         spot=spot,
         gaps=gaps,
@@ -221,10 +229,20 @@ def _followed(context: FindingContext, slices: IntArray) -> float:
     return int(ns[moved].sum()) / max(int(ns.sum()), 1)
 
 
-def _summary(path: list[str], call: str | None) -> str:
-    """What another thread did while the launching thread waited for it."""
-    what = f"mostly {call} on another thread" if call else "mostly another thread"
-    return f"{what}, awaited in {typed.nvtx(path[-1], LONGEST_PLACE)}" if path else what
+def _function(facts: _Facts) -> str | None:
+    """The function with most of the time, on whichever thread: of calls, else of CPU samples. What a worker computes is
+    in samples alone, as calls are those in which others wait for it."""
+    calls = [] if facts.computes else [call.partition(BY)[0] for call in facts.calls]
+    functions = [call for call in calls if _is_function(call)]
+    sampled = (typed.symbol(name) for name in facts.symbols if _FUNCTION.fullmatch(name))
+    return next(iter([*functions, *sampled]), None)
+
+
+def _worker(facts: _Facts, call: str | None) -> str:
+    """`the worker reads (pread64)`; empty where workers do several things."""
+    if not facts.alone or not facts.kind.title:
+        return ""
+    return f"{facts.kind.title} ({call})" if call else facts.kind.title
 
 
 def _evidence(context: FindingContext, facts: _Facts) -> list[str]:

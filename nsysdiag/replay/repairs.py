@@ -24,6 +24,7 @@ from nsysdiag.causes import (
     variant_of,
 )
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.variant import AFTER_READ_BACK, Variant
 from nsysdiag.replay.behind import loaders, time_behind
 from nsysdiag.replay.changes import Changes
@@ -39,7 +40,7 @@ bytes, by an unknown amount."""
 LATE_RANK = "late_rank"
 OF_WORKERS: dict[str, tuple[str, ...]] = {
     "reads": (io_wait.CAUSE.id, os_memory.CAUSE.id),
-    "computes": (host_compute.CAUSE.id, FALLBACK),
+    COMPUTES: (host_compute.CAUSE.id, FALLBACK),
     "no_cpu": (PREEMPTION,),
 }
 """Variants of input waits whose repair makes a part of the workers' time shorter; by any other they are ahead."""

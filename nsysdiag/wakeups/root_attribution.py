@@ -14,6 +14,8 @@ from nsysdiag.wakeups.host_trace import ThreadNames
 from nsysdiag.wakeups.levels import Chains, Pieces, vague
 
 _IDS = list(CAUSES)
+BY = " by "
+"""Between what another thread did, and that thread."""
 
 
 class RootSlices(Struct, frozen=True):
@@ -79,6 +81,6 @@ def _with_thread(pieces: Pieces, chains: Chains, names: ThreadNames) -> IntArray
     threads, code = distinct(pieces.thread)
     key, place = np.unique(np.stack((pieces.text, code)), axis=1, return_inverse=True)
     known = list(chains.words.known)
-    texts = [f"{known[text]} by {names.named(int(threads[at]))}" for text, at in key.T.tolist()]
+    texts = [f"{known[text]}{BY}{names.named(int(threads[at]))}" for text, at in key.T.tolist()]
     words: IntArray = chains.words.recoded(texts)[place.reshape(-1)]
     return words

@@ -1,4 +1,4 @@
-"""Findings on what another thread does while the launching thread waits for it: its functions, and both places."""
+"""Findings on what another thread does while the launching thread waits for it: its functions, and where it waits."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.diagnosis.programs.registry import MS, US
 from tests.replay.pairs.host import before_each_step
 from tests.replay.pairs.others import held_lock
 from tests.replay.pairs.pair import Build, simulated
+from tests.replay.pairs.workers import loading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from nsysdiag.report import Finding
 
 
-def largest(build: Build, folder: Path) -> Finding:
-    """The finding on the host with the largest share."""
+def largest(build: Build, folder: Path, bottleneck: str = "host") -> Finding:
+    """The finding on a bottleneck with the largest share."""
     trace = simulated(build, 1)[0].write(folder / "trace.sqlite")
-    found = [each for each in analyze(trace, Settings(timeline=False)).findings if each.bottleneck == "host"]
+    found = [each for each in analyze(trace, Settings(timeline=False)).findings if each.bottleneck == bottleneck]
     return max(found, key=lambda each: each.share)
 
 
@@ -39,3 +40,17 @@ def test_what_the_launching_thread_does_itself_has_no_other_thread(tmp_path: Pat
     found = largest(partial(before_each_step, what="clock_nanosleep", ns=1500 * US, kernel=1 * MS), tmp_path)
     assert found.cause == "sleep"
     assert "another thread" not in found.title + found.summary
+
+
+@pytest.mark.parametrize(
+    ("read", "decode", "by", "said"),
+    [
+        (500 * US, 6 * MS, "sem_wait", "the worker computes (jpeg_idct_islow), awaited in step #"),
+        (5 * MS, 100 * US, "read", "the worker reads (read), awaited in step #"),
+    ],
+)
+def test_what_a_worker_does(read: int, decode: int, by: str, said: str, tmp_path: Path) -> None:
+    found = largest(partial(loading, read=read, decode=decode, work=MS, by=by), tmp_path, "input")
+    assert (found.cause, found.summary) == ("data_loading", said)
+    assert found.call is not None
+    assert found.call in said
