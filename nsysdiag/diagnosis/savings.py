@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -21,13 +21,13 @@ UNLIKE = 0.05
 """A device whose share differs from that of all devices by more is not like them."""
 
 
-Predict = Callable[[Finding], Predicted | str]
-"""The saving of a finding by replay, or why it cannot be predicted."""
+Predict = Callable[[Finding, Sequence[Finding]], Predicted | str]
+"""The saving of a finding among all by replay, or why it cannot be predicted."""
 
 
 def predict_of(told: Predict | str) -> Predict:
     """A function that predicts savings, or the reason why there are no predictions."""
-    return (lambda _finding: told) if isinstance(told, str) else told
+    return (lambda _finding, _among: told) if isinstance(told, str) else told
 
 
 def job_findings(
@@ -46,7 +46,7 @@ def job_findings(
     pointed = [replace(each, part_of=known.get(each.part_of or "")) for each in merged]
     chosen = sorted(each_problem_once(pointed, limits), key=_rank)[: limits.most]
     if predict is not None:
-        chosen = sorted((_predicted(each, predict(each), judged, limits) for each in chosen), key=_rank)
+        chosen = sorted((_predicted(each, predict(each, chosen), judged, limits) for each in chosen), key=_rank)
     return each_advice_once(chosen)
 
 

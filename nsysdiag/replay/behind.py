@@ -24,20 +24,21 @@ def loaders(woken: Wakes) -> IntArray:
 
 
 def time_behind(model: Model, chosen: BoolArray) -> Intervals:
-    """The time of other threads during the `chosen` waits, a set on the axis of threads: of the threads that ended
-    them, and where these waited meanwhile, of the threads that ended those waits.
+    """The time of other threads behind the `chosen` waits, a set on the axis of threads: of the threads that ended
+    them, and where these waited meanwhile, of the threads that ended those waits. It begins at the last wait of the
+    same thread that they ended: they may work ahead.
 
     ```
-    A   ---[========= waits for B =========]---
-    B        --------[== waits for C ==]---
-           [.........]                 [...]      behind A's wait
-    C                [.................]          behind A's wait
+    A   ---[= waits for B =]---------------[========= waits for B =========]---
+    B   -------------------]-------------------[== waits for C ==]----------]
+                           [...................]                 [..........]   behind A's second wait
+    C                                          [.................]              behind A's second wait
     ```
     """
     woken = model.threads.woken
     waits = model.on_axis(woken.thread, woken.begin, woken.at)
     row = np.flatnonzero(chosen)
-    begin, end = woken.begin[row], woken.at[row]
+    begin, end = _since_the_last(woken)[row], woken.at[row]
     found: list[Intervals] = []
     for _hop in range(MOST_HOPS):
         found.append(union(model.on_axis(woken.waker[row], begin, end)))
@@ -47,3 +48,12 @@ def time_behind(model: Model, chosen: BoolArray) -> Intervals:
         row, shift = part, woken.begin[part] - waits.start[part]
         begin, end = meanwhile.start + shift, meanwhile.end + shift
     return union(*found)
+
+
+def _since_the_last(woken: Wakes) -> IntArray:
+    """When the waker of each wait ended a wait of the same thread before; where it did not, when the wait begins."""
+    order = np.lexsort((woken.at, woken.thread, woken.waker))
+    found = woken.begin.copy()
+    same = (np.diff(woken.waker[order]) == 0) & (np.diff(woken.thread[order]) == 0)
+    found[order[1:][same]] = np.minimum(found[order[1:]], woken.at[order[:-1]])[same]
+    return found

@@ -14,7 +14,7 @@ from nsysdiag.replay.work import GAP_NS
 SURE = 0.8
 """A wake-up that is less sure is none in the bound that promises least."""
 WAITS = places(lambda cause: cause.follows_wakeups)
-OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.BEFORE_COPY, Kind.EVENT, Kind.BARRIER, Kind.OBSERVED)
+OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.FINISHED, Kind.EVENT, Kind.BARRIER, Kind.OBSERVED)
 """Edges that hold the length of the operation at their row."""
 
 
@@ -23,8 +23,9 @@ class Changes(Struct, frozen=True):
 
     Factors: `time` of each piece of host time; `unseen` of host time in no piece; `lag` of the cost of each wait, by
     the rows of `program`. `length` is the duration of each operation in ns, `cost` that of its launch. `held`, `full`
-    and `woken` mark the remaining waits. `before_copy` marks waits at least for the work before their copy, `dropped`
-    the removed edges, and `eager` the operations that start as early as possible."""
+    and `woken` mark the remaining waits, `others` the waits that still are for all but their target.
+    `dropped` marks the removed edges, `doubted` those of them that the repair may have to keep, and `eager` the
+    operations that start as early as possible."""
 
     model: Model
     time: FloatArray
@@ -33,10 +34,11 @@ class Changes(Struct, frozen=True):
     length: IntArray
     cost: IntArray
     held: BoolArray
-    before_copy: BoolArray
+    others: BoolArray
     full: BoolArray
     woken: BoolArray
     dropped: BoolArray
+    doubted: BoolArray
     eager: BoolArray
 
     @classmethod
@@ -51,21 +53,23 @@ class Changes(Struct, frozen=True):
             length=model.length.copy(),
             cost=model.cost.copy(),
             held=np.ones(len(threads.held), dtype=np.bool_),
-            before_copy=np.ones(len(threads.held), dtype=np.bool_),
+            others=np.ones(len(threads.held), dtype=np.bool_),
             full=np.ones(len(threads.full), dtype=np.bool_),
             woken=np.ones(len(threads.woken), dtype=np.bool_),
             dropped=np.zeros(len(model.graph.edges), dtype=np.bool_),
+            doubted=np.zeros(len(model.graph.edges), dtype=np.bool_),
             eager=np.zeros(len(work), dtype=np.bool_),
         )
 
     def edges(self, *, proven: bool = False, observed: bool = True) -> tuple[IntArray, IntArray]:
-        """The lengths of the edges and the residuals of the moments, in ns. With `proven`, an uncertain wait for a
-        thread takes as long as recorded. Without `observed`, an operation does not wait for work that it only followed,
-        and waits for unknown threads take no time."""
+        """The lengths of the edges and the residuals of the moments, in ns. With `proven`, doubted edges stay, and an
+        uncertain wait for a thread takes as long as recorded. Without `observed`, an operation does not wait for work
+        that it only followed, and waits for unknown threads take no time."""
         model, edges = self.model, self.model.graph.edges
         seen = edges.kind == Kind.OBSERVED
         gone = self._gone() | (seen & (not observed))
         if proven:
+            gone &= ~self.doubted
             gone |= self._doubtful()
         residual = model.graph.residual.copy()
         residual[model.places.operation[self.eager]] = 0
@@ -99,10 +103,10 @@ class Changes(Struct, frozen=True):
         for kind, there in ((Kind.DEVICE_WAIT, self.held), (Kind.WAKE, self.woken), (Kind.SLOT, self.full)):
             mine = edges.kind == kind
             gone[mine] |= ~there[edges.row[mine]]
-        copies = edges.kind == Kind.BEFORE_COPY
+        second = edges.kind == Kind.FINISHED
         kept = np.ones(len(self.model.graph.time), dtype=np.bool_)
-        kept[self.model.places.held] = self.before_copy
-        gone[copies] |= ~kept[edges.target[copies]]
+        kept[self.model.places.held] = self.others
+        gone[second] |= ~kept[edges.target[second]]
         return gone
 
     def _doubtful(self) -> BoolArray:
@@ -115,8 +119,8 @@ class Changes(Struct, frozen=True):
 
     @property
     def certain(self) -> bool:
-        """Whether all wake-ups are sure."""
-        return not self._unsure.any()
+        """Whether all wake-ups are sure, and all removed edges."""
+        return not (self._unsure.any() or self.doubted.any())
 
     @property
     def complete(self) -> bool:

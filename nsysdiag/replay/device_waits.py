@@ -1,4 +1,4 @@
-"""Calls in which a thread waits for a device, and the operation that ended each wait."""
+"""Calls in which a thread waits for a device, the operation that ended each wait, and the others that it was for."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import re
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import ALLOCATION, BLOCKING_COPY, PLACE, QUEUE_FULL, SYNCHRONIZATION, blocking_copy, sync
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.identity import process_of
+from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
-from nsysdiag.replay.targets import HostWaits, Issued, targets
-from nsysdiag.replay.work import Work
+from nsysdiag.replay.targets import HostWaits, Issued, last_of_each_kind, targets
+from nsysdiag.replay.work import Class, Work
 
 FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")
 """Calls that wait for the device, though their names do not say so, where one of its operations ended in them."""
@@ -24,6 +25,10 @@ HELD_NS, HELD_FACTOR, RELEASED_NS = 20_000, 4, 20_000
 this soon after the start of an operation."""
 FEWEST_QUEUED = 32
 """Operations that are launched and have not started when a queue is full."""
+OF_DEVICE = re.compile(rf"cuda(Device|Thread)Synchronize|cuCtxSynchronize|{FREES.pattern}")
+"""Calls that wait for all streams of a device."""
+GROUPS = 3
+"""Groups of each operation: its stream, its device in its process, its process."""
 
 
 class DeviceWaits(Rows, frozen=True):
@@ -38,7 +43,18 @@ class DeviceWaits(Rows, frozen=True):
     target: IntArray
 
 
-def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int) -> DeviceWaits:
+class Finished(Rows, frozen=True):
+    """Other operations for which a wait was, too, and which had finished before its target: the row of the `wait` in
+    `DeviceWaits`, and the `operation`, a place in `Work`. If its target were shorter, or ran elsewhere, the wait would
+    be for these."""
+
+    wait: IntArray
+    operation: IntArray
+
+
+def device_waits(
+    evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int
+) -> tuple[DeviceWaits, Finished]:
     """Those that begin in [lo, hi) and have a target."""
     asked = _asked(evidence, activity, lo, hi)
     groups = _Groups.of(work, activity)
@@ -48,16 +64,39 @@ def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, l
     if len(activity.devices) == 1:
         device = np.zeros(len(asked), dtype=np.int64)
     own = _own_stream(work, asked)
-    group = groups.of_wait(process_of(asked.thread), np.where(own >= 0, own, stream), device)
+    stream = np.where(own >= 0, own, stream)
+    group = groups.of_wait(process_of(asked.thread), stream, device)
     mine = np.flatnonzero(np.isin(groups.issued.group, group))
-    found = np.append(mine, -1)[targets(groups.issued.take(mine), HostWaits(group, asked.begin, asked.end))]
+    waits = HostWaits(group, asked.begin, asked.end)
+    found = np.append(mine, -1)[targets(groups.issued.take(mine), waits)]
     target = np.where(found >= 0, found % max(len(work), 1), -1)
     kept = target >= 0
     # A free waits for the device only where it did.
     free = asked.cause == PLACE[ALLOCATION]
     kept &= ~free | (work.end[target] > asked.begin) if len(work) else kept
     rows = asked.take(kept)
-    return DeviceWaits(rows.thread, rows.begin, rows.end, rows.cause, rows.call, target[kept])
+    held = DeviceWaits(rows.thread, rows.begin, rows.end, rows.cause, rows.call, target[kept])
+    whole = (stream[kept] >= 0) | _of_device(evidence, rows)
+    return held, _finished(work, groups.issued.take(mine), mine % max(len(work), 1), held, waits.take(kept), whole)
+
+
+def _of_device(evidence: HostEvidence, asked: _Asked) -> BoolArray:
+    """Which of them are calls that wait for all streams of a device."""
+    calls = evidence.host.api_calls
+    waits = np.array([OF_DEVICE.fullmatch(typed.plain(name)) is not None for name in [*calls.names, ""]])
+    name = calls.rows.name[np.maximum(asked.call, 0)] if len(calls.rows) else np.full(len(asked), -1)
+    found: BoolArray = waits[np.where(asked.call >= 0, name, -1)]
+    return found
+
+
+def _finished(
+    work: Work, issued: Issued, operation: IntArray, held: DeviceWaits, waits: HostWaits, whole: BoolArray
+) -> Finished:
+    """Where it is not known that a wait is for the `whole` of its group, it is for its target's stream."""
+    wait, row = last_of_each_kind(issued, joint(work.stream[operation], work.kind[operation], len(Class)), waits)
+    found, target = operation[row], held.target[wait]
+    kept = (found != target) & (whole[wait] | (work.stream[found] == work.stream[target]))
+    return Finished(wait[kept], found[kept])
 
 
 class _Asked(Rows, frozen=True):
@@ -104,7 +143,7 @@ def _own_stream(work: Work, asked: _Asked) -> IntArray:
 
 class _Groups(Struct, frozen=True):
     """What a wait may ask for as groups of operations: a stream, a device of a process, all of a process. `issued`
-    holds every operation three times, once for each."""
+    holds every operation GROUPS times, once for each."""
 
     issued: Issued
     streams: int
@@ -119,7 +158,8 @@ class _Groups(Struct, frozen=True):
             (work.stream, streams + process * devices + work.device, streams + len(processes) * devices + process)
         )
         # A copy that blocks is issued when its call begins, which is when the wait for it does.
-        return cls(Issued(group, np.tile(work.issued - 1, 3), np.tile(work.end, 3)), streams, devices, processes)
+        issued = Issued(group, np.tile(work.issued - 1, GROUPS), np.tile(work.end, GROUPS))
+        return cls(issued, streams, devices, processes)
 
     def of_wait(self, process: IntArray, stream: IntArray, device: IntArray) -> IntArray:
         """The group of each wait: its stream where that is known, else its device, else all of its process. A process

@@ -12,7 +12,7 @@ from nsysdiag.replay.graph import ORIGIN, Edges, Kind
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads
 from nsysdiag.replay.mpi_meetings import MpiCalls
-from nsysdiag.replay.work import LATENCY_NS, Before, Class, Pace, Work, class_order, overlapped_order, stream_order
+from nsysdiag.replay.work import LATENCY_NS, Before, Pace, Work, class_order, overlapped_order, stream_order
 
 
 class Program(Rows, frozen=True):
@@ -53,32 +53,22 @@ def lag_of(moments: Moments, place: IntArray) -> IntArray:
     return moments.time[row] - np.maximum(moments.begin[row], moments.released[row])
 
 
-def _before_copies(work: Work, threads: Threads, places: Places, length: IntArray) -> Edges:
-    """Waits for copies, and the last operation before the copy in its stream that is not a copy: the wait is for that
-    one if copies overlap with kernels."""
-    kernels = np.where(work.kind == Class.COPY, -1, np.arange(len(work)))
-    order = np.lexsort((work.start, work.stream))
-    new = np.append(True, work.stream[order][1:] != work.stream[order][:-1])[: len(order)]
-    # The last kernel so far of each stream: a stream begins with none.
-    place = np.where((kernels[order] >= 0) | new, np.arange(len(order)), 0)
-    last = kernels[order][np.maximum.accumulate(place)] if len(order) else order
-    before = np.full(len(work), -1)
-    before[order] = last
-    rows = np.flatnonzero(work.kind[threads.held.target] == Class.COPY)
-    rows = rows[before[threads.held.target[rows]] >= 0]
-    kernel = before[threads.held.target[rows]]
-    return Edges.of(places.end[kernel], places.held[rows], length[kernel], Kind.BEFORE_COPY, kernel)
-
-
-def releases(work: Work, threads: Threads, places: Places, moments: Moments, length: IntArray) -> Edges:
-    """The ends of waits, and the operations or threads that released them."""
-    held, full = threads.held, threads.full
-    row = np.arange(len(held))
-    ended = lag_of(moments, places.held) + length[held.target]
+def releases(threads: Threads, places: Places, moments: Moments, length: IntArray) -> Edges:
+    """The ends of waits, and the operations or threads that they are for."""
+    held, full, finished = threads.held, threads.full, threads.finished
+    row, lag = np.arange(len(held)), lag_of(moments, places.held)
+    ended = lag + length[held.target]
+    before = lag[finished.wait] + length[finished.operation]
     return Edges.concatenate(
         [
             Edges.of(places.end[held.target], places.held, ended, Kind.DEVICE_WAIT, row),
-            _before_copies(work, threads, places, length),
+            Edges.of(
+                places.end[finished.operation],
+                places.held[finished.wait],
+                before,
+                Kind.FINISHED,
+                finished.operation,
+            ),
             Edges.of(
                 places.operation[full.target],
                 places.full,

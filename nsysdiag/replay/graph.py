@@ -39,7 +39,7 @@ class Kind(IntEnum):
     MEETING = 9  # a collective and the ranks that take part
     START = 10  # what began before the replayed time
     CLASS = 11  # an operation and the one before it in its stream that is of its own kind
-    BEFORE_COPY = 12  # a wait for a copy, and the operation before the copy that is none
+    FINISHED = 12  # a wait for a device, and another operation that it was for
 
 
 class Edges(Rows, frozen=True):

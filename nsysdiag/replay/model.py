@@ -216,7 +216,7 @@ def model_of(
         [
             in_order,
             begun_before(work, places, stretch.begin, time),
-            releases(work, threads, places, moments, length),
+            releases(threads, places, moments, length),
             launched(work, threads, places, cost, pace),
             of_devices(work, places, events, barred, pace, length),
             arrivals(places, meetings, threads.mpi, moments),
@@ -266,9 +266,11 @@ def _threads(
     hi = int(begun.max(initial=stretch.begin)) + 1
     own = distinct_values(calls.thread[launches])
     woken = wakes(launching, own, host_trace, finder, lo, hi, floor)
+    held, finished = device_waits(evidence, work, activity, lo, hi)
     return Threads(
         launches=launches,
-        held=device_waits(evidence, work, activity, lo, hi),
+        held=held,
+        finished=finished,
         full=full_queues(work, calls),
         woken=woken,
         woken_cause=np.full(len(woken), PLACE[LOCK_WAIT.id]),

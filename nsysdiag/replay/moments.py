@@ -11,7 +11,7 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import HOST_CODE, PLACE
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.rows import Rows
-from nsysdiag.replay.device_waits import DeviceWaits
+from nsysdiag.replay.device_waits import DeviceWaits, Finished
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.mpi_meetings import MpiCalls
 from nsysdiag.replay.wakes import Wakes
@@ -59,11 +59,12 @@ class Moments(Rows, frozen=True):
 
 class Threads(Struct, frozen=True):
     """What the threads of a stretch did that the replay moves: the rows of the calls that launched its operations
-    (ascending); waits for devices and full queues; waits for other threads with their cause; and MPI calls that ranks
-    enter together."""
+    (ascending); waits for devices, with all that they are for, and full queues; waits for other threads with their
+    cause; and MPI calls that ranks enter together."""
 
     launches: IntArray
     held: DeviceWaits
+    finished: Finished
     full: DeviceWaits
     woken: Wakes
     woken_cause: IntArray

@@ -137,7 +137,7 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
     if finding not in findings:
         near = difflib.get_close_matches(finding, findings, MOST_NEAR, 0) or list(findings)
         raise UsageError(f"there is no finding '{finding}'", hint="findings: " + ", ".join(near))
-    if reason := repair(changes, findings[finding]):
+    if reason := repair(changes, findings[finding], findings.values()):
         raise UsageError(
             f"the repair of finding '{finding}' cannot be replayed: {reason}", hint="the report has a bound instead"
         )

@@ -30,10 +30,10 @@ class Predictions(Struct, frozen=True):
         identity = identity_of(model)
         return too_far(identity) if identity.length_error > MOST_ERROR else cls(model, identity)
 
-    def __call__(self, finding: Finding) -> Predicted | str:
-        """What repairing a finding saves, or why the replay cannot tell."""
+    def __call__(self, finding: Finding, among: Sequence[Finding] = ()) -> Predicted | str:
+        """What repairing a finding `among` all saves, or why the replay cannot tell."""
         if finding.id not in self.known:
-            self.known[finding.id] = predicted(self.model, [finding], self.identity)
+            self.known[finding.id] = predicted(self.model, [finding], self.identity, among)
         found = self.known[finding.id]
         if isinstance(found, str):
             return found
@@ -74,27 +74,31 @@ WORTH = 0.01
 def savings_of(model: Model, findings: Sequence[Finding], identity: Identity) -> list[Saving]:
     """One for each finding, then one for the best two together, the best three, and so on while that pays."""
     now = run_of(Changes.none(model)).ns
-    every = [(each, predicted(model, [each], identity)) for each in findings]
+    every = [(each, predicted(model, [each], identity, findings)) for each in findings]
     known = [(each, found) for each, found in every if isinstance(found, Prediction)]
     known.sort(key=lambda pair: pair[1].run.ns)
-    return [*(_saving(now, [each], found) for each, found in every), *_together(model, known, identity)]
+    return [*(_saving(now, [each], found) for each, found in every), *_together(model, known, identity, findings)]
 
 
-def predicted(model: Model, findings: Sequence[Finding], identity: Identity) -> Prediction | str:
-    """With all these repaired, or why the replay cannot tell."""
+def predicted(
+    model: Model, findings: Sequence[Finding], identity: Identity, among: Sequence[Finding] = ()
+) -> Prediction | str:
+    """With all these `among` all findings repaired, or why the replay cannot tell."""
     changes = Changes.none(model)
     for finding in findings:
-        if reason := repair(changes, finding):
+        if reason := repair(changes, finding, among):
             return reason
     return prediction_of(changes, identity)
 
 
-def _together(model: Model, known: Sequence[tuple[Finding, Prediction]], identity: Identity) -> list[Saving]:
+def _together(
+    model: Model, known: Sequence[tuple[Finding, Prediction]], identity: Identity, among: Sequence[Finding]
+) -> list[Saving]:
     found: list[Saving] = []
     chosen = [each for each, _ in known[:1]]
     best = known[0][1].run.ns if known else 0
     for finding, alone in known[1:]:
-        both = predicted(model, [*chosen, finding], identity)
+        both = predicted(model, [*chosen, finding], identity, among)
         if isinstance(both, Prediction) and best - both.run.ns >= WORTH * alone.now.ns:
             chosen, best = [*chosen, finding], both.run.ns
             found.append(_saving(alone.now.ns, chosen, both))

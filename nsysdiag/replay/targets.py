@@ -1,4 +1,5 @@
-"""Which operation a wait of the host waits for: the last to end of those that were issued before it."""
+"""Which operations a wait of the host waits for: those that were issued before it, and last for the last of them to
+end."""
 
 from __future__ import annotations
 
@@ -45,6 +46,30 @@ def targets(operations: Issued, waits: HostWaits) -> IntArray:
     runs[runs] = operations.end[found[runs]] > waits.end[runs]
     found[runs] = _last_ended(operations, waits.take(runs))
     return found
+
+
+def last_of_each_kind(operations: Issued, kind: IntArray, waits: HostWaits) -> tuple[IntArray, IntArray]:
+    """Of each `kind` of operations the last to end of those that were issued after the wait before, in the group, and
+    had ended when the wait did: pairs of rows of `waits` and of `operations`.
+
+    ```
+    issued      A   B   C |wait for the group          )
+    stream 7     [==A==)[=====C=======================)
+    stream 9         [=====B==========)                       waits for C and B
+    ```
+    """
+    moments, rank = distinct(np.concatenate((operations.issued, waits.begin)))
+    key = joint(np.concatenate((operations.group, waits.group)), rank, len(moments))
+    theirs, asked = key[: len(operations)], key[len(operations) :]
+    order = np.argsort(asked, kind="stable")
+    at = np.searchsorted(asked[order], theirs, side="right")
+    wait = np.append(order, 0)[at]
+    known = np.flatnonzero(at < len(waits))
+    known = known[(waits.group[wait[known]] == operations.group[known])]
+    rows = known[operations.end[known] <= waits.end[wait[known]]]
+    rows = rows[np.lexsort((operations.end[rows], kind[rows], wait[rows]))]
+    last = (np.diff(wait[rows], append=-1) != 0) | (np.diff(kind[rows], append=-1) != 0)
+    return wait[rows[last]], rows[last]
 
 
 def _last_to_end(operations: Issued, waits: HostWaits) -> IntArray:

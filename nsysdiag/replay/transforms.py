@@ -59,37 +59,57 @@ class Part(Struct, frozen=True):
     full: BoolArray
     woken: BoolArray
 
+    @property
+    def anything(self) -> bool:
+        """Whether there is any."""
+        return any(bool(each.any()) for each in (self.pieces, self.held, self.full, self.woken))
+
+    def within(self, other: Part) -> Part:
+        """What of it is in another part, too."""
+        return Part(
+            self.pieces * other.pieces, self.held & other.held, self.full & other.full, self.woken & other.woken
+        )
+
+    def without(self, other: Part) -> Part:
+        """What of it is not in another part."""
+        pieces = np.maximum(self.pieces - other.pieces, 0.0)
+        return Part(pieces, self.held & ~other.held, self.full & ~other.full, self.woken & ~other.woken)
+
 
 def _without(changes: Changes, transform: Transform) -> bool:
     """The host time of a cause becomes 0, and its waits are none; on devices nothing waits for it."""
     if transform.of not in CAUSES:
         return False
-    found = without_cause(changes, transform.of)
-    return _without_on_devices(changes, transform.of) or found
+    part = of_cause(changes.model, transform.of)
+    take_out(changes, transform.of, part)
+    return _without_on_devices(changes, transform.of) or part.anything
 
 
-def without_cause(changes: Changes, cause: str, part: Part | None = None) -> bool:
-    """Take the host time and the waits of a cause out, or a part of them; True where there was any. Without input waits
-    no thread waits for those that load data."""
-    model, threads, place = changes.model, changes.model.threads, PLACE[cause]
-    held, full = (each.cause == place for each in (threads.held, threads.full))
-    share = (model.pieces.cause == place).astype(np.float64)
+def of_cause(model: Model, cause: str) -> Part:
+    """All host time and all waits of a cause. Input waits are those for threads that load data."""
+    threads, place = model.threads, PLACE[cause]
     loads = threads.woken.loader > 0
-    woken = loads if cause == INPUT_WAIT else (threads.woken_cause == place) & ~loads
-    if part is not None:
-        share, held, full, woken = share * part.pieces, held & part.held, full & part.full, woken & part.woken
-    changes.time[:] *= 1 - share
-    pieces = share > 0
+    return Part(
+        pieces=(model.pieces.cause == place).astype(np.float64),
+        held=threads.held.cause == place,
+        full=threads.full.cause == place,
+        woken=loads if cause == INPUT_WAIT else (threads.woken_cause == place) & ~loads,
+    )
+
+
+def take_out(changes: Changes, cause: str, part: Part) -> None:
+    """A part of the host time of a cause takes no time, and nothing waits where a part of its waits is."""
+    model, held = changes.model, part.held
+    changes.time[:] *= 1 - part.pieces
     if CAUSES[cause].after_call:
-        calls = model.call_of_piece[pieces]
+        calls = model.call_of_piece[part.pieces > 0]
         changes.eager[np.isin(model.call_of_operation, calls[calls >= 0])] = True
-    changes.held[held], changes.full[full], changes.woken[woken] = False, False, False
-    changes.before_copy[held] = False
-    changes.cost[np.isin(model.work.launch, threads.held.call[held])] = 0
-    gone = np.concatenate((model.places.held[held], model.places.full[full], model.places.woken[woken]))
-    row = model.program_into[gone]
+    changes.held[held], changes.full[part.full], changes.woken[part.woken] = False, False, False
+    changes.others[held] = False
+    changes.cost[np.isin(model.work.launch, model.threads.held.call[held])] = 0
+    places = model.places
+    row = model.program_into[np.concatenate((places.held[held], places.full[part.full], places.woken[part.woken]))]
     changes.lag[row[row >= 0]] = 0
-    return bool(pieces.any()) or len(gone) > 0
 
 
 def _without_on_devices(changes: Changes, cause: str) -> bool:
@@ -135,7 +155,9 @@ def _ranges_like(model: Model, pattern: str) -> Intervals:
 
 def _async_copies(changes: Changes, transform: Transform) -> bool:
     """Copies that block return at once."""
-    return without_cause(changes, BLOCKING_COPY)
+    part = of_cause(changes.model, BLOCKING_COPY)
+    take_out(changes, BLOCKING_COPY, part)
+    return part.anything
 
 
 def _overlap(changes: Changes, transform: Transform) -> bool:
@@ -143,16 +165,18 @@ def _overlap(changes: Changes, transform: Transform) -> bool:
 
 
 def overlap(changes: Changes, kind: Class) -> bool:
-    """Operations of a class and the others no longer wait for each other, only each for its own in a stream. A call
-    that waits for its copy still waits for the kernels before that."""
+    """Operations of a class and the others no longer wait for each other, only each for its own in a stream. In doubt,
+    communication still waits for the kernels before it, which may make its data. A call that waits for one of them
+    still waits for the kernels before that."""
     model, edges = changes.model, changes.model.graph.edges
     mine = model.work.kind == kind
     of_device = np.isin(edges.kind, (Kind.STREAM, Kind.EVENT, Kind.BARRIER)) & (edges.row >= 0)
     target = np.full(len(model.graph.time), -1)
     target[model.places.operation] = np.arange(len(model.work))
     rows = np.flatnonzero(of_device)
-    across = mine[edges.row[rows]] != mine[target[edges.target[rows]]]
-    changes.dropped[rows[across]] = True
+    before, after = mine[edges.row[rows]], mine[target[edges.target[rows]]]
+    changes.dropped[rows[before != after]] = True
+    changes.doubted[rows[~before & after]] = kind == Class.COMMUNICATION
     if kind == Class.COPY:
         held = model.threads.held
         changes.held[(held.cause == PLACE[BLOCKING_COPY]) & mine[held.target]] = False

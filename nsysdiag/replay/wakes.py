@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, union
 from nsysdiag.events.rows import Rows
 from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
 from nsysdiag.wakeups.levels import MOST_HOPS
@@ -14,7 +14,7 @@ from nsysdiag.wakeups.waits import Ends, Waits
 
 class Wakes(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that `waker` ended (globalTids) at `at`; `confidence` is how sure that is, 0
-    to 1, and `loader` is 1 where the waker loads data."""
+    to 1, and `loader` is 1 where the waker loads data, `interpreter` where the wait was for the interpreter lock."""
 
     thread: IntArray
     begin: IntArray
@@ -23,6 +23,7 @@ class Wakes(Rows, frozen=True):
     at: IntArray
     confidence: FloatArray
     loader: IntArray
+    interpreter: IntArray
 
 
 def wakes(
@@ -45,7 +46,7 @@ def wakes(
 def _of_threads(
     view: WaitingThreads, threads: IntArray, loaders: Loaders, finder: Finder, lo: int, hi: int, floor: float
 ) -> Wakes:
-    waits = _waits(view, threads, lo, hi)
+    waits, interpreter = _waits(view, threads, lo, hi)
     if len(waits) == 0:
         return Wakes.empty()
     found = finder().find(waits)
@@ -53,22 +54,24 @@ def _of_threads(
     waits, found = waits.take(sure), found.take(sure)
     loads = loaders.by_waker(waits, found.thread, found.at)
     loads |= loaders.in_range(waits.thread, Intervals(waits.start, waits.end))
-    loader = loads.astype(np.int64)
-    return Wakes(waits.thread, waits.start, waits.end, found.thread, found.at, found.confidence, loader)
+    loader, lock = loads.astype(np.int64), interpreter[sure].astype(np.int64)
+    return Wakes(waits.thread, waits.start, waits.end, found.thread, found.at, found.confidence, loader, lock)
 
 
-def _waits(view: WaitingThreads, threads: IntArray, lo: int, hi: int) -> Waits:
-    """The waits that another thread may end. Those inside a CUDA or MPI call are that call's own affair."""
+def _waits(view: WaitingThreads, threads: IntArray, lo: int, hi: int) -> tuple[Waits, BoolArray]:
+    """The waits that another thread may end, and which are for the interpreter lock. Those inside a CUDA or MPI call
+    are that call's own affair."""
     host = view.host
     axis, calls = host.axis, host.os_calls
     if len(calls) == 0 or len(threads) == 0:
-        return Waits.empty()
+        return Waits.empty(), np.zeros(0, dtype=np.bool_)
     lane, begin = calls.spans.start // axis.stride, axis.time(calls.spans.start)
     chosen = (begin >= lo) & (begin < hi) & np.isin(axis.threads[lane], threads)
     chosen &= coverage(union(host.api.spans, host.mpi.spans), calls.spans) == 0
     rows = np.flatnonzero(chosen)
     waits = view.waits(lane[rows], begin[rows], np.zeros(len(rows), dtype=np.bool_))
-    waits = waits.take((waits.ends != Ends.NO_THREAD) & (waits.end > waits.start))
+    kept = (waits.ends != Ends.NO_THREAD) & (waits.end > waits.start)
+    waits, interpreter = waits.take(kept), view.interpreter[rows[kept]]
     # Calls with a time limit that follow each other are one wait.
     _, first = np.unique(np.stack((waits.thread, waits.start)), axis=1, return_index=True)
-    return waits.take(first)
+    return waits.take(first), interpreter[first]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nsysdiag import Settings
 from nsysdiag.events.calls import CallRows
 from nsysdiag.pipeline.whatif import Replayed, replayed, steps
-from nsysdiag.replay.device_waits import DeviceWaits
+from nsysdiag.replay.device_waits import DeviceWaits, Finished
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import Threads
 from nsysdiag.replay.mpi_meetings import MpiCalls
@@ -121,4 +121,6 @@ def calls_of(work: Work, length: int = 3) -> CallRows:
 def threads_of(work: Work, full: DeviceWaits | None = None) -> Threads:
     """Threads that launch operations and wait for nothing."""
     none, launches = DeviceWaits.empty(), np.unique(work.launch[work.launch >= 0])
-    return Threads(launches, none, full or none, Wakes.empty(), np.empty(0, np.int64), MpiCalls.empty())
+    return Threads(
+        launches, none, Finished.empty(), full or none, Wakes.empty(), np.empty(0, np.int64), MpiCalls.empty()
+    )

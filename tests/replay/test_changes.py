@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.changes import SURE, Changes
 from nsysdiag.replay.graph import Kind, replay
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.transforms import causes_of, without_cause
+from nsysdiag.replay.transforms import causes_of, of_cause, take_out
 from tests.levels import examples
 from tests.replay.making import VARIED, model_of_pair
 
@@ -71,7 +71,7 @@ def _cheaper_launches(changes: Changes, chance: np.random.Generator) -> None:
 
 
 def _no_waits(changes: Changes, chance: np.random.Generator) -> None:
-    for there in (changes.held, changes.full, changes.woken, changes.before_copy):
+    for there in (changes.held, changes.full, changes.woken, changes.others):
         there[_some(len(there), chance)] = False
 
 
@@ -105,10 +105,24 @@ def test_without_one_cause_after_another(name: str, proven: bool) -> None:
     changes = Changes.none(model_of_pair(name))
     before = times_of(changes, proven=proven)
     for cause in causes_of(changes.model):
-        assert without_cause(changes, cause)
+        part = of_cause(changes.model, cause)
+        assert part.anything
+        take_out(changes, cause, part)
         after = times_of(changes, proven=proven)
         assert (after <= before).all(), cause
         before = after
+
+
+@every_model
+def test_edges_in_doubt_are_kept_in_the_bound_that_promises_least(name: str) -> None:
+    changes = Changes.none(model_of_pair(name))
+    changes.dropped[_some(len(changes.dropped), np.random.default_rng(3))] = True
+    assert changes.certain == (changes.model.threads.woken.confidence >= SURE).all()
+    changes.doubted[:] = changes.dropped
+    assert changes.certain == (not changes.dropped.any())
+    kept = Changes.none(changes.model)
+    assert np.array_equal(times_of(changes, proven=True), times_of(kept, proven=True))
+    assert (times_of(changes, proven=False) <= times_of(kept, proven=False)).all()
 
 
 @every_model

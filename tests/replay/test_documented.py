@@ -41,7 +41,6 @@ WHY = {
     "graph in place of slow launches": NOT_QUEUED,
     "graph in place of launches with host code between": NOT_QUEUED,
     "late host of a rank, hidden behind its kernels": "the median is taken step by step, and so gains from chance",
-    "exchange in four buckets, with a sync in each step": "an exchange may start before the kernels that make its data",
 }
 """Why a prediction is missing, or the truth is outside of its bounds."""
 EXAMPLES = (

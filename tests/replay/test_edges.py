@@ -112,14 +112,22 @@ def test_all_edges_of_a_model_go_forward(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", VARIED)
-def test_a_wait_for_a_copy_waits_for_the_kernel_before_it(name: str) -> None:
-    """Against a search in plain Python."""
+def test_a_wait_for_a_device_is_for_all_that_was_launched_before(name: str) -> None:
+    """What had finished before the wait ended, and was launched since the wait before: of each stream and class the
+    last, unless a wait's stream is not known, as that of a query."""
     model = model_of_pair(name)
-    work, held, edges = model.work, model.threads.held, model.graph.edges
-    slowly = set()
-    for row, target in enumerate(held.target.tolist()):
-        before = [at for at in range(target) if work.stream[at] == work.stream[target] and work.kind[at] != Class.COPY]
-        if work.kind[target] == Class.COPY and before:
-            slowly.add((before[-1], int(model.places.held[row])))
-    mine = edges.kind == Kind.BEFORE_COPY
-    assert set(zip(edges.row[mine].tolist(), edges.target[mine].tolist(), strict=True)) == slowly
+    work, held, finished, edges = model.work, model.threads.held, model.threads.finished, model.graph.edges
+    assert (work.end[finished.operation] <= work.end[held.target[finished.wait]]).all()
+    assert (work.issued[finished.operation] <= held.begin[finished.wait]).all()
+    known = set(zip(finished.wait.tolist(), finished.operation.tolist(), strict=True))
+    for wait, target in enumerate(held.target.tolist()):
+        before = [at for at in range(target) if work.stream[at] == work.stream[target]]
+        before = [at for at in before if work.kind[at] != work.kind[target]]
+        since = max((begin for begin in held.begin.tolist() if begin < held.begin[wait]), default=-1)
+        if before and work.issued[before[-1]] >= since:
+            assert (wait, before[-1]) in known
+    mine = edges.kind == Kind.FINISHED
+    places = model.places.held[finished.wait].tolist()
+    assert set(zip(edges.row[mine].tolist(), edges.target[mine].tolist(), strict=True)) == set(
+        zip(finished.operation.tolist(), places, strict=True)
+    )

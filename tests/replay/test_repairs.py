@@ -13,7 +13,7 @@ from nsysdiag.pipeline.whatif import Replayed
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.repairs import repair
-from nsysdiag.report import Finding
+from nsysdiag.report import Finding, Joined
 from tests.diagnosis.programs.registry import US, Marks, solver
 from tests.replay.making import VARIED, modelled, replay_of_pair, replay_of_program
 from tests.replay.pairs.pair import loop, ranged
@@ -117,6 +117,53 @@ def test_the_host_time_in_the_range_of_a_finding(path: tuple[str, ...], places: 
     pieces = changes.model.pieces
     assert (pieces.cause[gone] == PLACE["sleep"]).all()
     assert ranges_of(changes.model, changes.model.host.host.axis.time(pieces.start[gone])) == places
+
+
+def places_of_sleep(finding: Finding, *others: Finding) -> set[str]:
+    """The ranges in which the threads no longer sleep when a finding among others is repaired."""
+    changes = Changes.none(modelled(two_places()))
+    assert repair(changes, finding, [finding, *others]) == ""
+    pieces = changes.model.pieces
+    gone = changes.time == 0
+    return ranges_of(changes.model, changes.model.host.host.axis.time(pieces.start[gone]))
+
+
+@pytest.mark.parametrize(
+    ("path", "variant", "places"),
+    [
+        ((), "sleeps", {"check"}),
+        (("step #",), "sleeps", {"check"}),
+        (("step #",), "", {"check"}),
+        (("step #", "norm"), "sleeps", {"norm"}),
+    ],
+)
+def test_what_is_left_to_a_finding_further_inside(path: tuple[str, ...], variant: str, places: set[str]) -> None:
+    inner = replace(of_cause("sleep", ("step #", "norm"), "sleeps"), id="f-inner")
+    assert places_of_sleep(of_cause("sleep", path, variant), inner) == places
+
+
+@pytest.mark.parametrize(
+    "change", [{"cause": "sync"}, {"variant": "processes"}, {"nvtx": ["step #"]}, {"nvtx": ["other"]}], ids=str
+)
+def test_other_findings_take_nothing_away(change: dict[str, object]) -> None:
+    other = replace(of_cause("sleep", ("step #", "norm"), "sleeps"), id="f-other", **change)  # type: ignore[arg-type]
+    assert places_of_sleep(of_cause("sleep", ("step #",), "sleeps"), other) == {"check", "norm"}
+
+
+def test_what_was_joined_with_another_finding_is_left_to_it() -> None:
+    joined = Joined(cause="sleep", variant="sleeps", nvtx=["step #", "check"])
+    other = replace(of_cause("sync"), id="f-other", joined=[joined])
+    assert places_of_sleep(of_cause("sleep"), other) == {"norm"}
+    late = replace(other, cause="late_rank")
+    assert places_of_sleep(of_cause("sleep"), late) == {"check", "norm"}
+
+
+def test_a_finding_of_which_nothing_is_left_is_not_replayed() -> None:
+    model = modelled(two_places())
+    inner = [replace(of_cause("sleep", ("step #", each), "sleeps"), id=each) for each in ("check", "norm")]
+    changes = Changes.none(model)
+    assert repair(changes, of_cause("sleep", (), "sleeps"), inner)  # a reason
+    assert_unchanged(changes)
 
 
 @pytest.mark.parametrize("variant", ["garbage_collector", "interpreter"])

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.replay.targets import NONE, HostWaits, Issued, targets
+from nsysdiag.replay.targets import NONE, HostWaits, Issued, last_of_each_kind, targets
 
 TIMES, GROUPS = st.integers(0, 40), st.integers(0, 2)
 
@@ -46,3 +46,28 @@ def test_a_wait_for_an_event_is_for_what_had_ended() -> None:
     """The second kernel, issued before the wait, runs on after it."""
     operations = Issued(*columns([(0, 10, 50), (0, 20, 90)]))
     assert targets(operations, HostWaits(*columns([(0, 30, 55), (0, 30, 95), (1, 30, 95)]))).tolist() == [0, 1, NONE]
+
+
+@given(rows(), rows(), st.lists(st.integers(0, 1), min_size=12, max_size=12))
+def test_the_last_of_each_kind_is_what_a_slow_search_finds(
+    operations: list[tuple[int, int, int]], waits: list[tuple[int, int, int]], kinds: list[int]
+) -> None:
+    waits = [(group, 3 * begin, end + 40) for group, begin, end in waits]
+    if len({wait[:2] for wait in waits}) < len(waits):
+        return  # of two waits that begin at once either is right
+    kind = np.array(kinds[: len(operations)], dtype=np.int64)
+    wait, row = last_of_each_kind(Issued(*columns(operations)), kind, HostWaits(*columns(waits)))
+    found = sorted(zip(wait.tolist(), row.tolist(), strict=True))
+    assert found == sorted(pairs_slowly(operations, kinds, waits))
+
+
+def pairs_slowly(
+    operations: list[tuple[int, int, int]], kinds: list[int], waits: list[tuple[int, int, int]]
+) -> list[tuple[int, int]]:
+    """Of each wait and kind the last operation to end, of those for which it is the first wait, and that had ended."""
+    mine: dict[tuple[int, int], list[int]] = {}
+    for at, (group, issued, end) in enumerate(operations):
+        later = [(begin, number) for number, (own, begin, _) in enumerate(waits) if own == group and begin > issued]
+        if later and end <= waits[min(later)[1]][2]:
+            mine.setdefault((min(later)[1], kinds[at]), []).append(at)
+    return [(wait, max(found, key=lambda at: operations[at][2])) for (wait, _), found in mine.items()]

@@ -129,6 +129,20 @@ def test_copies_that_overlap_wait_for_copies_only() -> None:
         across = copies[edges.row[at]] != copies[operation[int(edges.target[at])]]
         assert changes.dropped[at] == across
     assert set(edges.kind[changes.dropped].tolist()) == {Kind.STREAM}
+    assert not changes.doubted.any()
+
+
+def test_communication_that_overlaps_may_still_need_the_kernels_before_it() -> None:
+    model = model_of_pair("exchange in four buckets, with a sync in each step")
+    changes = changed(model, "overlap", "communication")
+    edges, communication = model.graph.edges, model.work.kind == Class.COMMUNICATION
+    operation = {place: row for row, place in enumerate(model.places.operation.tolist())}
+    for at in np.flatnonzero(changes.dropped):
+        source, target = edges.row[at], operation[int(edges.target[at])]
+        assert communication[source] != communication[target]
+        assert changes.doubted[at] == communication[target]
+    assert (changes.doubted <= changes.dropped).all()
+    assert 0 < changes.doubted.sum() < changes.dropped.sum()
 
 
 def in_ranges(outer: str, inner: str) -> Model:

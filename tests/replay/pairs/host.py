@@ -30,6 +30,23 @@ def between_launches(
     loop(sim, marks, step, ranges=ranges)
 
 
+def in_and_around_a_range(sim: Simulation, marks: Marks, *, around: int, kernels: int = 8) -> None:
+    """Host code before each launch: in a range before every second one, and `around` it before the others.
+
+    T    [prepare .][l][host ......][l][prepare .][l][host ......][l]
+    gpu             [k]             [k]           [k]             [k]
+    """
+
+    def step(t: Thread, number: int) -> Body:
+        for kernel in range(kernels):
+            inside = kernel % 2 == 0
+            code = t.compute(varied(250 * US if inside else around, "host", number, kernel), "build_arguments")
+            yield from ranged(t, "prepare" if inside else "", code)
+            yield from t.launch("axpy", varied(50 * US, "axpy", number, kernel))
+
+    loop(sim, marks, step)
+
+
 def before_each_step(
     sim: Simulation, marks: Marks, *, what: str, ns: int, kernel: int, synchronized: bool = True, left: bool = True
 ) -> None:
@@ -225,5 +242,14 @@ PAIRS: tuple[Pair, ...] = (
         (),
         (0.55, 0.63),
         finding="host",
+    ),
+    pair(
+        "host code around a range, as its finding says",
+        partial(in_and_around_a_range, around=300 * US),
+        {"around": 0},
+        (),
+        (0.48, 0.56),
+        finding="host",
+        tolerated=0.02,
     ),
 )

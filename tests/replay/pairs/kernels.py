@@ -67,6 +67,29 @@ def beside(
     loop(sim, marks, step, process=process)
 
 
+def joined_by_the_host(
+    sim: Simulation, marks: Marks, *, long: int, short: int, host: int, factor: float = 1.0, apart: bool = False
+) -> None:
+    """Two streams work at the same time, and the host waits for both: for the device, or for one after the other.
+
+    stream 1  [== long ========]              [== long ========]
+    stream 2  [== short ==]                   [== short ==]
+    T        [l][l][sync        ][host ....][l][l][sync        ]
+    """
+    process = solver(sim)
+    streams = [process.stream(), process.stream()]
+
+    def step(t: Thread, number: int) -> Body:
+        for kernel in range(2):
+            yield from t.launch("long", round(varied(long // 2, "long", number, kernel) * factor), streams[0])
+        yield from t.launch("short", varied(short, "short", number), streams[1])
+        for each in streams if apart else [None]:
+            yield from t.synchronize(each)
+        yield from t.compute(varied(host, "host", number), "reduce")
+
+    loop(sim, marks, step, process=process)
+
+
 def _after(t: Thread, stream: object, other: object) -> Body:
     """What a stream does next waits for another one."""
     event = t.event()
@@ -193,6 +216,22 @@ PAIRS: tuple[Pair, ...] = (
         {"inner_factor": 0.5},
         faster("kernel", "inner", 0.5),
         (0.13, 0.22),
+    ),
+    pair(
+        "kernel halved until the device waits for another stream",
+        partial(joined_by_the_host, long=900 * US, short=700 * US, host=600 * US),
+        HALF,
+        faster("kernel", "long", 0.5),
+        (0.09, 0.17),
+        tolerated=0.02,
+    ),
+    pair(
+        "kernel halved until the host waits for the other of two streams",
+        partial(joined_by_the_host, long=900 * US, short=700 * US, host=600 * US, apart=True),
+        HALF,
+        faster("kernel", "long", 0.5),
+        (0.09, 0.17),
+        tolerated=0.02,
     ),
     pair(
         "kernels halved in both streams",

@@ -268,6 +268,15 @@ PAIRS: tuple[Pair, ...] = (
         (0.33, 0.45),
     ),
     pair(
+        "file read by another thread ahead, as its finding says",
+        partial(staged, read=2 * MS, compute=500 * US, work=1500 * US, ahead=True),
+        NOT_READ,
+        (),
+        (0.33, 0.45),
+        finding="input",
+        tolerated=0.03,
+    ),
+    pair(
         "file read ahead of longer steps",
         partial(staged, read=1 * MS, compute=300 * US, work=2 * MS, ahead=True),
         NOT_READ,

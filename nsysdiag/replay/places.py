@@ -1,0 +1,134 @@
+"""Which waits and how much host time a finding on a cause is about: those of its variant, at its place in the program,
+that no finding on a place inside it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
+from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, SYNCHRONIZATION, blocking_copy, sync, variant_of
+from nsysdiag.causes.variant import AFTER_READ_BACK
+from nsysdiag.findings.rules import LATE_RANK
+from nsysdiag.replay.behind import time_behind
+from nsysdiag.replay.model import Model
+from nsysdiag.replay.transforms import Part, of_cause
+from nsysdiag.report import Finding, Joined
+
+Problem = Finding | Joined
+"""What a repair is about: its cause, its variant, and its place."""
+Where = Callable[[Intervals], BoolArray]
+
+
+def problems_of(finding: Finding) -> list[Problem]:
+    """The finding and those joined with it."""
+    return [finding, *finding.joined]
+
+
+def others(finding: Finding, among: Iterable[Finding]) -> list[Problem]:
+    """The problems of all other findings, which their own repairs take out. What makes a GPU late is none of these:
+    when the others no longer wait for it, it stays."""
+    rest = [each for each in among if each.id != finding.id and each.cause != LATE_RANK.id]
+    return [problem for each in rest for problem in problems_of(each)]
+
+
+def part_of(model: Model, problem: Problem, rest: Sequence[Problem]) -> Part | None:
+    """What a problem on a cause is about, `rest` being the problems of other findings. None where the replay knows
+    nothing of it. It is inside the innermost range of its place in which anything is: the place is that of a gap, and a
+    call that opened the gap may be in an outer range only."""
+    every = of_cause(model, problem.cause)
+    paths = [problem.nvtx[:depth] for depth in range(len(problem.nvtx), -1, -1)]
+    found = ((path, every.within(_part(model, problem, path))) for path in paths)
+    path, part = next(((path, part) for path, part in found if part.anything), (None, None))
+    for each in rest:
+        if part is not None and path is not None and _is_inside(each, problem, path):
+            part = part.without(_part(model, each, each.nvtx))
+    return part
+
+
+def _is_inside(other: Problem, problem: Problem, path: list[str]) -> bool:
+    """Whether another problem is about a part of what is in `path`. One without a variant is about all variants, but
+    not about those that have a finding at the same place.
+
+    ```
+    sync in step            all variants in step, without the two below
+    stream sync in step
+    sync in step, forward
+    ```
+    """
+    deeper, narrower = len(other.nvtx) > len(path), bool(other.variant and not problem.variant)
+    like = other.cause == problem.cause and (narrower or other.variant == problem.variant)
+    return like and (deeper or narrower) and other.nvtx[: len(path)] == path
+
+
+def _part(model: Model, problem: Problem, path: list[str]) -> Part:
+    """How much of each piece of host time and which waits are of a problem's cause and variant, inside `path`: what
+    threads do there, and what others do that they wait for."""
+    where, threads = _inside(model, path), model.threads
+    woken = where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end))
+    # Time in which others hold the interpreter lock counts to the wait for it, whatever they do.
+    behind = time_behind(model, woken & (threads.woken.interpreter == 0))
+    part = Part(
+        pieces=np.maximum(where(model.pieces.spans), model.pieces.inside(behind)),
+        held=where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end)),
+        full=where(model.on_axis(threads.full.thread, threads.full.begin, threads.full.end)),
+        woken=woken,
+    )
+    # Time inside MPI calls counts to communication, whatever its cause.
+    part.pieces[coverage(union(model.host.host.mpi.spans), model.pieces.spans) > 0] = 0
+    names = [each.id for each in CAUSES[problem.cause].variants]
+    if problem.variant in names and problem.cause != INPUT_WAIT:
+        place = names.index(problem.variant)
+        part.pieces[_variants_of_pieces(model, problem.cause) != place] = 0
+        part.held[_variants_of_waits(model, problem.cause) != place] = False
+    return part
+
+
+def _inside(model: Model, path: list[str]) -> Where:
+    """Which stretches of the thread axis begin inside ranges with the innermost name of a path; all, where it is
+    empty."""
+    if not path:
+        return lambda spans: np.ones(len(spans), dtype=np.bool_)
+    inside = union(model.ranges_of([code for code, name in model.normal_ranges.items() if name == path[-1]]))
+    return lambda spans: contains(inside, spans.start)
+
+
+def _variants_of_pieces(model: Model, cause: str) -> IntArray:
+    """The place of the variant of each piece of host time, as if all were of one cause."""
+    words, pieces = [*model.words, ""], model.pieces
+    pairs, code = np.unique(np.stack((pieces.label, pieces.call)), axis=1, return_inverse=True)
+    found = [variant_of(cause, words[label], words[call], None) for label, call in pairs.T.tolist()]
+    return np.array(found, dtype=np.int64)[code.reshape(-1)] if found else pieces.label
+
+
+def _variants_of_waits(model: Model, cause: str) -> IntArray:
+    """The place of the variant of each wait for a device, as if all were of one cause."""
+    host, facts = model.host.host, model.host.facts
+    call = model.threads.held.call
+    names = host.api_calls.names
+    found = []
+    after = _after_read_backs(model)
+    for row, read_back in zip(call.tolist(), after.tolist(), strict=True):
+        name = names[host.api_calls.rows.name[row]] if row >= 0 else ""
+        if cause == BLOCKING_COPY:
+            label = blocking_copy.LABELS[0 if facts.read_back[row] else 1 if facts.pageable[row] else 2]
+            found.append(variant_of(cause, label, name, None))
+        elif cause == SYNCHRONIZATION:
+            found.append(variant_of(cause, sync.label_of(name), name, AFTER_READ_BACK if read_back else None))
+        else:
+            found.append(variant_of(cause, "", name, None))
+    return np.array(found, dtype=np.int64)
+
+
+def _after_read_backs(model: Model) -> BoolArray:
+    """Which waits for a device come right after a copy of a few bytes to the host."""
+    host, held = model.host.host, model.threads.held
+    calls = host.api.take(host.api.outermost)
+    spans = model.on_axis(held.thread, held.begin, held.end)
+    before = nearest_before(calls.spans.start, spans.start - 1)
+    row = np.maximum(before, 0)
+    if len(calls) == 0:
+        return before >= 0
+    near: BoolArray = (before >= 0) & (spans.start - calls.spans.end[row] <= sync.READ_BACK_NS)
+    return near & model.host.facts.read_back[calls.row[row]]
