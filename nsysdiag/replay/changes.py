@@ -24,7 +24,7 @@ class Changes(Struct, frozen=True):
     Factors: `time` of each piece of host time; `unseen` of host time in no piece; `lag` of the cost of each wait, by
     the rows of `program`. `length` is the duration of each operation in ns, `cost` that of its launch. `held`, `full`
     and `woken` mark the remaining waits, `others` the waits that still are for all but their target.
-    `dropped` marks the removed edges, `doubted` those of them that the repair may have to keep, and `eager` the
+    `dropped` marks the removed edges, `doubted` those of them that the repair may have to keep. `eager` marks the
     operations that start as early as possible."""
 
     model: Model

@@ -10,14 +10,14 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, SYNCHRONIZATION, blocking_copy, sync, variant_of
 from nsysdiag.causes.variant import AFTER_READ_BACK
-from nsysdiag.findings.rules import LATE_RANK
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.transforms import Part, of_cause
 from nsysdiag.report import Finding, Joined
 
+LATE_RANK = "late_rank"
 Problem = Finding | Joined
-"""What a repair is about: its cause, its variant, and its place."""
+"""What a repair is about: a cause, a variant of it, and a place."""
 Where = Callable[[Intervals], BoolArray]
 
 
@@ -29,7 +29,7 @@ def problems_of(finding: Finding) -> list[Problem]:
 def others(finding: Finding, among: Iterable[Finding]) -> list[Problem]:
     """The problems of all other findings, which their own repairs take out. What makes a GPU late is none of these:
     when the others no longer wait for it, it stays."""
-    rest = [each for each in among if each.id != finding.id and each.cause != LATE_RANK.id]
+    rest = [each for each in among if each.id != finding.id and each.cause != LATE_RANK]
     return [problem for each in rest for problem in problems_of(each)]
 
 

@@ -22,7 +22,7 @@ from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.places import Problem, others, part_of, problems_of
+from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.transforms import overlap, take_out
 from nsysdiag.replay.work import Class
@@ -31,7 +31,6 @@ from nsysdiag.report import Finding
 DWARFED = 2
 """Copies that take more than this many times as long as all kernels cannot be overlapped. Then the repair is fewer
 bytes, by an unknown amount."""
-LATE_RANK = "late_rank"
 OF_WORKERS: dict[str, tuple[str, ...]] = {
     "reads": (io_wait.CAUSE.id, os_memory.CAUSE.id),
     COMPUTES: (host_compute.CAUSE.id, FALLBACK),

@@ -49,8 +49,8 @@ def targets(operations: Issued, waits: HostWaits) -> IntArray:
 
 
 def last_of_each_kind(operations: Issued, kind: IntArray, waits: HostWaits) -> tuple[IntArray, IntArray]:
-    """Of each `kind` of operations the last to end of those that were issued after the wait before, in the group, and
-    had ended when the wait did: pairs of rows of `waits` and of `operations`.
+    """The operations that each wait is for, and no wait before it in the group: of each `kind` the last to end. Pairs
+    of rows of `waits` and of `operations`; those still running at the end of the wait are left out.
 
     ```
     issued      A   B   C |wait for the group          )

@@ -14,7 +14,7 @@ from nsysdiag.wakeups.waits import Ends, Waits
 
 class Wakes(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that `waker` ended (globalTids) at `at`; `confidence` is how sure that is, 0
-    to 1, and `loader` is 1 where the waker loads data, `interpreter` where the wait was for the interpreter lock."""
+    to 1. `loader` is 1 where the waker loads data, `interpreter` where the wait was for the interpreter lock."""
 
     thread: IntArray
     begin: IntArray
