@@ -18,6 +18,7 @@ import pytest
 
 from nsysdiag import Settings, analyze
 from nsysdiag.arrays.intervals import Intervals, coverage, union
+from nsysdiag.diagnosis.facts import REPLAY
 from tests.grafting import graft
 from tests.test_against_nsys import bare_names, call_counts, kernel_sums, merged
 
@@ -260,6 +261,31 @@ def test_waits_lead_to_who_ended_them(shared: Shared, name: str, suffix: str, ho
     told = [len(gap.root.hops) for _, gap in pairs if gap.root]
     assert sum(count > 0 for count in told) >= 0.9 * len(pairs)
     assert sum(count == hops for count in told) >= 0.85 * len(pairs)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_what_runs_while_others_wait_for_the_interpreter_lock_is_the_locks(shared: Shared, suffix: str) -> None:
+    """The wait for the lock saves most; the launching thread's own code about as much as it takes."""
+    findings = read_capture(shared, f"real_host_gil_contention{suffix}").report.findings
+    assert findings[0].cause == "lock_wait"
+    (code,) = [each for each in findings if each.cause == "host_compute"]
+    assert code.saves is not None
+    assert code.saves.method == REPLAY
+    assert code.saves.most <= 2 * code.share
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_host_code_around_a_range_saves_about_its_own_time(shared: Shared, suffix: str) -> None:
+    """Between the launches of each step there is host code in a range; a little is outside of it."""
+    findings = read_capture(shared, f"real_host_launch_bound{suffix}").report.findings
+    inside, outside = (
+        next(each for each in findings if each.cause == "host_compute" and bool(each.nvtx) == placed)
+        for placed in (True, False)
+    )
+    assert inside.saves is not None
+    assert outside.saves is not None
+    assert outside.saves.method == REPLAY
+    assert outside.saves.most <= 2 * outside.share < inside.saves.low_ns / inside.saves.of_ns
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
