@@ -20,6 +20,8 @@ REPEATED_SHARE = 0.6
 ALIKE_HALVES, STRONG_HALVES = 0.7, 0.95
 """Cosine of the kernel mixes of both halves. A part with other kernels in its second half does not repeat."""
 LEAST_BUSY = 0.02
+LOOP_SHARE = 0.8
+"""Of a part whose devices work less: what whole steps of a loop take at least, if it is steady."""
 MOST_STARTUP = 0.15
 COPIES_FOR_KERNELS = 3
 """Where copies take so many times as long as kernels, copies are the work that repeats."""
@@ -103,7 +105,8 @@ def segments_of(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal
     alike = np.array([cosine(*pair) for pair in zip(time[::2], time[1::2], strict=True)])
     account, busy_ns = _accounts(borders, signals)
     operations = count.sum(axis=2).max(axis=1)
-    works = (account[:, :3].sum(axis=1) >= LEAST_BUSY) & (account[:, 3] <= MOST_STARTUP)
+    works = (account[:, :3].sum(axis=1) >= LEAST_BUSY) | ((kernel_ns > 0) & _full_of_steps(borders, loops))
+    works &= account[:, 3] <= MOST_STARTUP
     many = (alike >= STRONG_HALVES) & (operations >= STRONG_OPERATIONS)
     steady = repeated & works & (alike >= ALIKE_HALVES) & (many | ~_within_steps(borders, loops))
     computes = steady & (kernel_ns > 0) & (repeats > 1)
@@ -132,6 +135,18 @@ def _within_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
         shared = np.minimum(end, loop.starts[-1]) - np.maximum(start, loop.starts[0])
         within |= (2 * shared >= end - start) & (inside <= TWO_STEPS)
     return within
+
+
+def _full_of_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
+    """Whether whole steps of a loop, five or more, fill each part: the devices of a job that hardly works wait in each
+    of its steps."""
+    found = np.zeros(len(borders) - 1, np.bool_)
+    for loop in loops:
+        first = np.searchsorted(loop.starts, borders[:-1])
+        last = np.searchsorted(loop.starts, borders[1:], side="right") - 1
+        whole = np.maximum(loop.starts[last] - loop.starts[np.minimum(first, len(loop))], 0)
+        found |= loop.closed & (last - first >= FEWEST_REPEATS) & (whole >= LOOP_SHARE * np.diff(borders))
+    return found
 
 
 def _warm_ups(borders: IntArray, mix: FloatArray, repeats: IntArray, steady: BoolArray) -> BoolArray:

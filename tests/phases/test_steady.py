@@ -60,3 +60,32 @@ def test_accounts_add_up_to_the_time() -> None:
     assert found.account.sum(axis=1).tolist() == [1, 1]
     assert found.account.tolist() == [[0.6, 0, 0, 0.4, 0, 0], [0, 0, 0.3, 0, 0.2, 0.5]]
     assert found.busy_ns.tolist() == [30 * MS, 15 * MS]
+
+
+def test_a_loop_that_waits_in_each_step_is_steady() -> None:
+    """The device works 1% of each step. Without the loop, with few steps or with a loop of half the time, such a part
+    is not told from a start."""
+    step = ((1, MS), (0, 99 * MS))
+    looped = Job().steps(20, *step, loop=True)
+    assert parts_of(looped, [100 * MS, looped.now], looped.loops).steady.tolist() == [True]
+    assert parts_of(looped, [100 * MS, looped.now], []).steady.tolist() == [False]
+    first = looped.loops[0].starts
+    few, half = (Loop(starts, "nvtx", "step") for starts in (first[:5], first[:11]))
+    assert parts_of(looped, [100 * MS, looped.now], [few]).steady.tolist() == [False]
+    assert parts_of(looped, [100 * MS, looped.now], [half]).steady.tolist() == [False]
+
+
+def test_an_open_loop_that_hardly_works_is_no_steady_part() -> None:
+    """Where it is not known when steps end, what fills the time is not known, either."""
+    job = Job().steps(20, (1, MS), (0, 99 * MS), loop=True, closed=False)
+    assert parts_of(job, [100 * MS, job.now], job.loops).steady.tolist() == [False]
+
+
+def test_rare_copies_are_no_steady_part() -> None:
+    job = Job()
+    starts = [job.now]
+    for _ in range(20):
+        job.copy(1, MS).idle(99 * MS)
+        starts.append(job.now)
+    loops = [Loop(np.array(starts, np.int64), "nvtx", "step")]
+    assert parts_of(job, [100 * MS, job.now], loops).steady.tolist() == [False]
