@@ -16,7 +16,7 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
 from nsysdiag.replay.targets import HostWaits, Issued, last_of_each_kind, targets
-from nsysdiag.replay.work import Class, Work
+from nsysdiag.replay.work import Class, Work, producers
 
 FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")
 """Calls that wait for the device, though their names do not say so, where one of its operations ended in them."""
@@ -27,8 +27,6 @@ FEWEST_QUEUED = 32
 """Operations that are launched and have not started when a queue is full."""
 OF_DEVICE = re.compile(rf"cuda(Device|Thread)Synchronize|cuCtxSynchronize|{FREES.pattern}")
 """Calls that wait for all streams of a device."""
-GROUPS = 3
-"""Groups of each operation: its stream, its device in its process, its process."""
 
 
 class DeviceWaits(Rows, frozen=True):
@@ -68,8 +66,7 @@ def device_waits(
     group = groups.of_wait(process_of(asked.thread), stream, device)
     mine = np.flatnonzero(np.isin(groups.issued.group, group))
     waits = HostWaits(group, asked.begin, asked.end)
-    found = np.append(mine, -1)[targets(groups.issued.take(mine), waits)]
-    target = np.where(found >= 0, found % max(len(work), 1), -1)
+    target = np.append(groups.operation[mine], -1)[targets(groups.issued.take(mine), waits)]
     kept = target >= 0
     # A free waits for the device only where it did.
     free = asked.cause == PLACE[ALLOCATION]
@@ -77,7 +74,7 @@ def device_waits(
     rows = asked.take(kept)
     held = DeviceWaits(rows.thread, rows.begin, rows.end, rows.cause, rows.call, target[kept])
     whole = (stream[kept] >= 0) | _of_device(evidence, rows)
-    return held, _finished(work, groups.issued.take(mine), mine % max(len(work), 1), held, waits.take(kept), whole)
+    return held, _finished(work, groups.issued.take(mine), groups.operation[mine], held, waits.take(kept), whole)
 
 
 def _of_device(evidence: HostEvidence, asked: _Asked) -> BoolArray:
@@ -143,9 +140,11 @@ def _own_stream(work: Work, asked: _Asked) -> IntArray:
 
 class _Groups(Struct, frozen=True):
     """What a wait may ask for as groups of operations: a stream, a device of a process, all of a process. `issued`
-    holds every operation GROUPS times, once for each."""
+    holds every operation once for each of these; `operation` is its place in `Work`. What a stream waits for by an
+    event is of its group, too."""
 
     issued: Issued
+    operation: IntArray
     streams: int
     devices: int
     processes: IntArray
@@ -153,13 +152,19 @@ class _Groups(Struct, frozen=True):
     @classmethod
     def of(cls, work: Work, activity: DeviceActivity) -> _Groups:
         processes, process = distinct(activity.operations.process[work.row])
-        streams, devices = int(work.stream.max(initial=-1)) + 1, len(activity.devices)
+        streams = int(max(work.stream.max(initial=-1), activity.waits.stream.max(initial=-1))) + 1
+        devices = len(activity.devices)
         group = np.concatenate(
             (work.stream, streams + process * devices + work.device, streams + len(processes) * devices + process)
         )
         # A copy that blocks is issued when its call begins, which is when the wait for it does.
-        issued = Issued(group, np.tile(work.issued - 1, GROUPS), np.tile(work.end, GROUPS))
-        return cls(issued, streams, devices, processes)
+        issued, operation = np.tile(work.issued - 1, 3), np.tile(np.arange(len(work)), 3)
+        event = producers(work, activity.waits, len(activity.operations))
+        waiting = np.flatnonzero(event >= 0)
+        group = np.concatenate((group, activity.waits.stream[waiting].astype(np.int64)))
+        issued = np.concatenate((issued, activity.waits.issued[waiting]))
+        operation = np.concatenate((operation, event[waiting]))
+        return cls(Issued(group, issued, work.end[operation]), operation, streams, devices, processes)
 
     def of_wait(self, process: IntArray, stream: IntArray, device: IntArray) -> IntArray:
         """The group of each wait: its stream where that is known, else its device, else all of its process. A process

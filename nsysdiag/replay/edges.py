@@ -81,10 +81,10 @@ def releases(threads: Threads, places: Places, moments: Moments, length: IntArra
     )
 
 
-def launch_cost(work: Work, threads: Threads, calls: CallRows) -> IntArray:
+def launch_cost(work: Work, threads: Threads, calls: CallRows, others: Before) -> IntArray:
     """For each operation the time of its call before the launch is issued, in ns: the whole call, but at most until the
     operation starts. A call held by a full queue has the usual length. A call that waits for its own copy stages it
-    until the copy starts, or until the previous work of the stream has ended."""
+    until the copy starts, or until what the copy waits for has ended: the previous work of the stream, and `others`."""
     own = np.flatnonzero(work.launch >= 0)
     cost = np.zeros(len(work), dtype=np.int64)
     length = calls.end[work.launch[own]] - work.issued[own]
@@ -93,6 +93,7 @@ def launch_cost(work: Work, threads: Threads, calls: CallRows) -> IntArray:
     cost[own] = np.minimum(length, work.start[own] - work.issued[own])
     before = previous_on_stream(work.stream)
     ended = np.where(before >= 0, np.append(work.end, 0)[before], 0)
+    np.maximum.at(ended, others.after, work.end[others.before])
     waits = np.flatnonzero(np.isin(work.launch, threads.held.call) & (work.launch >= 0))
     staged = np.maximum(work.start - np.maximum(work.issued, ended) - LATENCY_NS, 0)
     cost[waits] = np.where(ended[waits] <= work.issued[waits], staged[waits], 0)

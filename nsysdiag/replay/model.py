@@ -207,9 +207,10 @@ def model_of(
     meetings = meetings_of(work, met)
     moments, places = moments_of(work, threads, calls, meetings)
     length = meetings.lengths(work)
-    cost = launch_cost(work, threads, calls)
     events, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
-    pace = pace_of(work, work.issued + cost, Before.concatenate([events, barred]), len(activity.devices))
+    others = Before.concatenate([events, barred])
+    cost = launch_cost(work, threads, calls, others)
+    pace = pace_of(work, work.issued + cost, others, len(activity.devices))
     program, in_order = program_order(moments)
     time = np.append(min(stretch.begin, int(moments.time[0])), moments.time)
     edges = Edges.concatenate(

@@ -124,14 +124,20 @@ def _pairs(before: IntArray) -> Before:
     return Before(before[after], after)
 
 
+def producers(work: Work, waits: StreamWaits, all_operations: int) -> IntArray:
+    """For each cudaStreamWaitEvent the place of the operation that it waits for, NONE where it is not known or not
+    among these; `all_operations` is how many the trace has."""
+    place = np.full(all_operations + 1, NONE)
+    place[work.row] = np.arange(len(work))
+    return np.where(waits.producer >= 0, place[waits.producer], NONE)
+
+
 def awaited_events(work: Work, waits: StreamWaits, all_operations: int) -> Before:
     """Each operation that a cudaStreamWaitEvent held back and the one that it waited for: the first to be issued to the
     stream after the wait."""
-    place = np.full(all_operations + 1, NONE)
-    place[work.row] = np.arange(len(work))
-    known = np.flatnonzero(waits.producer >= 0)
-    producer = place[waits.producer[known]]
-    known, producer = known[producer >= 0], producer[producer >= 0]
+    producer = producers(work, waits, all_operations)
+    known = np.flatnonzero(producer >= 0)
+    producer = producer[known]
     if len(known) == 0 or len(work) == 0:
         return Before.empty()
     moments, rank = distinct(np.concatenate((work.issued, waits.issued[known])))

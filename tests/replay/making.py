@@ -12,7 +12,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from nsysdiag import Settings
+from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import CallRows
+from nsysdiag.events.event_waits import StreamWaits
+from nsysdiag.events.rows import Rows
 from nsysdiag.pipeline.whatif import Replayed, replayed, steps
 from nsysdiag.replay.device_waits import DeviceWaits, Finished
 from nsysdiag.replay.model import Model
@@ -75,10 +78,19 @@ def works(most: int = 12) -> st.SearchStrategy[Work]:
     return st.lists(row, max_size=most).map(work_of)
 
 
+class OneProcess(Rows, frozen=True):
+    """What the replay reads of Operations."""
+
+    process: IntArray
+    context: IntArray
+
+
 def activity_of(work: Work, devices: int = 2, **others: object) -> SimpleNamespace:
     """What the replay reads of a DeviceActivity: all operations are of one process and context."""
     same = np.zeros(len(work), dtype=np.int64)
-    return SimpleNamespace(operations=SimpleNamespace(process=same, context=same), devices=[None] * devices, **others)
+    return SimpleNamespace(
+        operations=OneProcess(same, same), devices=[None] * devices, waits=StreamWaits.empty(), **others
+    )
 
 
 def replay_of(path: Path, settings: Settings = SETTINGS) -> Replayed:

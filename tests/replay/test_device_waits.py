@@ -120,7 +120,7 @@ def test_the_group_of_a_wait(work: Work, waits: list[tuple[int, int, int]]) -> N
     groups = _Groups.of(work, activity_of(work))  # type: ignore[arg-type]
     of_wait = groups.of_wait(process, stream, device)
     for at, group in enumerate(of_wait.tolist()):
-        rows = sorted({row % max(len(work), 1) for row in np.flatnonzero(groups.issued.group == group).tolist()})
+        rows = sorted(set(groups.operation[groups.issued.group == group].tolist()))
         mine = np.full(len(work), process[at] == 0)
         if stream[at] >= 0:
             mine = work.stream == stream[at]

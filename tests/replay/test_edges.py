@@ -56,7 +56,7 @@ def test_what_was_launched_before_starts_when_it_did(work: Work, begin: int) -> 
 
 @given(works())
 def test_a_launch_costs_no_more_than_the_time_to_the_start(work: Work) -> None:
-    cost = launch_cost(work, threads_of(work), calls_of(work))
+    cost = launch_cost(work, threads_of(work), calls_of(work), Before.empty())
     assert ((cost >= 0) & (cost <= np.maximum(work.start - work.issued, 0))).all()
 
 

@@ -156,8 +156,9 @@ class Stream:
         return [op for op in (*self.tail, *(wait.op for wait in self.pending)) if not op.done.fired]
 
     def wait_for(self, event: CudaEvent) -> None:
-        """What is enqueued from now on waits for the event."""
-        self.pending += [Wait("stream_wait", op) for op in event.after]
+        """What is enqueued from now on waits for the event; for an operation of several events once."""
+        known = {id(wait.op) for wait in self.pending}
+        self.pending += [Wait("stream_wait", op) for op in event.after if id(op) not in known]
 
     def enqueue(self, op: Op, waits: Sequence[Wait] = ()) -> None:
         """Put an operation behind all that is in the stream."""

@@ -7,7 +7,7 @@ from functools import partial
 from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.copies import QUERIES, copies_and_kernels, long_copies
 from tests.diagnosis.programs.registry import MS, US, Marks, solver
-from tests.replay.pairs.pair import Pair, loop, pair, varied, without
+from tests.replay.pairs.pair import Pair, faster, loop, pair, varied, without
 from tests.simulator import EVERYTHING, Simulation
 from tests.simulator.actions import Thread
 from tests.simulator.host import Body
@@ -87,6 +87,27 @@ def already_overlapped(sim: Simulation, marks: Marks) -> None:
     in_one_stream(sim, marks, up=600 * US, kernel=1 * MS, overlapped=True)
 
 
+def behind_an_event(sim: Simulation, marks: Marks, *, host: int, each: int = 600 * US) -> None:
+    """The result of a kernel comes back in a stream of its own, which waits for the kernel by an event.
+
+    T          [l][e][cudaMemcpy ....][host ...][l][e]
+    kernels       [= kernel =]                     [= kernel =]
+    download                  [c]
+    """
+    process = solver(sim)
+    work, download = process.stream(), process.stream()
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.launch("reduce", varied(each, "reduce", number), work)
+        event = t.event()
+        yield from t.record(event, work)
+        yield from t.wait_event(download, event)
+        yield from t.blocking_copy("DtoH", 4, 2 * US, download, staging=4 * US)
+        yield from t.compute(varied(host, "host", number), "test_convergence")
+
+    loop(sim, marks, step, process=process)
+
+
 NO_BLOCKING, OVERLAPPED = {"blocking": False}, {"overlapped": True}
 PAIRS: tuple[Pair, ...] = (
     pair(
@@ -164,4 +185,12 @@ PAIRS: tuple[Pair, ...] = (
         (-0.005, 0.01),
     ),
     pair("copies beside kernels already", already_overlapped, {}, OVERLAP, (0.0, 0.0)),
+    pair(
+        "kernel halved that a blocking copy waits for by an event",
+        partial(behind_an_event, host=300 * US),
+        {"each": 300 * US},
+        faster("kernel", "reduce", 0.5),
+        (0.28, 0.38),
+        quick=True,
+    ),
 )

@@ -6,7 +6,7 @@ from functools import partial
 
 from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.registry import MS, US, Marks, solver
-from tests.replay.pairs.pair import Pair, loop, pair, varied, without
+from tests.replay.pairs.pair import Pair, faster, loop, pair, varied, without
 from tests.simulator import CUDA_ONLY, EVERYTHING, Simulation
 from tests.simulator.actions import Thread
 from tests.simulator.host import Body
@@ -92,6 +92,28 @@ def two_streams(sim: Simulation, marks: Marks, *, long: int, short: int, host: i
         yield from t.launch("border", varied(short, "border", number), second)
         if synchronized:
             yield from t.synchronize()
+
+    loop(sim, marks, step, process=process)
+
+
+def for_an_event_of_another_stream(sim: Simulation, marks: Marks, *, host: int, each: int = 600 * US) -> None:
+    """A wait for a stream that waits for a kernel of another stream by an event, and has done all else.
+
+    T         [l][e][sync b ..][host ...][l][e]
+    stream a     [= k =]                    [= k =]
+    stream b  [set]
+    """
+    process = solver(sim)
+    first, second = process.stream(), process.stream()
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.fill(4096, 2 * US, second)
+        yield from t.launch("assemble", varied(each, "assemble", number), first)
+        event = t.event()
+        yield from t.record(event, first)
+        yield from t.wait_event(second, event)
+        yield from t.synchronize(second)
+        yield from t.compute(varied(host, "host", number), "refine_mesh")
 
     loop(sim, marks, step, process=process)
 
@@ -263,5 +285,13 @@ PAIRS: tuple[Pair, ...] = (
         NO_BLOCKING,
         Transform("async-copies"),
         (0.20, 0.28),
+    ),
+    pair(
+        "kernel halved that a synchronized stream waits for by an event",
+        partial(for_an_event_of_another_stream, host=400 * US),
+        {"each": 300 * US},
+        faster("kernel", "assemble", 0.5),
+        (0.26, 0.34),
+        quick=True,
     ),
 )
