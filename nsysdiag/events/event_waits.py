@@ -8,6 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import ApiCalls, issue_times, match_launches
+from nsysdiag.events.event_chains import NEVER, Recorded, through_others
 from nsysdiag.events.operations import Operations
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.events.streams import stream_codes
@@ -25,7 +26,8 @@ _STREAM_SYNC_NAMES = ("cudaStreamSynchronize", "cuStreamSynchronize")
 
 class StreamWaits(Rows, frozen=True):
     """Waits sorted by stream code, then by the time at which they were issued. `producer` is the row of the operation
-    waited for among all operations, UNKNOWN_PRODUCER, or NO_PRODUCER where the event had nothing before it."""
+    waited for among all operations, UNKNOWN_PRODUCER, or NO_PRODUCER where the event had nothing before it. A wait for
+    an event that was recorded behind other waits has a row for the operation of each of them, too."""
 
     stream: IntArray
     issued: IntArray
@@ -60,13 +62,14 @@ def read_stream_waits(
     record_time = issue_times(recorded_by, api_calls.rows, np.full(len(records), -1, dtype=np.int64))
     record = _record_of(sync, waits, time, records, record_time)
     producer = _producers(record, record_time, record_code, op_code, issued)
-    order = np.lexsort((time, sync_code[waits]))
+    found = StreamWaits(sync_code[waits], time, producer)
+    found = _through_others(found, record, record_time, record_code, issued)
     stream_syncs = _made_by(_STREAM_SYNC_NAMES, call, api_calls)
     synchronized: IntArray = np.broadcast_to(np.int32(-1), len(api_calls.rows))
     if len(stream_syncs):
         synchronized = synchronized.copy()
         synchronized[call[stream_syncs]] = sync_code[stream_syncs]
-    return StreamWaits(sync_code[waits][order], time[order], producer[order]), op_code, keys, synchronized
+    return found.take(np.lexsort((found.issued, found.stream))), op_code, keys, synchronized
 
 
 def _made_by(names: tuple[str, ...], call: IntArray, api_calls: ApiCalls) -> IntArray:
@@ -111,6 +114,22 @@ def _last_record(
     at = np.searchsorted(position[usable], position[count:], side="right") - 1
     found = usable[np.maximum(at, 0)]
     return np.where((at >= 0) & real[count:] & (group[found] == group[count:]), found, -1)
+
+
+def _through_others(
+    waits: StreamWaits, record: IntArray, record_time: IntArray, record_code: IntArray, issued: IntArray
+) -> StreamWaits:
+    """With a row for each operation that a wait is for through the waits of another stream."""
+    known = np.flatnonzero((record >= 0) & (waits.producer != UNKNOWN_PRODUCER))
+    if len(known) == 0:
+        return waits
+    row, producer = record[known], waits.producer[known]
+    last = np.where(producer >= 0, np.append(issued, 0)[producer], NEVER)
+    recorded = Recorded(waits.stream[known], waits.issued[known], record_code[row], record_time[row], last)
+    found = through_others(recorded)
+    made = producer[found.other] >= 0
+    wait, other = known[found.wait[made]], known[found.other[made]]
+    return StreamWaits.concatenate([waits, StreamWaits(waits.stream[wait], waits.issued[wait], waits.producer[other])])
 
 
 def _producers(

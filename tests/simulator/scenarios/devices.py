@@ -54,6 +54,31 @@ def stream_wait(sim: Simulation) -> None:
     sim.thread(sim.process(), body)
 
 
+@register("stream_wait", gpus=2)
+def stream_wait_through_another(sim: Simulation) -> None:
+    """GPU 0 waits for an event of GPU 1, as before, but through a stream that does nothing else.
+
+    gpu 1         [======== producer ========]
+    gpu 0         [k].........................[k]
+    third stream  wait for the producer, record
+    """
+
+    def body(t: Thread) -> Body:
+        first, second, third = t.process.stream(0), t.process.stream(1), t.process.stream(0)
+        for _ in range(8):
+            produced, passed_on = t.event(), t.event()
+            yield from t.launch("short", 50 * US, first)
+            yield from t.launch("producer", 2 * MS, second)
+            yield from t.record(produced, second)
+            yield from t.wait_event(third, produced)
+            yield from t.record(passed_on, third)
+            yield from t.wait_event(first, passed_on)
+            yield from t.launch("consumer", 100 * US, first)
+            yield from t.synchronize(first)
+
+    sim.thread(sim.process(), body)
+
+
 @register("stream_barrier")
 def stream_barrier(sim: Simulation) -> None:
     """Kernels alternate between the legacy default stream and a blocking stream.
