@@ -70,8 +70,8 @@ def actions(seed: int) -> list[Action]:
 
 
 def program(sim: Simulation, marks: Marks, *, actions: Sequence[Action]) -> None:
-    """A thread that does these in each of its steps. Streams wait for each other between steps, as one that runs ahead of
-    another without end has no step in common with it."""
+    """A thread that does these in each of its steps. Between steps streams wait for each other: one that runs further
+    and further ahead of another has no steps in common with it."""
     process = solver(sim)
     streams = [process.stream() for _ in range(1 + max(max(each.stream, each.other) for each in actions))]
 
