@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
-from nsysdiag.events.event_waits import StreamWaits, read_stream_waits
+from nsysdiag.events.event_waits import StreamWaits, Synchronized, read_stream_waits
 from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.launch_shapes import LaunchShapes
@@ -52,8 +52,8 @@ class DeviceActivity(Struct, frozen=True):
     `devices`) describe the operations of all GPUs, one GPU after another; those of a timeline are a part of them, not a
     copy. `streams` is by stream code.
     `synchronized` is the number of the device that each call waited for, -1 where unknown or where there is one device
-    only; `synchronized_stream` the code of the stream, -1 where unknown. `left_out_gpus` is how many GPUs were too many
-    to be analysed."""
+    only; `synchronized_streams` the same of streams and events. `left_out_gpus` is how many GPUs were too many to be
+    analysed."""
 
     devices: list[DeviceTimeline]
     api_calls: ApiCalls
@@ -66,7 +66,7 @@ class DeviceActivity(Struct, frozen=True):
     time_slices: TimeSlices
     first_correlation: dict[int, int]
     synchronized: IntArray
-    synchronized_stream: IntArray
+    synchronized_streams: Synchronized
     duration_ns: int | None
     latest_ns: int
     assumed_apart: bool
@@ -132,20 +132,20 @@ def device_activity(
     else:
         number_of = {pair: number for number, pairs in enumerate(keys.ids) for pair in pairs}
         synchronized = synchronized_devices(trace, api_calls, every, index, number_of)
-    waits, stream_code, stream_keys, synchronized_stream = read_stream_waits(trace, api_calls, every, issued)
+    waited = read_stream_waits(trace, api_calls, every, issued)
     return DeviceActivity(
-        devices=_timelines(trace, operations, communication, stream_code),
+        devices=_timelines(trace, operations, communication, waited.operations),
         api_calls=api_calls,
         operations=every,
         launch=launch,
         communication=communication,
         device=index.astype(np.int32),
-        streams=describe_streams(trace, stream_keys),
-        waits=waits,
+        streams=describe_streams(trace, waited.streams),
+        waits=waited.waits,
         time_slices=read_time_slices(trace),
         first_correlation=_first_correlations(api_calls.rows),
         synchronized=synchronized,
-        synchronized_stream=synchronized_stream,
+        synchronized_streams=waited.synchronized,
         duration_ns=operations.duration_ns,
         latest_ns=operations.latest_ns,
         assumed_apart=keys.assumed_apart,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import ApiCalls, issue_times, match_launches
 from nsysdiag.events.event_chains import NEVER, Recorded, through_others
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 UNKNOWN_PRODUCER = -1
 NO_PRODUCER = -2
 _WAIT_NAMES = ("cudaStreamWaitEvent", "cuStreamWaitEvent")
+_EVENT_SYNC_NAMES = ("cudaEventSynchronize", "cuEventSynchronize")
 _STREAM_SYNC_NAMES = ("cudaStreamSynchronize", "cuStreamSynchronize")
 
 
@@ -34,11 +37,35 @@ class StreamWaits(Rows, frozen=True):
     producer: IntArray
 
 
-def read_stream_waits(
-    trace: Trace, api_calls: ApiCalls, operations: Operations, issued: IntArray
-) -> tuple[StreamWaits, IntArray, list[tuple[int, int, int]], IntArray]:
-    """The waits, the stream code of every operation, and the stream of each code; for each call the code of the stream
-    that it synchronized with, -1 if unknown.
+class Synchronized(Struct, frozen=True):
+    """What each call waited for: the code of a stream, -1 if unknown, and of it what was issued before this time in ns,
+    -1 for all until the call."""
+
+    stream: IntArray
+    until: IntArray
+
+    @classmethod
+    def of(cls, calls: int, rows: IntArray, stream: IntArray, until: IntArray) -> Synchronized:
+        """Of so many calls these `rows` are known."""
+        if len(rows) == 0:
+            return cls(constant(np.full(1, -1, np.int32), calls), constant(np.full(1, -1, np.int64), calls))
+        found = cls(np.full(calls, -1, np.int32), np.full(calls, -1, np.int64))
+        found.stream[rows], found.until[rows] = stream, until
+        return found
+
+
+class StreamsWaited(Struct, frozen=True):
+    """The waits of streams, and of calls for streams; the stream code of every operation, and the stream of each
+    code as (process, context, stream)."""
+
+    waits: StreamWaits
+    synchronized: Synchronized
+    operations: IntArray
+    streams: list[tuple[int, int, int]]
+
+
+def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations, issued: IntArray) -> StreamsWaited:
+    """What streams and calls waited for, as the tables of synchronizations and of event records have it.
 
     Waits are known by the name of their API call: syncType is wrong in some versions. `issued` is when each
     operation was launched (its start, where that is unknown).
@@ -56,20 +83,30 @@ def read_stream_waits(
     code, keys = stream_codes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     op_code, sync_code, record_code = np.split(code, np.cumsum([len(operations), len(sync)]))
     call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
-    waits = _made_by(_WAIT_NAMES, call, api_calls)
-    time = api_calls.rows.start[call[waits]] if len(waits) else waits
     recorded_by = match_launches(records["globalPid"], records["correlationId"], api_calls.rows)
     record_time = issue_times(recorded_by, api_calls.rows, np.full(len(records), -1, dtype=np.int64))
-    record = _record_of(sync, waits, time, records, record_time)
+
+    def asked(names: tuple[str, ...]) -> tuple[IntArray, IntArray, IntArray]:
+        rows = _made_by(names, call, api_calls)
+        time = api_calls.rows.start[call[rows]] if len(rows) else rows
+        return rows, time, _record_of(sync, rows, time, records, record_time)
+
+    rows, time, record = asked(_WAIT_NAMES)
     producer = _producers(record, record_time, record_code, op_code, issued)
-    found = StreamWaits(sync_code[waits], time, producer)
-    found = _through_others(found, record, record_time, record_code, issued)
-    stream_syncs = _made_by(_STREAM_SYNC_NAMES, call, api_calls)
-    synchronized: IntArray = np.broadcast_to(np.int32(-1), len(api_calls.rows))
-    if len(stream_syncs):
-        synchronized = synchronized.copy()
-        synchronized[call[stream_syncs]] = sync_code[stream_syncs]
-    return found.take(np.lexsort((found.issued, found.stream))), op_code, keys, synchronized
+    waits = StreamWaits(sync_code[rows], time, producer)
+    waits = _through_others(waits, record, record_time, record_code, issued)
+    waits = waits.take(np.lexsort((waits.issued, waits.stream)))
+    streams = _made_by(_STREAM_SYNC_NAMES, call, api_calls)
+    events, _, record = asked(_EVENT_SYNC_NAMES)
+    known = record_time[record] >= 0 if len(records) else np.zeros(len(events), dtype=np.bool_)
+    events, record = events[known & (record >= 0)], record[known & (record >= 0)]
+    synchronized = Synchronized.of(
+        len(api_calls.rows),
+        call[np.concatenate((streams, events))],
+        np.concatenate((sync_code[streams], record_code[record])),
+        np.concatenate((np.full(len(streams), -1), record_time[record])),
+    )
+    return StreamsWaited(waits, synchronized, op_code, keys)
 
 
 def _made_by(names: tuple[str, ...], call: IntArray, api_calls: ApiCalls) -> IntArray:

@@ -68,7 +68,7 @@ def latencies(scene: HostScene) -> IntArray:
     work = np.full(len(spans), np.iinfo(np.int64).min // 2)
     named = activity.synchronized[scene.sync.row]
     owner = process_of(scene.axis.threads[scene.sync.lane])
-    stream = activity.synchronized_stream[scene.sync.row]
+    stream = activity.synchronized_streams.stream[scene.sync.row]
     by_stream = np.zeros(len(spans), dtype=np.bool_)
     of_stream, of_owner = RowsOf(stream), RowsOf(owner)
     for device in activity.devices:

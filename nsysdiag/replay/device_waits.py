@@ -56,25 +56,41 @@ def device_waits(
     """Those that begin in [lo, hi) and have a target."""
     asked = _asked(evidence, activity, lo, hi)
     groups = _Groups.of(work, activity)
-    stream = activity.synchronized_stream[asked.call] if len(asked) else asked.call
-    device = activity.synchronized[asked.call] if len(asked) else asked.call
-    stream, device = (np.where(asked.call >= 0, each, -1) for each in (stream, device))
+    streams = activity.synchronized_streams
+    stream, until, device = (
+        np.where(asked.call >= 0, each[asked.call] if len(asked) else asked.call, -1)
+        for each in (streams.stream, streams.until, activity.synchronized)
+    )
     if len(activity.devices) == 1:
         device = np.zeros(len(asked), dtype=np.int64)
     own = _own_stream(work, asked)
     stream = np.where(own >= 0, own, stream)
     group = groups.of_wait(process_of(asked.thread), stream, device)
     mine = np.flatnonzero(np.isin(groups.issued.group, group))
-    waits = HostWaits(group, asked.begin, asked.end)
+    waits = HostWaits(group, np.where(until >= 0, until, asked.begin), asked.end)
     target = np.append(groups.operation[mine], -1)[targets(groups.issued.take(mine), waits)]
     kept = target >= 0
-    # A free waits for the device only where it did.
-    free = asked.cause == PLACE[ALLOCATION]
-    kept &= ~free | (work.end[target] > asked.begin) if len(work) else kept
+    # A free of a kind that does not always wait for the device waits only where it did.
+    asynchronous = _asynchronous(evidence, work, groups.issued.take(mine), groups.operation[mine], waits, asked)
+    kept &= ~asynchronous | (work.end[target] > asked.begin) if len(work) else kept
     rows = asked.take(kept)
     held = DeviceWaits(rows.thread, rows.begin, rows.end, rows.cause, rows.call, target[kept])
     whole = (stream[kept] >= 0) | _of_device(evidence, rows)
     return held, _finished(work, groups.issued.take(mine), groups.operation[mine], held, waits.take(kept), whole)
+
+
+def _asynchronous(
+    evidence: HostEvidence, work: Work, issued: Issued, operation: IntArray, waits: HostWaits, asked: _Asked
+) -> BoolArray:
+    """Which of them are frees by a call that has returned while something issued before it ran."""
+    without_end = HostWaits(waits.group, waits.begin, np.full(len(waits), np.iinfo(np.int64).max))
+    latest = np.append(operation, -1)[targets(issued, without_end)]
+    ran = (latest >= 0) & (np.append(work.end, 0)[latest] > waits.end)
+    free = asked.cause == PLACE[ALLOCATION]
+    found = np.zeros(len(asked), dtype=np.bool_)
+    name = evidence.host.api_calls.rows.name[asked.call[free]]
+    found[free] = np.isin(name, name[ran[free]])
+    return found
 
 
 def _of_device(evidence: HostEvidence, asked: _Asked) -> BoolArray:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.registry import US, Marks, solver
-from tests.replay.pairs.pair import STEPS, Pair, faster, loop, varied, without
+from tests.replay.pairs.pair import STEPS, Pair, faster, loop, ranged, varied, without
 from tests.simulator import Simulation
-from tests.simulator.actions import Thread
+from tests.simulator.actions import Node, Thread
 from tests.simulator.device import Stream
 from tests.simulator.host import Body
 
 SIZE = 1 << 20
 KERNELS = ("assemble", "border", "solve")
+NOT_BLOCKING = "copy that does not block"
 KINDS = {
     "kernel": 6,
     "host": 3,
@@ -28,10 +29,16 @@ KINDS = {
     "copy": 1,
     "blocking copy": 1,
     "event": 2,
+    "synchronize an event": 1,
+    "graph": 1,
+    "memset": 1,
+    "free": 1,
 }
 """What a program may do, and how often one is among others."""
 REPAIRS: dict[str, Sequence[Transform]] = {
     "kernel": (faster("kernel", "solve", 0.5),),
+    "host": (faster("host", "update", 0.5),),
+    "free": without("memory_allocation"),
     "synchronize": without("sync"),
     "sleep": without("sleep"),
     "read": without("io_wait"),
@@ -87,25 +94,40 @@ def program(sim: Simulation, marks: Marks, *, actions: Sequence[Action]) -> None
 
 
 def _act(t: Thread, action: Action, ns: int, streams: Sequence[Stream]) -> Body:
-    stream = streams[action.stream]
+    stream, acts = streams[action.stream], ACTS.get(action.kind)
     if action.kind == "kernel":
         yield from t.launch(action.name, ns, stream)
-    elif action.kind == "host":
-        yield from t.compute(ns, "update")
-    elif action.kind == "sleep":
-        yield from t.sleep(ns)
-    elif action.kind == "read":
-        yield from t.read_file(ns)
-    elif action.kind == "copy":
-        yield from t.copy("HtoD", SIZE, ns, stream)
-    elif action.kind == "blocking copy":
-        yield from t.blocking_copy("DtoH", SIZE, ns, stream, staging=4 * US)
-    elif action.kind == "copy that does not block":
-        yield from t.copy("DtoH", SIZE, ns, stream, call=2 * US)
     elif action.kind == "event":
         yield from _behind(t, streams[action.other], stream)
-    elif action.kind.startswith("synchronize"):
-        yield from t.synchronize(stream if "stream" in action.kind else None)
+    elif acts:
+        yield from acts(t, ns, stream)
+
+
+def _host(t: Thread, ns: int, stream: Stream) -> Body:
+    yield from ranged(t, "update", t.compute(ns, "update"))
+
+
+def _event(t: Thread, ns: int, stream: Stream) -> Body:
+    event = t.event()
+    yield from t.record(event, stream)
+    yield from t.synchronize(event)
+
+
+ACTS: dict[str, Callable[[Thread, int, Stream], Body]] = {
+    "host": _host,
+    "sleep": lambda t, ns, stream: t.sleep(ns),
+    "read": lambda t, ns, stream: t.read_file(ns),
+    "copy": lambda t, ns, stream: t.copy("HtoD", SIZE, ns, stream),
+    "blocking copy": lambda t, ns, stream: t.blocking_copy("DtoH", SIZE, ns, stream, staging=4 * US),
+    NOT_BLOCKING: lambda t, ns, stream: t.copy("DtoH", SIZE, ns, stream, call=2 * US),
+    "memset": lambda t, ns, stream: t.fill(SIZE, 8 * US, stream),
+    "graph": lambda t, ns, stream: t.launch_graph([Node(f"node_{number}", ns // 3) for number in range(3)], stream),
+    "free": lambda t, ns, stream: t.free(30 * US),
+    "synchronize the device": lambda t, ns, stream: t.synchronize(),
+    "synchronize a stream": lambda t, ns, stream: t.synchronize(stream),
+    "synchronize an event": _event,
+}
+"""What each kind of action does for about so many ns, or with a stream."""
 
 
 def _behind(t: Thread, waiting: Stream, awaited: Stream) -> Body:
@@ -117,7 +139,7 @@ def _behind(t: Thread, waiting: Stream, awaited: Stream) -> Body:
 
 def repaired(before: Sequence[Action], what: str) -> list[Action]:
     """The same actions with a repair; what is repaired away takes its place as nothing, so that others stay alike."""
-    change = {"kernel": _halved, "blocking copy": _not_blocking}.get(what, _left_out)
+    change = {"kernel": _halved, "host": _half, "blocking copy": _not_blocking}.get(what, _left_out)
     return [change(each) if each.kind.startswith(what) else each for each in before]
 
 
@@ -125,8 +147,12 @@ def _halved(each: Action) -> Action:
     return each._replace(ns=each.ns // 2) if each.name == "solve" else each
 
 
+def _half(each: Action) -> Action:
+    return each._replace(ns=each.ns // 2)
+
+
 def _not_blocking(each: Action) -> Action:
-    return each._replace(kind="copy that does not block")
+    return each._replace(kind=NOT_BLOCKING)
 
 
 def _left_out(each: Action) -> Action:

@@ -118,6 +118,48 @@ def for_an_event_of_another_stream(sim: Simulation, marks: Marks, *, host: int, 
     loop(sim, marks, step, process=process)
 
 
+def then_freed(sim: Simulation, marks: Marks, *, each: int, host: int, synchronized: bool = True) -> None:
+    """cudaFree behind a synchronization: it would wait itself.
+
+    T    [l][sync ..][free][host ...]    [l][free ......][host ...]
+    gpu     [= k =]                         [= k =]
+    """
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.launch("project", varied(each, "project", number))
+        if synchronized:
+            yield from t.synchronize()
+        yield from t.free(10 * US)
+        yield from t.compute(varied(host, "host", number), "resize")
+
+    loop(sim, marks, step)
+
+
+def for_an_early_event(
+    sim: Simulation, marks: Marks, *, short: int, long: int, host: int, read: int = 700 * US
+) -> None:
+    """A wait for an event of one stream, in time; another stream works on beyond it.
+
+    T         [l][e][l][read ............][sync][host]
+    stream a     [short]
+    stream b           [===== long =====]
+    """
+    process = solver(sim)
+    first, second = process.stream(), process.stream()
+
+    def step(t: Thread, number: int) -> Body:
+        event = t.event()
+        yield from t.launch("short", varied(short, "short", number), first)
+        yield from t.record(event, first)
+        yield from t.launch("long", varied(long, "long", number), second)
+        if read:
+            yield from t.read_file(varied(read, "read", number))
+        yield from t.synchronize(event)
+        yield from t.compute(varied(host, "host", number), "update")
+
+    loop(sim, marks, step, process=process)
+
+
 def read_back(
     sim: Simulation,
     marks: Marks,
@@ -292,6 +334,22 @@ PAIRS: tuple[Pair, ...] = (
         {"each": 300 * US},
         faster("kernel", "assemble", 0.5),
         (0.26, 0.34),
+        quick=True,
+    ),
+    pair(
+        "sync before a free that would wait itself",
+        partial(then_freed, each=400 * US, host=300 * US),
+        NO_SYNC,
+        SYNC,
+        (0.0, 0.02),
+        quick=True,
+    ),
+    pair(
+        "file read before a sync of an event that is over",
+        partial(for_an_early_event, short=50 * US, long=600 * US, host=100 * US),
+        {"read": 0},
+        without("io_wait"),
+        (0.20, 0.32),
         quick=True,
     ),
 )
