@@ -100,7 +100,8 @@ class Changes(Struct, frozen=True):
     def _gone(self) -> BoolArray:
         """The edges that the changes take away."""
         edges, gone = self.model.graph.edges, self.dropped.copy()
-        for kind, there in ((Kind.DEVICE_WAIT, self.held), (Kind.WAKE, self.woken), (Kind.SLOT, self.full)):
+        waits = {Kind.DEVICE_WAIT: self.held, Kind.RELEASED: self.others, Kind.WAKE: self.woken, Kind.SLOT: self.full}
+        for kind, there in waits.items():
             mine = edges.kind == kind
             gone[mine] |= ~there[edges.row[mine]]
         second = edges.kind == Kind.FINISHED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -15,7 +16,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
-from nsysdiag.replay.targets import HostWaits, Issued, last_of_each_kind, targets
+from nsysdiag.replay.targets import HostWaits, Issued, last_of_each_kind, previous_of_group, targets
 from nsysdiag.replay.work import Class, Work, producers
 
 FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")
@@ -27,6 +28,9 @@ FEWEST_QUEUED = 32
 """Operations that are launched and have not started when a queue is full."""
 OF_DEVICE = re.compile(rf"cuda(Device|Thread)Synchronize|cuCtxSynchronize|{FREES.pattern}")
 """Calls that wait for all streams of a device."""
+
+
+NEVER = np.iinfo(np.int64).min
 
 
 class DeviceWaits(Rows, frozen=True):
@@ -42,17 +46,48 @@ class DeviceWaits(Rows, frozen=True):
 
 
 class Finished(Rows, frozen=True):
-    """Other operations for which a wait was, too, and which had finished before its target: the row of the `wait` in
-    `DeviceWaits`, and the `operation`, a place in `Work`. If its target were shorter, or ran elsewhere, the wait would
-    be for these."""
+    """Other operations for which a wait was, too, and which had finished before it ended: the row of the `wait` in
+    `DeviceWaits`, the `operation`, a place in `Work`, and whether that is of the stream of the target (`own`). If its
+    target were shorter, or ran elsewhere, or a wait before it were gone, the wait would be for these."""
 
     wait: IntArray
     operation: IntArray
+    own: BoolArray
 
 
-def device_waits(
-    evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int
-) -> tuple[DeviceWaits, Finished]:
+class Waited(Struct, frozen=True, dict=True):
+    """The waits of threads for devices, and for what they were beside their targets. A wait is for all that the waits
+    before it of its `group` were for: a stream, a device or a process. `whole` marks those that are for all of it, as
+    far as is known; others are for the stream of their target."""
+
+    held: DeviceWaits
+    finished: Finished
+    group: IntArray
+    whole: BoolArray
+
+    @classmethod
+    def nothing(cls) -> Waited:
+        """No waits."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(DeviceWaits.empty(), Finished.empty(), none, none.astype(np.bool_))
+
+    @cached_property
+    def in_order(self) -> IntArray:
+        """The waits group by group, in the order in which they began."""
+        return np.lexsort((self.held.begin, self.group))
+
+    def ended(self, work: Work) -> IntArray:
+        """When all had ended that each wait, and those before it, were for beside its target; NEVER if that is
+        nothing."""
+        ended = np.full(len(self.held), NEVER)
+        np.maximum.at(ended, self.finished.wait, work.end[self.finished.operation])
+        order, (moments, rank) = self.in_order, distinct(ended)
+        latest = np.maximum.accumulate(joint(self.group[order], rank[order], max(len(moments), 1)))
+        ended[order] = moments[latest % max(len(moments), 1)]
+        return ended
+
+
+def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int) -> Waited:
     """Those that begin in [lo, hi) and have a target."""
     asked = _asked(evidence, activity, lo, hi)
     groups = _Groups.of(work, activity)
@@ -75,8 +110,9 @@ def device_waits(
     kept &= ~asynchronous | (work.end[target] > asked.begin) if len(work) else kept
     rows = asked.take(kept)
     held = DeviceWaits(rows.thread, rows.begin, rows.end, rows.cause, rows.call, target[kept])
-    whole = (stream[kept] >= 0) | _of_device(evidence, rows)
-    return held, _finished(work, groups.issued.take(mine), groups.operation[mine], held, waits.take(kept), whole)
+    waits, whole = waits.take(kept), (stream[kept] >= 0) | _of_device(evidence, rows)
+    finished = _finished(work, groups.issued.take(mine), groups.operation[mine], held, waits)
+    return Waited(held, finished, waits.group, whole)
 
 
 def _asynchronous(
@@ -102,14 +138,16 @@ def _of_device(evidence: HostEvidence, asked: _Asked) -> BoolArray:
     return found
 
 
-def _finished(
-    work: Work, issued: Issued, operation: IntArray, held: DeviceWaits, waits: HostWaits, whole: BoolArray
-) -> Finished:
-    """Where it is not known that a wait is for the `whole` of its group, it is for its target's stream."""
+def _finished(work: Work, issued: Issued, operation: IntArray, held: DeviceWaits, waits: HostWaits) -> Finished:
+    """What was issued since the wait before of the same group, and that one's target."""
     wait, row = last_of_each_kind(issued, joint(work.stream[operation], work.kind[operation], len(Class)), waits)
-    found, target = operation[row], held.target[wait]
-    kept = (found != target) & (whole[wait] | (work.stream[found] == work.stream[target]))
-    return Finished(wait[kept], found[kept])
+    found = operation[row]
+    kept = found != held.target[wait]
+    before, later = previous_of_group(waits)
+    passed = held.target[before]
+    over = work.end[passed] <= held.end[later]
+    wait, found = np.append(wait[kept], later[over]), np.append(found[kept], passed[over])
+    return Finished(wait, found, work.stream[found] == work.stream[held.target[wait]])
 
 
 class _Asked(Rows, frozen=True):

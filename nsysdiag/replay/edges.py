@@ -8,6 +8,7 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.rows import Rows
 from nsysdiag.events.streams import previous_on_stream
+from nsysdiag.replay.device_waits import Waited
 from nsysdiag.replay.graph import ORIGIN, Edges, Kind
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads
@@ -55,20 +56,13 @@ def lag_of(moments: Moments, place: IntArray) -> IntArray:
 
 def releases(threads: Threads, places: Places, moments: Moments, length: IntArray) -> Edges:
     """The ends of waits, and the operations or threads that they are for."""
-    held, full, finished = threads.held, threads.full, threads.finished
+    held, full = threads.held, threads.full
     row, lag = np.arange(len(held)), lag_of(moments, places.held)
     ended = lag + length[held.target]
-    before = lag[finished.wait] + length[finished.operation]
     return Edges.concatenate(
         [
             Edges.of(places.end[held.target], places.held, ended, Kind.DEVICE_WAIT, row),
-            Edges.of(
-                places.end[finished.operation],
-                places.held[finished.wait],
-                before,
-                Kind.FINISHED,
-                finished.operation,
-            ),
+            _of_others(threads.waited, places, lag, length),
             Edges.of(
                 places.operation[full.target],
                 places.full,
@@ -77,6 +71,39 @@ def releases(threads: Threads, places: Places, moments: Moments, length: IntArra
                 np.arange(len(full)),
             ),
             Edges.of(places.wake, places.woken, lag_of(moments, places.woken), Kind.WAKE, np.arange(len(places.woken))),
+        ]
+    )
+
+
+def _of_others(waited: Waited, places: Places, lag: IntArray, length: IntArray) -> Edges:
+    """Waits for devices, and what they are for beside their targets.
+
+    ```
+    operations    [A) [B    )   [C)
+    wait 1      [           )         for B, its target, and A: FINISHED, then RELEASED
+    wait 2                   [    )   for C, its target, and what wait 1 was for: PASSED, and B
+    ```
+
+    A wait that is not for the whole of its group is for its target's stream.
+    """
+    finished, order = waited.finished, waited.in_order
+    known = places.finished >= 0
+    whole = np.flatnonzero(known & waited.whole)
+    before, after = order[:-1], order[1:]
+    follows = (waited.group[before] == waited.group[after]) & known[before] & known[after]
+    before, after = before[follows], after[follows]
+    ended, at = places.end[finished.operation], places.finished[finished.wait]
+    ns = length[finished.operation]
+    own = np.flatnonzero(finished.own & ~waited.whole[finished.wait])
+    direct, wait = finished.operation[own], finished.wait[own]
+    return Edges.concatenate(
+        [
+            Edges.of(ended, at, ns, Kind.FINISHED, finished.operation),
+            Edges.of(ended[own], places.held[wait], ns[own] + lag[wait], Kind.FINISHED, direct),
+            Edges.of(places.finished[whole], places.held[whole], lag[whole], Kind.RELEASED, whole),
+            Edges.of(
+                places.finished[before], places.finished[after], np.zeros(len(before), dtype=np.int64), Kind.PASSED
+            ),
         ]
     )
 

@@ -267,11 +267,9 @@ def _threads(
     hi = int(begun.max(initial=stretch.begin)) + 1
     own = distinct_values(calls.thread[launches])
     woken = wakes(launching, own, host_trace, finder, lo, hi, floor)
-    held, finished = device_waits(evidence, work, activity, lo, hi)
     return Threads(
         launches=launches,
-        held=held,
-        finished=finished,
+        waited=device_waits(evidence, work, activity, lo, hi),
         full=full_queues(work, calls),
         woken=woken,
         woken_cause=np.full(len(woken), PLACE[LOCK_WAIT.id]),

@@ -11,15 +11,15 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import HOST_CODE, PLACE
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.rows import Rows
-from nsysdiag.replay.device_waits import DeviceWaits, Finished
+from nsysdiag.replay.device_waits import NEVER, DeviceWaits, Waited
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.mpi_meetings import MpiCalls
+from nsysdiag.replay.targets import NONE
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Work
 
 DEVICE = 0
 """In place of a thread: the moment is an operation's."""
-NEVER = np.iinfo(np.int64).min
 
 
 class What(IntEnum):
@@ -27,10 +27,11 @@ class What(IntEnum):
 
     WAKE = 0  # a thread wakes another
     OPERATION = 1  # an operation starts
-    RETURN = 2  # a wait of a thread ends
-    LAUNCH = 3  # a call that launches begins
-    ARRIVAL = 4  # a thread comes to a meeting
-    MEETING = 5  # the last rank has come to a collective
+    FINISHED = 2  # all that a wait of a thread is for, beside its target, has ended
+    RETURN = 3  # a wait of a thread ends
+    LAUNCH = 4  # a call that launches begins
+    ARRIVAL = 5  # a thread comes to a meeting
+    MEETING = 6  # the last rank has come to a collective
 
 
 class Moments(Rows, frozen=True):
@@ -63,17 +64,21 @@ class Threads(Struct, frozen=True):
     cause; and MPI calls that ranks enter together."""
 
     launches: IntArray
-    held: DeviceWaits
-    finished: Finished
+    waited: Waited
     full: DeviceWaits
     woken: Wakes
     woken_cause: IntArray
     mpi: MpiCalls
 
+    @property
+    def held(self) -> DeviceWaits:
+        """The waits for devices."""
+        return self.waited.held
+
 
 class Places(Struct, frozen=True):
     """The number of each row's moment, from 1 on: 0 is the ORIGIN. `end` is the moment from which the length of each
-    operation counts: its start, or its meeting."""
+    operation counts: its start, or its meeting. `finished` is by waits for devices, NONE where there is none."""
 
     operation: IntArray
     launch: IntArray
@@ -86,12 +91,16 @@ class Places(Struct, frozen=True):
     mpi_arrival: IntArray
     mpi_meeting: IntArray
     mpi_return: IntArray
+    finished: IntArray
 
 
 def moments_of(work: Work, threads: Threads, calls: CallRows, meetings: Meetings) -> tuple[Moments, Places]:
     """All moments in order, and where each row's is."""
     held, full, woken, mpi = threads.held, threads.full, threads.woken, threads.mpi
     _, first = np.unique(mpi.meeting, return_index=True)
+    finished = threads.waited.ended(work)
+    some = np.flatnonzero(finished != NEVER)
+    some = some[np.argsort(held.begin[some], kind="stable")]
     parts = [
         Moments.points(work.start, What.OPERATION, np.full(len(work), DEVICE)),
         Moments.points(calls.start[threads.launches], What.LAUNCH, calls.thread[threads.launches].astype(np.int64)),
@@ -103,13 +112,17 @@ def moments_of(work: Work, threads: Threads, calls: CallRows, meetings: Meetings
         Moments.points(mpi.begin, What.ARRIVAL, mpi.thread),
         Moments.points(mpi.came[first], What.MEETING, np.full(len(first), DEVICE)),
         Moments.returns(mpi.begin, mpi.end, mpi.thread, mpi.came, np.full(len(mpi), PLACE[HOST_CODE])),
+        Moments.points(finished[some], What.FINISHED, np.full(len(some), DEVICE)),
     ]
     every = Moments.concatenate(parts)
     order = np.lexsort((every.thread, every.what, every.time))
     place = np.empty(len(every), dtype=np.int64)
     place[order] = np.arange(1, len(every) + 1)
-    operation, launch, held_at, full_at, woken_at, wake, meeting, *met = np.split(
+    operation, launch, held_at, full_at, woken_at, wake, meeting, come, met, back, finished_at = np.split(
         place, np.cumsum([len(part) for part in parts])[:-1]
     )
     end = np.where(meetings.of >= 0, np.append(meeting, 0)[meetings.of], operation)
-    return every.take(order), Places(operation, launch, held_at, full_at, woken_at, wake, meeting, end, *met)
+    of_waits = np.full(len(held), NONE)
+    of_waits[some] = finished_at
+    places = Places(operation, launch, held_at, full_at, woken_at, wake, meeting, end, come, met, back, of_waits)
+    return every.take(order), places

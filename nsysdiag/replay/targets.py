@@ -50,7 +50,7 @@ def targets(operations: Issued, waits: HostWaits) -> IntArray:
 
 def last_of_each_kind(operations: Issued, kind: IntArray, waits: HostWaits) -> tuple[IntArray, IntArray]:
     """The operations that each wait is for, and no wait before it in the group: of each `kind` the last to end. Pairs
-    of rows of `waits` and of `operations`; those still running at the end of the wait are left out.
+    of rows of `waits` and of `operations`. One that still ran at the end of a wait is for a later wait.
 
     ```
     issued      A   B   C |wait for the group          )
@@ -58,11 +58,15 @@ def last_of_each_kind(operations: Issued, kind: IntArray, waits: HostWaits) -> t
     stream 9         [=====B==========)                       waits for C and B
     ```
     """
-    moments, rank = distinct(np.concatenate((operations.issued, waits.begin)))
-    key = joint(np.concatenate((operations.group, waits.group)), rank, len(moments))
-    theirs, asked = key[: len(operations)], key[len(operations) :]
-    order = np.argsort(asked, kind="stable")
-    at = np.searchsorted(asked[order], theirs, side="right")
+    order = np.lexsort((waits.begin, waits.group))
+    sorted_waits = waits.take(order)
+    moments, rank = distinct(np.concatenate((operations.issued, operations.end, sorted_waits.begin, sorted_waits.end)))
+    issued, end, begin, over = np.split(rank, np.cumsum([len(operations), len(operations), len(waits)]))
+    width = max(len(moments), 1)
+    # Until when all waits of a group up to each one have lasted.
+    over = np.maximum.accumulate(joint(sorted_waits.group, over, width))
+    behind = np.searchsorted(joint(sorted_waits.group, begin, width), joint(operations.group, issued, width), "right")
+    at = np.maximum(behind, np.searchsorted(over, joint(operations.group, end, width)))
     wait = np.append(order, 0)[at]
     known = np.flatnonzero(at < len(waits))
     known = known[(waits.group[wait[known]] == operations.group[known])]
@@ -70,6 +74,13 @@ def last_of_each_kind(operations: Issued, kind: IntArray, waits: HostWaits) -> t
     rows = rows[np.lexsort((operations.end[rows], kind[rows], wait[rows]))]
     last = (np.diff(wait[rows], append=-1) != 0) | (np.diff(kind[rows], append=-1) != 0)
     return wait[rows[last]], rows[last]
+
+
+def previous_of_group(waits: HostWaits) -> tuple[IntArray, IntArray]:
+    """Pairs of a wait and the next one of its group to begin."""
+    order = np.lexsort((waits.begin, waits.group))
+    follows = waits.group[order[1:]] == waits.group[order[:-1]]
+    return order[:-1][follows], order[1:][follows]
 
 
 def _last_to_end(operations: Issued, waits: HostWaits) -> IntArray:

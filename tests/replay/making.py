@@ -17,7 +17,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.event_waits import StreamWaits
 from nsysdiag.events.rows import Rows
 from nsysdiag.pipeline.whatif import Replayed, replayed, steps
-from nsysdiag.replay.device_waits import DeviceWaits, Finished
+from nsysdiag.replay.device_waits import DeviceWaits, Waited
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import Threads
 from nsysdiag.replay.mpi_meetings import MpiCalls
@@ -133,6 +133,4 @@ def calls_of(work: Work, length: int = 3) -> CallRows:
 def threads_of(work: Work, full: DeviceWaits | None = None) -> Threads:
     """Threads that launch operations and wait for nothing."""
     none, launches = DeviceWaits.empty(), np.unique(work.launch[work.launch >= 0])
-    return Threads(
-        launches, none, Finished.empty(), full or none, Wakes.empty(), np.empty(0, np.int64), MpiCalls.empty()
-    )
+    return Threads(launches, Waited.nothing(), full or none, Wakes.empty(), np.empty(0, np.int64), MpiCalls.empty())

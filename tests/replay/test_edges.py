@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from nsysdiag.replay.edges import begun_before, launch_cost, of_devices, program_order
 from nsysdiag.replay.graph import Kind
@@ -116,8 +119,9 @@ def test_a_wait_for_a_device_is_for_all_that_was_launched_before(name: str) -> N
     """What had finished before the wait ended, and was launched since the wait before: of each stream and class the
     last, unless a wait's stream is not known, as that of a query."""
     model = model_of_pair(name)
-    work, held, finished, edges = model.work, model.threads.held, model.threads.finished, model.graph.edges
-    assert (work.end[finished.operation] <= work.end[held.target[finished.wait]]).all()
+    work, waited, edges, places = model.work, model.threads.waited, model.graph.edges, model.places
+    held, finished = waited.held, waited.finished
+    assert (work.end[finished.operation] <= held.end[finished.wait]).all()
     assert (work.issued[finished.operation] <= held.begin[finished.wait]).all()
     known = set(zip(finished.wait.tolist(), finished.operation.tolist(), strict=True))
     for wait, target in enumerate(held.target.tolist()):
@@ -127,7 +131,24 @@ def test_a_wait_for_a_device_is_for_all_that_was_launched_before(name: str) -> N
         if before and work.issued[before[-1]] >= since:
             assert (wait, before[-1]) in known
     mine = edges.kind == Kind.FINISHED
-    places = model.places.held[finished.wait].tolist()
-    assert set(zip(edges.row[mine].tolist(), edges.target[mine].tolist(), strict=True)) == set(
-        zip(finished.operation.tolist(), places, strict=True)
-    )
+    expected = {(operation, places.finished[wait]) for wait, operation in known}
+    for wait, operation, own in zip(*astuple(finished), strict=True):
+        if own and not waited.whole[wait]:
+            expected.add((operation, places.held[wait]))
+    assert set(zip(edges.row[mine].tolist(), edges.target[mine].tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_a_wait_is_for_what_the_waits_before_it_were_for(name: str) -> None:
+    """From one wait of a group to the next there is an edge, and one to the end of each wait for the whole group."""
+    model = model_of_pair(name)
+    waited, edges, finished = model.threads.waited, model.graph.edges, model.places.finished
+    known = set(zip(edges.source.tolist(), edges.target.tolist(), edges.kind.tolist(), strict=True))
+    for group in set(waited.group.tolist()):
+        mine = [at for at in waited.in_order.tolist() if waited.group[at] == group and finished[at] >= 0]
+        for one, next_one in pairwise(mine):
+            assert (finished[one], finished[next_one], Kind.PASSED) in known
+        for wait in mine:
+            assert not waited.whole[wait] or (finished[wait], model.places.held[wait], Kind.RELEASED) in known
+        others = [at for at in waited.in_order.tolist() if waited.group[at] == group and finished[at] < 0]
+        assert len(others) <= 1

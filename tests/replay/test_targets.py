@@ -52,7 +52,7 @@ def test_a_wait_for_an_event_is_for_what_had_ended() -> None:
 def test_the_last_of_each_kind_is_what_a_slow_search_finds(
     operations: list[tuple[int, int, int]], waits: list[tuple[int, int, int]], kinds: list[int]
 ) -> None:
-    waits = [(group, 3 * begin, end + 40) for group, begin, end in waits]
+    waits = [(group, 3 * begin, 3 * begin + end) for group, begin, end in waits]
     if len({wait[:2] for wait in waits}) < len(waits):
         return  # of two waits that begin at once either is right
     kind = np.array(kinds[: len(operations)], dtype=np.int64)
@@ -64,10 +64,17 @@ def test_the_last_of_each_kind_is_what_a_slow_search_finds(
 def pairs_slowly(
     operations: list[tuple[int, int, int]], kinds: list[int], waits: list[tuple[int, int, int]]
 ) -> list[tuple[int, int]]:
-    """Of each wait and kind the last operation to end, of those for which it is the first wait, and that had ended."""
+    """Of each wait and kind the last operation to end, of those for which it is the first wait. That is the first to
+    begin after them, once it or one before it has lasted until their end. Those that end after it are left out."""
     mine: dict[tuple[int, int], list[int]] = {}
+    in_order = sorted(range(len(waits)), key=lambda at: waits[at][1])
     for at, (group, issued, end) in enumerate(operations):
-        later = [(begin, number) for number, (own, begin, _) in enumerate(waits) if own == group and begin > issued]
-        if later and end <= waits[min(later)[1]][2]:
-            mine.setdefault((min(later)[1], kinds[at]), []).append(at)
+        lasted = -1
+        for number in in_order:
+            own, begin, over = waits[number]
+            lasted = max(lasted, over) if own == group else lasted
+            if own == group and begin > issued and lasted >= end:
+                if end <= over:
+                    mine.setdefault((number, kinds[at]), []).append(at)
+                break
     return [(wait, max(found, key=lambda at: operations[at][2])) for (wait, _), found in mine.items()]

@@ -135,6 +135,28 @@ def then_freed(sim: Simulation, marks: Marks, *, each: int, host: int, synchroni
     loop(sim, marks, step)
 
 
+def freed_before(sim: Simulation, marks: Marks, *, long: int, short: int, host: int, freed: bool = True) -> None:
+    """cudaFree waits for a long kernel, and a synchronization behind it for a short one: without the first, the
+    second waits for both.
+
+    T         [l][free .......][l][sync ..][host ...]     [l][l][sync ........][host ...]
+    stream a     [== long ===]                               [== long ===]
+    stream b                      [short]                       [short]
+    """
+    process = solver(sim)
+    first, second = process.stream(), process.stream()
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.launch("long", varied(long, "long", number), first)
+        if freed:
+            yield from t.free(30 * US)
+        yield from t.launch("short", varied(short, "short", number), second)
+        yield from t.synchronize()
+        yield from t.compute(varied(host, "host", number), "resize")
+
+    loop(sim, marks, step, process=process)
+
+
 def for_an_early_event(
     sim: Simulation, marks: Marks, *, short: int, long: int, host: int, read: int = 700 * US
 ) -> None:
@@ -350,6 +372,14 @@ PAIRS: tuple[Pair, ...] = (
         {"read": 0},
         without("io_wait"),
         (0.20, 0.32),
+        quick=True,
+    ),
+    pair(
+        "free before a sync that waits for the same kernel without it",
+        partial(freed_before, long=400 * US, short=50 * US, host=200 * US),
+        {"freed": False},
+        without("memory_allocation"),
+        (0.08, 0.16),
         quick=True,
     ),
 )
