@@ -56,7 +56,7 @@ class Finished(Rows, frozen=True):
 
 
 class Waited(Struct, frozen=True, dict=True):
-    """The waits of threads for devices, and for what they were beside their targets. A wait is for all that the waits
+    """The waits of threads for devices, and for what they were besides their targets. A wait is for all that the waits
     before it of its `group` were for: a stream, a device or a process. `whole` marks those that are for all of it, as
     far as is known; others are for the stream of their target."""
 
@@ -77,7 +77,7 @@ class Waited(Struct, frozen=True, dict=True):
         return np.lexsort((self.held.begin, self.group))
 
     def ended(self, work: Work) -> IntArray:
-        """When all had ended that each wait, and those before it, were for beside its target; NEVER if that is
+        """When all had ended that each wait, and those before it, were for besides its target; NEVER if that is
         nothing."""
         ended = np.full(len(self.held), NEVER)
         np.maximum.at(ended, self.finished.wait, work.end[self.finished.operation])

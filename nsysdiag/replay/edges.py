@@ -76,7 +76,7 @@ def releases(threads: Threads, places: Places, moments: Moments, length: IntArra
 
 
 def _of_others(waited: Waited, places: Places, lag: IntArray, length: IntArray) -> Edges:
-    """Waits for devices, and what they are for beside their targets.
+    """Waits for devices, and what they are for besides their targets.
 
     ```
     operations    [A) [B    )   [C)

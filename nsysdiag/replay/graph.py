@@ -39,9 +39,9 @@ class Kind(IntEnum):
     MEETING = 9  # a collective and the ranks that take part
     START = 10  # what began before the replayed time
     CLASS = 11  # an operation and the one before it in its stream that is of its own kind
-    FINISHED = 12  # what a wait for a device is for beside its target, and one of these operations
-    RELEASED = 13  # a wait for a device, and all that it is for beside its target
-    PASSED = 14  # what such a wait is for beside its target, and the same of the wait before
+    FINISHED = 12  # what a wait for a device is for besides its target, and one of these operations
+    RELEASED = 13  # a wait for a device, and all that it is for besides its target
+    PASSED = 14  # what such a wait is for besides its target, and the same of the wait before
 
 
 class Edges(Rows, frozen=True):

@@ -27,7 +27,7 @@ class What(IntEnum):
 
     WAKE = 0  # a thread wakes another
     OPERATION = 1  # an operation starts
-    FINISHED = 2  # all that a wait of a thread is for, beside its target, has ended
+    FINISHED = 2  # all that a wait of a thread is for, besides its target, has ended
     RETURN = 3  # a wait of a thread ends
     LAUNCH = 4  # a call that launches begins
     ARRIVAL = 5  # a thread comes to a meeting
