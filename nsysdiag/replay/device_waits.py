@@ -18,6 +18,7 @@ from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
 from nsysdiag.replay.targets import HostWaits, Issued, last_of_each_kind, previous_of_group, targets
 from nsysdiag.replay.work import Class, Work, producers
+from nsysdiag.wakeups.host_trace import HostTrace
 
 FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")
 """Calls that wait for the device, though their names do not say so, where one of its operations ended in them."""
@@ -127,6 +128,21 @@ def _asynchronous(
     name = evidence.host.api_calls.rows.name[asked.call[free]]
     found[free] = np.isin(name, name[ran[free]])
     return found
+
+
+def with_waiting(evidence: HostEvidence, launching: IntArray, wakers: IntArray, host_trace: HostTrace) -> HostEvidence:
+    """The evidence of the `launching` threads, with those of the `wakers` that wait for a device, too."""
+    calls = host_trace.activity.api_calls
+    waits = [sync.CALLS.fullmatch(name) or FREES.fullmatch(name) for name in calls.names]
+    names = np.flatnonzero([each is not None for each in waits])
+    others = np.setdiff1d(wakers, launching)
+    if len(others) == 0 or len(names) == 0:
+        return evidence
+    others = np.intersect1d(others, calls.rows.thread[np.isin(calls.rows.name, names)])
+    if len(others) == 0:
+        return evidence
+    view = host_trace.waiting(np.union1d(launching, others))
+    return HostEvidence.of(view.host, view.facts)
 
 
 def _of_device(evidence: HostEvidence, asked: _Asked) -> BoolArray:

@@ -29,7 +29,7 @@ from nsysdiag.gap_groups.keys import normal_range
 from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
-from nsysdiag.replay.device_waits import device_waits, full_queues
+from nsysdiag.replay.device_waits import device_waits, full_queues, with_waiting
 from nsysdiag.replay.edges import (
     Program,
     after_end,
@@ -269,7 +269,7 @@ def _threads(
     woken = wakes(launching, own, host_trace, finder, lo, hi, floor)
     return Threads(
         launches=launches,
-        waited=device_waits(evidence, work, activity, lo, hi),
+        waited=device_waits(with_waiting(evidence, own, woken.waker, host_trace), work, activity, lo, hi),
         full=full_queues(work, calls),
         woken=woken,
         woken_cause=np.full(len(woken), PLACE[LOCK_WAIT.id]),

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.levels import examples
-from tests.replay.pairs.chance import KERNELS, KINDS, REPAIRS, actions, pairs
+from tests.replay.pairs.chance import KERNELS, KINDS, REPAIRS, actions, of_helper, pairs
 from tests.replay.pairs.pair import Pair
 from tests.replay.pairs.prediction import Outcome, predicted
 
@@ -39,3 +39,8 @@ def test_chance_makes_everything() -> None:
     assert all({each.name for each in program} >= set(KERNELS) for program in programs)
     assert {pair.name.split(": ")[1] for seed in range(60) for pair in pairs(seed)} == REPAIRS.keys()
     assert programs == [actions(seed) for seed in range(60)]
+    helped = [of_helper(seed, len(program)) for seed, program in enumerate(programs)]
+    assert [bool(each) for each in helped] == [False, True] * 30
+    assert all(
+        0 <= each.start < each.stop <= len(program) for each, program in zip(helped, programs, strict=True) if each
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -76,20 +75,43 @@ def actions(seed: int) -> list[Action]:
     ]
 
 
-def program(sim: Simulation, marks: Marks, *, actions: Sequence[Action]) -> None:
-    """A thread that does these in each of its steps. Between steps streams wait for each other: one that runs further
-    and further ahead of another has no steps in common with it."""
-    process = solver(sim)
+def of_helper(seed: int, count: int) -> range:
+    """The places of those of so many actions that another thread does, while the first one waits for it: none in every
+    second program."""
+    chance = random.Random(-1 - seed)
+    first = chance.randrange(count)
+    return range(first, chance.randint(first + 1, count) if seed % 2 else first)
+
+
+def program(sim: Simulation, marks: Marks, *, actions: Sequence[Action], helper: range) -> None:
+    """A thread that does these in each of its steps, but for those that the helper does. Between steps streams wait for
+    each other: one that runs further and further ahead of another has no steps in common with it."""
+    process, asked, done = solver(sim), sim.channel(), sim.channel()
     streams = [process.stream() for _ in range(1 + max(max(each.stream, each.other) for each in actions))]
 
+    def some(t: Thread, number: int, places: range) -> Body:
+        for place in places:
+            yield from _act(t, actions[place], varied(actions[place].ns, place, number), streams)
+
     def step(t: Thread, number: int) -> Body:
-        for place, each in enumerate(actions):
-            yield from _act(t, each, varied(each.ns, place, number), streams)
+        yield from some(t, number, range(helper.start))
+        if helper:
+            yield from t.put(asked, "sem_post")
+            yield from t.get(done, "sem_wait")
+        yield from some(t, number, range(helper.stop, len(actions)))
         for stream in streams[1:]:
             yield from _behind(t, streams[0], stream)
         for stream in streams[1:]:
             yield from _behind(t, stream, streams[0])
 
+    def help_out(t: Thread) -> Body:
+        for number in range(STEPS):
+            yield from t.get(asked, "sem_wait")
+            yield from some(t, number, helper)
+            yield from t.put(done, "sem_post")
+
+    if helper:
+        sim.thread(process, help_out, name="helper")
     loop(sim, marks, step, process=process)
 
 
@@ -162,14 +184,14 @@ def _left_out(each: Action) -> Action:
 def pairs(seed: int) -> list[Pair]:
     """A program and each repair that something in it needs."""
     before = actions(seed)
-    whole = Pair(f"{seed}", partial(program, actions=before), partial(program, actions=before), (), (0, 1), warm=2)
+    helper = of_helper(seed, len(before))
     return [
-        replace(
-            whole,
-            name=f"{seed}: {what}",
-            after=partial(program, actions=repaired(before, what)),
+        Pair(
+            f"{seed}: {what}",
+            before=partial(program, actions=before, helper=helper),
+            after=partial(program, actions=repaired(before, what), helper=helper),
             transforms=tuple(transforms),
-            steps=STEPS,
+            saves=(0, 1),
         )
         for what, transforms in REPAIRS.items()
         if any(each.kind.startswith(what) for each in before)

@@ -6,7 +6,7 @@ from functools import partial
 
 from tests.diagnosis.programs.registry import MS, US, Marks, solver
 from tests.diagnosis.programs.synchronizations import worker_behind
-from tests.replay.pairs.pair import STEPS, Pair, loop, pair, varied, waking, without
+from tests.replay.pairs.pair import STEPS, Pair, faster, loop, pair, varied, waking, without
 from tests.simulator import EVERYTHING, Simulation
 from tests.simulator.actions import Thread
 from tests.simulator.host import Body
@@ -167,6 +167,31 @@ def joined(sim: Simulation, marks: Marks, *, helping: int) -> None:
     waking(loop(sim, marks, step, process=process))
 
 
+def waiting_for_the_device(sim: Simulation, marks: Marks, *, host: int, each: int = 600 * US) -> None:
+    """A thread that launches nothing waits for the device, and the launching thread for it.
+
+    waiter  [sem_wait][sync .....](post)[sem_wait
+    T       [l](post)[sem_wait        ][host ...][l]
+    gpu        [== solve ==]                        [== solve
+    """
+    process, asked, done = solver(sim), sim.channel(), sim.channel()
+
+    def waiter(t: Thread) -> Body:
+        for _ in range(STEPS):
+            yield from t.get(asked, "sem_wait")
+            yield from t.synchronize(process.null)
+            yield from t.put(done, "sem_post")
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.launch("solve", varied(each, "solve", number))
+        yield from t.put(asked, "sem_post")
+        yield from t.get(done, "sem_wait")
+        yield from t.compute(varied(host, "host", number), "update")
+
+    sim.thread(process, waiter, name="waiter")
+    loop(sim, marks, step, process=process)
+
+
 READY, NOT_READ, NO_SYNC = {"ready": True}, {"read": 0}, {"synchronized": False}
 LOADING, FILES, SYNC = without("data_loading"), without("io_wait"), without("sync")
 PAIRS: tuple[Pair, ...] = (
@@ -305,5 +330,13 @@ PAIRS: tuple[Pair, ...] = (
         FILES,
         (0.50, 0.60),
         refusable=True,  # no call of the thread that ends wakes the one that joins it
+    ),
+    pair(
+        "kernel halved that another thread waits for",
+        partial(waiting_for_the_device, host=300 * US),
+        {"each": 300 * US},
+        faster("kernel", "solve", 0.5),
+        (0.28, 0.36),
+        quick=True,
     ),
 )
