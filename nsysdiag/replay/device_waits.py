@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -56,26 +55,23 @@ class Finished(Rows, frozen=True):
     own: BoolArray
 
 
-class Waited(Struct, frozen=True, dict=True):
+class Waited(Struct, frozen=True):
     """The waits of threads for devices, and for what they were besides their targets. A wait is for all that the waits
-    before it of its `group` were for: a stream, a device or a process. `whole` marks those that are for all of it, as
-    far as is known; others are for the stream of their target."""
+    before it of its `group` were for: a stream, a device or a process. `in_order` has the waits group by group, those
+    for an event in order of its record. `whole` marks those that are for all of their group, as far as is known; others
+    are for the stream of their target."""
 
     held: DeviceWaits
     finished: Finished
     group: IntArray
+    in_order: IntArray
     whole: BoolArray
 
     @classmethod
     def nothing(cls) -> Waited:
         """No waits."""
         none = np.empty(0, dtype=np.int64)
-        return cls(DeviceWaits.empty(), Finished.empty(), none, none.astype(np.bool_))
-
-    @cached_property
-    def in_order(self) -> IntArray:
-        """The waits group by group, in the order in which they began."""
-        return np.lexsort((self.held.begin, self.group))
+        return cls(DeviceWaits.empty(), Finished.empty(), none, none, none.astype(np.bool_))
 
     def ended(self, work: Work) -> IntArray:
         """When all had ended that each wait, and those before it, were for besides its target; NEVER if that is
@@ -113,7 +109,7 @@ def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, l
     held = DeviceWaits(rows.thread, rows.begin, rows.end, rows.cause, rows.call, target[kept])
     waits, whole = waits.take(kept), (stream[kept] >= 0) | _of_device(evidence, rows)
     finished = _finished(work, groups.issued.take(mine), groups.operation[mine], held, waits)
-    return Waited(held, finished, waits.group, whole)
+    return Waited(held, finished, waits.group, np.lexsort((waits.begin, waits.group)), whole)
 
 
 def _asynchronous(

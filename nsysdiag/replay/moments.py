@@ -99,8 +99,8 @@ def moments_of(work: Work, threads: Threads, calls: CallRows, meetings: Meetings
     held, full, woken, mpi = threads.held, threads.full, threads.woken, threads.mpi
     _, first = np.unique(mpi.meeting, return_index=True)
     finished = threads.waited.ended(work)
-    some = np.flatnonzero(finished != NEVER)
-    some = some[np.argsort(held.begin[some], kind="stable")]
+    in_order = threads.waited.in_order
+    some = in_order[finished[in_order] != NEVER]
     parts = [
         Moments.points(work.start, What.OPERATION, np.full(len(work), DEVICE)),
         Moments.points(calls.start[threads.launches], What.LAUNCH, calls.thread[threads.launches].astype(np.int64)),
