@@ -81,7 +81,8 @@ class _Search:
         self.moment = moments
 
     def behind_waits(self) -> IntArray:
-        """The waits whose event was recorded with a wait, and no operation, last on its stream."""
+        """The waits whose event was recorded with a wait, and no operation, last on its stream. Only these are looked
+        at for each stream that theirs waited for, which would be many rows for all."""
         waits = self.waits
         asked = joint(waits.of, self.recorded, self.moments)
         latest = np.append(self.by_stream, -1)[np.searchsorted(self.by_stream, asked) - 1]

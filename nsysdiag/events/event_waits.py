@@ -98,8 +98,8 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
     waits = waits.take(np.lexsort((waits.issued, waits.stream)))
     streams = _made_by(_STREAM_SYNC_NAMES, call, api_calls)
     events, _, record = asked(_EVENT_SYNC_NAMES)
-    known = record_time[record] >= 0 if len(records) else np.zeros(len(events), dtype=np.bool_)
-    events, record = events[known & (record >= 0)], record[known & (record >= 0)]
+    known = np.append(record_time, -1)[record] >= 0
+    events, record = events[known], record[known]
     synchronized = Synchronized.of(
         len(api_calls.rows),
         call[np.concatenate((streams, events))],

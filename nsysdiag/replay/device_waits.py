@@ -15,7 +15,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
-from nsysdiag.replay.targets import HostWaits, Issued, last_of_each_kind, previous_of_group, targets
+from nsysdiag.replay.targets import HostWaits, Issued, following, last_of_each_kind, targets
 from nsysdiag.replay.work import Class, Work, producers
 from nsysdiag.wakeups.host_trace import HostTrace
 
@@ -99,17 +99,19 @@ def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, l
     stream = np.where(own >= 0, own, stream)
     group = groups.of_wait(process_of(asked.thread), stream, device)
     mine = np.flatnonzero(np.isin(groups.issued.group, group))
+    issued, operation = groups.issued.take(mine), groups.operation[mine]
     waits = HostWaits(group, np.where(until >= 0, until, asked.begin), asked.end)
-    target = np.append(groups.operation[mine], -1)[targets(groups.issued.take(mine), waits)]
+    target = np.append(operation, -1)[targets(issued, waits)]
     kept = target >= 0
     # A free of a kind that does not always wait for the device waits only where it did.
-    asynchronous = _asynchronous(evidence, work, groups.issued.take(mine), groups.operation[mine], waits, asked)
+    asynchronous = _asynchronous(evidence, work, issued, operation, waits, asked)
     kept &= ~asynchronous | (work.end[target] > asked.begin) if len(work) else kept
     rows = asked.take(kept)
     held = DeviceWaits(rows.thread, rows.begin, rows.end, rows.cause, rows.call, target[kept])
     waits, whole = waits.take(kept), (stream[kept] >= 0) | _of_device(evidence, rows)
-    finished = _finished(work, groups.issued.take(mine), groups.operation[mine], held, waits)
-    return Waited(held, finished, waits.group, np.lexsort((waits.begin, waits.group)), whole)
+    in_order = np.lexsort((waits.begin, waits.group))
+    finished = _finished(work, issued, operation, held, waits, in_order)
+    return Waited(held, finished, waits.group, in_order, whole)
 
 
 def _asynchronous(
@@ -150,12 +152,14 @@ def _of_device(evidence: HostEvidence, asked: _Asked) -> BoolArray:
     return found
 
 
-def _finished(work: Work, issued: Issued, operation: IntArray, held: DeviceWaits, waits: HostWaits) -> Finished:
+def _finished(
+    work: Work, issued: Issued, operation: IntArray, held: DeviceWaits, waits: HostWaits, in_order: IntArray
+) -> Finished:
     """What was issued since the wait before of the same group, and that one's target."""
     wait, row = last_of_each_kind(issued, joint(work.stream[operation], work.kind[operation], len(Class)), waits)
     found = operation[row]
     kept = found != held.target[wait]
-    before, later = previous_of_group(waits)
+    before, later = following(waits.group, in_order)
     passed = held.target[before]
     over = work.end[passed] <= held.end[later]
     wait, found = np.append(wait[kept], later[over]), np.append(found[kept], passed[over])

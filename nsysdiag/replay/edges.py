@@ -13,6 +13,7 @@ from nsysdiag.replay.graph import ORIGIN, Edges, Kind
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads
 from nsysdiag.replay.mpi_meetings import MpiCalls
+from nsysdiag.replay.targets import following
 from nsysdiag.replay.work import LATENCY_NS, Before, Pace, Work, class_order, overlapped_order, stream_order
 
 
@@ -86,12 +87,11 @@ def _of_others(waited: Waited, places: Places, lag: IntArray, length: IntArray) 
 
     A wait that is not for the whole of its group is for its target's stream.
     """
-    finished, order = waited.finished, waited.in_order
+    finished = waited.finished
     known = places.finished >= 0
     whole = np.flatnonzero(known & waited.whole)
-    before, after = order[:-1], order[1:]
-    follows = (waited.group[before] == waited.group[after]) & known[before] & known[after]
-    before, after = before[follows], after[follows]
+    before, after = following(waited.group, waited.in_order)
+    before, after = before[known[before]], after[known[before]]
     ended, at = places.end[finished.operation], places.finished[finished.wait]
     ns = length[finished.operation]
     own = np.flatnonzero(finished.own & ~waited.whole[finished.wait])

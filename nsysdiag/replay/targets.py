@@ -76,11 +76,11 @@ def last_of_each_kind(operations: Issued, kind: IntArray, waits: HostWaits) -> t
     return wait[rows[last]], rows[last]
 
 
-def previous_of_group(waits: HostWaits) -> tuple[IntArray, IntArray]:
-    """Pairs of a wait and the next one of its group to begin."""
-    order = np.lexsort((waits.begin, waits.group))
-    follows = waits.group[order[1:]] == waits.group[order[:-1]]
-    return order[:-1][follows], order[1:][follows]
+def following(group: IntArray, in_order: IntArray) -> tuple[IntArray, IntArray]:
+    """Pairs of a wait and the next one of its group; `in_order` are the waits group by group."""
+    before, after = in_order[:-1], in_order[1:]
+    same = group[before] == group[after]
+    return before[same], after[same]
 
 
 def _last_to_end(operations: Issued, waits: HostWaits) -> IntArray:
