@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from nsysdiag.fields import Count, HashedId, Index, Ns, OwnText, Sentence, Share
 from nsysdiag.record import Record
-from nsysdiag.units import format_ns, format_share
+from nsysdiag.units import format_ns, format_share, format_two_ns
 
 SLICE = "The trace is a slice of a longer run"
 """Start of the note on a device whose trace begins or ends in the middle of queued work."""
@@ -34,6 +34,8 @@ NO_DECIMALS = (0.0995, 0.995)
 UNKNOWN, PROFILER = "unknown", "profiler"
 NO_WORK, UNRESOLVED = "no-gpu-work", "unresolved"
 """Verdicts on a device on which nothing ran, and on one whose bottleneck is unknown."""
+CANNOT_TELL = "cannot tell"
+"""In place of a figure whose bounds are too far apart."""
 REPLAY = "replay"
 """How a saving was found."""
 NOTABLE_UNKNOWN = 0.05
@@ -43,8 +45,9 @@ to do first."""
 
 class Saves(Record, frozen=True):
     """How much shorter the judged step or window gets if a finding is repaired: `ns`, between `low_ns` and `high_ns`,
-    of its length `of_ns`. `per` is `step` or `window`. `method` is `replay` for a prediction, `bound` for an upper
-    bound; `reason` then says why nothing was predicted."""
+    of its length `of_ns`: the mean of the replayed steps, or the window; without a replay the median step. `per` is
+    `step` or `window`. `method` is `replay` for a prediction, `bound` for an upper bound; `reason` then says why
+    nothing was predicted. With `cannot_tell` the bounds are too far apart for `ns` to say anything."""
 
     ns: Ns
     low_ns: Ns
@@ -53,6 +56,7 @@ class Saves(Record, frozen=True):
     of_ns: Ns
     method: OwnText
     reason: OwnText = ""
+    cannot_tell: bool = False
 
     @property
     def has_bounds(self) -> bool:
@@ -85,9 +89,19 @@ class Saves(Record, frozen=True):
 
     @property
     def of(self) -> str:
-        """What the figure is a share of, and how much time that is: `of a step (4.1 ms)`."""
+        """What the figure is a share of, and how much time that is: `of a step (4.1 ms)`, with the length of the step
+        that was replayed, as other lengths of steps are medians."""
+        return f"of {self.whole} ({self.time})"
+
+    @property
+    def time(self) -> str:
+        """How much time it saves; both bounds where the replay cannot tell."""
+        if self.cannot_tell:
+            return f"{CANNOT_TELL}: {format_two_ns(self.low_ns, self.high_ns, ' to ')}"
+        if self.method == REPLAY and self.per == "step":
+            return format_two_ns(self.shown_ns, self.of_ns, " of ")
         about = "about " if self.has_bounds and self.low_ns < self.high_ns else ""
-        return f"of {self.whole} ({about}{format_ns(self.shown_ns)})"
+        return about + format_ns(self.shown_ns)
 
     @property
     def words(self) -> str:
@@ -102,11 +116,16 @@ def _whole_percent(ns: int, of_ns: int) -> str:
 
 
 class Predicted(NamedTuple):
-    """What a repair saves of a step or of the window, as shares: `share`, between `low` and `high`."""
+    """What a repair saves of the replayed step or window (`per`) of length `of_ns`: `ns`, between `low_ns` and
+    `high_ns`. Or the `reason` why that is not predicted."""
 
-    share: float
-    low: float
-    high: float
+    per: str
+    of_ns: int
+    ns: int = 0
+    low_ns: int = 0
+    high_ns: int = 0
+    cannot_tell: bool = False
+    reason: str = ""
 
 
 class Part(Record, frozen=True):

@@ -17,7 +17,7 @@ from nsysdiag.diagnosis.judged_time import Judged, limited
 from nsysdiag.diagnosis.missing import FEWEST, MOST, Missing
 from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere
 from nsysdiag.diagnosis.one_problem import waits_for_kernels
-from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share
+from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share, sure_share
 from nsysdiag.diagnosis.sentences import (
     Said,
     action_sentence,
@@ -202,7 +202,7 @@ def diagnose(
         steady_ns=scope.steady_ns,
         waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND),
     )
-    saving = next((each for each in merged if saved_share(each)), None)
+    saving = max(filter(saved_share, merged), key=sure_share, default=None)
     action = saving or next((each for each in merged if each.bottleneck == most.bottleneck in KERNELS), None)
     worst = max((missing[each.key] for each in active), key=_worst, default=Missing())
     diagnosis = Diagnosis(

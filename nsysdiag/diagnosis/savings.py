@@ -21,13 +21,13 @@ UNLIKE = 0.05
 """A device whose share differs from that of all devices by more is not like them."""
 
 
-Predict = Callable[[Finding, Sequence[Finding]], Predicted | str]
-"""The saving of a finding among all by replay, or why it cannot be predicted."""
+Predict = Callable[[Finding, Sequence[Finding], float], Predicted | str]
+"""The saving of a finding among all by replay, no more than a share; or why nothing is predicted."""
 
 
 def predict_of(told: Predict | str) -> Predict:
     """A function that predicts savings, or the reason why there are no predictions."""
-    return (lambda _finding, _among: told) if isinstance(told, str) else told
+    return (lambda _finding, _among, _most: told) if isinstance(told, str) else told
 
 
 def job_findings(
@@ -46,37 +46,40 @@ def job_findings(
     pointed = [replace(each, part_of=known.get(each.part_of or "")) for each in merged]
     chosen = sorted(each_problem_once(pointed, limits), key=_rank)[: limits.most]
     if predict is not None:
-        chosen = sorted((_predicted(each, predict(each, chosen), judged, limits) for each in chosen), key=_rank)
+        bounds = {each.id: bound_of(each, judged).share for each in chosen}
+        told = [_predicted(each, predict(each, chosen, bounds[each.id]), limits) for each in chosen]
+        longest = max((each.account_ns for each in judged.values()), default=0)
+        chosen = sorted((_capped(each, int(bounds[each.id] * longest)) for each in told), key=_rank)
     return each_advice_once(chosen)
 
 
-def _predicted(
-    finding: Finding, found: Predicted | str, judged: dict[str, Judged], limits: FindingThresholds
-) -> Finding:
-    """The finding with what the replay says in place of its bound; one that promises nothing stays so. The replay is
-    about a part of the judged time, in which kernels may take a little less than in all of it."""
+def _predicted(finding: Finding, found: Predicted | str, limits: FindingThresholds) -> Finding:
+    """The finding with what the replay says in place of its bound, or with its bound as a share of what was replayed;
+    one that promises nothing stays so."""
     saves = finding.saves
     if saves is None:
         return finding
     if isinstance(found, str):
         return replace(finding, saves=replace(saves, reason=found))
-    bound = bound_of(finding, judged).share
-    low, saved, high = (min(share, bound) for share in (found.low, found.share, found.high))
-    steps = finding.ceiling_ns / max(saves.high_ns, 1)
-    longest = max(each.account_ns for each in judged.values())
+    if found.reason:
+        ns = round(saves.ns / max(saves.of_ns, 1) * found.of_ns)
+        bound = Saves(ns, 0, ns, found.per, found.of_ns, saves.method, found.reason)
+        return replace(finding, saves=bound)
+    share, most = (ns / max(found.of_ns, 1) for ns in (found.ns, found.high_ns))
     return replace(
         finding,
-        saves=replace(
-            saves,
-            ns=int(saved * saves.of_ns),
-            low_ns=int(low * saves.of_ns),
-            high_ns=int(high * saves.of_ns),
-            method=REPLAY,
-        ),
-        ceiling_ns=min(int(high * saves.of_ns * steps), int(bound * longest)),
-        severity=severity(saved, limits),
-        note=MORE_BY_REPLAY if saved - finding.share > EXPLAINED else "",
+        saves=Saves(*found[2:5], found.per, found.of_ns, REPLAY, cannot_tell=found.cannot_tell),
+        ceiling_ns=int(most / saves.most * finding.ceiling_ns) if saves.most else 0,
+        severity=severity(share, limits),
+        note=MORE_BY_REPLAY if share - finding.share > EXPLAINED else "",
     )
+
+
+def _capped(finding: Finding, most_ns: int) -> Finding:
+    """With a ceiling of `most_ns` at most, and no more than a window is predicted to save."""
+    saves = finding.saves
+    most = min(most_ns, saves.high_ns) if saves is not None and saves.per == WINDOW else most_ns
+    return replace(finding, ceiling_ns=min(finding.ceiling_ns, most))
 
 
 def _waiting_for_kernels(found: list[Finding], judged: dict[str, Judged]) -> float:
@@ -106,7 +109,16 @@ def _same(found: list[Finding]) -> list[list[Finding]]:
 
 def saved_share(finding: Finding) -> float:
     """How much of a step, or of the judged time, it saves; 0 if unknown."""
-    return finding.saves.ns / finding.saves.of_ns if finding.saves else 0.0
+    return finding.saves.ns / max(finding.saves.of_ns, 1) if finding.saves else 0.0
+
+
+def sure_share(finding: Finding) -> float:
+    """The same to choose what to do first. Where the replay cannot tell it is half of that, or what is saved at least:
+    a sure saving of about that size comes first."""
+    saves = finding.saves
+    if saves is None or not saves.cannot_tell:
+        return saved_share(finding)
+    return max(saves.ns / 2, saves.low_ns) / max(saves.of_ns, 1)
 
 
 def _rank(finding: Finding) -> tuple[float, bool, float, str]:

@@ -16,6 +16,7 @@ from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.predict import MOST_ERROR, identity_of, too_far
+from nsysdiag.replay.savings import Predictions, Told
 from nsysdiag.replay.stretch import MOST_AT_ALL, MOST_OPERATIONS
 from nsysdiag.report import Report
 from nsysdiag.shortage import Attempt
@@ -23,19 +24,25 @@ from nsysdiag.trace.trace import open_trace
 
 
 class Replayed(Struct, frozen=True):
-    """A report, and the model of its judged time, or a sentence why there is none."""
+    """A report, and the model of its judged time, or a sentence why there is none: the model that predicted the savings
+    of its findings, where there is one, and what was `told` of these."""
 
     report: Report
     model: Model | str
+    told: Told = {}
 
 
 steps: Steps = Steps(trace_steps.steps)
 
 
 @steps.step()
-def replayed(builder: Builder, report: Report, transforms: Sequence[Transform]) -> Replayed:
-    """The model is built last: it is large. Each finding takes replays of its own, so without transforms less time is
-    replayed."""
+def replayed(
+    builder: Builder, report: Report, predictions: Predictions | str, transforms: Sequence[Transform]
+) -> Replayed:
+    """What the report's savings were predicted with is replayed again, or there would be two answers to one question.
+    Without that each finding takes replays of its own, so without transforms less time is replayed."""
+    if isinstance(predictions, Predictions):
+        return Replayed(report, predictions.model, predictions.known)
     return Replayed(report, builder(MOST_AT_ALL if transforms else MOST_OPERATIONS))
 
 
@@ -60,4 +67,4 @@ def whatif(
     identity = identity_of(found.model)
     if identity.length_error > MOST_ERROR:
         return refused(found.report, transforms, too_far(identity), identity)
-    return answered(found.report, found.model, transforms, identity)
+    return answered(found.report, found.model, transforms, identity, found.told)

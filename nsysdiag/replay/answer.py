@@ -19,7 +19,7 @@ from nsysdiag.replay.facts import (
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.parts import four_parts, step_idle
 from nsysdiag.replay.predict import Prediction, Run, predict
-from nsysdiag.replay.savings import floor_of, savings_of
+from nsysdiag.replay.savings import Told, floor_of, savings_of
 from nsysdiag.report import Report
 
 CAVEATS = (
@@ -54,10 +54,15 @@ def refused(report: Report, transforms: Sequence[Transform], reason: str, identi
     return complete(made, report)
 
 
-def answered(report: Report, model: Model, transforms: Sequence[Transform], identity: Identity) -> WhatIf:
-    """The prediction of some transforms; of none, what each finding would bring. Raises UsageError where one matches
-    nothing."""
-    found = predict(model, transforms, identity, {each.id: each for each in report.findings})
+def answered(
+    report: Report, model: Model, transforms: Sequence[Transform], identity: Identity, told: Told | None = None
+) -> WhatIf:
+    """The prediction of some transforms; of none, what each finding would bring. What the report was `told` of a
+    finding is said again. Raises UsageError where one matches nothing."""
+    told = told or {}
+    known = told.get(transforms[0].of) if [each.option for each in transforms] == ["finding"] else None
+    findings = {each.id: each for each in report.findings}
+    found = known if isinstance(known, Prediction) else predict(model, transforms, identity, findings)
     stretch = model.stretch
     now = idle_of(Changes.none(model), found.now)
     then = now if not transforms else idle_of(found.changes, found.run)
@@ -66,7 +71,7 @@ def answered(report: Report, model: Model, transforms: Sequence[Transform], iden
         kind=KIND,
         tool=report.tool,
         trace=report.trace,
-        per="step" if stretch.stepwise else "window",
+        per=stretch.per,
         steps=len(stretch.borders) - 1 if stretch.stepwise else 0,
         now_ns=found.now.ns,
         predicted_ns=found.run.ns if transforms else found.now.ns,
@@ -77,8 +82,9 @@ def answered(report: Report, model: Model, transforms: Sequence[Transform], iden
         transforms=list(transforms),
         devices=_devices(model, found, now, then),
         waterfall=_waterfall(now, then),
-        savings=[] if transforms else savings_of(model, report.findings, identity),
+        savings=[] if transforms else savings_of(model, report.findings, identity, told),
         floor_ns=floor_of(model, report.findings).ns,
+        cannot_tell=bool(transforms) and found.cannot_tell,
         caveats=[*CAVEATS, *([IN_MPI] if len(model.host.host.mpi) else [])],
     )
     return complete(made, report)

@@ -80,7 +80,8 @@ class CauseChange(Record, frozen=True):
 
 class Saving(Record, frozen=True):
     """What one finding, or several together, would bring: the length that is predicted without them. `finding` is None
-    where several are repaired, whose ids are in `findings`; `title` is that of the one finding."""
+    where several are repaired, whose ids are in `findings`; `title` is that of the one finding. With `cannot_tell` the
+    bounds are too far apart for `predicted_ns` to say anything."""
 
     finding: HashedId | None
     transforms: list[Transform]
@@ -90,13 +91,15 @@ class Saving(Record, frozen=True):
     refused: Sentence | None = None
     findings: list[HashedId] = []
     title: Sentence = ""
+    cannot_tell: bool = False
 
 
 class WhatIf(Result, frozen=True):
     """A prediction. Lengths are those of one step of the judged time, or of the window (`per`); `steps` is how many
     were replayed. low_ns <= predicted_ns <= high_ns. Without `transforms` predicted_ns is now_ns and `savings` lists
     what each finding would bring; `floor_ns` is what stays when all are repaired. `refused` says why nothing is
-    predicted; lengths are those of now then. `caveats` says what the prediction leaves out. `causes` and `settings`
+    predicted; lengths are those of now then. With `cannot_tell` the bounds are too far apart for `predicted_ns` to say
+    anything. `caveats` says what the prediction leaves out. `causes` and `settings`
     are those of the analysis, `phrases` the names in sentences, as in a report."""
 
     schema_version: OwnText
@@ -120,3 +123,4 @@ class WhatIf(Result, frozen=True):
     causes: list[CauseInfo] = []
     settings: ValueBySetting = {}
     phrases: Phrases | None = None
+    cannot_tell: bool = False

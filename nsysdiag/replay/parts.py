@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 
 from nsysdiag.arrays.intervals import subtract, union
+from nsysdiag.causes.dispatch import CAUSE as DISPATCH
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import FourParts
 from nsysdiag.replay.idle import idle_by_cause
@@ -16,7 +17,9 @@ from nsysdiag.replay.work import Class
 def step_idle(changes: Changes, run: Run, device: int) -> dict[str, int]:
     """The idle time of a device by cause in ns, a mean over the counted steps, or of the window. It adds up to the idle
     part of the four."""
-    return adding_up(idle_by_cause(changes, run, device), four_parts(changes.model, run, device).idle_ns)
+    total = four_parts(changes.model, run, device).idle_ns
+    idle = idle_by_cause(changes, run, device)
+    return adding_up(idle or {DISPATCH.id: total}, total) if total else {}
 
 
 def adding_up(parts: dict[str, int], total: int) -> dict[str, int]:

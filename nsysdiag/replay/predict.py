@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, intersect, union
 from nsysdiag.errors import UsageError
@@ -25,6 +27,8 @@ LEAST_ERROR = 0.005
 """Share of the length: no prediction is better, however well the model reproduces the recorded length."""
 SETTLING = 4
 """From so many steps on the first one is left out: what was queued before it belongs to the time as it was."""
+MOST_APART = 0.25
+"""Of the length: a prediction whose bounds are further apart says only that it cannot tell."""
 LEAST_WORK = 0.05
 """Of the busiest device's work: the steps of one with less say nothing."""
 SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
@@ -32,12 +36,14 @@ SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 
 class Run(Struct, frozen=True):
     """One replay: the `times` of all moments; the start and end of each operation; the `borders` of the counted steps,
-    in ns, at the end of their work; or those of the window, from its begin to the last end."""
+    in ns, at the end of their work; or those of the window, from its begin to the last end. `longer` is by how much the
+    whole judged time needs a step to be longer, in ns, as its kernels take more of it."""
 
     times: IntArray
     start: IntArray
     end: IntArray
     borders: IntArray
+    longer: int = 0
 
     @property
     def steps(self) -> IntArray:
@@ -52,7 +58,7 @@ class Run(Struct, frozen=True):
     @property
     def ns(self) -> int:
         """The mean length of a step, or the length of the window."""
-        return round(float(self.steps.mean()))
+        return round(float(self.steps.mean())) + self.longer
 
 
 class Prediction(Struct, frozen=True):
@@ -63,6 +69,17 @@ class Prediction(Struct, frozen=True):
     run: Run
     low_ns: int
     high_ns: int
+
+    @property
+    def cannot_tell(self) -> bool:
+        """Whether the bounds are too far apart for the predicted length to say anything."""
+        return self.high_ns - self.low_ns > MOST_APART * self.now.ns
+
+    def saving(self, most: float) -> Prediction:
+        """The same, but no more than this share is saved."""
+        least = math.ceil((1 - most) * self.now.ns)
+        run = replace(self.run, longer=max(least - self.run.ns, 0))
+        return replace(self, run=run, low_ns=max(self.low_ns, least), high_ns=max(self.high_ns, least))
 
 
 def run_of(changes: Changes, *, proven: bool = False, observed: bool = True) -> Run:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -15,6 +15,9 @@ from nsysdiag.replay.parts import four_parts, step_idle
 from nsysdiag.replay.predict import MOST_ERROR, Prediction, Run, identity_of, prediction_of, run_of, too_far
 from nsysdiag.replay.repairs import repair
 from nsysdiag.report import Finding, Outlook
+
+Told = Mapping[str, Prediction | str]
+"""What was predicted of findings by their ids, or why nothing was."""
 
 
 class Predictions(Struct, frozen=True):
@@ -30,22 +33,26 @@ class Predictions(Struct, frozen=True):
         identity = identity_of(model)
         return too_far(identity) if identity.length_error > MOST_ERROR else cls(model, identity)
 
-    def __call__(self, finding: Finding, among: Sequence[Finding] = ()) -> Predicted | str:
-        """What repairing a finding `among` all saves, or why the replay cannot tell."""
+    def __call__(self, finding: Finding, among: Sequence[Finding] = (), most: float = 1.0) -> Predicted:
+        """What repairing a finding `among` all saves, at `most` this share, or why the replay cannot tell."""
         if finding.id not in self.known:
-            self.known[finding.id] = predicted(self.model, [finding], self.identity, among)
-        found = self.known[finding.id]
+            made = predicted(self.model, [finding], self.identity, among)
+            self.known[finding.id] = made if isinstance(made, str) else made.saving(most)
+        found, per = self.known[finding.id], self.model.stretch.per
         if isinstance(found, str):
-            return found
+            return Predicted(per, run_of(Changes.none(self.model)).ns, reason=found)
         now = found.now.ns
-        return Predicted(*(max((now - ns) / max(now, 1), 0.0) for ns in (found.run.ns, found.high_ns, found.low_ns)))
+        saved, low, high = (max(now - ns, 0) for ns in (found.run.ns, found.high_ns, found.low_ns))
+        return Predicted(per, now, saved, low, high, found.cannot_tell)
 
     def outlooks(self, findings: Sequence[Finding]) -> list[Outlook]:
-        """For each finding whose saving was predicted a step of the device that works most."""
+        """For each finding of which the replay can tell the saving a step of the device that works most."""
         work = self.model.work
         device = int(np.bincount(work.device, work.length).argmax())
         known = {each.id: self.known.get(each.id) for each in findings if each.saves and each.saves.method == REPLAY}
-        predicted = {each: found for each, found in known.items() if isinstance(found, Prediction)}
+        predicted = {
+            each: found for each, found in known.items() if isinstance(found, Prediction) and not found.cannot_tell
+        }
         if not predicted:
             return []
         now = _strip(Changes.none(self.model), next(iter(predicted.values())).now, device)
@@ -53,7 +60,7 @@ class Predictions(Struct, frozen=True):
             Outlook(
                 finding=each,
                 device=self.model.names.keys[device],
-                per="step" if self.model.stretch.stepwise else "window",
+                per=self.model.stretch.per,
                 now=now,
                 predicted=_strip(found.changes, found.run, device),
             )
@@ -71,11 +78,12 @@ WORTH = 0.01
 """Of the length: what one more repair has to bring to be named with those before it."""
 
 
-def savings_of(model: Model, findings: Sequence[Finding], identity: Identity) -> list[Saving]:
-    """One for each finding, then one for the best two together, the best three, and so on while that pays."""
+def savings_of(model: Model, findings: Sequence[Finding], identity: Identity, told: Told) -> list[Saving]:
+    """One for each finding, then one for the best two together, the best three, and so on while that pays. What is
+    `told` of findings is not predicted again."""
     now = run_of(Changes.none(model)).ns
-    every = [(each, predicted(model, [each], identity, findings)) for each in findings]
-    known = [(each, found) for each, found in every if isinstance(found, Prediction)]
+    every = [(each, told.get(each.id) or predicted(model, [each], identity, findings)) for each in findings]
+    known = [(each, found) for each, found in every if isinstance(found, Prediction) and not found.cannot_tell]
     known.sort(key=lambda pair: pair[1].run.ns)
     return [*(_saving(now, [each], found) for each, found in every), *_together(model, known, identity, findings)]
 
@@ -115,6 +123,7 @@ def _saving(now: int, findings: Sequence[Finding], found: Prediction | str) -> S
         high_ns=high,
         refused=found if isinstance(found, str) else None,
         findings=[each.id for each in findings],
+        cannot_tell=not isinstance(found, str) and found.cannot_tell,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from msgspec import Struct
 
@@ -18,6 +20,11 @@ class Stretch(Struct, frozen=True):
 
     borders: IntArray
     stepwise: bool
+
+    @property
+    def per(self) -> Literal["step", "window"]:
+        """What lengths are those of."""
+        return "step" if self.stepwise else "window"
 
     @property
     def begin(self) -> int:

@@ -10,7 +10,7 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.judged_time import Judged, limited
 from nsysdiag.diagnosis.one_problem import TAKE_TURNS
-from nsysdiag.diagnosis.savings import job_findings, saved_share
+from nsysdiag.diagnosis.savings import job_findings, saved_share, sure_share
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
 
@@ -99,6 +99,26 @@ def test_shares_in_a_summary_are_of_the_device_that_they_are_named_with() -> Non
     (unlike,) = of_job(one, structs.replace(other, share=0.1), judged=judged)
     (alike,) = of_job(one, other, judged=judged)
     assert [typed.plain(each.summary) for each in (unlike, alike)] == ["gemm 90.0% on gpu0", "gemm 90.0%"]
+
+
+class TestWhatComesFirst:
+    """A saving of which the replay cannot tell counts half, or at its lower bound."""
+
+    @pytest.mark.parametrize(
+        ("ns", "low", "sure"),
+        [
+            (40, 0, 0.2),  # may be nothing: half
+            (40, 30, 0.3),  # but 30% in any case
+        ],
+    )
+    def test_what_is_unsure(self, ns: int, low: int, sure: float) -> None:
+        saves = Saves(ns=ns, low_ns=low, high_ns=80, per="step", of_ns=100, method="replay", cannot_tell=True)
+        unsure = structs.replace(finding(), saves=saves)
+        assert (sure_share(unsure), saved_share(unsure)) == (sure, 0.4)
+        assert sure_share(structs.replace(unsure, saves=structs.replace(saves, cannot_tell=False))) == 0.4
+
+    def test_it_is_no_share_of_nothing(self) -> None:
+        assert sure_share(finding()) == 0
 
 
 class TestMerging:

@@ -140,9 +140,23 @@ def refused(why: str = "the model is off by 4.1%, more than 2%") -> WhatIf:
     )
 
 
+def unsure() -> WhatIf:
+    """Bounds that say little."""
+    return replace(whatif(), low_ns=17 * MS, high_ns=31 * MS, cannot_tell=True)
+
+
+def unsure_listing() -> WhatIf:
+    """The first finding may save much or little."""
+    found = listing()
+    first = replace(found.savings[0], low_ns=17 * MS, high_ns=31 * MS, cannot_tell=True)
+    return replace(found, savings=[first, *found.savings[1:]])
+
+
 WHATIFS = {
     "one": whatif,
     "several": lambda: whatif((SYNC, GEMM, LOAD), [device(f"gpu{at}") for at in range(8)]),
     "listing": listing,
     "refused": refused,
+    "unsure": unsure,
+    "unsure listing": unsure_listing,
 }

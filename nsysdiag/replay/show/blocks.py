@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.diagnosis.facts import CANNOT_TELL
 from nsysdiag.document.bars import LegendEntry, legend_entry
 from nsysdiag.document.blocks import (
     PAGE,
@@ -85,7 +86,7 @@ def sections(found: WhatIf) -> list[Section]:
 
 
 def _predicts(found: WhatIf) -> bool:
-    return bool(found.transforms) and found.refused is None
+    return bool(found.transforms) and found.refused is None and not found.cannot_tell
 
 
 def _strips(found: WhatIf, causes: Causes) -> list[Block]:
@@ -169,8 +170,13 @@ def _savings(found: WhatIf) -> list[Block]:
         for each in found.savings
         if each.refused is not None
     ]
+    apart = [
+        f"{numbers.get(each.finding or '', 'Together')}: {CANNOT_TELL} more than {_between(each, ' to ')}"
+        for each in found.savings
+        if each.cannot_tell
+    ]
     floor = words.floor(found)
-    reasons = Lines(refused, Limit(summary=TOP_LINES, brief=TOP_LINES))
+    reasons = Lines([*apart, *refused], Limit(summary=TOP_LINES, brief=TOP_LINES))
     return [table, *([Paragraph(floor)] if floor else []), reasons]
 
 
@@ -183,13 +189,17 @@ def _saving(saving: Saving, found: WhatIf, numbers: dict[str, str]) -> tuple[obj
     short = option if saving.finding is not None else None
     if saving.refused is not None:
         return (place, name, None, None, None, short, option)
-    saves = found.now_ns - saving.predicted_ns
+    saves = format_share(max(found.now_ns - saving.predicted_ns, 0), found.now_ns)
     return (
         place,
         name,
-        saving.predicted_ns,
-        format_share(max(saves, 0), found.now_ns),
-        format_two_ns(saving.low_ns, saving.high_ns, " and "),
+        None if saving.cannot_tell else saving.predicted_ns,
+        CANNOT_TELL if saving.cannot_tell else saves,
+        _between(saving, " and "),
         short,
         option,
     )
+
+
+def _between(saving: Saving, word: str) -> str:
+    return format_two_ns(saving.low_ns, saving.high_ns, word)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.diagnosis.facts import CANNOT_TELL
 from nsysdiag.document.words import counted
 from nsysdiag.replay.options import text_of
 from nsysdiag.units import capitalized, format_ns, format_share, format_speedup, format_two_ns
@@ -26,6 +27,9 @@ def headline(found: WhatIf) -> str:
         return f"{now}; {said}" if found.now_ns else capitalized(said)
     if not found.transforms:
         return f"{now}; {_best(found)}"
+    if found.cannot_tell:
+        bounds = format_two_ns(found.low_ns, found.high_ns, " to ")
+        return f"{now}; {CANNOT_TELL} what it would be ({bounds}): {text_of(found.transforms)}"
     between = f"between {format_two_ns(found.low_ns, found.high_ns, ' and ')}"
     change = f"({format_speedup(found.now_ns, found.predicted_ns)}, {between})"
     both = format_two_ns(found.now_ns, found.predicted_ns, " → ")
@@ -43,7 +47,8 @@ def _best(found: WhatIf) -> str:
 
 def single(found: WhatIf) -> list[Saving]:
     """The savings of one finding each that are predicted."""
-    return [each for each in found.savings if each.finding is not None and each.refused is None]
+    alone = [each for each in found.savings if each.finding is not None and each.refused is None]
+    return [each for each in alone if not each.cannot_tell]
 
 
 def length_name(found: WhatIf) -> str:
