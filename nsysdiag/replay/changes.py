@@ -63,8 +63,8 @@ class Changes(Struct, frozen=True):
 
     def edges(self, *, proven: bool = False, observed: bool = True) -> tuple[IntArray, IntArray]:
         """The lengths of the edges and the residuals of the moments, in ns. With `proven`, doubted edges stay, and an
-        uncertain wait for a thread takes as long as recorded. Without `observed`, an operation does not wait for work
-        that it only followed, and waits for unknown threads take no time."""
+        uncertain wait for a thread takes as long as recorded, as does the return from any. Without `observed`, an
+        operation does not wait for work that it only followed, and waits for unknown threads take no time."""
         model, edges = self.model, self.model.graph.edges
         seen = edges.kind == Kind.OBSERVED
         gone = self._gone() | (seen & (not observed))
@@ -89,6 +89,9 @@ class Changes(Struct, frozen=True):
         ns[of_operation] -= shorter[row[of_operation]]
         ns[waits] -= shorter[model.threads.held.target[row[waits]]]
         ns[launches] = np.maximum(ns[launches] - (model.cost - self.costs())[row[launches]], 0)
+        woken = kind == Kind.WAKE
+        lag = np.append(self._lags(proven=proven), 1.0)
+        ns[woken] = np.round(ns[woken] * lag[model.program_into[edges.target[woken]]])
         hurries = np.zeros(len(model.graph.time), dtype=np.bool_)
         hurries[model.places.operation[self.eager]] = True
         soon = hurries[edges.target]
@@ -120,8 +123,8 @@ class Changes(Struct, frozen=True):
 
     @property
     def certain(self) -> bool:
-        """Whether all wake-ups are sure, and all removed edges."""
-        return not (self._unsure.any() or self.doubted.any())
+        """Whether all wake-ups are sure, and all removed edges and returns from waits."""
+        return not (self._unsure.any() or self.doubted.any() or (self.lag[self._returns] != 1).any())
 
     @property
     def complete(self) -> bool:
@@ -149,6 +152,19 @@ class Changes(Struct, frozen=True):
     def _unsure(self) -> BoolArray:
         return self.model.threads.woken.confidence < SURE
 
+    @property
+    def _returns(self) -> IntArray:
+        """The rows of `program` that end the remaining waits for other threads."""
+        row = self.model.program_into[self.model.places.woken[self.woken]]
+        return row[row >= 0]
+
+    def _lags(self, *, proven: bool) -> FloatArray:
+        """The factor of the cost of each wait. A thread that is woken may take as long as ever to run."""
+        lag = self.lag.copy()
+        if proven:
+            lag[self._returns] = 1.0
+        return lag
+
     def _host_ns(self, *, proven: bool, observed: bool) -> IntArray:
         """The length of each PROGRAM edge. A wait that has lost its end, as it is not sure, takes as long as it did."""
         model = self.model
@@ -156,7 +172,8 @@ class Changes(Struct, frozen=True):
         kept = (pieces.end - pieces.start) * self.time
         if not observed:
             kept = np.where(self._unresolved, 0, kept)
-        ns = np.bincount(pieces.owner, kept, len(program)) + model.unseen * self.unseen + program.lag * self.lag
+        ns = np.bincount(pieces.owner, kept, len(program)) + model.unseen * self.unseen
+        ns += program.lag * self._lags(proven=proven)
         if proven:
             unsure = np.flatnonzero(self._unsure & self.woken)
             row = model.program_into[model.places.woken[unsure]]

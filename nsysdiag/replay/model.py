@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
-from nsysdiag.causes import CAUSES, PLACE
+from nsysdiag.causes import CAUSES, FALLBACK, PLACE
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.lock_wait import CAUSE as LOCK_WAIT
 from nsysdiag.events.device import DeviceActivity
@@ -241,12 +241,13 @@ def model_of(
 
 
 def _causes(woken: Wakes, host: LayeredEvidence) -> IntArray:
-    """The index in the registry of the cause that takes most of each wait for another thread."""
+    """The index in the registry of the cause that takes most of each wait for another thread; that of unexplained time
+    for the start of a thread."""
     pieces, _ = host_time(on_axis(host.host.axis, woken.thread, woken.begin, woken.end), host, np.empty(0, np.int64))
     key = joint(pieces.owner, pieces.cause, len(CAUSES))
     ns = np.bincount(key, pieces.end - pieces.start, len(woken) * len(CAUSES))
-    cause: IntArray = ns.reshape(len(woken), len(CAUSES)).argmax(axis=1)
-    return cause
+    by_cause = ns.reshape(len(woken), len(CAUSES))
+    return np.where(by_cause.any(axis=1), by_cause.argmax(axis=1), PLACE[FALLBACK])
 
 
 def _threads(

@@ -20,10 +20,12 @@ from nsysdiag.causes import (
     LAUNCH_LATENCY,
     OTHER_PROCESS,
     PLACE,
+    places,
 )
 from nsysdiag.causes.device_stall import CAUSE as DEVICE_STALL
 from nsysdiag.causes.stream_barrier import CAUSE as STREAM_BARRIER
 from nsysdiag.errors import UsageError
+from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.graph import Kind
@@ -36,6 +38,8 @@ MOST_NEAR = 5
 OF_KIND = {EVENT_WAIT: Kind.EVENT, STREAM_BARRIER.id: Kind.BARRIER}
 EAGER = (DEVICE_STALL.id, FALLBACK, OTHER_PROCESS)
 """Causes for which an operation starts later than anything known holds it back."""
+UNRESOLVED = places(lambda cause: cause.unresolved)
+"""What explains nothing: where a thread did that, a wait for it is its own cause."""
 OVERLAPPED = {"copies": Class.COPY, "communication": Class.COMMUNICATION}
 
 
@@ -98,18 +102,33 @@ def of_cause(model: Model, cause: str) -> Part:
 
 
 def take_out(changes: Changes, cause: str, part: Part) -> None:
-    """A part of the host time of a cause takes no time, and nothing waits where a part of its waits is."""
+    """A part of the host time of a cause takes no time, and nothing waits where a part of its waits is. A wait for
+    another thread stays as long as that one works: the wait's own is what nothing explains of that, and its return. A
+    lock need not be waited for, though in doubt what its holder does is needed."""
     model, held = changes.model, part.held
     changes.time[:] *= 1 - part.pieces
+    _leave_to_wakers(changes, cause, part.woken)
     if CAUSES[cause].after_call:
         calls = model.call_of_piece[part.pieces > 0]
         changes.eager[np.isin(model.call_of_operation, calls[calls >= 0])] = True
-    changes.held[held], changes.full[part.full], changes.woken[part.woken] = False, False, False
+    changes.held[held], changes.full[part.full] = False, False
     changes.others[held] = False
     changes.cost[np.isin(model.work.launch, model.threads.held.call[held])] = 0
     places = model.places
     row = model.program_into[np.concatenate((places.held[held], places.full[part.full], places.woken[part.woken]))]
     changes.lag[row[row >= 0]] = 0
+
+
+def _leave_to_wakers(changes: Changes, cause: str, waits: BoolArray) -> None:
+    model, woken, edges = changes.model, changes.model.threads.woken, changes.model.graph.edges
+    if cause == INPUT_WAIT:
+        changes.woken[waits] = False
+        return
+    unexplained = np.isin(model.pieces.cause, UNRESOLVED)
+    changes.time[unexplained] *= 1 - model.pieces.inside(time_behind(model, waits))[unexplained]
+    wakes = np.flatnonzero(edges.kind == Kind.WAKE)
+    locks = wakes[(waits & (woken.lock > 0))[edges.row[wakes]]]
+    changes.dropped[locks] = changes.doubted[locks] = True
 
 
 def _without_on_devices(changes: Changes, cause: str) -> bool:

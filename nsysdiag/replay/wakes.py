@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, union
 from nsysdiag.events.rows import Rows
+from nsysdiag.replay.births import Births, births
 from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
 from nsysdiag.wakeups.levels import MOST_HOPS
 from nsysdiag.wakeups.loaders import Loaders
 from nsysdiag.wakeups.waits import Ends, Waits
 
+LOCKS = re.compile(r"_*(pthread_(mutex|rwlock|spin)_\w*lock|flockfile|flock|lockf\w*)")
+"""Calls that wait until a lock is free: what its holder does meanwhile need not be for them."""
+STARTED = 0.9
+"""How sure it is which call started a thread."""
+
 
 class Wakes(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that `waker` ended (globalTids) at `at`; `confidence` is how sure that is, 0
-    to 1. `loader` is 1 where the waker loads data, `interpreter` where the wait was for the interpreter lock."""
+    to 1. `loader` is 1 where the waker loads data, `interpreter` where the wait was for the interpreter lock, `lock`
+    where it was for any lock. A thread that is born in the trace waits for the call that starts it, from its begin on,
+    until the thread's own first activity."""
 
     thread: IntArray
     begin: IntArray
@@ -24,6 +34,7 @@ class Wakes(Rows, frozen=True):
     confidence: FloatArray
     loader: IntArray
     interpreter: IntArray
+    lock: IntArray
 
 
 def wakes(
@@ -31,16 +42,23 @@ def wakes(
 ) -> Wakes:
     """Those that begin in [lo, hi), of the launching `threads` and of the threads that woke them, up to MOST_HOPS
     away. What is less sure than `floor` is left out."""
-    loaders, known = Loaders(host_trace), threads
+    loaders, known, born = Loaders(host_trace), threads, births(host_trace, lo, hi)
     parts: list[Wakes] = []
     view = launching
     while len(threads) and len(parts) <= MOST_HOPS:
-        found = _of_threads(view, threads, loaders, finder, lo, hi, floor)
+        waited = _of_threads(view, threads, loaders, finder, lo, hi, floor)
+        found = Wakes.concatenate([waited, _begun(born.take(np.isin(born.thread, threads)))])
         parts.append(found)
         threads = np.setdiff1d(found.waker, known)
         known = np.union1d(known, threads)
         view = host_trace.waiting(threads) if len(threads) else view
     return Wakes.concatenate(parts) if parts else Wakes.empty()
+
+
+def _begun(born: Births) -> Wakes:
+    none = np.zeros(len(born), dtype=np.int64)
+    sure = np.full(len(born), STARTED)
+    return Wakes(born.thread, born.at, born.begun, born.creator, born.at, sure, none, none, none)
 
 
 def _of_threads(
@@ -54,8 +72,10 @@ def _of_threads(
     waits, found = waits.take(sure), found.take(sure)
     loads = loaders.by_waker(waits, found.thread, found.at)
     loads |= loaders.in_range(waits.thread, Intervals(waits.start, waits.end))
-    loader, lock = loads.astype(np.int64), interpreter[sure].astype(np.int64)
-    return Wakes(waits.thread, waits.start, waits.end, found.thread, found.at, found.confidence, loader, lock)
+    loader, held = loads.astype(np.int64), interpreter[sure].astype(np.int64)
+    names = np.array([LOCKS.fullmatch(name) is not None for name in [*view.host.os_calls.names, ""]], dtype=np.int64)
+    lock = np.maximum(names[waits.name], held)
+    return Wakes(waits.thread, waits.start, waits.end, found.thread, found.at, found.confidence, loader, held, lock)
 
 
 def _waits(view: WaitingThreads, threads: IntArray, lo: int, hi: int) -> tuple[Waits, BoolArray]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 @dataclass(frozen=True, slots=True)
 class Capture:
     """`graphs`: node, graph or none (launches that leave no operation at all). `osrt_threshold` in ns. Without
-    `sync_device` synchronizations name device 0 whatever context they wait for, as real exports do."""
+    `sync_device` synchronizations name device 0 whatever context they wait for, as real exports do. Operations whose
+    name begins with `lost` have no row."""
 
     schema: str = "3.24.8"
     api: bool = True
@@ -24,6 +25,7 @@ class Capture:
     libraries: bool = True
     gpu_metrics: bool = True
     graphs: str = "node"
+    lost: str = ""
     osrt_threshold: int = 1_000
     sampling_period: int = 1_000_000
     idle_loop: bool = False

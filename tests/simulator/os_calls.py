@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tests.simulator.engine import US, Signal
 from tests.simulator.host import Block, Body, HostThread, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 UNTRACED = frozenset({"sem_post", "sem_clockwait"})
 """OS calls that nsys never records: what ends most waits of Python's locks, and those with a time limit."""
@@ -58,6 +62,17 @@ class OsThread(HostThread):
     def sleep(self, ns: int, name: str = "clock_nanosleep") -> Body:
         """Sleep for a time."""
         yield from self.os_call(name, ns, "sleep", blocked=True)
+
+    def until(self, time: int, name: str = "clock_nanosleep", cause: str = "sleep") -> Body:
+        """Sleep until a time, or read what an outside source has from then on; it is past: go on at once."""
+        yield from self.os_call(name, max(time - self.clock.now, 2 * ENTRY), cause, blocked=True)
+
+    def spawn(self, body: Callable[[], HostThread], name: str = "pthread_create", *, ns: int = 25 * US) -> Body:
+        """Start a thread or process in the middle of the call that does so."""
+        with self.inside("os", name, "sleep"):
+            yield Run(ns // 2)
+            body()
+            yield Run(ns - ns // 2)
 
     def read_file(self, ns: int, name: str = "read") -> Body:
         """Wait for the disk."""

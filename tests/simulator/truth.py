@@ -117,6 +117,8 @@ def rows_of(gpu: Gpu, capture: Capture) -> list[Row]:
             rows += [Row(op.start, op.end, op.kind, op, op) for op in launch.ops]
         elif capture.graph_rows == "graph":
             rows.append(Row(launch.ops[0].start, launch.ops[-1].end, "graph", launch.ops[0], launch.ops[-1]))
+    if capture.lost:
+        rows = [row for row in rows if not row.op.name.startswith(capture.lost)]
     return sorted(rows, key=lambda row: (row.start, row.end))
 
 

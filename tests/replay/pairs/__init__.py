@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from tests.replay.pairs import combined, copies, graphs, hidden, host, kernels, others, ranks, waits, workers
+from tests.replay.pairs import (
+    combined,
+    copies,
+    graphs,
+    hidden,
+    host,
+    kernels,
+    others,
+    ranks,
+    threads,
+    waits,
+    workers,
+)
 from tests.replay.pairs.pair import Pair, named
 
-_SUBJECTS = (waits, copies, host, others, hidden, combined, workers, kernels, graphs, ranks)
+_SUBJECTS = (waits, copies, host, others, hidden, combined, workers, kernels, graphs, ranks, threads)
 PAIRS: dict[str, Pair] = named([each for subject in _SUBJECTS for each in subject.PAIRS])
 
 __all__ = ["PAIRS", "Pair"]
