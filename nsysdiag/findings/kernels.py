@@ -9,7 +9,6 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.account.filling import HALF, LEAST_ACTIVE
-from nsysdiag.arrays.intervals import contains
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
@@ -21,22 +20,26 @@ from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.advice import kernel_advice, kernel_sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.families import kernel_families
-from nsysdiag.kernels.kernels import top_kernels
+from nsysdiag.kernels.kernels import GRAPHS, runs_in, top_kernels
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding
-from nsysdiag.units import format_ns, format_share
+from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.trace.strings import Strings
 
 NEARLY_ALL = 0.9
-"""Share of the kernel time: below it, a kernel is only the longest of several."""
+"""Share of the finding's time: below it, a kernel is only the longest of several."""
 MOST_KERNELS, MOST_LOOKED_AT, LONGEST_TITLE = 3, 20, 60
 LEAST = 0.01
-"""Share of the kernel time: a smaller kernel is not named."""
+"""Share of the time of kernels and graphs: a smaller kernel is not named."""
+UNSEEN = 0.5
+"""Confidence of kernel time in graphs recorded as a whole: how much of it their kernels run is not in the trace."""
+SEE_GRAPHS = "capture the kernels in the graphs: --cuda-graph-trace=node"
 
 
 class KernelWork(Struct, frozen=True):
-    """What the kernels of the judged time do: those with most time, and all of them by kind; communication is none."""
+    """What the kernels of the judged time do: those with most time, and all of them by kind; communication is none.
+    Graphs that were recorded as a whole are one of them."""
 
     top: list[TopKernel]
     families: KernelFamilies
@@ -50,12 +53,12 @@ class KernelWork(Struct, frozen=True):
         strings: Strings,
         metrics: GpuMetrics | None,
     ) -> KernelWork:
-        """Of the kernels that begin in the judged time."""
-        inside = contains(judged.parts, device.operations.start) & ~device.communication
+        """Of the kernels that run in the judged time."""
+        inside = runs_in(device, judged.parts) & ~device.communication
         measured = () if metrics is None else tuple(metrics.kernels)
-        top = top_kernels(device, inside, shapes, strings, measured, MOST_LOOKED_AT)
-        top = [kernel for kernel in top if kernel.share >= LEAST]
-        return cls(top, kernel_families(device, inside, strings))
+        top = top_kernels(device, judged.parts, judged.account_ns, shapes, strings, measured, MOST_LOOKED_AT)
+        families = kernel_families(device, inside, strings)
+        return cls([kernel for kernel in top if kernel.total_ns >= LEAST * families.total_ns], families)
 
 
 def kernel_findings(
@@ -71,7 +74,7 @@ def kernel_findings(
         (PARALLELISM, hollow, list(PARALLELISM.advice.sentences(frameworks))),
     )
     return [
-        _finding(device, context, rule, ns, top[:MOST_KERNELS], advice)
+        _finding(device, context, rule, ns, top[:MOST_KERNELS], advice, work.families.graphs)
         for rule, top, advice in said
         if (ns := judged.inside(found.work_of(rule.bottleneck))) >= least
     ]
@@ -90,37 +93,44 @@ def _finding(
     ns: int,
     top: list[TopKernel],
     advice: list[str],
+    unseen: float,
 ) -> Finding:
+    """`unseen` is the share of graphs that were recorded as a whole."""
     judged, thresholds = context.judged, context.thresholds
-    most = typed.kernel(top[0].short_name) if top else None
+    most = _short(top[0]) if top else None
     return Finding(
         id=f"f-{rule.id}",
         cause=rule.id,
         device=device.key,
         severity=severity(judged.share(ns), thresholds),
-        title=_title(rule, top),
+        title=_title(rule, top, ns / judged.account_ns),
         lost_ns=0,
         lost_share=0.0,
         ceiling_ns=0,
-        confidence=1.0,
+        confidence=round(1 - UNSEEN * unseen, 4),
         nvtx=[],
         evidence=[kernel_sentence(kernel) for kernel in top],
         advice=advice,
         call=most,
-        chain=[f"{most or 'kernels'} and others run for {format_ns(ns)}", rule.fix],
+        chain=[
+            f"{most or 'kernels'} and others run for {format_ns(ns)}",
+            SEE_GRAPHS if top and top[0].short_name == GRAPHS else rule.fix,
+        ],
         rows=_rows(context),
         devices=[device.key],
         bottleneck=rule.bottleneck,
         share=round(judged.share(ns), 6),
-        summary=", ".join(f"{_short(kernel)} {format_share(kernel.share * ns, judged.ns)}" for kernel in top),
+        summary=", ".join(f"{_short(kernel)} {format_share(kernel.share, 1)}" for kernel in top),
     )
 
 
-def _title(rule: FindingRule, top: list[TopKernel]) -> str:
-    """With the kernel that takes all of the time, or the longest of several, whose share is another one."""
+def _title(rule: FindingRule, top: list[TopKernel], share: float) -> str:
+    """With the kernel that takes all of the time, of which it has this share, or the longest of several."""
     if not top:
         return rule.title
-    return f"{rule.title}{':' if top[0].share >= NEARLY_ALL else ' of several kernels; longest:'} {_short(top[0])}"
+    return (
+        f"{rule.title}{':' if top[0].share >= NEARLY_ALL * share else ' of several kernels; longest:'} {_short(top[0])}"
+    )
 
 
 def _rows(context: FindingContext) -> list[EvidenceRow]:
@@ -131,4 +141,6 @@ def _rows(context: FindingContext) -> list[EvidenceRow]:
 
 
 def _short(kernel: TopKernel) -> str:
+    if kernel.short_name == GRAPHS:
+        return f"{format_count(kernel.count)} CUDA graph{'s'[: kernel.count - 1]} recorded without kernels"
     return typed.kernel(kernel.name if len(kernel.name) <= LONGEST_TITLE else kernel.short_name)

@@ -15,6 +15,7 @@ from nsysdiag.findings.rules import UNFUSED, severity
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.advice import LEAST_FUSED
 from nsysdiag.kernels.families import by_name, is_one_operator
+from nsysdiag.kernels.kernels import kernel_share
 from nsysdiag.kernels.operation_names import operation_names
 from nsysdiag.report import DeviceReport, Finding
 from nsysdiag.units import format_count, format_ns, format_share
@@ -103,10 +104,12 @@ def _mine(context: FindingContext) -> BoolArray:
 def _named(context: FindingContext, rows: IntArray) -> list[str]:
     """The names with most time."""
     device = context.gaps.device
-    length = device.operations.end[rows] - device.operations.start[rows]
+    length, judged = device.operations.end[rows] - device.operations.start[rows], context.judged
     code, names = operation_names(device, rows, context.gaps.strings)
     groups = group_totals(code, length)
     return [
-        f"{typed.kernel(names[each])}: {format_share(total, context.judged.ns)}, {format_ns(total)} in all"
+        f"{typed.kernel(names[each])}: "
+        f"{format_share(kernel_share(device, rows[code == each], judged.parts, judged.account_ns), 1)}, "
+        f"{format_ns(total)} in all"
         for each, total in zip(groups.code[:MOST_NAMED].tolist(), groups.total[:MOST_NAMED].tolist(), strict=True)
     ]

@@ -14,7 +14,7 @@ _SKIPPED = re.compile(r"--launch-skip (\d+)")
 LEAST_FP32 = 0.3
 """The share of kernel time in single-precision matrix products from which tensor cores are advised: halving less saves
 under a sixth."""
-LEAST_FUSED, LEAST_ATTENTION = 0.1, 0.1
+LEAST_FUSED, LEAST_ATTENTION, LEAST_GRAPHS = 0.1, 0.1, 0.1
 """The least share of a bottleneck that is named at all."""
 
 REDUCED_PRECISION = Advice(
@@ -89,7 +89,13 @@ FUSION = Advice(
         source="cupy_speed",
     ),
 )
-KERNEL_ADVICE = (REDUCED_PRECISION, ATTENTION, FUSION)
+WHOLE_GRAPHS = Advice(
+    (
+        "The trace holds these CUDA graphs as a whole, without their kernels: capture with --cuda-graph-trace=node to "
+        "see which kernels take the time.",
+    )
+)
+KERNEL_ADVICE = (WHOLE_GRAPHS, REDUCED_PRECISION, ATTENTION, FUSION)
 
 
 def kernel_advice(families: KernelFamilies, top: Sequence[TopKernel], frameworks: Iterable[str]) -> list[str]:
@@ -98,13 +104,14 @@ def kernel_advice(families: KernelFamilies, top: Sequence[TopKernel], frameworks
     chosen = [
         advice
         for advice, share, least in (
+            (WHOLE_GRAPHS, families.graphs, LEAST_GRAPHS),
             (REDUCED_PRECISION, families.products_fp32, LEAST_FP32),
             (ATTENTION, families.attention, LEAST_ATTENTION),
             (FUSION, families.elementwise, LEAST_FUSED),
         )
         if share >= least
     ]
-    profile = [f"Nsight Compute shows what limits the kernel{_which(each)}: {each.ncu}" for each in top[:1]]
+    profile = [f"Nsight Compute shows what limits the kernel{_which(each)}: {each.ncu}" for each in top[:1] if each.ncu]
     return [sentence for advice in chosen for sentence in advice.sentences(made_with)] + profile
 
 
@@ -119,7 +126,7 @@ def _which(kernel: TopKernel) -> str:
 def kernel_sentence(kernel: TopKernel) -> str:
     """A kernel in one line: its share, how often and how long it ran, its shape, and how full the chip was."""
     said = [
-        f"{typed.kernel(kernel.name)}: {format_share(kernel.share, 1)} of the kernel time, "
+        f"{typed.kernel(kernel.name)}: {format_share(kernel.share, 1)} of the judged time, "
         f"{format_count(kernel.count)} × {format_ns(kernel.mean_ns)}"
     ]
     if kernel.blocks is not None and kernel.threads is not None:

@@ -1,6 +1,6 @@
 """Kernels by name as plain data: the ones that take most time, and what kinds of work all of them do.
 
-Shares are 0..1 of the kernels' time, summed over streams. None is what the trace does not tell.
+None is what the trace does not tell.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from nsysdiag.record import Record
 
 
 class TopKernel(Record, frozen=True):
-    """One of the kernel names with most time among the chosen operations.
+    """One of the kernel names with most time in a set of time, or all graphs that were recorded as a whole.
 
     `name` is the demangled name without parts that differ between builds, `short_name` that of the function, `family`
-    one of KernelFamilies. `blocks` is the median grid. `threads` per block, `registers` per thread, `shared_bytes` per
-    block, `blocks_per_sm` and `limit` are those of the launch shape with most time. Means by time are `waves`,
-    `sm_share` (SMs with a block) and `resident_share` (of the blocks that all SMs could hold). GPU metrics measured
-    `sm_active`, `tensor_active` and `dram_active` (reads and writes) while it ran; `measured_whole`: in samples without
-    other work. `ncu` is the command that profiles one launch, from the middle of the chosen ones.
+    one of KernelFamilies. `share` (0..1) is the part of that time in which it ran, on whatever stream: see
+    kernels.kernel_share. `total_ns` is a sum over streams. `blocks` is the median grid. `threads` per block,
+    `registers` per thread, `shared_bytes` per block, `blocks_per_sm` and `limit` are those of the launch shape with
+    most time. Means by time are `waves`, `sm_share` (SMs with a block) and `resident_share` (of the blocks that all SMs
+    could hold). GPU metrics measured `sm_active`, `tensor_active` and `dram_active` (reads and writes) while it ran;
+    `measured_whole`: in samples without other work. `ncu` is the command that profiles one launch, from the middle of
+    the chosen ones; empty for graphs.
     """
 
     name: KernelName
@@ -45,9 +47,10 @@ class TopKernel(Record, frozen=True):
 
 
 class KernelFamilies(Record, frozen=True):
-    """How the kernels' time, `total_ns`, divides by kind of work, judged by their names. Each kernel is of one family:
-    `communication`, `attention`, `products` (matrix products), `elementwise`, `reductions` (normalizations and softmax
-    too) or `other`. The shares add up to 1, or are 0 without kernels. `products_fp32` is the part of the matrix
+    """How the kernels' time, `total_ns`, divides by kind of work, judged by their names. Shares are 0..1 of that sum
+    over streams. Each kernel is of one family: `communication`, `attention`, `products` (matrix products),
+    `elementwise`, `reductions` (normalizations and softmax too) or `other`; `graphs` are those that were recorded as a
+    whole. The shares add up to 1, or are 0 without kernels. `products_fp32` is the part of the matrix
     products in single precision without tensor cores."""
 
     total_ns: TotalNs = 0
@@ -58,3 +61,4 @@ class KernelFamilies(Record, frozen=True):
     communication: Share = 0.0
     other: Share = 0.0
     reductions: Share = 0.0
+    graphs: Share = 0.0

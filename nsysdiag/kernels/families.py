@@ -128,13 +128,15 @@ def by_name(device: DeviceTimeline, rows: IntArray, strings: Strings, tell: Call
 
 
 def kernel_families(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> KernelFamilies:
-    """What the time of the kernels among the operations `inside` is spent on."""
+    """What the time of the kernels and whole graphs among the operations `inside` is spent on."""
     operations = device.operations
+    graphs = (operations.category == Category.GRAPH) & inside
+    unseen = int((operations.end[graphs] - operations.start[graphs]).sum())
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
     length = operations.end[rows] - operations.start[rows]
     total = np.zeros(len(KernelFamily), dtype=np.int64)
     np.add.at(total, families_of(device, rows, strings), length)
-    whole = int(total.sum())
+    whole = int(total.sum()) + unseen
 
     def share(*families: KernelFamily) -> float:
         return round(sum(int(total[family]) for family in families) / whole, 6) if whole else 0.0
@@ -148,4 +150,5 @@ def kernel_families(device: DeviceTimeline, inside: BoolArray, strings: Strings)
         reductions=share(KernelFamily.REDUCTION),
         communication=share(KernelFamily.COMMUNICATION),
         other=share(KernelFamily.OTHER),
+        graphs=round(unseen / whole, 6) if whole else 0.0,
     )

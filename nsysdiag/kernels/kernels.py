@@ -12,7 +12,7 @@ from msgspec import structs
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import group_durations, group_totals
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, union
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from nsysdiag.trace.strings import Strings
 
 MOST = 5
+GRAPHS = "CUDA graphs"
+"""The name of all graphs that were recorded as a whole, without their kernels."""
 PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 QUOTABLE = re.compile(r"[^'\x00-\x1f\x7f]+")
 """What a shell takes between single quotes as it is."""
@@ -67,32 +69,69 @@ def kernel_rows(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> 
 
 def top_kernels(
     device: DeviceTimeline,
-    inside: BoolArray,
+    parts: Intervals,
+    whole_ns: int,
     shapes: LaunchShapes,
     strings: Strings,
     measured: Sequence[KernelMetrics] = (),
     most: int = MOST,
 ) -> list[TopKernel]:
-    """The kernel names with most time among the operations `inside` (a flag for each operation), at most `most`,
-    longest first; equivalent instances of a template are one name. `measured` are GPU metrics of kernels by name. None
-    if no kernel has a length."""
+    """The kernel names with most time in `parts`, a set of time, at most `most`, longest first; equivalent instances
+    of a template are one name. Shares are of `whole_ns`. Communication is left out. Graphs that were recorded as a
+    whole are one entry. `measured` are GPU metrics of kernels by name. None if no kernel has a length."""
     operations = device.operations
+    inside = runs_in(device, parts) & ~device.communication
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
     code, names = _normal_names(device, rows, strings)
     totals = group_totals(code, operations.end[rows] - operations.start[rows])
-    whole = int(totals.total.sum())
-    if not whole:
-        return []
     found = residency(shapes, device.gpu)
-    kernels = []
+    kernels = _whole_graphs(device, inside, parts, whole_ns)
     for each, total in zip(totals.code[:most].tolist(), totals.total[:most].tolist(), strict=True):
+        if not total:
+            continue
         mine = rows[code == each]
-        kernel = _kernel(device, names[each], mine, strings, total, whole)
+        kernel = _kernel(device, names[each], mine, strings, kernel_share(device, mine, parts, whole_ns))
         shape = shape_of(device, mine, shapes, found, kernel.short_name)
         if shape is not None:
             kernel = structs.replace(kernel, **{field: getattr(shape, field) for field in _SHAPE})
         kernels.append(_with_metrics(kernel, measured))
-    return kernels
+    return sorted(kernels, key=lambda kernel: -kernel.total_ns)[:most]
+
+
+def runs_in(device: DeviceTimeline, parts: Intervals) -> BoolArray:
+    """Whether each operation runs, or without a length begins, inside `parts`, a set of time."""
+    spans = Intervals(device.operations.start, device.operations.end)
+    inside: BoolArray = contains(parts, spans.start) | (coverage(parts, spans) > 0)
+    return inside
+
+
+def kernel_share(device: DeviceTimeline, rows: IntArray, parts: Intervals, whole_ns: int) -> float:
+    """The time inside `parts`, a set of time, in which any of the operations at `rows` ran, as a share of `whole_ns`:
+    each ns counts once, and what runs outside of `parts` does not count. 0 if `whole_ns` is 0."""
+    spans = Intervals(device.operations.start, device.operations.end)[rows]
+    return round(intersect(union(spans), parts).total() / max(whole_ns, 1), 6)
+
+
+def _whole_graphs(device: DeviceTimeline, inside: BoolArray, parts: Intervals, whole_ns: int) -> list[TopKernel]:
+    """One entry for all graphs whose kernels were not recorded."""
+    operations = device.operations
+    rows = np.flatnonzero((operations.category == Category.GRAPH) & inside & device.running)
+    total = int((operations.end[rows] - operations.start[rows]).sum())
+    if not total:
+        return []
+    share = kernel_share(device, rows, parts, whole_ns)
+    return [
+        TopKernel(
+            name=GRAPHS,
+            short_name=GRAPHS,
+            family="graphs",
+            share=share,
+            count=len(rows),
+            total_ns=total,
+            mean_ns=total // len(rows),
+            ncu="",
+        )
+    ]
 
 
 def _normal_names(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[IntArray, list[str]]:
@@ -103,14 +142,15 @@ def _normal_names(device: DeviceTimeline, rows: IntArray, strings: Strings) -> t
     return (np.array(place, dtype=np.int64)[code] if len(code) else code.astype(np.int64)), list(known)
 
 
-def _kernel(device: DeviceTimeline, name: str, rows: IntArray, strings: Strings, total: int, whole: int) -> TopKernel:
+def _kernel(device: DeviceTimeline, name: str, rows: IntArray, strings: Strings, share: float) -> TopKernel:
+    total = int((device.operations.end[rows] - device.operations.start[rows]).sum())
     middle = int(rows[len(rows) // 2])
     short = strings.text(int(device.operations.short_name[middle]))
     return TopKernel(
         name=name,
         short_name=short,
         family=KernelFamily(int(families_of(device, rows[:1], strings)[0])).label,
-        share=round(total / whole, 6),
+        share=share,
         count=len(rows),
         total_ns=total,
         mean_ns=total // len(rows),

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document.axis import EDGES, count_levels, time_label
 from nsysdiag.document.bars import LegendEntry
-from nsysdiag.document.blocks import Block, Cell, Chart, Column, Limit, Name, Section, Table
+from nsysdiag.document.blocks import Block, Cell, Chart, Column, Limit, Name, Paragraph, Section, Table
 from nsysdiag.document.histogram import Bin, Histogram, draw_columns, ticks
 from nsysdiag.document.interactive.histograms import Panel, histogram_figure
 from nsysdiag.document.kinds import BAR, COUNT, NAME, SHARE, TIME, part
 from nsysdiag.document.view import Share
 from nsysdiag.document.words import counted
-from nsysdiag.units import format_count, format_ns
+from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
@@ -37,13 +37,27 @@ COLUMNS = (
 
 
 def section(device: DeviceReport, context: Context) -> Section | None:
-    """None where no kernel ran."""
+    """None where no kernel ran, alone or in a graph."""
+    unseen = _whole_graphs(device)
     if not device.kernels:
-        return None
+        return Section("kernels", "Kernels", [Paragraph(unseen)]) if unseen else None
     limit = Limit(page=context.rows(MAX_ROWS), ticket=TOP_ROWS, summary=0, brief=0)
     note = "Summed over streams, so shares may pass 100%."
     table = kernel_table(device, device.kernels, context, "Kernels inside the window", note, limit)
-    return Section("kernels", "Kernels", [*_durations(device.launch.kernel), table])
+    graphs = [Paragraph(unseen)] if unseen else []
+    return Section("kernels", "Kernels", [*graphs, *_durations(device.launch.kernel), table])
+
+
+def _whole_graphs(device: DeviceReport) -> str:
+    """The graphs that were recorded as a whole, as a sentence; empty without any."""
+    rows = [row for row in device.launch.graphs.rows if row.nodes is None] if device.launch.graphs else []
+    count, ns = sum(row.launches for row in rows), sum(row.work_ns for row in rows)
+    return (
+        f"{counted(count, 'CUDA graph')} take {format_ns(ns)}, {format_share(ns, device.window_ns)} of the window, and "
+        "were recorded without their kernels: capture with --cuda-graph-trace=node to see these."
+        if rows
+        else ""
+    )
 
 
 def kernel_table(

@@ -76,9 +76,10 @@ steps: Steps = Steps(
 
 
 @steps.step()
-def judged(split: WindowSplit, window: AnalysisWindow, focus: Focus) -> JudgedTime:
+def judged(split: WindowSplit, window: AnalysisWindow, focus: Focus, before_work: Start | None) -> JudgedTime:
     """The time that findings are about."""
-    return JudgedTime.of(split, window.parts, focus.parts)
+    before_ns = 0 if before_work is None else sum(before_work.account.values())
+    return JudgedTime.of(split, window.parts, focus.parts, before_ns)
 
 
 @steps.step()

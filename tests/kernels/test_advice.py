@@ -48,12 +48,12 @@ def test_the_command_comes_last() -> None:
 
 
 def test_a_sentence_says_what_is_known() -> None:
-    assert typed.plain(kernel_sentence(KERNEL)) == "gemm: 50.0% of the kernel time, 3 × 1.00 µs"
+    assert typed.plain(kernel_sentence(KERNEL)) == "gemm: 50.0% of the judged time, 3 × 1.00 µs"
     shaped = replace(
         KERNEL, blocks=2, threads=512, registers=26, shared_bytes=4096, blocks_per_sm=4, waves=0.00463, sm_share=0.02
     )
     assert typed.plain(kernel_sentence(replace(shaped, sm_active=0.02, dram_active=0.5))) == (
-        "gemm: 50.0% of the kernel time, 3 × 1.00 µs; 2 blocks of 512 threads, 26 registers a thread, "
+        "gemm: 50.0% of the judged time, 3 × 1.00 µs; 2 blocks of 512 threads, 26 registers a thread, "
         "4.00 KiB of shared memory a block; an SM holds 4 at a time: 0.0046 waves; 2.0% of the SMs have work "
         "(estimate); measured: SM 2.0%, DRAM 50.0%"
     )
