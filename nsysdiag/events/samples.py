@@ -42,16 +42,21 @@ def read_samples(trace: Trace) -> SampleRows:
 
 class Samples(Struct, frozen=True):
     """Samples of the axis's threads, sorted by position, with the ids of their call chains. `time` is the set of time
-    that they count as computing."""
+    that they count as computing, `period_ns` the median of their sampling periods: no sample stands for more."""
 
     position: IntArray
     id: IntArray
     time: Intervals
+    period_ns: int = LONE_PERIOD_NS
 
     def inside(self, spans: Intervals) -> IntArray:
         """The ids of the samples at the positions of intervals, in the order of these."""
         first, behind = (np.searchsorted(self.position, side) for side in (spans.start, spans.end))
         return self.id[rows_from(first, np.maximum(behind - first, 0))]
+
+    def standing_for(self, count: int, ns: int) -> int:
+        """How much of a stretch of `ns` as many samples in it stand for."""
+        return min(count * self.period_ns, ns)
 
 
 def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Sequence[Intervals]) -> Samples:
@@ -83,7 +88,8 @@ def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Sequence[Intervals]) -
     for kind in calls:
         spans = _within_calls(position, spans, kind, runs[:-1][mine], runs[1:][mine])
     by_position = np.argsort(position, kind="stable")
-    return Samples(position[by_position], rows.id[order][mine][by_position], union(spans))
+    usual = int(np.median(2 * half)) if len(half) else LONE_PERIOD_NS
+    return Samples(position[by_position], rows.id[order][mine][by_position], union(spans), usual)
 
 
 def _within_calls(

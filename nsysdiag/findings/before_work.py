@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from nsysdiag.account.outside import Start
-from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.arrays.intervals import BoolArray, Intervals, contains, subtract, union
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.events.callchains import CallChains
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.samples import SampleRows
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.rules import BEFORE_WORK, NOT_SAVED, severity
 from nsysdiag.findings.start_rows import start_rows
 from nsysdiag.report import Finding
-from nsysdiag.stacks.samples import LeafSymbols, leaf_shares
+from nsysdiag.stacks.samples import sampled_code
 from nsysdiag.units import format_ns
 
 HOST = "host"
@@ -38,14 +41,19 @@ REPAIRS = {
 
 
 def before_findings(
-    device: str, judged: JudgedTime, start: Start | None, symbols: LeafSymbols, thresholds: FindingThresholds
+    device: str,
+    judged: JudgedTime,
+    start: Start | None,
+    samples: SampleRows,
+    chains: CallChains,
+    thresholds: FindingThresholds,
 ) -> list[Finding]:
     """What a device's program did before its first work, by bottleneck, from the smallest share of all its time on.
-    `share` is relative to the judged time inside the window and may exceed 1. `symbols` are the innermost functions of
-    CPU samples."""
+    `share` is relative to the judged time inside the window and may exceed 1. `samples` are those of all
+    threads, `chains` their call chains."""
     if start is None:
         return []
-    before, sampled = start.account, _sampled(start, symbols)
+    before, sampled = start.account, _sampled(start, samples, chains)
     least = thresholds.smallest * (judged.ns + sum(before.values()))
     return [
         Finding(
@@ -61,7 +69,7 @@ def before_findings(
             nvtx=[],
             evidence=[
                 f"{format_ns(ns)} from the first CUDA call to the first work of the device",
-                *([f"CPU samples: {sampled}"] if sampled and family == HOST else []),
+                *([sampled] if sampled and family == HOST else []),
             ],
             advice=[*REPAIRS.get(family, ()), *BEFORE_WORK.advice.plain],
             rows=start_rows(start, family, thresholds.rows),
@@ -70,14 +78,34 @@ def before_findings(
             bottleneck=family,
             share=round(judged.share(ns), 6),
             summary=f"{LABELS.get(family, family)} before the first work of the GPU {format_ns(ns)}"
-            + (f" (CPU samples: {sampled})" if sampled and family == HOST else ""),
+            + (f" ({sampled})" if sampled and family == HOST else ""),
         )
         for family, ns in before.items()
         if ns >= least
     ]
 
 
-def _sampled(start: Start, symbols: LeafSymbols) -> str:
-    """The functions in CPU samples of its host code; empty without samples."""
-    spans = start.spans.get(HOST, Intervals.empty())
-    return leaf_shares(start.host.samples, spans.start, spans.end, symbols)
+def _sampled(start: Start, samples: SampleRows, chains: CallChains) -> str:
+    """The functions in all CPU samples of its host code, and how much of it these stand for where that is less than
+    half; then those in samples of other threads, while the thread has none. Empty without samples."""
+    spans, mine = start.spans.get(HOST, Intervals.empty()), start.host.samples
+    own = sampled_code(mine.inside(spans), chains)
+    others = sampled_code(samples.id[_of_others(start, samples, subtract(spans, mine.time))], chains)
+    known = mine.standing_for(own.count, spans.total())
+    part = (
+        f" that {'stands' if own.count == 1 else 'stand'} for {format_ns(known)} of it"
+        if 2 * known < spans.total()
+        else ""
+    )
+    said = [own.words(part), f"{others.words(' of other threads while it waits', 1)}"]
+    return "; ".join(each for each in said if each)
+
+
+def _of_others(start: Start, samples: SampleRows, waiting: Intervals) -> BoolArray:
+    """Samples of the other threads of the process inside a set on the axis, which is of one thread."""
+    axis = start.host.axis
+    time = union(Intervals(axis.time(waiting.start), axis.time(waiting.start) + (waiting.end - waiting.start)))
+    thread = int(axis.threads[0])
+    there = (process_of(samples.thread) == process_of(thread)) & (samples.thread != thread)
+    chosen: BoolArray = there & contains(time, samples.time)
+    return chosen

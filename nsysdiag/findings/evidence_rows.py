@@ -188,8 +188,9 @@ class Sightings(Struct, frozen=True):
         found = self._at(int(spans.start[inside[0]]), gap, "SCHED_EVENTS", name, ns) if len(inside) else None
         if found is not None or not on_cpu:
             return found
-        samples = self.evidence.host.samples.position
-        first = int(np.searchsorted(samples, low))
-        if first == len(samples) or samples[first] >= high:
+        samples = self.evidence.host.samples
+        first, behind = (int(at) for at in np.searchsorted(samples.position, (low, high)))
+        if first == behind:
             return None
-        return self._at(int(samples[first]), gap, "COMPOSITE_EVENTS", "CPU sample", ns)
+        known = samples.standing_for(behind - first, ns)
+        return self._at(int(samples.position[first]), gap, "COMPOSITE_EVENTS", "CPU sample", known)

@@ -16,6 +16,7 @@ from nsysdiag.findings.attribution import Shares
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.report import Thread
+from nsysdiag.stacks.samples import SampledCode, sampled_code
 
 
 class Spot(Struct, frozen=True):
@@ -179,19 +180,14 @@ def _common_beginning(paths: list[list[str]]) -> list[str]:
 MOST_SAMPLES = 5_000
 
 
-def symbols_in(context: GapContext, slices: IntArray) -> dict[str, int]:
-    """The innermost functions of the samples inside the longest of `slices`, with the number of samples, most first.
-    Where a slice is a wait that was followed to another thread, the samples are those of that thread."""
+def code_in(context: GapContext, slices: IntArray) -> SampledCode:
+    """What the CPU samples inside the longest of `slices` were in. Where a slice is a wait that was followed to another
+    thread, the samples are those of that thread."""
     ns = context.slices.lengths(slices)
     chosen = slices[longest(ns, np.arange(len(ns)), MOST_SAMPLES)]
     rows = context.slices.rows.take(chosen)
     followed, others = context.wake_chains.samples(Intervals(rows.start, rows.end))
     own = rows.take(~followed & (context.lane[rows.gap] >= 0))
     spans = context.axis.place(context.lane[own.gap], Intervals(own.start, own.end))
-    ids = np.concatenate((context.samples.inside(spans), others))[:MOST_SAMPLES]
-    if len(ids) == 0:
-        return {}
-    code, names = context.leaf_symbols(ids)
-    present, number = np.unique(code[code >= 0], return_counts=True)
-    found = {names[each]: times for each, times in zip(present.tolist(), number.tolist(), strict=True)}
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    ids = np.concatenate((context.samples.inside(spans), others))
+    return sampled_code(ids, context.host_side.chains, MOST_SAMPLES)

@@ -15,8 +15,8 @@ from nsysdiag.report import EvidenceRow
 
 
 def start_rows(start: Start, bottleneck: str, most: int) -> list[EvidenceRow]:
-    """The calls with most time of one bottleneck; for host code the first CPU sample of the longest periods without a
-    call. `most` of them, each with its part of that time.
+    """The calls with most time of one bottleneck; for host code the first CPU sample of the periods without a call
+    that have most samples. `most` of them, each with its part of that time; samples stand for no more than they can.
 
     ```
     thread    [cudaMalloc [ioctl] ]   . samples . . .  [read      ]
@@ -46,7 +46,8 @@ def _samples(host: HostActivity, spans: Intervals, most: int) -> list[EvidenceRo
     position = host.samples.position
     first, behind = np.searchsorted(position, spans.start), np.searchsorted(position, spans.end)
     sampled = spans[behind > first]
-    at, ns = first[behind > first], sampled.end - sampled.start
+    at, period = first[behind > first], host.samples.period_ns
+    ns = np.minimum(sampled.end - sampled.start, (behind - first)[behind > first] * period)
     return [
         _row(host, SAMPLES, "CPU sample", int(position[at[each]]), int(ns[each]))
         for each in _longest(ns, sampled.start, most)

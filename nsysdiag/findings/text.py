@@ -20,12 +20,13 @@ from nsysdiag.events.program_code import interpreter_part
 from nsysdiag.findings import chains
 from nsysdiag.findings.attribution import Attribution, Shares
 from nsysdiag.findings.evidence_rows import Sightings
-from nsysdiag.findings.hotspots import Spot, SpotGaps, path_of, symbols_in
+from nsysdiag.findings.hotspots import Spot, SpotGaps, code_in, path_of
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import DeviceReport, EvidenceRow, Root, names_nothing
+from nsysdiag.stacks.samples import SampledCode
 from nsysdiag.units import format_count, format_moment, format_ns, uncapitalized
 from nsysdiag.wakeups.root_attribution import BY
 
@@ -75,7 +76,7 @@ class Story(Struct, frozen=True):
 
 
 class _Facts(Struct, frozen=True):
-    """Facts about a hotspot before its text is made. `symbols` are the functions in CPU samples, for host code; `waits`
+    """Facts about a hotspot before its text is made. `code` is what CPU samples were in, for host code; `waits`
     is the idle time that each wait caused. `alone`: almost all of it is of one `kind`. `placed`: it has one place,
     `path`."""
 
@@ -87,7 +88,7 @@ class _Facts(Struct, frozen=True):
     path: list[str]
     labels: Times
     calls: Times
-    symbols: dict[str, int]
+    code: SampledCode
     root: Root | None
     waits: Totals
     placed: bool
@@ -129,8 +130,9 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
     explained = shares.slice >= 0
     slices, ns = shares.slice[explained], shares.lost[explained]
     sampled = CAUSES[spot.cause].sampled
-    symbols = symbols_in(context.gaps, slices) if sampled or spot.cause == INPUT_WAIT else {}
-    kind, alone = _kind(shares, spot, symbols if sampled else {}, context.thresholds)
+    loads = spot.cause == INPUT_WAIT
+    code = code_in(context.gaps, slices) if sampled or loads else SampledCode(0, {}, {})
+    kind, alone = _kind(shares, spot, code.functions if sampled else {}, context.thresholds)
     return _Facts(
         spot=spot,
         gaps=gaps,
@@ -140,7 +142,7 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
         path=path_of(shares, spot, context.paths),
         labels=_by_words(context.attribution.label[slices], context.attribution.labels, ns),
         calls=_calls(context, shares, slices, ns),
-        symbols=symbols,
+        code=code,
         root=_root(device, context, gaps),
         waits=group_totals(shares.wait[~explained], shares.made[~explained]),
         placed=_leading(shares.path, shares.lost + shares.made)[1] >= ALMOST_ALL,
@@ -234,7 +236,7 @@ def _function(facts: _Facts) -> str | None:
     in samples alone, as calls are those in which others wait for it."""
     calls = [] if facts.computes else [call.partition(BY)[0] for call in facts.calls]
     functions = [call for call in calls if _is_function(call)]
-    sampled = (typed.symbol(name) for name in facts.symbols if _FUNCTION.fullmatch(name))
+    sampled = (typed.symbol(name) for name in facts.code.functions if _FUNCTION.fullmatch(name))
     return next(iter([*functions, *sampled]), None)
 
 
@@ -254,11 +256,8 @@ def _evidence(context: FindingContext, facts: _Facts) -> list[str]:
             for call, (ns, count) in list(facts.calls.items())[:MOST_EVIDENCE]
             if call not in facts.labels and _is_function(call)
         ]
-    if facts.symbols:
-        most = list(facts.symbols.items())[:MOST_EVIDENCE]
-        lines.append(
-            f"CPU samples in {', '.join(f'{typed.symbol(symbol)} × {format_count(count)}' for symbol, count in most)}"
-        )
+    if facts.code.count:
+        lines.append(facts.code.words())
     start = int(context.gaps.frame.gaps.start[facts.gaps.longest])
     lines.append(f"longest: {format_ns(int(facts.gaps.ns.max()))} in the gap at {format_moment(start)}")
     if facts.spot.made_ns:
@@ -291,7 +290,7 @@ def advice_of(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[l
 def _naming(facts: _Facts, call: str | None) -> list[str]:
     """Advice for host code that CPU samples name only as main: add NVTX ranges, as a profile exists already."""
     known = facts.path or facts.kind.advice or not names_nothing(call)
-    if facts.spot.cause != HOST_CODE or not (facts.symbols and call) or known:
+    if facts.spot.cause != HOST_CODE or not (facts.code.count and call) or known:
         return []
     return [
         f"First find out what this code does. CPU samples name it only as {call}, so add NVTX ranges around its parts. "
@@ -307,7 +306,7 @@ def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[str]:
         call=next(iter(facts.calls), None),
         label=_label(facts),
         thread=chains.thread_words(*gaps.threads(context.gaps)),
-        code=", ".join(typed.symbol(normal_kernel(symbol)) for symbol in list(facts.symbols)[:MOST_SYMBOLS]),
+        code=", ".join(typed.symbol(normal_kernel(symbol)) for symbol in list(facts.code.functions)[:MOST_SYMBOLS]),
     )
     effect = chains.effect(
         cause,

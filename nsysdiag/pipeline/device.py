@@ -11,8 +11,10 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import DOUBTED, Missing
+from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.host import HostTables
 from nsysdiag.findings.attribution import Attribution, Shares, shares_of
 from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.empty_iterations import EmptyIterations
@@ -57,7 +59,6 @@ from nsysdiag.report import (
     Verdict,
     Window,
 )
-from nsysdiag.stacks.samples import LeafSymbols
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
 from nsysdiag.trace.strings import Strings
@@ -226,7 +227,8 @@ def findings(
     judged: JudgedTime,
     without_work: EmptyIterations | None,
     before_work: Start | None,
-    leaf_symbols: LeafSymbols,
+    tables: HostTables,
+    call_chains: CallChains,
     missing: Missing,
     settings: Settings,
 ) -> list[Finding]:
@@ -234,7 +236,7 @@ def findings(
     found = [
         *of_idle_time,
         *of_kernels,
-        *before_findings(report.key, judged, before_work, leaf_symbols, settings.findings),
+        *before_findings(report.key, judged, before_work, tables.samples, call_chains, settings.findings),
         *pointers_of(report, finding_context, without_work, of_idle_time),
     ]
     if not missing.reasons():

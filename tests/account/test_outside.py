@@ -102,7 +102,7 @@ def test_host_code_is_named_by_cpu_samples(tmp_path: Path) -> None:
         trace.sample(at * MS, symbols=("generate" if at % 4 else "parse", "main"))
     report, device = started(trace, tmp_path)
     found = before_work(report, "host")
-    assert "(CPU samples: generate 75.0%, parse 25.0%)" in found.summary
+    assert "(200 CPU samples: generate 75.0%, parse 25.0%)" in found.summary
     assert "on more threads" in found.advice[0]
     (row,) = found.rows
     assert (row.table, row.start_ns) == ("COMPOSITE_EVENTS", 300 * MS)
