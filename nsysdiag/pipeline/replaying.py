@@ -7,13 +7,15 @@ from functools import cache
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.collectives import KINDS, MEETINGS
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
-from nsysdiag.ledger.classify import LayeredEvidence
+from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.ranks.clocks import bring_together
@@ -30,7 +32,6 @@ from nsysdiag.wakeups.host_trace import HostTrace, WaitingThreads
 from nsysdiag.wakeups.runs import Runs
 from nsysdiag.wakeups.wakers import WakeFinder
 
-COLD = "nothing repeats in this trace, so there is no steady time to predict"
 NO_WORK = "no GPU work was recorded"
 NOT_ASKED = "no replay was asked for"
 MEET_BY_MPI = "the ranks of this trace wait for each other in MPI calls that cannot be matched"
@@ -88,14 +89,16 @@ def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Itera
 
 @steps.step(deferred=True)
 def repeating_time(results: list[DeviceResult], together: Callable[[], Together]) -> Repeating | str:
-    """The judged time with the borders of its steps, or why nothing in it can be predicted."""
+    """The judged time with the borders of its steps, or why nothing in it can be predicted. A start that is judged
+    begins with the first CUDA call."""
     if not results:
         return NO_WORK
     if len(results) > 1 and all(len(each.meetings) for each in results) and together().nowhere:
         return MEET_BY_MPI
     focus, found = results[0].focus, results[0].job_phases
-    if found.basis == "cold" or focus.phase is None:
-        return COLD
+    if focus.phase is None:
+        begin = min((each.start for each in found.phases), default=found.start)
+        return Repeating(Intervals.of([(begin, found.end)] if found.phases else []), None)
     loop = found.phases[focus.phase].loop
     return Repeating(focus.parts, None if loop is None else loop.starts)
 
@@ -131,13 +134,18 @@ def builder(
         if isinstance(stretch, str):
             return stretch
         floor = settings.thresholds.root_floor
+        threads, traced, evidence = launching, host_trace, layered
+        if stretch.begin < host_trace.low:  # a start that is judged begins before the first work of a device
+            traced = replace(host_trace, low=stretch.begin)
+            threads = traced.waiting(launching.host.axis.threads)
+            evidence = layer_evidence(HostEvidence.of(threads.host, threads.facts))
         return model_of(
             stretch,
             activity,
             numbers,
-            layered,
-            launching,
-            host_trace,
+            evidence,
+            threads,
+            traced,
             finder,
             strings,
             together().kernels,

@@ -86,7 +86,8 @@ def host_time(spans: Owned, layered: LayeredEvidence, launches: IntArray) -> tup
             mine = own.flags[row[rest.owner]]
             theirs = Owned(rest.spans[mine], rest.owner[mine])
             label = found.codes(own.labels)[own.label[row[theirs.owner]]] if own.labels else -1
-            found.add(cause, theirs, label, name[theirs.owner])
+            text = name[theirs.owner] if own.text is None else int(found.codes([own.text])[0])
+            found.add(cause, theirs, label, text)
             rest = Owned(rest.spans[~mine], rest.owner[~mine])
     found.add(IN_LAUNCH_CALL, rest, -1, name[rest.owner])
     found.parts = [replace(part, owner=inside.owner[part.owner]) for part in found.parts]

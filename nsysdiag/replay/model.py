@@ -205,7 +205,7 @@ def model_of(
         met_by_mpi,
     )
     meetings = meetings_of(work, met)
-    moments, places = moments_of(work, threads, calls, meetings)
+    moments, places = moments_of(work, threads, calls, meetings, None if stretch.stepwise else stretch.begin)
     length = meetings.lengths(work)
     events, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
     others = Before.concatenate([events, barred])

@@ -10,7 +10,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import HOST_CODE, PLACE
 from nsysdiag.events.calls import CallRows
-from nsysdiag.events.rows import Rows
+from nsysdiag.events.rows import Rows, distinct_values
 from nsysdiag.replay.device_waits import NEVER, DeviceWaits, Waited
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.mpi_meetings import MpiCalls
@@ -32,6 +32,7 @@ class What(IntEnum):
     LAUNCH = 4  # a call that launches begins
     ARRIVAL = 5  # a thread comes to a meeting
     MEETING = 6  # the last rank has come to a collective
+    BORDER = 7  # the replayed window begins or ends for a thread
 
 
 class Moments(Rows, frozen=True):
@@ -94,8 +95,11 @@ class Places(Struct, frozen=True):
     finished: IntArray
 
 
-def moments_of(work: Work, threads: Threads, calls: CallRows, meetings: Meetings) -> tuple[Moments, Places]:
-    """All moments in order, and where each row's is."""
+def moments_of(
+    work: Work, threads: Threads, calls: CallRows, meetings: Meetings, begin: int | None = None
+) -> tuple[Moments, Places]:
+    """All moments in order, and where each row's is. Where a window is replayed, what threads did from its `begin` on,
+    in ns, is in the replay, too."""
     held, full, woken, mpi = threads.held, threads.full, threads.woken, threads.mpi
     _, first = np.unique(mpi.meeting, return_index=True)
     finished = threads.waited.ended(work)
@@ -114,11 +118,12 @@ def moments_of(work: Work, threads: Threads, calls: CallRows, meetings: Meetings
         Moments.returns(mpi.begin, mpi.end, mpi.thread, mpi.came, np.full(len(mpi), PLACE[HOST_CODE])),
         Moments.points(finished[some], What.FINISHED, np.full(len(some), DEVICE)),
     ]
+    parts.append(_borders(threads, calls, begin))
     every = Moments.concatenate(parts)
     order = np.lexsort((every.thread, every.what, every.time))
     place = np.empty(len(every), dtype=np.int64)
     place[order] = np.arange(1, len(every) + 1)
-    operation, launch, held_at, full_at, woken_at, wake, meeting, come, met, back, finished_at = np.split(
+    operation, launch, held_at, full_at, woken_at, wake, meeting, come, met, back, finished_at, _ = np.split(
         place, np.cumsum([len(part) for part in parts])[:-1]
     )
     end = np.where(meetings.of >= 0, np.append(meeting, 0)[meetings.of], operation)
@@ -126,3 +131,20 @@ def moments_of(work: Work, threads: Threads, calls: CallRows, meetings: Meetings
     of_waits[some] = finished_at
     places = Places(operation, launch, held_at, full_at, woken_at, wake, meeting, end, come, met, back, of_waits)
     return every.take(order), places
+
+
+def _borders(threads: Threads, calls: CallRows, begin: int | None) -> Moments:
+    """When each launching thread made its first call of all, at or after the `begin` of the window, in ns: from then on
+    it is known to be there. And when its last launch returned. None without a window."""
+    launching = distinct_values(calls.thread[threads.launches])
+    if begin is None or len(launching) == 0:
+        return Moments.empty()
+    place = np.minimum(np.searchsorted(launching, calls.thread), len(launching) - 1)
+    mine = np.flatnonzero(launching[place] == calls.thread)
+    first, last = np.full(len(launching), np.iinfo(np.int64).max), np.zeros(len(launching), dtype=np.int64)
+    np.minimum.at(first, place[mine], calls.start[mine])
+    np.maximum.at(last, place[threads.launches], calls.end[threads.launches])
+    # A call that launches is a moment of its own.
+    earlier = ~np.isin(first, calls.start[threads.launches])
+    time = np.concatenate((np.maximum(first, begin)[earlier], last))
+    return Moments.points(time, What.BORDER, np.concatenate((launching[earlier], launching)).astype(np.int64))

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import coverage, union
+from nsysdiag.account.outside import Outside, start_of
+from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.causes import (
     CAUSES,
     FALLBACK,
@@ -20,6 +21,7 @@ from nsysdiag.causes import (
 )
 from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.variant import AFTER_READ_BACK
+from nsysdiag.diagnosis.facts import UNKNOWN
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
@@ -28,6 +30,7 @@ from nsysdiag.replay.transforms import overlap, take_out
 from nsysdiag.replay.work import Class
 from nsysdiag.report import Finding
 
+BEFORE_WORK = "before_work"
 DWARFED = 2
 """Copies that take more than this many times as long as all kernels cannot be overlapped. Then the repair is fewer
 bytes, by an unknown amount."""
@@ -52,8 +55,26 @@ def repair(changes: Changes, finding: Finding, among: Iterable[Finding] = ()) ->
     time."""
     if finding.cause == LATE_RANK:
         return _late_rank(changes, finding)
+    if finding.cause == BEFORE_WORK:
+        return _before_work(changes, finding)
     rest = others(finding, among)
     return next(filter(None, [_repair(changes, each, rest) for each in problems_of(finding)]), "")
+
+
+def _before_work(changes: Changes, finding: Finding) -> str:
+    """What counts to the finding's bottleneck before the first work of its device, by the rules of that account."""
+    model = changes.model
+    work = model.work
+    mine = np.flatnonzero((work.device == model.names.keys.index(finding.device)) & (work.launch >= 0))
+    if finding.bottleneck == UNKNOWN or not len(mine):
+        return UNKNOWN_CAUSE
+    calls = model.host.host.api_calls.rows
+    threads, launches = np.unique(calls.thread[work.launch[mine]], return_counts=True)
+    thread = int(threads[launches.argmax()])
+    start = start_of(model.host, Outside(thread, model.stretch.begin, int(work.start[mine[0]])))
+    inside = model.pieces.inside(start.spans.get(finding.bottleneck, Intervals.empty()))
+    changes.time[:] *= 1 - inside
+    return "" if inside.any() else NOT_THERE
 
 
 def _late_rank(changes: Changes, finding: Finding) -> str:

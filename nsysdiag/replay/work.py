@@ -50,11 +50,12 @@ class Work(Rows, frozen=True):
     @classmethod
     def of(cls, activity: DeviceActivity, devices: Sequence[int], stretch: Stretch) -> Work:
         """What starts in the replayed time on `devices` (numbers, ascending), and on each of them the next operation,
-        which marks its end."""
+        which marks its end. Pages migrate when host code or kernels touch them: that is a part of these."""
         operations, calls = activity.operations, activity.api_calls.rows
         parts = [_inside(operations.start[activity.device == each], stretch) for each in devices]
         first = np.searchsorted(activity.device, np.array(devices, dtype=np.int64))
         row = np.concatenate([np.empty(0, np.int64), *(at + part for at, part in zip(first, parts, strict=True))])
+        row = row[~operations.take(row).migration]
         start, launch = operations.start[row], activity.launch[row].astype(np.int64)
         stream = np.concatenate([np.empty(0, np.int64), *(each.stream_code for each in activity.devices)])
         copies = np.isin(operations.category[row], (Category.MEMCPY, Category.MEMSET))

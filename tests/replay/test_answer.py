@@ -79,11 +79,18 @@ def test_a_trace_without_gpu_work_is_refused(tmp_path: Path) -> None:
     assert (found.now_ns, found.devices, found.savings, found.identity) == (0, [], [], None)
 
 
-def test_a_cold_trace_is_refused(shared: Shared) -> None:
-    found = whatif(shared.trace("library_load"), [Transform("without", "sync")], SETTINGS)
-    assert found.refused == "nothing repeats in this trace, so there is no steady time to predict"
-    assert found.now_ns == found.predicted_ns == found.low_ns == found.high_ns > 0
-    assert found.transforms == [Transform("without", "sync")]
+def test_a_start_is_replayed_from_its_first_call_on(shared: Shared) -> None:
+    """Nothing repeats in it."""
+    trace = shared.trace("library_load")
+    found = whatif(trace, [Transform("without", "module_load")], SETTINGS)
+    assert (found.refused, found.per, found.steps) == (None, "window", 0)
+    assert_it_adds_up(found)
+    assert found.low_ns < found.predicted_ns < found.high_ns < found.now_ns
+    report = replay_of(trace).report
+    assert report.diagnosis is not None
+    assert report.diagnosis.basis == "cold"
+    phases = [phase for phase in report.phases if phase.judged]
+    assert found.now_ns == phases[-1].end_ns - phases[0].start_ns
 
 
 def test_a_trace_of_device_rows_alone_has_an_answer(shared: Shared) -> None:

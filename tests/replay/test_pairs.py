@@ -123,6 +123,7 @@ def test_a_finding_is_repaired(tmp_path: Path) -> None:
         "host code around a range, as its finding says": "host_compute",
         "lock held in a range, as its finding says": "host_compute",
         "sleep, as its finding says": "sleep",
+        "start before the first work, as its finding says": "before_work",
         "wait in MPI": "exposed_mpi",
         "worker that mostly decodes, as its finding says": "data_loading",
         "worker that mostly reads, as its finding says": "data_loading",

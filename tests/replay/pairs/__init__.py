@@ -13,11 +13,12 @@ from tests.replay.pairs import (
     ranks,
     threads,
     waits,
+    windows,
     workers,
 )
 from tests.replay.pairs.pair import Pair, named
 
-_SUBJECTS = (waits, copies, host, others, hidden, combined, workers, kernels, graphs, ranks, threads)
+_SUBJECTS = (waits, copies, host, others, hidden, combined, workers, kernels, graphs, ranks, threads, windows)
 PAIRS: dict[str, Pair] = named([each for subject in _SUBJECTS for each in subject.PAIRS])
 
 __all__ = ["PAIRS", "Pair"]

@@ -22,8 +22,8 @@ Step = Callable[[Thread, int], Body]
 @dataclass(frozen=True, slots=True)
 class Pair:
     """`before` is the program that is captured, `after` the same, with the same random numbers, with what `transforms`
-    describe. Both run `steps` steps on `gpus` devices, of which the first `warm` are not measured. The repair saves
-    `saves` of a step, from and to.
+    describe. Both run `steps` steps on `gpus` devices, of which the first `warm` are not measured; without steps, all
+    is. The repair saves `saves` of a step, from and to.
 
     `finding`: in place of transforms, the largest finding of this bottleneck is repaired. A prediction may be off by
     `tolerated` of a step; where it is `refusable` it may be refused, or match nothing. `quick` ones are always
@@ -124,8 +124,11 @@ def simulated(build: Build, gpus: int, capture: Capture = EVERYTHING) -> tuple[S
 
 
 def length(simulation: Simulation, marks: Marks, steps: int, warm: int) -> float:
-    """How long a step takes, in ns: from the last end of the first `warm` steps to that of all, over all GPUs."""
+    """How long a step takes, in ns: from the last end of the first `warm` steps to that of all, over all GPUs. Of a
+    program without `steps` it is all of its time up to the last end."""
     assert marks.start_ns is not None
+    if not steps:
+        return max(op.end for gpu in simulation.gpus for op in gpu.ops) - marks.start_ns
     looped = [[op for op in gpu.ops if op.enqueued >= marks.start_ns] for gpu in simulation.gpus]
     assert not any(len(ops) % steps for ops in looped), "every step has the same operations"
     begin, end = (max(op.end for ops in looped for op in ops[: len(ops) * part // steps]) for part in (warm, steps))
