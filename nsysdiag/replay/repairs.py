@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.account.outside import Outside, start_of
-from nsysdiag.arrays.intervals import Intervals, coverage, union
+from nsysdiag.arrays.intervals import Intervals, contains, coverage, union
 from nsysdiag.causes import (
     CAUSES,
     FALLBACK,
@@ -22,7 +22,7 @@ from nsysdiag.causes import (
 from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.diagnosis.facts import UNKNOWN
-from nsysdiag.replay.behind import loaders
+from nsysdiag.replay.behind import loaders, time_behind
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
@@ -62,7 +62,8 @@ def repair(changes: Changes, finding: Finding, among: Iterable[Finding] = ()) ->
 
 
 def _before_work(changes: Changes, finding: Finding) -> str:
-    """What counts to the finding's bottleneck before the first work of its device, by the rules of that account."""
+    """What counts to the finding's bottleneck before the first work of its device, by the rules of that account, and
+    what other threads did that the launching thread waited for then."""
     model = changes.model
     work = model.work
     mine = np.flatnonzero((work.device == model.names.keys.index(finding.device)) & (work.launch >= 0))
@@ -72,7 +73,9 @@ def _before_work(changes: Changes, finding: Finding) -> str:
     threads, launches = np.unique(calls.thread[work.launch[mine]], return_counts=True)
     thread = int(threads[launches.argmax()])
     start = start_of(model.host, Outside(thread, model.stretch.begin, int(work.start[mine[0]])))
-    inside = model.pieces.inside(start.spans.get(finding.bottleneck, Intervals.empty()))
+    spans, woken = start.spans.get(finding.bottleneck, Intervals.empty()), model.threads.woken
+    behind = time_behind(model, contains(spans, model.on_axis(woken.thread, woken.begin, woken.end).start))
+    inside = np.maximum(model.pieces.inside(spans), model.pieces.inside(behind))
     changes.time[:] *= 1 - inside
     return "" if inside.any() else NOT_THERE
 
