@@ -54,9 +54,13 @@ def api(text: str) -> str:
     return name(Text.API, text)
 
 
-def kernel(text: str) -> str:
-    """A kernel, or the class of another operation, in a sentence."""
-    return name(Text.KERNEL, text)
+def kernel(text: str, shown: int | None = None) -> str:
+    """A kernel, or the class of another operation, in a sentence. A name longer than `shown` is shown without its
+    template arguments, or else cut, with a mark."""
+    if shown is None or len(text) <= shown:
+        return name(Text.KERNEL, text)
+    function = text.find("<", 1, shown)
+    return name(Text.KERNEL, text, function) if function > 0 else f"{name(Text.KERNEL, text, shown)}…"
 
 
 def nvtx(text: str, shown: int | None = None) -> str:

@@ -11,9 +11,10 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.diagnosis.judged_time import EXPLAINED
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
-from nsysdiag.findings.rules import LATE_RANK, OTHER_GPU, UNFUSED, severity
+from nsysdiag.findings.rules import LATE_RANK, OTHER_GPU, SINGLE_PRECISION, UNFUSED, severity
 from nsysdiag.report import Finding, Joined
 
+OF_KIND = {UNFUSED.id: "Elementwise kernels", SINGLE_PRECISION.id: "Matrix products"}
 TAKE_TURNS = "GPUs wait for each other's kernels"
 Together = Callable[[Iterable[int]], int]
 """Two figures combined: their sum, or the larger one."""
@@ -28,14 +29,16 @@ def each_problem_once(found: list[Finding], limits: FindingThresholds) -> list[F
 
 
 def each_advice_once(found: list[Finding]) -> list[Finding]:
-    """The findings in the same order. Advice for unfused kernels is on their own finding if there is one; the finding
+    """The findings in the same order. Advice for kernels of a kind is on their own finding if there is one; the finding
     on kernel time refers to it."""
-    unfused = next((each for each in found if each.cause == UNFUSED.id), None)
-    if unfused is None:
-        return found
-    see = f"Elementwise kernels: see “{unfused.title}”."
+    see = {
+        text: f"{OF_KIND[each.cause]}: see “{each.title}”."
+        for each in found
+        if each.cause in OF_KIND
+        for text in each.advice
+    }
     return [
-        replace(each, advice=list(dict.fromkeys(see if text in unfused.advice else text for text in each.advice)))
+        replace(each, advice=list(dict.fromkeys(see.get(text, text) for text in each.advice)))
         if each.cause == KERNEL_TIME.id
         else each
         for each in found

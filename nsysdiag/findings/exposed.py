@@ -6,7 +6,7 @@ import numpy as np
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import CODE, Bottlenecks
-from nsysdiag.arrays.groups import longest
+from nsysdiag.arrays.groups import group_totals, longest
 from nsysdiag.arrays.intervals import BoolArray, contains, pieces
 from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.copies.copies import top_copies
@@ -14,6 +14,8 @@ from nsysdiag.copies.facts import TopCopy
 from nsysdiag.events.operations import Category
 from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, FEWER_BYTES, PAGING, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
+from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
+from nsysdiag.kernels.operation_names import operation_names
 from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding
 from nsysdiag.units import format_bytes, format_count, format_ns, format_transfer
 
@@ -69,6 +71,8 @@ def _finding(
     judged = context.judged
     rows = longest_operations(context, mine) if rule is not EXPOSED_MPI else _mpi_calls(context, work)
     largest = _largest(context) if rule is EXPOSED_COPY else None
+    collective = _collective(context) if rule is EXPOSED_COMM else ""
+    mostly = f"mostly {_which(largest)}" if largest is not None else collective
     too_many = rule is EXPOSED_COPY and ns > DWARFS * judged.compute_ns
     advice, fix = _fewer(device, context.frameworks) if too_many else _advice(device, rule, context.frameworks)
     what = typed.kernel(rows[0].name) if rows and rule is not EXPOSED_MPI else None
@@ -80,7 +84,7 @@ def _finding(
         cause=rule.id,
         device=device.key,
         severity=severity(judged.share(ns), context.thresholds),
-        title=f"{rule.title}, mostly {_which(largest)}" if largest is not None else rule.title,
+        title=f"{rule.title}, {mostly}" if mostly else rule.title,
         lost_ns=ns,
         lost_share=round(judged.share(ns), 6),
         # Overlap hides as much as there is compute; fewer bytes, of paging or of copies that dwarf it, save all of it.
@@ -95,7 +99,7 @@ def _finding(
         devices=[device.key],
         bottleneck=rule.bottleneck,
         share=round(judged.share(ns), 6),
-        summary=_copied(largest) if largest is not None else "",
+        summary=_copied(largest) if largest is not None else collective,
     )
 
 
@@ -104,6 +108,21 @@ def _largest(context: FindingContext) -> TopCopy | None:
     device = context.gaps.device
     top = top_copies(device, contains(context.judged.parts, device.operations.start), 1)
     return top[0] if top else None
+
+
+def _collective(context: FindingContext) -> str:
+    """`mostly NCCL SendRecv (ncclDevKernel_SendRecv)`: the collectives with over half of the time of all that begin in
+    the judged time; empty where none has."""
+    device = context.gaps.device
+    rows = np.flatnonzero(device.communication & contains(context.judged.parts, device.operations.start))
+    code, names = operation_names(device, rows, context.gaps.strings)
+    totals = group_totals(code, device.operations.end[rows] - device.operations.start[rows])
+    pairs = zip(totals.code.tolist(), totals.total.tolist(), strict=True)
+    kinds = kinds_of(NamedTime(collective_of(names[each]), names[each], total) for each, total in pairs)
+    if not kinds or 2 * kinds[0].ns <= sum(each.ns for each in kinds):
+        return ""
+    name = typed.kernel(kinds[0].longest, SHOWN)
+    return f"mostly {f'{kinds[0].kind} ({name})' if kinds[0].kind else name}"
 
 
 def mostly_pageable(context: FindingContext) -> bool:

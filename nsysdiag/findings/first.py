@@ -13,9 +13,11 @@ KERNELS_LEAD, NOTABLE = 0.8, 0.1
 """If kernels take this share of the time, and no repair saves this share, look at the kernels first."""
 LITTLE = 0.05
 """Share of the time: a smaller finding without a known saving is not on the first screen."""
-TOLD_TWICE = frozenset(("slow_iterations", "empty_iterations", "unfused"))
+OTHER_GPU, LATE_RANK, SINGLE_PRECISION = "other_gpu", "late_rank", "single_precision"
+TOLD_TWICE = frozenset(("slow_iterations", "empty_iterations", "unfused", SINGLE_PRECISION))
 """Causes of findings whose time counts to other findings."""
-OTHER_GPU, LATE_RANK = "other_gpu", "late_rank"
+TWO_SENTENCES = (LATE_RANK, SINGLE_PRECISION)
+"""Causes whose second advice belongs to the first: what the late GPU waits for, and what bounds the saving."""
 
 
 def kernels_first(bottleneck: str, share: float, saving: Finding | None) -> bool:
@@ -52,10 +54,9 @@ def of_bottleneck(found: Diagnosis, findings: Sequence[Finding]) -> list[Finding
 
 
 def what_to_do(finding: Finding) -> str:
-    """Its first advice. For kernels also the last, the ncu command; for a late GPU also the second, as the first is to
-    compare it with others."""
+    """Its first advice. For kernels also the last, the ncu command."""
     first, last = finding.advice[:1], finding.advice[-1:]
-    if finding.cause == LATE_RANK:
+    if finding.cause in TWO_SENTENCES:
         return " ".join(finding.advice[:2])
     looks = finding.bottleneck in KERNELS and finding.saves is None
     return " ".join(dict.fromkeys([*first, *(last if looks else [])]))

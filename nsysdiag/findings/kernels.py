@@ -20,7 +20,9 @@ from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.advice import kernel_advice, kernel_sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.families import kernel_families
-from nsysdiag.kernels.kernels import GRAPHS, runs_in, top_kernels
+from nsysdiag.kernels.kernels import GRAPHS, kinds_in, runs_in, top_kernels
+from nsysdiag.kernels.kinds import Kind
+from nsysdiag.kernels.names import readable
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding
 from nsysdiag.units import format_count, format_ns, format_share
 
@@ -38,11 +40,12 @@ SEE_GRAPHS = "capture the kernels in the graphs: --cuda-graph-trace=node"
 
 
 class KernelWork(Struct, frozen=True):
-    """What the kernels of the judged time do: those with most time, and all of them by kind; communication is none.
-    Graphs that were recorded as a whole are one of them."""
+    """What the kernels of the judged time do: those with most time, all of them by kind of work, and what those with
+    most time are; communication is none. Graphs that were recorded as a whole are one of them."""
 
     top: list[TopKernel]
     families: KernelFamilies
+    kinds: list[Kind]
 
     @classmethod
     def of(
@@ -58,7 +61,13 @@ class KernelWork(Struct, frozen=True):
         measured = () if metrics is None else tuple(metrics.kernels)
         top = top_kernels(device, judged.parts, judged.account_ns, shapes, strings, measured, MOST_LOOKED_AT)
         families = kernel_families(device, inside, strings)
-        return cls([kernel for kernel in top if kernel.total_ns >= LEAST * families.total_ns], families)
+        least = LEAST * families.total_ns
+        kinds = kinds_in(device, judged.parts, judged.account_ns, strings, MOST_KERNELS)
+        return cls(
+            [kernel for kernel in top if kernel.total_ns >= least],
+            families,
+            [kind for kind in kinds if kind.ns >= least],
+        )
 
 
 def kernel_findings(
@@ -67,17 +76,27 @@ def kernel_findings(
     """The finding on compute, from the smallest share of the judged time on. Idle time inside graphs counts to the same
     bottleneck, and is a finding of its cause."""
     judged, frameworks, thresholds = context.judged, context.frameworks, context.thresholds
-    least = max(thresholds.smallest * judged.ns, 1)
+    least, gpu = max(thresholds.smallest * judged.ns, 1), context.gaps.device.gpu
     hollow = [kernel for kernel in work.top if _leaves_room(kernel)]
     said = (
-        (KERNELS, work.top, kernel_advice(work.families, work.top, frameworks) or list(KERNELS.advice.plain)),
+        (KERNELS, work.top, kernel_advice(work.families, work.top, frameworks, gpu) or list(KERNELS.advice.plain)),
         (PARALLELISM, hollow, list(PARALLELISM.advice.sentences(frameworks))),
     )
     return [
-        _finding(device, context, rule, ns, top[:MOST_KERNELS], advice, work.families.graphs)
+        _finding(device, context, rule, ns, top[:MOST_KERNELS], advice, work.families.graphs, _named(work, top))
         for rule, top, advice in said
         if (ns := judged.inside(found.work_of(rule.bottleneck))) >= least
     ]
+
+
+def _named(work: KernelWork, top: list[TopKernel]) -> str:
+    """The kinds of kernels with most time: of all kernels and graphs, or of the `top` ones where those are a part."""
+    kinds = work.kinds if top is work.top else [Kind.alone(each) for each in top if each.short_name != GRAPHS]
+    said = [(each.ns, each.words) for each in kinds]
+    said += [
+        (each.total_ns, f"{_short(each)} {format_share(each.share, 1)}") for each in top if each.short_name == GRAPHS
+    ]
+    return ", ".join(words for _, words in sorted(said, key=lambda pair: -pair[0])[:MOST_KERNELS])
 
 
 def _leaves_room(kernel: TopKernel) -> bool:
@@ -94,6 +113,7 @@ def _finding(
     top: list[TopKernel],
     advice: list[str],
     unseen: float,
+    summary: str,
 ) -> Finding:
     """`unseen` is the share of graphs that were recorded as a whole."""
     judged, thresholds = context.judged, context.thresholds
@@ -120,7 +140,7 @@ def _finding(
         devices=[device.key],
         bottleneck=rule.bottleneck,
         share=round(judged.share(ns), 6),
-        summary=", ".join(f"{_short(kernel)} {format_share(kernel.share, 1)}" for kernel in top),
+        summary=summary,
     )
 
 
@@ -143,4 +163,6 @@ def _rows(context: FindingContext) -> list[EvidenceRow]:
 def _short(kernel: TopKernel) -> str:
     if kernel.short_name == GRAPHS:
         return f"{format_count(kernel.count)} CUDA graph{'s'[: kernel.count - 1]} recorded without kernels"
-    return typed.kernel(kernel.name if len(kernel.name) <= LONGEST_TITLE else kernel.short_name)
+    return typed.kernel(
+        readable(kernel.name if len(kernel.name) <= LONGEST_TITLE else kernel.short_name), LONGEST_TITLE
+    )

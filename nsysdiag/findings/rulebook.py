@@ -7,8 +7,16 @@ from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.sources import SOURCES, Source
 from nsysdiag.causes.threshold import Threshold, setting
 from nsysdiag.findings.exposed import PINNING, SETS
-from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, FINDING_RULES, KERNELS, OTHER_GPU, SEE_THE_OTHER
-from nsysdiag.kernels.advice import KERNEL_ADVICE
+from nsysdiag.findings.rules import (
+    DIVIDE_EVENLY,
+    EXPOSED_COPY,
+    FINDING_RULES,
+    KERNELS,
+    OTHER_GPU,
+    SEE_THE_OTHER,
+    SINGLE_PRECISION,
+)
+from nsysdiag.kernels.advice import HALF_PRECISION, KERNEL_ADVICE
 
 
 def thresholds_of(rule: str) -> tuple[Threshold, ...]:
@@ -32,6 +40,7 @@ def advice_of(rule: str) -> tuple[Advice, ...]:
         special = {
             EXPOSED_COPY.id: (SETS, PINNING),
             KERNELS.id: KERNEL_ADVICE,
+            SINGLE_PRECISION.id: (HALF_PRECISION,),
             OTHER_GPU.id: (DIVIDE_EVENLY, SEE_THE_OTHER),
         }
         return (FINDING_RULES[rule].advice, *special.get(rule, ()))

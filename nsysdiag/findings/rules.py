@@ -8,7 +8,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.families import Family
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.kernels.advice import FUSION
+from nsysdiag.kernels.advice import FUSION, REDUCED_PRECISION
 from nsysdiag.report import CauseInfo
 
 NOT_SAVED = ("profiler", "unknown")
@@ -290,6 +290,23 @@ device  [product][cast][add][norm][product]
     fix="fuse them with their neighbours",
     advice=FUSION,
 )
+SINGLE_PRECISION = FindingRule(
+    id="single_precision",
+    bottleneck="kernels",
+    title="FP32 matrix products without tensor cores",
+    meaning="By their names, these kernels multiply matrices, or convolve, in single precision without tensor cores, on "
+    "a GPU that has them. Their time counts as kernel time. The bound is the ratio of the GPU's published peak rates.",
+    color="#00695c",
+    picture="""
+device  [sgemm===============][sgemm===============]
+device  [tf32=][tf32=]           |-- at most saved ---|
+""",
+    tables=("CUPTI_ACTIVITY_KIND_KERNEL", "TARGET_INFO_GPU"),
+    thresholds=("smallest",),
+    sources=("tuning_guide",),
+    fix="allow TF32, or use types of 16 bits",
+    advice=REDUCED_PRECISION,
+)
 PARALLELISM = FindingRule(
     id="parallelism",
     bottleneck="parallelism",
@@ -377,6 +394,7 @@ FINDING_RULES = {
         OTHER_GPU,
         KERNELS,
         UNFUSED,
+        SINGLE_PRECISION,
         PARALLELISM,
         SLOW_ITERATIONS,
         EMPTY_ITERATIONS,

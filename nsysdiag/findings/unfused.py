@@ -1,6 +1,10 @@
-"""A finding on kernels that run one operator of a framework each: what fusing those in a row may save."""
+"""Findings on kernels of one kind, with a bound of what their repair saves: those that run one operator of a framework
+each, of which fusing those in a row saves some, and matrix products in single precision, which tensor cores run faster.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from msgspec import Struct
@@ -11,12 +15,13 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, 
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.findings.exposed import longest_operations
-from nsysdiag.findings.rules import UNFUSED, severity
+from nsysdiag.findings.rules import SINGLE_PRECISION, UNFUSED, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
-from nsysdiag.kernels.advice import LEAST_FUSED
-from nsysdiag.kernels.families import by_name, is_one_operator
+from nsysdiag.kernels.advice import LEAST_FP32, LEAST_FUSED, precision_advice
+from nsysdiag.kernels.families import KernelFamily, by_name, family_of, is_one_operator
 from nsysdiag.kernels.kernels import kernel_share
 from nsysdiag.kernels.operation_names import operation_names
+from nsysdiag.kernels.peaks import lacks_tensor_cores, peaks_of
 from nsysdiag.report import DeviceReport, Finding
 from nsysdiag.units import format_count, format_ns, format_share
 
@@ -54,50 +59,91 @@ class Runs(Struct, frozen=True):
 
 def unfused_findings(device: DeviceReport, context: FindingContext) -> list[Finding]:
     """One, where such kernels alone take the least share of the compute time that is worth advice."""
+    mine = _mine(context, is_one_operator)
+    alone = _alone(context, mine, LEAST_FUSED)
+    if not alone:
+        return []
+    runs, count = Runs.of(context.gaps.device, mine), int(np.count_nonzero(mine))
+    evidence = [
+        f"{format_count(runs.followers)} of {format_count(count)} directly follow another one on their stream",
+        "bound: once fused, a sequence takes as long as its longest kernel",
+    ]
+    chain = [f"{format_count(count)} single-operator kernels run for {format_ns(alone)}", UNFUSED.fix]
+    advice = UNFUSED.advice.sentences(context.frameworks)
+    return [_finding(device, context, UNFUSED, mine, alone, runs.rest_ns, evidence, chain, advice)]
+
+
+def single_precision_findings(device: DeviceReport, context: FindingContext) -> list[Finding]:
+    """One, where matrix products without tensor cores take the least share of the compute time that is worth advice,
+    on a GPU that may have tensor cores. Its bound is that of the GPU's peak rates; none where these are unknown."""
+    gpu = context.gaps.device.gpu
+    mine = _mine(context, lambda name, short: family_of(name, short) == KernelFamily.PRODUCT_FP32)
+    alone = 0 if lacks_tensor_cores(gpu) else _alone(context, mine, LEAST_FP32)
+    if not alone:
+        return []
+    peaks, count = peaks_of(gpu), int(np.count_nonzero(mine))
+    saved = int(alone * (1 - 1 / peaks.ratio)) if peaks else 0
+    bound = (
+        f"The bound is by published peak rates, {peaks.words} that of FP32 on this GPU: reached only if memory does "
+        "not limit these kernels."
+        if peaks
+        else "No bound is given, as the peak rates of this GPU are not known."
+    )
+    chain = [f"{format_count(count)} matrix products in FP32 run for {format_ns(alone)}", SINGLE_PRECISION.fix]
+    advice = (*precision_advice(gpu).sentences(context.frameworks), bound)
+    return [_finding(device, context, SINGLE_PRECISION, mine, alone, saved, [], chain, advice)]
+
+
+def _finding(
+    device: DeviceReport,
+    context: FindingContext,
+    rule: FindingRule,
+    mine: BoolArray,
+    alone: int,
+    saved: int,
+    evidence: list[str],
+    chain: list[str],
+    advice: Iterable[str],
+) -> Finding:
+    judged = context.judged
+    return Finding(
+        id=f"f-{rule.id}",
+        cause=rule.id,
+        device=device.key,
+        severity=severity(judged.share(alone), context.thresholds),
+        title=rule.title,
+        lost_ns=0,
+        lost_share=0.0,
+        ceiling_ns=min(saved, alone),
+        confidence=1.0,
+        nvtx=[],
+        evidence=[*evidence, *_named(context, np.flatnonzero(mine))],
+        advice=list(advice),
+        chain=chain,
+        rows=longest_operations(context, mine),
+        devices=[device.key],
+        bottleneck=rule.bottleneck,
+        share=round(judged.share(alone), 6),
+    )
+
+
+def _alone(context: FindingContext, mine: BoolArray, least: float) -> int:
+    """The judged time in which the kernels `mine` run, and no others; 0 below the `least` share of the compute time."""
     judged, timeline = context.judged, context.gaps.device
-    mine = _mine(context)
     spans = Intervals(timeline.operations.start, timeline.operations.end)
     compute = (timeline.operations.category == Category.KERNEL) & timeline.running
     alone = intersect(subtract(union(spans[mine]), union(spans[compute & ~mine])), judged.parts).total()
-    if not alone or alone < max(LEAST_FUSED * judged.compute_ns, context.thresholds.smallest * judged.ns):
-        return []
-    runs = Runs.of(timeline, mine)
-    rows, count = np.flatnonzero(mine), int(np.count_nonzero(mine))
-    return [
-        Finding(
-            id=f"f-{UNFUSED.id}",
-            cause=UNFUSED.id,
-            device=device.key,
-            severity=severity(judged.share(alone), context.thresholds),
-            title=UNFUSED.title,
-            lost_ns=0,
-            lost_share=0.0,
-            ceiling_ns=min(runs.rest_ns, alone),
-            confidence=1.0,
-            nvtx=[],
-            evidence=[
-                f"{format_count(runs.followers)} of {format_count(count)} directly follow another one on their stream",
-                "bound: once fused, a sequence takes as long as its longest kernel",
-                *_named(context, rows),
-            ],
-            advice=list(UNFUSED.advice.sentences(context.frameworks)),
-            chain=[f"{format_count(count)} single-operator kernels run for {format_ns(alone)}", UNFUSED.fix],
-            rows=longest_operations(context, mine),
-            devices=[device.key],
-            bottleneck=UNFUSED.bottleneck,
-            share=round(judged.share(alone), 6),
-        )
-    ]
+    return alone if alone >= max(least * judged.compute_ns, context.thresholds.smallest * judged.ns) else 0
 
 
-def _mine(context: FindingContext) -> BoolArray:
-    """The kernels of single operators that begin in the judged time."""
+def _mine(context: FindingContext, tell: Callable[[str, str], int]) -> BoolArray:
+    """The kernels that begin in the judged time, and of which `tell` is true, by full and short name."""
     device = context.gaps.device
     operations = device.operations
     kernels = (operations.category == Category.KERNEL) & device.running & ~device.communication
     rows: IntArray = np.flatnonzero(kernels & contains(context.judged.parts, operations.start))
     mine = np.zeros(len(operations), dtype=np.bool_)
-    mine[rows] = by_name(device, rows, context.gaps.strings, is_one_operator) > 0
+    mine[rows] = by_name(device, rows, context.gaps.strings, tell) > 0
     return mine
 
 

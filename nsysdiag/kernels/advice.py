@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from nsysdiag import typed
-from nsysdiag.causes.advice import Advice, Words
+from nsysdiag.causes.advice import PLAIN, Advice, Words
+from nsysdiag.events.gpus import Gpu
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
+from nsysdiag.kernels.peaks import lacks_tensor_cores, peaks_of
 from nsysdiag.units import format_bytes, format_count, format_ns, format_share
 
 _SKIPPED = re.compile(r"--launch-skip (\d+)")
@@ -48,6 +50,34 @@ REDUCED_PRECISION = Advice(
         source="cupy_speed",
     ),
 )
+HALF_PRECISION = Advice(
+    plain=(
+        "Matrix products run in single precision without tensor cores: use half precision (FP16, or BF16 where the GPU "
+        "has it), where its accuracy is enough. TF32 is no faster on this GPU.",
+    ),
+    pytorch=Words(
+        (
+            "Matrix products run in single precision without tensor cores: use torch.autocast with torch.float16 (or "
+            "bfloat16, where the GPU has it). TF32 is no faster on this GPU.",
+        ),
+        source="tuning_guide",
+    ),
+    jax=Words(
+        (
+            "Matrix products run in single precision without tensor cores: use arrays in float16 or bfloat16. TF32 is "
+            "no faster on this GPU.",
+        ),
+        source="jax_gpu",
+    ),
+    tensorflow=Words(
+        (
+            "Matrix products run in single precision without tensor cores: use Keras mixed precision. TF32 is no "
+            "faster on this GPU.",
+        ),
+        source="tf_gpu",
+    ),
+)
+"""For GPUs on which TF32 is no faster than FP32, or does not exist."""
 ATTENTION = Advice(
     plain=(
         "Attention takes much of the time: check whether a newer kernel for this GPU exists (cuDNN, FlashAttention).",
@@ -95,17 +125,28 @@ WHOLE_GRAPHS = Advice(
         "see which kernels take the time.",
     )
 )
-KERNEL_ADVICE = (WHOLE_GRAPHS, REDUCED_PRECISION, ATTENTION, FUSION)
+KERNEL_ADVICE = (WHOLE_GRAPHS, REDUCED_PRECISION, HALF_PRECISION, ATTENTION, FUSION)
 
 
-def kernel_advice(families: KernelFamilies, top: Sequence[TopKernel], frameworks: Iterable[str]) -> list[str]:
-    """What the kernels' time suggests, by kind, and how to see what holds the first of the `top` kernels."""
+def precision_advice(gpu: Gpu | None) -> Advice:
+    """On matrix products in single precision: nothing for a GPU without tensor cores."""
+    if gpu is not None and lacks_tensor_cores(gpu):
+        return PLAIN
+    peaks = None if gpu is None else peaks_of(gpu)
+    return REDUCED_PRECISION if peaks is None or peaks.has_faster_tf32 else HALF_PRECISION
+
+
+def kernel_advice(
+    families: KernelFamilies, top: Sequence[TopKernel], frameworks: Iterable[str], gpu: Gpu | None = None
+) -> list[str]:
+    """What the kernels' time on this GPU suggests, by kind, and how to see what holds the first of the `top`
+    kernels."""
     made_with = tuple(frameworks)
     chosen = [
         advice
         for advice, share, least in (
             (WHOLE_GRAPHS, families.graphs, LEAST_GRAPHS),
-            (REDUCED_PRECISION, families.products_fp32, LEAST_FP32),
+            (precision_advice(gpu), families.products_fp32, LEAST_FP32),
             (ATTENTION, families.attention, LEAST_ATTENTION),
             (FUSION, families.elementwise, LEAST_FUSED),
         )

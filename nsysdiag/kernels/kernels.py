@@ -19,7 +19,8 @@ from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.kernels.facts import TopKernel
-from nsysdiag.kernels.families import KernelFamily, families_of
+from nsysdiag.kernels.families import KernelFamily, families_of, family_of
+from nsysdiag.kernels.kinds import Kind, NamedTime, kind_of_kernel, kinds_of
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.kernels.operation_names import whole_names
 from nsysdiag.kernels.residency import residency
@@ -134,6 +135,28 @@ def _whole_graphs(device: DeviceTimeline, inside: BoolArray, parts: Intervals, w
     ]
 
 
+def kinds_in(device: DeviceTimeline, parts: Intervals, whole_ns: int, strings: Strings, most: int) -> list[Kind]:
+    """What the kernels that run in `parts`, a set of time, are: at most `most` kinds, that with most time first. Shares
+    are of `whole_ns`."""
+    operations = device.operations
+    inside = runs_in(device, parts) & ~device.communication
+    rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
+    ids, code = distinct(whole_names(device, rows))
+    short, ns = np.zeros(len(ids), dtype=np.int64), np.zeros(len(ids), dtype=np.int64)
+    short[code] = operations.short_name[rows]
+    np.add.at(ns, code, operations.end[rows] - operations.start[rows])
+    texts, short_texts = strings.texts(ids), strings.texts(short)
+    named = [
+        NamedTime(kind_of_kernel(family_of(name, short_name), name), normal_kernel(name), total)
+        for name, short_name, total in zip(texts, short_texts, ns.tolist(), strict=True)
+    ]
+    kinds = []
+    for each in kinds_of(named)[:most]:
+        mine = np.array([each.holds(name) for name in named], dtype=np.bool_)
+        kinds.append(structs.replace(each, share=kernel_share(device, rows[mine[code]], parts, whole_ns)))
+    return kinds
+
+
 def _normal_names(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[IntArray, list[str]]:
     """The code of each kernel's normal name, and these names."""
     ids, code = distinct(whole_names(device, rows))
@@ -146,10 +169,12 @@ def _kernel(device: DeviceTimeline, name: str, rows: IntArray, strings: Strings,
     total = int((device.operations.end[rows] - device.operations.start[rows]).sum())
     middle = int(rows[len(rows) // 2])
     short = strings.text(int(device.operations.short_name[middle]))
+    family = KernelFamily(int(families_of(device, rows[:1], strings)[0]))
     return TopKernel(
         name=name,
         short_name=short,
-        family=KernelFamily(int(families_of(device, rows[:1], strings)[0])).label,
+        family=family.label,
+        kind=kind_of_kernel(family, strings.texts(whole_names(device, rows[:1]))[0]),
         share=share,
         count=len(rows),
         total_ns=total,

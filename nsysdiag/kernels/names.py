@@ -45,6 +45,8 @@ _HASH = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,}")
 _ARGUMENT_SIGNATURE = re.compile(r"(\d+d[ce]?)+\d*")
 _NVFUSER_ID = re.compile(r"([fcrg])\d+")
 _DOTTED = re.compile(r"\.\d+(?=\.|_|$)")
+_OFFLOADED = re.compile(r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(\w+?)(_l\d+)(?:_\w+)?")
+_MANGLED, _LENGTH = re.compile(r"_ZN?K?"), re.compile(r"[1-9]\d{0,3}")
 _REPEATED = re.compile(rf"{COUNTER}(_{COUNTER})+")
 
 
@@ -63,6 +65,20 @@ def normal_kernel(name: str) -> str:
     function, arguments = parsed
     shown = _telling(arguments, shaped=_SHAPED.search(function) is not None)
     return _without_counters(function) + _listed(shown)
+
+
+def readable(name: str) -> str:
+    """A name that the export has only as compilers make it: `_ZN4work7advanceIdEEvPd` is `advance<…>`, and
+    `__omp_offloading_10303_2a0b_main_l42` is `main_l42`."""
+    offloaded = _OFFLOADED.fullmatch(name)
+    name, line = (offloaded[1], offloaded[2]) if offloaded else (name, "")
+    if not (mangled := _MANGLED.match(name)):
+        return name + line
+    at, found = mangled.end(), ""
+    while length := _LENGTH.match(name, at):
+        at = length.end() + int(length[0])
+        found = name[length.end() : at]
+    return f"{found}{f'<{COLLAPSED}>' if name[at : at + 1] == 'I' else ''}{line}" if found else name + line
 
 
 def _parsed(text: str) -> tuple[str, list[str]] | None:
@@ -162,7 +178,7 @@ def _part(part: str, *, nvfuser: bool) -> str:
     return _NVFUSER_ID.sub(rf"\1{COUNTER}", part) if nvfuser and _NVFUSER_ID.fullmatch(part) else part
 
 
-_SINGLE = re.compile(r"sgemm|simt_s|_f32f32_f32f32_f32|_ffma_|gemmSN\w*<float|fp32", re.IGNORECASE)
+_SINGLE = re.compile(r"sgemm|scudnn|simt_s|_f32f32_f32f32_f32|_ffma_|gemmSN\w*<float|fp32", re.IGNORECASE)
 _REDUCED = re.compile(
     r"tf32|tensorop|tensor\d|[hs](884|1688|16816)|hmma|imma|bf16|f16|fp16|fp8|e4m3|e5m2|\b(__)?half\b|bfloat16",
     re.IGNORECASE,

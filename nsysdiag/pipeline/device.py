@@ -25,7 +25,7 @@ from nsysdiag.findings.kernels import KernelWork, kernel_findings
 from nsysdiag.findings.other_gpus import Gpus
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.text import FindingContext
-from nsysdiag.findings.unfused import unfused_findings
+from nsysdiag.findings.unfused import single_precision_findings, unfused_findings
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.gaps.calibration import Calibration
@@ -215,7 +215,8 @@ def of_kernels(
 ) -> list[Finding]:
     """The findings on time in which it computed."""
     found = kernel_findings(report, finding_context, bottlenecks, kernel_work)
-    return [*found, *unfused_findings(report, finding_context)]
+    of_kind = (single_precision_findings, unfused_findings)
+    return [*found, *(each for made in of_kind for each in made(report, finding_context))]
 
 
 @steps.step()

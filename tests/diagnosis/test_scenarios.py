@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 LEADS = {
     "starved_training": ("input", "kernels", "data_loading"),
-    "loss_read_each_step": ("kernels", "sync", "blocking_copy"),
+    "loss_read_each_step": ("kernels", "sync", "single_precision"),
     "launch_call": ("launch", "kernels", "launch_call"),
     "uncovered": ("unknown", None, "uncovered"),
     "slow_read_and_condition": ("input", None, "io_wait"),

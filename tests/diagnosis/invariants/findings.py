@@ -117,7 +117,7 @@ def nothing_minor_stands_above_what_is_high(report: Json) -> Iterator[str]:
             yield f"severities in the order {severities}"
 
 
-POINTING = frozenset({"slow_iterations", "empty_iterations", "unfused"})
+POINTING = frozenset({"slow_iterations", "empty_iterations", "unfused", "single_precision"})
 """They point at time that other findings account for."""
 
 
