@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from msgspec import Struct
 
@@ -12,7 +14,6 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
 from nsysdiag.iterations.regular import Stretches, core, stretches
 from nsysdiag.iterations.slow import spread_of
-from nsysdiag.trace.enums import CopyKind
 
 LEAST_SHARE = 0.05
 """Of the device's span: a shorter loop says nothing about the program."""
@@ -28,8 +29,8 @@ ALIKE_WORK, ALIKE_TIME = 0.02, 0.1
 """Repeats are alike if the numbers of their operations, and their lengths, differ by no more."""
 MOST_INNER_DEVIATION = 0.2
 """Share of its span: repeats that deviate by more are not merely grouped by a rarer operation."""
-MANY_INNER, COPIES = 10, 0.9
-"""So many repeats for each of the rarer operation are steps, if so many of them copy from or to the host."""
+MOST_LOOKS = 4
+"""Shorter periods that are looked at for each loop."""
 LEAST_INNER, MOST_INNER = 0.25, 1.1
 """Of the time of a loop, and of one repeat: what a shorter period in it fills at least and at most."""
 MOST_LOOPS, MOST_WARM_UP, ALIKE_WARM_UP = 8, 10, 0.1
@@ -37,14 +38,12 @@ MOST_LOOPS, MOST_WARM_UP, ALIKE_WARM_UP = 8, 10, 0.1
 
 
 class _Work(Struct, frozen=True):
-    """Kernels and graph launches by name: `row` is the place in time among them, `names` the string id of each code.
-    `copies` are the starts of copies from and to the host."""
+    """Kernels and graph launches by name: `row` is the place in time among them, `names` the string id of each code."""
 
     start: IntArray
     row: IntArray
     code: IntArray
     names: IntArray
-    copies: IntArray
     end: int
 
     @classmethod
@@ -56,9 +55,7 @@ class _Work(Struct, frozen=True):
         called = np.where(category[chosen] == Category.GRAPH, -2, operations.name[chosen])
         names, code = distinct(called)
         order = np.argsort(code, kind="stable")  # the operations of a device are in order of time
-        host = np.isin(operations.copy_kind, (CopyKind.HOST_TO_DEVICE, CopyKind.DEVICE_TO_HOST))
-        copies = np.sort(operations.start[device.running & host])
-        return cls(operations.start[chosen][order], order, code[order], names, copies, end)
+        return cls(operations.start[chosen][order], order, code[order], names, end)
 
 
 class _Candidates(Struct, frozen=True):
@@ -98,7 +95,14 @@ class _Candidates(Struct, frozen=True):
         return result
 
 
-def anchored_loops(device: DeviceTimeline, whole: Intervals, known: list[Loop], fewest: int) -> list[Loop]:
+Closes = Callable[[IntArray, int], bool | None]
+"""Whether the repeats with these starts are steps, though something comes only at every n-th of them; None where
+nothing does."""
+
+
+def anchored_loops(
+    device: DeviceTimeline, whole: Intervals, known: list[Loop], fewest: int, closes: Closes
+) -> list[Loop]:
     """The loops outside those that are `known`, each by the operation that shows best where it closes.
 
     ```
@@ -113,7 +117,7 @@ def anchored_loops(device: DeviceTimeline, whole: Intervals, known: list[Loop], 
     free = ~_known(work, every, known)
     found: list[Loop] = []
     while free.any() and len(found) < MOST_LOOPS:
-        pick = _pick(work, every, np.flatnonzero(free))
+        pick = _pick(work, every, np.flatnonzero(free), closes)
         found.append(_loop(work, every, pick))
         free &= 2 * every.shared(pick) < every.end - every.begin
     return found
@@ -156,7 +160,7 @@ def _same_work(slow: BoolArray, operations: IntArray) -> bool:
     return abs(float(np.median(operations[slow])) - usual) <= ALIKE_WORK * usual
 
 
-def _pick(work: _Work, pool: _Candidates, free: IntArray) -> int:
+def _pick(work: _Work, pool: _Candidates, free: IntArray, closes: Closes) -> int:
     """Of those that explain most time, or about as much over the same time: the rarest that is about as regular as the
     best, as the others occur several times an iteration. A rarer one that only groups whole repeats is not used."""
     lead = int(free[np.argmax(pool.rows.explained[free])])
@@ -167,11 +171,21 @@ def _pick(work: _Work, pool: _Candidates, free: IntArray) -> int:
     pick = int(good[np.lexsort((names, pool.irregular[good], pool.rows.count[good]))[0]])
     same = np.flatnonzero(pool.same_time(pick) & (pool.rows.count > pool.rows.count[pick]))
     finer = same[np.argsort(pool.rows.count[same], kind="stable")]
+    looked: set[int] = set()
     for at in finer.tolist():
+        times = _times(pool, at, pick)
         regular = pool.irregular[at] <= MOST_INNER_DEVIATION
-        if (regular and _closes_in(work, pool, at, pick)) or _closes_itself(work, pool, at, pick):
-            pick = at
+        if times and times not in looked and len(looked) < MOST_LOOKS:
+            looked.add(times)
+            steps = closes(_starts(work, pool, at), times)
+            if steps or (steps is None and regular and _closes_in(work, pool, at, pick)):
+                pick, looked = at, set()
     return pick
+
+
+def _starts(work: _Work, pool: _Candidates, at: int) -> IntArray:
+    first = int(pool.rows.first[at])
+    return work.start[first : first + int(pool.rows.count[at])]
 
 
 def _times(pool: _Candidates, inner: int, outer: int) -> int:
@@ -210,27 +224,12 @@ def _closes_in(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
     B |b b b b c|b b b b c|                  the fifth repeat of b is longer: the step is c to c
     ```
     """
-    if _times(pool, inner, outer) == 0:
-        return False
     found = _Repeats.of(work, pool.rows, inner, outer)
     if found.border.all() or not found.border.any():
         return False
     work_in, work_out = (float(np.median(found.operations[each])) for each in (found.border, ~found.border))
     time_in, time_out = (float(np.median(found.length[each])) for each in (found.border, ~found.border))
     return abs(work_in - work_out) <= ALIKE_WORK * work_out and abs(time_in - time_out) <= ALIKE_TIME * time_out
-
-
-def _closes_itself(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
-    """Whether the program copies to or from the device in every single repeat, and many repeats make one of the rarer
-    operation: then they are steps with an occasional evaluation, not layers. Few repeats are parts of a step, such as
-    micro-batches."""
-    # The time of as many usual repeats as the stretch has.
-    as_usual = float(pool.rows.median[inner]) * float(pool.rows.count[inner] - 1)
-    if _times(pool, inner, outer) < MANY_INNER or pool.rows.explained[inner] < AS_LONG * as_usual:
-        return False
-    found = _Repeats.of(work, pool.rows, inner, outer)
-    copies = np.diff(np.searchsorted(work.copies, found.start))
-    return float((copies > 0).mean()) >= COPIES
 
 
 def _loop(work: _Work, pool: _Candidates, pick: int) -> Loop:

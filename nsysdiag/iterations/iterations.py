@@ -10,13 +10,17 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import RowsOf, distinct_values
 from nsysdiag.iterations.by_anchor import anchored_loops
-from nsysdiag.iterations.by_range import named_loops
-from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Loop
+from nsysdiag.iterations.by_range import apart, named_loops
+from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Called, Loop, loop_of
+from nsysdiag.iterations.outer import Happened, around, by_sequence, outermost, parts_of_one_pass
 from nsysdiag.iterations.ranges import Kinds
 from nsysdiag.iterations.slow import median_of, spread_of
+from nsysdiag.trace.strings import Strings
 
 ENOUGH_NAMED = 0.8
 """Of the device's span in named loops: the rest is not searched for others."""
+ENOUGH_REGULAR = 0.5
+"""Of the device's span in one loop: else repeats that take any time are looked for."""
 NAMED_WEIGHT = 4
 """A range that the program names a step is preferred to a longer stretch that only repeats, such as a start-up."""
 LEAST_REACH, LEAST_NUMBERED, FEWEST_PARTS = 0.5, 0.5, 3
@@ -37,16 +41,32 @@ def _weight(loop: Loop) -> tuple[bool, float]:
 
 
 def find_loops(
-    device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whole: Intervals, fewest: int = FEWEST
+    device: DeviceTimeline,
+    calls: CallRows,
+    ranges: NvtxRanges,
+    strings: Strings,
+    whole: Intervals,
+    fewest: int = FEWEST,
 ) -> list[Loop]:
     """All loops with at least `fewest` repeats inside the span `whole`: by repeating ranges or, in the time without
     such, by a repeating operation. Most time first, and no two over the same time."""
     if len(whole) == 0:
         return []
     kinds = Kinds.of(ranges)
+    end, happened = int(whole.end[-1]), Happened.of(device, calls, ranges, kinds, strings)
+
+    def closes(starts: IntArray, times: int) -> bool | None:
+        inner = loop_of(Called(), starts, np.zeros(len(starts) - 1, np.bool_), None, end)
+        return next((not each.steps for each in around(inner, happened, end) if each.each == times), None)
+
     loops = named_loops(device, calls, ranges, kinds, whole, fewest)
     if sum(loop.total_ns for loop in loops) < ENOUGH_NAMED * whole.total():
-        loops += anchored_loops(device, whole, loops, fewest)
+        found = anchored_loops(device, whole, loops, fewest, closes)
+        loops += [loop for loop in found if not parts_of_one_pass(loop, device, happened, end)]
+    loops = [outermost(loop, happened, end) for loop in loops]
+    if max((loop.total_ns for loop in loops), default=0) < ENOUGH_REGULAR * whole.total():
+        irregular = by_sequence(happened, whole, loops, fewest)
+        loops = loops if irregular is None else apart([*loops, irregular])
     judged = [loop.of_kind(LAYER) if _are_layers(loop, device, calls, ranges, kinds) else loop for loop in loops]
     return sorted(judged, key=lambda loop: (-loop.total_ns, int(loop.starts[0])))
 

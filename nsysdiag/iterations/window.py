@@ -19,6 +19,7 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.projection import project
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.iterations.iterations import find_loops, main_loop
+from nsysdiag.trace.strings import Strings
 from nsysdiag.units import format_exact_ns
 
 
@@ -44,7 +45,12 @@ class AnalysisWindow(Struct, frozen=True):
 
 
 def window_of(
-    device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, settings: Settings, part: Part | None = None
+    device: DeviceTimeline,
+    calls: CallRows,
+    ranges: NvtxRanges,
+    strings: Strings,
+    settings: Settings,
+    part: Part | None = None,
 ) -> AnalysisWindow:
     """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time. `part` is what of
     the trace was read, None for all of it."""
@@ -58,7 +64,7 @@ def window_of(
         shown = typed.nvtx(settings.nvtx)
         reason = f"NVTX ranges named '{shown}', each from the first to the last operation launched inside it"
     if settings.iterations is not None:
-        chosen, reason = _iterations(device, calls, ranges, whole, settings.iterations)
+        chosen, reason = _iterations(device, calls, ranges, strings, whole, settings.iterations)
         parts = intersect(parts, chosen)
     if settings.start_ns is not None or settings.end_ns is not None:
         low = settings.start_ns if settings.start_ns is not None else np.iinfo(np.int64).min // 2
@@ -75,11 +81,12 @@ def _iterations(
     device: DeviceTimeline,
     calls: CallRows,
     ranges: NvtxRanges,
+    strings: Strings,
     whole: Intervals,
     wanted: tuple[int | None, int | None],
 ) -> tuple[Intervals, str]:
     """The time of the iterations that are wanted, without pauses in which their loop was left."""
-    found = main_loop(find_loops(device, calls, ranges, whole))
+    found = main_loop(find_loops(device, calls, ranges, strings, whole))
     if found is None:
         return Intervals.empty(), "no operation of the device repeats regularly, so no iterations were found"
     first, behind, _ = slice(*wanted).indices(len(found))

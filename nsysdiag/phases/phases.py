@@ -229,6 +229,8 @@ def _with_steps(phase: FoundPhase, loops: list[Loop], signals: list[DeviceSignal
     kept = with_all_work(borders, loop, signals)
     length = np.diff(with_their_end(kept, loop))
     steps = _steps_of(length, loop.source)
+    if len(kept) <= FEWEST_REPEATS:  # of two steps the last one counts, though its idle end is not in the trace
+        steps = replace(steps, count=len(kept) - 1)
     before = int(kept[0]) - phase.start if kept[0] > borders[0] else 0
     behind = phase.end - int(kept[-1]) if kept[-1] < borders[-1] else 0
     return replace(phase, repeats=len(kept) - 1, steps=steps, loop=loop), (before, behind)

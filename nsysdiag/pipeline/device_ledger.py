@@ -51,9 +51,11 @@ def window(device: DeviceTimeline, windows: dict[str, AnalysisWindow]) -> Analys
 
 
 @steps.step(background=True)
-def loops(device: DeviceTimeline, window: AnalysisWindow, activity: DeviceActivity, ranges: NvtxRanges) -> list[Loop]:
+def loops(
+    device: DeviceTimeline, window: AnalysisWindow, activity: DeviceActivity, ranges: NvtxRanges, strings: Strings
+) -> list[Loop]:
     """The loops of the whole work; none for a narrowed window, which holds too little."""
-    return [] if window.narrowed else find_loops(device, activity.api_calls.rows, ranges, window.whole)
+    return [] if window.narrowed else find_loops(device, activity.api_calls.rows, ranges, strings, window.whole)
 
 
 @steps.step(background=True)

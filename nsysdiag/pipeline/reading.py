@@ -140,12 +140,25 @@ def host_loop(devices: list[DeviceTimeline], ranges: NvtxRanges) -> HostLoop | N
 
 
 @steps.step()
+def strings(trace: Trace) -> Strings:
+    """The texts of the trace by their ids."""
+    return trace.strings
+
+
+@steps.step()
 def windows(
-    devices: list[DeviceTimeline], activity: DeviceActivity, ranges: NvtxRanges, settings: Settings, part: Part | None
+    devices: list[DeviceTimeline],
+    activity: DeviceActivity,
+    ranges: NvtxRanges,
+    strings: Strings,
+    settings: Settings,
+    part: Part | None,
 ) -> dict[str, AnalysisWindow]:
     """The window of each device, by its key. One that holds nothing on any device is a mistake, not a healthy
     result."""
-    found = {device.key: window_of(device, activity.api_calls.rows, ranges, settings, part) for device in devices}
+    found = {
+        device.key: window_of(device, activity.api_calls.rows, ranges, strings, settings, part) for device in devices
+    }
     narrowed = [window for window in found.values() if window.narrowed]
     if narrowed and not any(window.length_ns for window in narrowed):
         spans = [
@@ -312,12 +325,6 @@ def names(host_trace: HostTrace) -> ThreadNames:
 def files(trace: Trace) -> Files:
     """The files that threads read."""
     return Files(trace)
-
-
-@steps.step()
-def strings(trace: Trace) -> Strings:
-    """The texts of the trace by their ids."""
-    return trace.strings
 
 
 @steps.step()

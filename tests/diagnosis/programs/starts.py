@@ -56,7 +56,7 @@ def long_start_then_steps(sim: Simulation, marks: Marks) -> None:
         "kernels",
         step_ms=4.3,
         lead=(89, 100),
-        steps=Steps(156, 160, 1.0, 1.1),
+        steps=Steps(38, 40, 4.1, 4.4),
         headline=("advect|project",),
         never=(NO_PYTORCH, SMALLER, STARTED),
     ),
@@ -64,7 +64,7 @@ def long_start_then_steps(sim: Simulation, marks: Marks) -> None:
     phases=START_AND_LOOP,
 )
 def start_longer_than_the_steps(sim: Simulation, marks: Marks) -> None:
-    """The start takes ten times as long as all steps, which have no ranges: what repeats is a pair of kernels, four
+    """The start takes ten times as long as all steps, which have no ranges: a pair of kernels comes four
     times a step, and every fourth pair ends with the synchronization."""
     _steps(sim, marks, 1_800 * MS, 40, ranges=False)
 

@@ -1,0 +1,395 @@
+"""The loop around a loop: what comes only at every n-th repeat shows that the repeats are parts of a step.
+
+```
+repeats     |a b |a b |a b e|a b |a b |a b e|a b |a b |a b e|       every third has e as well
+outer       |               |               |               |       three steps of three
+```
+
+Whether the outer repeats are the steps, or the inner ones and `e` is occasional, is told by what each has: the kernels
+that update weights and the copies from the host come once in each step; a read-back alone may be a log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec import Struct
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.events.calls import CallRows
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import RowsOf, distinct, distinct_values
+from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
+from nsysdiag.iterations.ranges import Kinds
+from nsysdiag.trace.enums import CopyKind
+from nsysdiag.trace.strings import Strings
+
+MOST_LEVELS = 6
+MOST_TOKENS = 2_000
+"""Names that are looked at: of more, the most frequent."""
+USUAL = 0.4
+"""A count that so many repeats have is usual; the smallest of such."""
+REGULAR = 0.9
+"""Of the distances between special repeats: so many are equal."""
+FEWEST_IRREGULAR, LEAST_TOGETHER, LONGEST_IRREGULAR = 5, 2, 20
+"""At no regular distance so many special repeats show a loop, if so many names come in the same ones; none is longer
+than so many times the usual one."""
+LEAST_HELD = 0.75
+"""Of the usual operations: a repeat with fewer is another kind of work."""
+ALIKE, FEW, MOST_TRIED = 0.8, 20, 6
+"""Of repeats: so many have the same operations, or launches of a size of their own; fewer than so many are few. Names
+of kernels from which a loop is looked for."""
+MANY_INNER = 10
+"""So many repeats that get input are steps with an occasional evaluation, not micro batches."""
+LIGHT_KERNELS, LIGHT_TIME = 2, 0.25
+"""An addition of so few kernels, and of no more than this share of a repeat, may only read back a value."""
+ROUND = 10
+"""Programs log every ten steps, or every hundred; layers and micro batches are rarely counted by tens."""
+UPDATES = re.compile(
+    r"adam|sgd|momentum|multi_?tensor|optimi[sz]er|lamb_|lamb<|rmsprop|adagrad|adafactor|"
+    r"apply_?grad|update_?(weight|param)|(weight|param(eter)?)s?_?update",
+    re.IGNORECASE,
+)
+"""Kernels that update the weights of a model."""
+
+HOST = 1 << 40
+"""Codes from here on are of calls of the host, twice that of ranges."""
+
+
+class Happened(Struct, frozen=True):
+    """What shows levels of a device, in order of time: its operations, and the calls and ranges of the threads that
+    launch them. `code` is that of the name. Operations have their time on the device, the others on the host."""
+
+    time: IntArray
+    end: IntArray
+    code: IntArray
+    on_host: BoolArray
+    uploads: frozenset[int]
+    downloads: frozenset[int]
+    updates: frozenset[int]
+    kernels: frozenset[int]
+    issued_at: IntArray
+    operations: IntArray
+
+    @classmethod
+    def of(
+        cls, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds, strings: Strings
+    ) -> Happened:
+        operations = device.operations
+        rows = np.flatnonzero(device.running & ~operations.migration)
+        codes = _codes(device)
+        names, code = distinct(codes[rows])
+        first = rows[np.unique(code, return_index=True)[1]]
+        category, copied = operations.category[first], operations.copy_kind[first]
+        kernel = np.isin(category, (Category.KERNEL, Category.GRAPH))
+        named = np.flatnonzero((category == Category.KERNEL) & (operations.name[first] >= 0))
+        texts = strings.texts(operations.name[first[named]])
+        updates = [int(names[at]) for at, text in zip(named.tolist(), texts, strict=True) if UPDATES.search(text)]
+        host_time, host_code = _on_host(device, calls, ranges, kinds, rows)
+        return cls(
+            time=np.append(operations.start[rows], host_time),
+            end=operations.end[rows],
+            code=np.append(codes[rows], host_code),
+            on_host=np.append(np.zeros(len(rows), np.bool_), np.ones(len(host_time), np.bool_)),
+            uploads=frozenset(names[copied == CopyKind.HOST_TO_DEVICE].tolist()),
+            downloads=frozenset(names[copied == CopyKind.DEVICE_TO_HOST].tolist()),
+            updates=frozenset(updates),
+            kernels=frozenset(names[kernel].tolist()),
+            issued_at=np.where(device.launch >= 0, calls.start[device.launch], -1) if len(calls) else device.launch,
+            operations=rows,
+        )
+
+
+def _codes(device: DeviceTimeline) -> IntArray:
+    """What operations of one name have in common."""
+    operations = device.operations
+    category = operations.category.astype(np.int64)
+    detail = np.where(category == Category.MEMCPY, operations.copy_kind, operations.name)
+    detail = np.where(category == Category.GRAPH, operations.graph, detail)
+    detail = np.where(category == Category.MEMSET, 0, detail)
+    return (category << 34) + detail.astype(np.int64) + 1
+
+
+def _on_host(
+    device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds, rows: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The calls that launch nothing, and the ranges, of the threads that launch the operations."""
+    launch = device.launch[rows]
+    launch = launch[launch >= 0]
+    threads = distinct_values(calls.thread[launch]) if len(launch) else np.empty(0, np.int64)
+    others = np.isin(calls.thread, threads)
+    others[launch] = False
+    # The driver's row of a launch is inside that of the runtime, with the same id.
+    others &= ~np.isin(calls.correlation, calls.correlation[launch])
+    named = np.isin(ranges.rows.thread, threads) & ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication
+    time = np.append(calls.start[others], ranges.rows.start[named])
+    code = np.append(HOST + calls.name[others].astype(np.int64), 2 * HOST + kinds.code[ranges.rows.name[named]])
+    return time, code
+
+
+class _Special(Struct, frozen=True):
+    """Repeats that have more than others: which, every n-th, and by code how many more each has."""
+
+    at: IntArray
+    each: int
+    exact: bool
+    more: dict[int, int]
+
+
+class _Segments(Struct, frozen=True):
+    """How often each code happens in each repeat of a loop: `count[code]` by repeat, and what is usual."""
+
+    count: dict[int, IntArray]
+    usual: dict[int, int]
+    size: int
+
+    @classmethod
+    def of(cls, happened: Happened, starts: IntArray, issued: IntArray | None, end: int) -> _Segments:
+        on_host = happened.on_host
+        place = np.full(len(happened.time), -1)
+        place[~on_host] = np.searchsorted(starts, happened.time[~on_host], side="right") - 1
+        if issued is not None:
+            place[on_host] = np.searchsorted(issued, happened.time[on_host], side="right") - 1
+        inside = np.flatnonzero((place >= 0) & (happened.time < end))
+        place, code = place[inside], happened.code[inside]
+        of_code = RowsOf(code)
+        codes = sorted(of_code.values(), key=lambda each: -len(of_code[each]))[:MOST_TOKENS]
+        count = {each: np.bincount(place[of_code[each]], minlength=len(starts)) for each in codes}
+        return cls(count, {each: _usual(counted[:-1]) for each, counted in count.items()}, len(starts))
+
+    def lacks(self) -> BoolArray:
+        """Which repeats lack a good part of the usual operations: there the first one of a repeat comes in what is
+        between the inner loops."""
+        held = np.zeros(self.size, np.int64)
+        for code, count in self.count.items():
+            if code < HOST:
+                held += np.minimum(count, self.usual[code])
+        lacks: BoolArray = held < LEAST_HELD * sum(usual for code, usual in self.usual.items() if code < HOST)
+        return lacks
+
+    def alike(self) -> BoolArray:
+        """Which repeats, without the last, have exactly the usual operations."""
+        same = np.ones(self.size - 1, np.bool_)
+        for code, count in self.count.items():
+            if code < HOST:
+                same &= count[:-1] == self.usual[code]
+        return same
+
+
+def _usual(count: IntArray) -> int:
+    times = np.bincount(count)
+    often = np.flatnonzero(times >= USUAL * len(count))
+    return int(often[0] if len(often) else np.argmax(times))
+
+
+def _specials(found: _Segments) -> list[_Special]:
+    """The groups of names that come more often than usual in the same repeats, those with the shortest distance
+    first."""
+    groups: dict[bytes, tuple[IntArray, dict[int, int]]] = {}
+    for code, count in found.count.items():
+        more = count - found.usual[code]
+        at = np.flatnonzero(more > 0)
+        if 2 <= len(at) <= (found.size + 1) // 2:
+            groups.setdefault(at.tobytes(), (at, {}))[1][code] = int(np.median(more[at]))
+    short = np.flatnonzero(found.lacks())
+    if 2 <= len(short) <= (found.size + 1) // 2:
+        held = {code: int(np.median(count[short])) for code, count in found.count.items()}
+        groups.setdefault(short.tobytes(), (short, {}))[1].update({code: each for code, each in held.items() if each})
+    result = [special for at, more in groups.values() if (special := _special(at, more, found.size)) is not None]
+    return sorted(result, key=lambda each: (not each.exact, -len(each.at), -len(each.more)))
+
+
+def _special(at: IntArray, more: dict[int, int], size: int) -> _Special | None:
+    """None where they do not come all over the time of the loop."""
+    distance = np.diff(at)
+    each = int(np.median(distance))
+    exact = each > 1 and float((distance == each).mean()) >= REGULAR
+    longest = each + 1 if exact else LONGEST_IRREGULAR * max(each, 1)
+    covers = int(at[0]) <= longest and size - 1 - int(at[-1]) <= longest
+    together = len(at) >= FEWEST_IRREGULAR and len(more) >= LEAST_TOGETHER and int(distance.max()) <= longest
+    return _Special(at, each, exact, more) if covers and (exact or together) else None
+
+
+class Verdict(Struct, frozen=True):
+    """A loop around another one: `steps` says whether its repeats are the steps. `told` is False where the trace does
+    not tell that."""
+
+    loop: Loop
+    each: int
+    steps: bool
+    told: bool = True
+
+
+def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[Verdict]:
+    """The loops around a loop, those with the fewest repeats of it first."""
+    if len(loop) < 4:
+        return
+    first = np.searchsorted(happened.time[: len(happened.end)], loop.starts)
+    issued = happened.issued_at[happened.operations[np.minimum(first, len(happened.operations) - 1)]]
+    found = _Segments.of(
+        happened, loop.starts, None if (issued < 0).any() else np.maximum.accumulate(issued), whole_end
+    )
+    for special in _specials(found):
+        outer = _outer(loop, special, found, happened, whole_end)
+        if outer is not None:
+            steps, told = _judged(special, found, happened)
+            yield Verdict(outer, special.each, steps, told)
+
+
+def outermost(loop: Loop, happened: Happened, end: int) -> Loop:
+    """The loop whose repeats are steps: `loop`, or one around it."""
+    for _ in range(MOST_LEVELS):
+        outer = next((each.loop for each in around(loop, happened, end) if each.steps), None)
+        if outer is None:
+            break
+        loop = outer
+    return loop
+
+
+def by_sequence(happened: Happened, whole: Intervals, known: list[Loop], fewest: int) -> Loop | None:
+    """A loop by the order of the operations alone, for repeats that take any time: from one of a kernel to the next, or
+    what is around such. None where what is between them differs, or is nothing, and where a `known` loop repeats in
+    most of them."""
+    end, count = int(whole.end[-1]), len(happened.end)
+    of_code = RowsOf(happened.code[:count])
+    often = [code for code in sorted(happened.kernels) if len(of_code[code]) >= fewest]
+    for code in sorted(often, key=lambda each: -len(of_code[each]))[:MOST_TRIED]:
+        base = _between(code, happened.time[of_code[code]], end)
+        loop = outermost(base, happened, end)
+        if loop is base:
+            starts = _with_same_operations(base, happened, end)
+            if len(starts) < fewest:
+                continue
+            loop = _between(code, starts, end)
+        if len(loop) >= fewest and 2 * loop.total_ns >= whole.total():
+            starts = np.concatenate([np.empty(0, np.int64), *(each.starts for each in known)])
+            held = np.unique(np.searchsorted(loop.starts, starts, side="right"))
+            return loop if 2 * len(held) < len(loop) else None
+    return None
+
+
+def _between(code: int, starts: IntArray, end: int) -> Loop:
+    return loop_of(Called(anchor=_anchor(code)), starts, np.zeros(len(starts) - 1, np.bool_), None, end)
+
+
+def _anchor(code: int) -> int:
+    """The string id of the name of a kernel; -1 for graphs."""
+    return (code & (1 << 34) - 1) - 1 if code >> 34 == Category.KERNEL else -1
+
+
+def _with_same_operations(loop: Loop, happened: Happened, end: int) -> IntArray:
+    """The starts from the first to the last repeat that does what is usual, several operations; none where many in
+    between do not."""
+    found = _Segments.of(happened, loop.starts, None, end)
+    several = sum(usual for code, usual in found.usual.items() if code < HOST) >= LEAST_TOGETHER
+    same = np.flatnonzero(found.alike())
+    if not several or not len(same) or len(same) < ALIKE * (same[-1] + 1 - same[0]):
+        return loop.starts[:0]
+    return loop.starts[same[0] : same[-1] + 2]
+
+
+def parts_of_one_pass(loop: Loop, device: DeviceTimeline, happened: Happened, end: int) -> bool:
+    """Whether a few repeats begin with launches of another size each, and no copy comes or goes in them: the stages of
+    a network, not its passes."""
+    if loop.called.range or len(loop) >= FEW:
+        return False
+    shape = device.operations.shape[np.searchsorted(device.operations.start, loop.starts)]
+    if len(np.unique(shape)) < ALIKE * len(loop):
+        return False
+    usual = _Segments.of(happened, loop.starts, None, end).usual
+    return not any(usual.get(code) for code in happened.uploads | happened.downloads)
+
+
+def _judged(special: _Special, found: _Segments, happened: Happened) -> tuple[bool, bool]:
+    """Whether the outer repeats are the steps, and whether that is told by the trace.
+
+    ```
+    inner                      each n-th as well         steps
+    updates weights            anything                  inner: it is a whole step
+    anything                   updates weights           outer: micro batches
+    no input                   input                     outer: layers, sweeps
+    input, or a read-back      kernels                   outer: micro batches, unless they are many
+    neither                    kernels                   outer: layers
+    input, or a read-back      a read-back, a wait       inner: a log, a checkpoint
+    neither                    a read-back, a wait       not told: a log, or layers of a pass
+    ```
+    """
+    inner = {code for code, usual in found.usual.items() if usual > 0}
+    updated, extra = inner & happened.updates, set(special.more)
+    feeds, reads = bool(inner & happened.uploads), bool(inner & happened.downloads)
+    if updated and len(inner & happened.kernels) > len(updated):
+        return False, True
+    if extra & happened.updates or (extra & happened.uploads and not feeds):
+        return True, True
+    if not special.exact:
+        return False, True
+    added = extra & happened.kernels
+    if feeds or reads:
+        return (special.each < MANY_INNER, False) if added - inner else (False, True)
+    if added and not _light(special, found, happened):
+        return True, True
+    shifted = int(special.at[0]) + 1 < special.each or found.size - 1 - int(special.at[-1]) not in (0, special.each)
+    return not shifted and special.each % ROUND > 0, False
+
+
+def _light(special: _Special, found: _Segments, happened: Happened) -> bool:
+    """Whether all that is added is a kernel or two and a read-back, or a wait."""
+    if not set(special.more) & happened.downloads:
+        return False
+    count = sum(more for code, more in special.more.items() if code in happened.kernels)
+    usual = sum(usual for code, usual in found.usual.items() if code in happened.kernels)
+    return count <= LIGHT_KERNELS and count <= max(LIGHT_TIME * usual, 1)
+
+
+def _outer(loop: Loop, special: _Special, found: _Segments, happened: Happened, end: int) -> Loop | None:
+    """The repeats around a loop, each from the longest idle time in a special repeat on; None where these only do other
+    work than the rest."""
+    operations = happened.time[: len(happened.end)]
+    borders = np.append(np.searchsorted(operations, loop.starts), np.searchsorted(operations, end))
+    size = np.diff(borders)
+    usual = float(np.median(np.delete(size, special.at)))
+    other_work = any(code < HOST for code in special.more) and not found.lacks()[special.at].all()
+    if other_work and float(np.median(size[special.at])) <= usual:
+        return None
+    back = _from_idle(borders, special.at, operations, happened.end)
+    starts = borders[special.at + 1] - back
+    count = found.size
+    whole_first = int(special.at[0]) + 1 >= special.each
+    if whole_first or not special.exact:
+        starts = np.append(max(int(borders[0]) - back, 0), starts)
+    left = count - 1 - int(special.at[-1])
+    if 2 * left < special.each:
+        starts = starts[:-1]
+    starts = np.unique(operations[np.minimum(starts, len(operations) - 1)])
+    if len(starts) < 2:
+        return None
+    length = np.diff(starts)
+    away = pauses(length, float(np.median(length)), int(length.sum()))
+    inner = Inner(loop.called, special.each, int(np.median(np.diff(loop.starts))))
+    made = loop_of(_called(loop, special, happened), starts, away, None, end)
+    return made.with_inner(inner)
+
+
+def _called(loop: Loop, special: _Special, happened: Happened) -> Called:
+    """By the kernel that comes once in each outer repeat; by the inner loop where there is none."""
+    once = [code for code, more in special.more.items() if more == 1 and code in happened.kernels]
+    if not once or loop.called.range:
+        return loop.called
+    return Called(anchor=_anchor(min(once)))
+
+
+def _from_idle(borders: IntArray, at: IntArray, start: IntArray, end: IntArray) -> int:
+    """How many operations before the end of special repeats most of them are idle for longest."""
+    inside = at[at + 2 < len(borders)]
+    size = borders[inside + 1] - borders[inside]
+    if not len(inside) or float((size == np.median(size)).mean()) < REGULAR:
+        return 0
+    inside, length = inside[size == np.median(size)], int(np.median(size))
+    until = np.maximum.accumulate(end)
+    rows = borders[inside + 1][:, None] - np.arange(length)
+    idle = np.median(np.maximum(start[rows] - until[rows - 1], 0), axis=0)
+    return int(np.argmax(idle))
