@@ -625,7 +625,10 @@ class IterationReport(Record, frozen=True):
     holds at most 200 of them, the longest; `packed` all steady ones. `slow` holds at most ten; `slow_count` and
     `slow_extra_ns` are of all slow ones; `slow_period` is their distance in iterations, None if irregular. `kind` is
     `step`, or `layer` for the repeating parts of a model in one pass: these are not packed. `closed`: the program's own
-    loop closes in each. `inner` is the shorter period in them, None if none was found.
+    loop closes in each. `inner` is the shorter period in them, None if none was found; `levels` are all of them, from
+    that one on. `certain` is False where the trace does not show
+    which are the steps and which their parts; then `outer`, if any, is a
+    longer period that may be the step: so many iterations are in each, and its median length.
     """
 
     source: OwnText
@@ -646,6 +649,9 @@ class IterationReport(Record, frozen=True):
     kind: OwnText = "step"
     closed: bool = True
     inner: Annotated[InnerLoop | None, NO_BUDGET] = None
+    levels: Annotated[list[InnerLoop], NO_BUDGET] = []
+    outer: Annotated[InnerLoop | None, NO_BUDGET] = None
+    certain: bool = True
 
 
 class DeviceReport(Shown, frozen=True):

@@ -162,6 +162,19 @@ def inner_sentence(found: IterationReport) -> str:
     return f"{by} “{clip(brief(inner.name), ITERATION_NAME)}” comes {times}"
 
 
+def doubt_sentence(found: IterationReport) -> str:
+    """What else may be the step; empty where the trace shows it."""
+    if found.certain:
+        return ""
+    if found.outer is not None:
+        other, option = f"{found.outer.per_iteration} iterations, {format_ns(found.outer.median_ns)}", "--step every=N"
+    elif found.inner is not None:
+        other, option = f"each of the shorter repeats, {format_ns(found.inner.median_ns)}", "--step kernel=NAME"
+    else:
+        return ""
+    return f"The trace does not show whether the step is {other}: say so with {option} or --step NVTX"
+
+
 def slow_sum(found: IterationReport) -> str:
     """How many iterations are slow, at which distance, and what they cost together; empty where none is."""
     if not found.slow_count:

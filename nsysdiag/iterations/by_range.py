@@ -233,6 +233,9 @@ def _loop(work: _Launched, named: _Named, family: _Family, whole: Intervals, few
     np.maximum.at(own_end, at, _last_ends(work, spans))
     left = np.zeros(len(starts), dtype=np.bool_)
     left[at[:-1][_left(spans)]] = True
+    # A host that ran ahead waits between two ranges while the device still works.
+    length = np.diff(starts)
+    left[:-1] &= pauses(starts[1:] - own_end[:-1], float(np.median(length)), int(length.sum()))
     loop = loop_of(Called(family.name), starts, left[:-1], own_end, int(whole.end[-1]))
     return loop.of_kind(family.kind)
 

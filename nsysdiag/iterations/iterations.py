@@ -66,7 +66,8 @@ def find_loops(
     loops = [outermost(loop, happened, end) for loop in loops]
     if max((loop.total_ns for loop in loops), default=0) < ENOUGH_REGULAR * whole.total():
         irregular = by_sequence(happened, whole, loops, fewest)
-        loops = loops if irregular is None else apart([*loops, irregular])
+        if irregular is not None and not parts_of_one_pass(irregular, device, happened, end):
+            loops = apart([*loops, irregular])
     judged = [loop.of_kind(LAYER) if _are_layers(loop, device, calls, ranges, kinds) else loop for loop in loops]
     return sorted(judged, key=lambda loop: (-loop.total_ns, int(loop.starts[0])))
 

@@ -40,11 +40,13 @@ class Called(Struct, frozen=True):
 
 
 class Inner(Struct, frozen=True):
-    """The shorter period of a loop: it comes `per_iteration` times in each repeat, `median_ns` from one to the next."""
+    """The shorter period of a loop: it comes `per_iteration` times in each repeat, `median_ns` from one to the next.
+    `inner` is the next shorter one."""
 
     called: Called
     per_iteration: int
     median_ns: int
+    inner: Inner | None = None
 
 
 class Loop(Struct, frozen=True):
@@ -52,7 +54,9 @@ class Loop(Struct, frozen=True):
 
     `ends[i]` is `starts[i + 1]` unless the loop is left there: such a repeat is `open` and ends with its own work or,
     if that is unknown, after the usual time. A repeat with little work after it ends with all work and is not open.
-    `kind` is `step`, or `layer` where the repeats are parts of a model inside one pass of the program's loop.
+    `kind` is `step`, or `layer` where the repeats are parts of a model inside one pass of the program's loop. `certain` is
+    False where the trace does not tell whether those of `inner` are the steps, or those of `outer`, a longer period:
+    `per_iteration` is the number of repeats in each of it, `median_ns` its length.
     """
 
     called: Called
@@ -61,6 +65,8 @@ class Loop(Struct, frozen=True):
     open: BoolArray
     kind: str = STEP
     inner: Inner | None = None
+    outer: Inner | None = None
+    certain: bool = True
 
     @property
     def source(self) -> str:
@@ -100,6 +106,11 @@ class Loop(Struct, frozen=True):
     def of_kind(self, kind: str) -> Self:
         """The same repeats, judged again; layers have no shorter period."""
         return replace(self, kind=kind, inner=self.inner if kind == STEP else None)
+
+    def in_doubt(self, each: int, outer: Loop) -> Self:
+        """The same repeats, of which `each` make one of a longer period that may be the step."""
+        longer = Inner(outer.called, each, int(np.median(np.diff(outer.starts))))
+        return replace(self, outer=longer, certain=False)
 
     def with_inner(self, inner: Inner | None) -> Self:
         """The same repeats with a shorter period in them."""

@@ -5,17 +5,18 @@ repeats     |a b |a b |a b e|a b |a b |a b e|a b |a b |a b e|       every third 
 outer       |               |               |               |       three steps of three
 ```
 
-Whether the outer repeats are the steps, or the inner ones and `e` is occasional, is told by what each has: the kernels
+Whether the outer repeats are the steps, or the inner ones and `e` is occasional, shows in what each has: the kernels
 that update weights and the copies from the host come once in each step; a read-back alone may be a log.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.calls import CallRows
@@ -40,9 +41,9 @@ FEWEST_IRREGULAR, LEAST_TOGETHER, LONGEST_IRREGULAR = 5, 2, 20
 than so many times the usual one."""
 LEAST_HELD = 0.75
 """Of the usual operations: a repeat with fewer is another kind of work."""
-ALIKE, FEW, MOST_TRIED = 0.8, 20, 6
-"""Of repeats: so many have the same operations, or launches of a size of their own; fewer than so many are few. Names
-of kernels from which a loop is looked for."""
+ALIKE, FEW, FEWEST_SIZES, MOST_TRIED = 0.8, 20, 3, 6
+"""Of repeats so many have the same operations; fewer than so many are few. The stages of a network have so many sizes of
+launches. A loop is looked for from so many names of kernels."""
 MANY_INNER = 10
 """So many repeats that get input are steps with an occasional evaluation, not micro batches."""
 LIGHT_KERNELS, LIGHT_TIME = 2, 0.25
@@ -172,10 +173,10 @@ class _Segments(Struct, frozen=True):
         return lacks
 
     def alike(self) -> BoolArray:
-        """Which repeats, without the last, have exactly the usual operations."""
+        """Which repeats, without the last, have exactly as many of the usual operations, whatever else they have."""
         same = np.ones(self.size - 1, np.bool_)
         for code, count in self.count.items():
-            if code < HOST:
+            if code < HOST and self.usual[code]:
                 same &= count[:-1] == self.usual[code]
         return same
 
@@ -199,8 +200,22 @@ def _specials(found: _Segments) -> list[_Special]:
     if 2 <= len(short) <= (found.size + 1) // 2:
         held = {code: int(np.median(count[short])) for code, count in found.count.items()}
         groups.setdefault(short.tobytes(), (short, {}))[1].update({code: each for code, each in held.items() if each})
-    result = [special for at, more in groups.values() if (special := _special(at, more, found.size)) is not None]
+    result = [
+        special for at, more in _merged(groups.values()) if (special := _special(at, more, found.size)) is not None
+    ]
     return sorted(result, key=lambda each: (not each.exact, -len(each.at), -len(each.more)))
+
+
+def _merged(groups: Iterable[tuple[IntArray, dict[int, int]]]) -> list[tuple[IntArray, dict[int, int]]]:
+    """With those as one that come in the same repeats, but for one of them at an end of the trace."""
+    merged: list[tuple[IntArray, dict[int, int]]] = []
+    for at, more in sorted(groups, key=lambda each: -len(each[0])):
+        same = next((each for each in merged if len(each[0]) <= len(at) + 1 and np.isin(at, each[0]).all()), None)
+        if same is None:
+            merged.append((at, dict(more)))
+        else:
+            same[1].update(more)
+    return merged
 
 
 def _special(at: IntArray, more: dict[int, int], size: int) -> _Special | None:
@@ -215,13 +230,13 @@ def _special(at: IntArray, more: dict[int, int], size: int) -> _Special | None:
 
 
 class Verdict(Struct, frozen=True):
-    """A loop around another one: `steps` says whether its repeats are the steps. `told` is False where the trace does
-    not tell that."""
+    """A loop around another one: `steps` says whether its repeats are the steps. `certain` is False where the trace does
+    not show that."""
 
     loop: Loop
     each: int
     steps: bool
-    told: bool = True
+    certain: bool = True
 
 
 def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[Verdict]:
@@ -236,17 +251,19 @@ def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[Verdict]:
     for special in _specials(found):
         outer = _outer(loop, special, found, happened, whole_end)
         if outer is not None:
-            steps, told = _judged(special, found, happened)
-            yield Verdict(outer, special.each, steps, told)
+            steps, certain = _judged(special, found, happened)
+            yield Verdict(outer, special.each, steps, certain)
 
 
 def outermost(loop: Loop, happened: Happened, end: int) -> Loop:
     """The loop whose repeats are steps: `loop`, or one around it."""
     for _ in range(MOST_LEVELS):
-        outer = next((each.loop for each in around(loop, happened, end) if each.steps), None)
-        if outer is None:
-            break
-        loop = outer
+        every = list(around(loop, happened, end))
+        steps = next((each for each in every if each.steps), None)
+        if steps is None:
+            doubted = next((each for each in every if not each.certain), None)
+            return loop if doubted is None else loop.in_doubt(doubted.each, doubted.loop)
+        loop = replace(steps.loop, certain=steps.certain)
     return loop
 
 
@@ -257,7 +274,11 @@ def by_sequence(happened: Happened, whole: Intervals, known: list[Loop], fewest:
     end, count = int(whole.end[-1]), len(happened.end)
     of_code = RowsOf(happened.code[:count])
     often = [code for code in sorted(happened.kernels) if len(of_code[code]) >= fewest]
-    for code in sorted(often, key=lambda each: -len(of_code[each]))[:MOST_TRIED]:
+    reach = {code: int(np.ptp(happened.time[of_code[code]])) for code in often if len(of_code[code])}
+    often = [code for code in often if 2 * reach[code] >= whole.total()]
+    for code in sorted(often, key=lambda each: (-reach[each] // (whole.total() // 10), -len(of_code[each])))[
+        :MOST_TRIED
+    ]:
         base = _between(code, happened.time[of_code[code]], end)
         loop = outermost(base, happened, end)
         if loop is base:
@@ -293,19 +314,20 @@ def _with_same_operations(loop: Loop, happened: Happened, end: int) -> IntArray:
 
 
 def parts_of_one_pass(loop: Loop, device: DeviceTimeline, happened: Happened, end: int) -> bool:
-    """Whether a few repeats begin with launches of another size each, and no copy comes or goes in them: the stages of
-    a network, not its passes."""
+    """Whether a few repeats begin with launches of several sizes, each size in a row, and without copies from and to the
+    host: the stages of a network, not its passes."""
     if loop.called.range or len(loop) >= FEW:
         return False
     shape = device.operations.shape[np.searchsorted(device.operations.start, loop.starts)]
-    if len(np.unique(shape)) < ALIKE * len(loop):
+    sizes = len(np.unique(shape))
+    if sizes < FEWEST_SIZES or np.count_nonzero(np.diff(shape)) >= sizes:
         return False
     usual = _Segments.of(happened, loop.starts, None, end).usual
     return not any(usual.get(code) for code in happened.uploads | happened.downloads)
 
 
 def _judged(special: _Special, found: _Segments, happened: Happened) -> tuple[bool, bool]:
-    """Whether the outer repeats are the steps, and whether that is told by the trace.
+    """Whether the outer repeats are the steps, and whether the trace shows it.
 
     ```
     inner                      each n-th as well         steps
@@ -315,7 +337,7 @@ def _judged(special: _Special, found: _Segments, happened: Happened) -> tuple[bo
     input, or a read-back      kernels                   outer: micro batches, unless they are many
     neither                    kernels                   outer: layers
     input, or a read-back      a read-back, a wait       inner: a log, a checkpoint
-    neither                    a read-back, a wait       not told: a log, or layers of a pass
+    neither                    a read-back, a wait       not certain: a log, or layers of a pass
     ```
     """
     inner = {code for code, usual in found.usual.items() if usual > 0}
@@ -325,9 +347,9 @@ def _judged(special: _Special, found: _Segments, happened: Happened) -> tuple[bo
         return False, True
     if extra & happened.updates or (extra & happened.uploads and not feeds):
         return True, True
-    if not special.exact:
-        return False, True
     added = extra & happened.kernels
+    if not special.exact:
+        return len(added - inner) > LIGHT_KERNELS and not feeds, False
     if feeds or reads:
         return (special.each < MANY_INNER, False) if added - inner else (False, True)
     if added and not _light(special, found, happened):
@@ -369,7 +391,7 @@ def _outer(loop: Loop, special: _Special, found: _Segments, happened: Happened, 
         return None
     length = np.diff(starts)
     away = pauses(length, float(np.median(length)), int(length.sum()))
-    inner = Inner(loop.called, special.each, int(np.median(np.diff(loop.starts))))
+    inner = Inner(loop.called, special.each, int(np.median(np.diff(loop.starts))), loop.inner)
     made = loop_of(_called(loop, special, happened), starts, away, None, end)
     return made.with_inner(inner)
 

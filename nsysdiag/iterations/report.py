@@ -77,7 +77,18 @@ def iteration_report(found: Loop, parts: dict[str, IntArray], strings: Strings) 
         kind=found.kind,
         closed=found.closed,
         inner=None if found.inner is None else _inner(found.inner, strings),
+        levels=_levels(found, strings),
+        outer=None if found.outer is None else _inner(found.outer, strings),
+        certain=found.certain,
     )
+
+
+def _levels(found: Loop, strings: Strings) -> list[InnerLoop]:
+    levels, inner = [], found.inner
+    while inner is not None:
+        levels.append(_inner(inner, strings))
+        inner = inner.inner
+    return levels
 
 
 def _inner(inner: Inner, strings: Strings) -> InnerLoop:

@@ -48,7 +48,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     if found is None:
         return None
     left_out = words.left_out_sentence(found)
-    more = [text for text in (words.slow_sum(found), words.inner_sentence(found)) if text]
+    more = [text for text in (words.slow_sum(found), words.inner_sentence(found), words.doubt_sentence(found)) if text]
     about = f"{words.iterations_found(found)}. {LASTS}" + (f" {left_out}." if left_out else "")
     slow = [words.slow_sentence(each, causes) for each in found.slow]
     return Section(

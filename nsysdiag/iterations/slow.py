@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.iterations.loop import FEWEST
 
 SPREADS = 3
 LEAST_SPREAD = 0.05
@@ -34,8 +35,10 @@ def spread_of(values: IntArray, middle: int) -> int:
 
 
 def slow_ones(length: IntArray, steady: BoolArray) -> SlowOnes:
-    """Steady iterations longer than the median by three times the usual deviation and 5%."""
+    """Steady iterations longer than the median by three times the usual deviation and 5%; none of a few."""
     inside = np.flatnonzero(steady)
+    if len(inside) < FEWEST:
+        return SlowOnes(inside[:0], 0, None)
     median = median_of(length[inside])
     limit = median + max(SPREADS * spread_of(length[inside], median), LEAST_SPREAD * median)
     slow = inside[length[inside] > limit]

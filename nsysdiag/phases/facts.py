@@ -35,18 +35,27 @@ class PhaseSteps(Record, frozen=True):
     """The whole steps of a loop inside a phase: how many, the median time from the start of one to the start of the
     next, and their source (`nvtx`, `anchor`; `sequence`: the same operations, three or four times). A step cut by an
     end of the trace does not count. `warm_up_ns` is the length of a slow first step before these, None without one.
-    `mean_ns` is the mean time, None in reports of older versions."""
+    `mean_ns` is the mean time, None in reports of older versions. `parts` is how many repeats of a shorter loop are in
+    each step, None where none is known. `certain` is False where the trace does not show which are the steps: these or
+    their parts; or, with `group`, a longer loop with so many of these in each repeat."""
 
     count: Count
     median_ns: Period
     source: OwnText
     warm_up_ns: TotalNs | None = None
     mean_ns: Period | None = None
+    parts: Count | None = None
+    group: Count | None = None
+    certain: bool = True
 
     @property
     def words(self) -> str:
-        """`30 steps, median 12.0 ms`; `2 steps` where they are too few for a median."""
+        """`30 steps, median 12.0 ms`; `2 steps` where they are too few for a median; `10 steps of 32 parts`."""
         steps = f"{format_count(self.count)} step{'' if self.count == 1 else 's'}"
+        steps += f" of {format_count(self.parts)} parts" if self.parts else ""
+        if not self.certain:
+            other = f"{format_count(self.group)} of them are one" if self.group else "the parts are steps"
+            steps += f" (or {other}: see --step)"
         return steps if self.count < FEWEST_MEASURED else f"{steps}, {self.length}"
 
     @property

@@ -228,7 +228,9 @@ def _with_steps(phase: FoundPhase, loops: list[Loop], signals: list[DeviceSignal
     loop, borders = found
     kept = with_all_work(borders, loop, signals)
     length = np.diff(with_their_end(kept, loop))
-    steps = _steps_of(length, loop.source)
+    steps = replace(
+        _steps_of(length, loop.source), parts=loop.parts or None, group=loop.group or None, certain=loop.certain
+    )
     if len(kept) <= FEWEST_REPEATS:  # of two steps the last one counts, though its idle end is not in the trace
         steps = replace(steps, count=len(kept) - 1)
     before = int(kept[0]) - phase.start if kept[0] > borders[0] else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, equal_edges, union
 from nsysdiag.events.device import DeviceTimeline
@@ -29,12 +30,16 @@ class Loop(Struct, frozen=True, eq=False):
     """Steps that repeat on a device: step i is [starts[i], starts[i + 1]) in ns; `starts` ascend.
 
     `source` and `name` are those of the iterations. `closed` is False if the repeats are known to be parts of a step,
-    such as layers of a model in a sliced trace."""
+    such as layers of a model in a sliced trace. `parts` is how many repeats of a shorter loop are in each, `group` how
+    many steps are in each of a longer one that may be the step; 0 for none. `certain`: the trace tells which it is."""
 
     starts: IntArray
     source: str
     name: str
     closed: bool = True
+    parts: int = 0
+    group: int = 0
+    certain: bool = True
 
     def __len__(self) -> int:
         return max(len(self.starts) - 1, 0)
@@ -191,4 +196,4 @@ def _within(loop: Loop, lo: int, hi: int) -> Loop:
     """The steps of a loop inside [lo, hi), the outermost ones cut there: after its last operation a step is idle."""
     starts = np.clip(loop.starts, lo, hi)
     starts = starts[np.append(True, starts[1:] > starts[:-1])] if len(starts) else starts
-    return Loop(starts, loop.source, loop.name, loop.closed)
+    return replace(loop, starts=starts)

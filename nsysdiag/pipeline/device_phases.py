@@ -5,6 +5,7 @@ from __future__ import annotations
 from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.account.outside import Outside, Start, evidence_of_start, outside_of, start_of
 from nsysdiag.account.phases import device_phases
+from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -39,7 +40,7 @@ def signal(
     outside: Outside | None,
 ) -> DeviceSignal:
     """What the device tells about the phases of the job."""
-    runs = [PhaseLoop(run, loop.source, loop.name, loop.closed) for loop in loops for run in loop.runs]
+    runs = [_of_phases(loop, run) for loop in loops for run in loop.runs]
     return DeviceSignal(
         device=device,
         window=window.parts,
@@ -51,6 +52,11 @@ def signal(
         first_call_ns=None if outside is None else outside.begin,
         narrowed=window.narrowed,
     )
+
+
+def _of_phases(loop: Loop, starts: IntArray) -> PhaseLoop:
+    parts, group = (0 if each is None else each.per_iteration for each in (loop.inner, loop.outer))
+    return PhaseLoop(starts, loop.source, loop.name, loop.closed, parts, group, loop.certain)
 
 
 @steps.joined("signal")

@@ -446,3 +446,150 @@ def micro_batches_and_a_log_every_fifth(t: Thread) -> Body:
         yield from training_step(t, micro=8, depth=2)
         if step % 5 == 4:
             yield from t.blocking_copy("DtoH", 4, 2 * US)
+
+
+# Others of the same kinds.
+
+
+@program(20)
+def solves_of_any_number_of_sweeps(t: Thread) -> Body:
+    """Conjugate gradients: each sweep reads its residual, and how many there are is not known before."""
+    chance = random.Random(7)
+    for _ in range(20):
+        yield from kernels(t, ("assemble", 200), ("precondition", 60))
+        for _ in range(chance.randint(6, 25)):
+            yield from kernels(t, ("spmv", 60), ("axpy", 15), ("dot", 10))
+            yield from t.blocking_copy("DtoH", 8, 2 * US)
+        yield from kernels(t, ("project", 80), ("advance", 60))
+
+
+@program(20, inner=2)
+def two_micro_batches(t: Thread) -> Body:
+    for _ in range(20):
+        yield from training_step(t, micro=2)
+
+
+@program(24)
+def kernels_chosen_by_chance(t: Thread) -> Body:
+    """A library takes one of two kernels for a product, by its shape."""
+    chance = random.Random(8)
+    for _ in range(24):
+        yield from t.copy("HtoD", 1 << 20, 60 * US)
+        for _ in range(6):
+            yield from kernels(t, (chance.choice(["gemm_64", "gemm_128"]), 100), ("bias_act", 20))
+        yield from kernels(t, ("loss", 20), ("adam", 50))
+
+
+@program(3, inner=12)
+def three_steps_of_named_layers(t: Thread) -> Body:
+    for _ in range(3):
+        yield from kernels(t, ("embedding", 20))
+        for number in range(12):
+            t.push(f"layer_{number}")
+            yield from kernels(t, *LAYER)
+            t.pop()
+        yield from kernels(t, ("head", 100))
+        yield from t.synchronize()
+
+
+@program(60)
+def batches_of_epochs_by_name(t: Thread) -> Body:
+    for _ in range(6):
+        for number in range(10):
+            t.push(f"batch {number}")
+            yield from training_step(t)
+            t.pop()
+        yield from t.blocking_copy("DtoH", 4, 2 * US)
+        yield from t.compute(1 * MS)
+
+
+@program(20, inner=16)
+def substeps_behind_a_start(t: Thread) -> Body:
+    chance = random.Random(9)
+    for _ in range(50):
+        yield from kernels(t, (chance.choice(["init_a", "init_b", "init_c"]), chance.randint(5, 300)))
+        yield from t.compute(chance.randint(5, 2000) * US)
+    for _ in range(20):
+        yield from t.copy("HtoD", 1 << 12, 4 * US)
+        yield from layers(t, 16, (("collide", 60), ("stream", 60)))
+        yield from kernels(t, ("force", 40))
+
+
+@program(15)
+def a_prefetch_on_another_stream(t: Thread) -> Body:
+    """The next batch is copied while the layers of this one run."""
+    side = t.process.stream()
+    for _ in range(15):
+        yield from t.copy("HtoD", 1 << 22, 300 * US, side)
+        event = t.event()
+        yield from t.record(event, side)
+        yield from layers(t, 12)
+        yield from t.wait_event(t.process.null, event)
+
+
+@program(16)
+def kernels_by_the_size_of_the_batch(t: Thread) -> Body:
+    chance = random.Random(10)
+    for _ in range(16):
+        size = chance.choice([1, 2, 4])
+        yield from t.copy("HtoD", 4096 * size, 5 * US)
+        yield from layers(t, 8, ((f"attention_b{size}", 50 * size), (f"gemm_b{size}", 70 * size)))
+        yield from kernels(t, ("argmax", 10))
+        yield from t.blocking_copy("DtoH", 8 * size, 2 * US)
+
+
+@program(70)
+def requests_at_any_time(t: Thread) -> Body:
+    chance = random.Random(11)
+    for _ in range(70):
+        yield from t.os_call("epoll_wait", int(chance.expovariate(1) * 4 * MS) + 1000, "io_wait")
+        yield from t.blocking_copy("HtoD", 4096, 4 * US)
+        yield from kernels(t, ("model", 300))
+        yield from t.blocking_copy("DtoH", 4096, 4 * US)
+
+
+@program(12, inner=2)
+def graphs_and_accumulation(t: Thread) -> Body:
+    block = graph("fused_forward", "fused_backward", "cast")
+    for _ in range(12):
+        for _ in range(2):
+            yield from t.copy("HtoD", 1 << 18, 20 * US)
+            yield from t.launch_graph(block, number=1)
+            yield from t.launch_graph(block, number=1)
+        yield from layers(t, 3, (("lamb_stage", 40),))
+        yield from t.synchronize()
+
+
+@program(40)
+def a_log_of_one_kernel_sweeps(t: Thread) -> Body:
+    """Each sweep is one kernel; every tenth reads the residual."""
+    for step in range(40):
+        yield from kernels(t, ("jacobi", 300), ("copy_halo", 20), ("swap", 15))
+        if step % 10 == 0:
+            yield from kernels(t, ("reduce_residual", 20))
+            yield from t.blocking_copy("DtoH", 8, 2 * US)
+
+
+@program(11, inner=6)
+def all_reduces_of_buckets(t: Thread) -> Body:
+    """Six layers backward, a collective after every second."""
+    side = t.process.stream()
+    for _ in range(11):
+        yield from t.copy("HtoD", 1 << 20, 60 * US)
+        yield from layers(t, 6, FORWARD)
+        for layer in range(6):
+            yield from kernels(t, *BACKWARD)
+            if layer % 2:
+                yield from t.launch("ncclDevKernel_AllReduce", 60 * US, side)
+        yield from t.synchronize(side)
+        yield from layers(t, 5, (("multi_tensor_apply_kernel", 25),))
+
+
+@program(25)
+def steps_of_alternating_sweeps(t: Thread) -> Body:
+    for step in range(25):
+        names = ("sweep_x", "sweep_y") if step % 2 else ("sweep_y", "sweep_x")
+        for name in names:
+            yield from kernels(t, (name, 150), ("limiter", 40))
+        yield from kernels(t, ("reduce_dt", 12))
+        yield from t.blocking_copy("DtoH", 8, 2 * US)
