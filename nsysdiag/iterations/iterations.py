@@ -11,8 +11,9 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import RowsOf, distinct_values
 from nsysdiag.iterations.by_anchor import anchored_loops
 from nsysdiag.iterations.by_range import apart, named_loops
+from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Called, Loop, loop_of
-from nsysdiag.iterations.outer import Happened, around, by_sequence, outermost, parts_of_one_pass
+from nsysdiag.iterations.outer import around, by_sequence, outermost, parts_of_one_pass
 from nsysdiag.iterations.ranges import Kinds
 from nsysdiag.iterations.slow import median_of, spread_of
 from nsysdiag.trace.strings import Strings

@@ -11,7 +11,6 @@ that update weights and the copies from the host come once in each step; a read-
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -19,15 +18,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
-from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf, distinct, distinct_values
+from nsysdiag.events.rows import RowsOf
+from nsysdiag.iterations.happened import HOST, Happened, anchor_of
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
-from nsysdiag.iterations.ranges import Kinds
-from nsysdiag.trace.enums import CopyKind
-from nsysdiag.trace.strings import Strings
 
 MOST_LEVELS = 6
 MOST_TOKENS = 2_000
@@ -42,94 +36,14 @@ than so many times the usual one."""
 LEAST_HELD = 0.75
 """Of the usual operations: a repeat with fewer is another kind of work."""
 ALIKE, FEW, FEWEST_SIZES, MOST_TRIED = 0.8, 20, 3, 6
-"""Of repeats so many have the same operations; fewer than so many are few. The stages of a network have so many sizes of
-launches. A loop is looked for from so many names of kernels."""
+"""Of repeats so many have the same operations; fewer than so many are few. The stages of a network have so many
+sizes of launches. A loop is looked for from so many names of kernels."""
 MANY_INNER = 10
 """So many repeats that get input are steps with an occasional evaluation, not micro batches."""
 LIGHT_KERNELS, LIGHT_TIME = 2, 0.25
 """An addition of so few kernels, and of no more than this share of a repeat, may only read back a value."""
 ROUND = 10
 """Programs log every ten steps, or every hundred; layers and micro batches are rarely counted by tens."""
-UPDATES = re.compile(
-    r"adam|sgd|momentum|multi_?tensor|optimi[sz]er|lamb_|lamb<|rmsprop|adagrad|adafactor|"
-    r"apply_?grad|update_?(weight|param)|(weight|param(eter)?)s?_?update",
-    re.IGNORECASE,
-)
-"""Kernels that update the weights of a model."""
-
-HOST = 1 << 40
-"""Codes from here on are of calls of the host, twice that of ranges."""
-
-
-class Happened(Struct, frozen=True):
-    """What shows levels of a device, in order of time: its operations, and the calls and ranges of the threads that
-    launch them. `code` is that of the name. Operations have their time on the device, the others on the host."""
-
-    time: IntArray
-    end: IntArray
-    code: IntArray
-    on_host: BoolArray
-    uploads: frozenset[int]
-    downloads: frozenset[int]
-    updates: frozenset[int]
-    kernels: frozenset[int]
-    issued_at: IntArray
-    operations: IntArray
-
-    @classmethod
-    def of(
-        cls, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds, strings: Strings
-    ) -> Happened:
-        operations = device.operations
-        rows = np.flatnonzero(device.running & ~operations.migration)
-        codes = _codes(device)
-        names, code = distinct(codes[rows])
-        first = rows[np.unique(code, return_index=True)[1]]
-        category, copied = operations.category[first], operations.copy_kind[first]
-        kernel = np.isin(category, (Category.KERNEL, Category.GRAPH))
-        named = np.flatnonzero((category == Category.KERNEL) & (operations.name[first] >= 0))
-        texts = strings.texts(operations.name[first[named]])
-        updates = [int(names[at]) for at, text in zip(named.tolist(), texts, strict=True) if UPDATES.search(text)]
-        host_time, host_code = _on_host(device, calls, ranges, kinds, rows)
-        return cls(
-            time=np.append(operations.start[rows], host_time),
-            end=operations.end[rows],
-            code=np.append(codes[rows], host_code),
-            on_host=np.append(np.zeros(len(rows), np.bool_), np.ones(len(host_time), np.bool_)),
-            uploads=frozenset(names[copied == CopyKind.HOST_TO_DEVICE].tolist()),
-            downloads=frozenset(names[copied == CopyKind.DEVICE_TO_HOST].tolist()),
-            updates=frozenset(updates),
-            kernels=frozenset(names[kernel].tolist()),
-            issued_at=np.where(device.launch >= 0, calls.start[device.launch], -1) if len(calls) else device.launch,
-            operations=rows,
-        )
-
-
-def _codes(device: DeviceTimeline) -> IntArray:
-    """What operations of one name have in common."""
-    operations = device.operations
-    category = operations.category.astype(np.int64)
-    detail = np.where(category == Category.MEMCPY, operations.copy_kind, operations.name)
-    detail = np.where(category == Category.GRAPH, operations.graph, detail)
-    detail = np.where(category == Category.MEMSET, 0, detail)
-    return (category << 34) + detail.astype(np.int64) + 1
-
-
-def _on_host(
-    device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds, rows: IntArray
-) -> tuple[IntArray, IntArray]:
-    """The calls that launch nothing, and the ranges, of the threads that launch the operations."""
-    launch = device.launch[rows]
-    launch = launch[launch >= 0]
-    threads = distinct_values(calls.thread[launch]) if len(launch) else np.empty(0, np.int64)
-    others = np.isin(calls.thread, threads)
-    others[launch] = False
-    # The driver's row of a launch is inside that of the runtime, with the same id.
-    others &= ~np.isin(calls.correlation, calls.correlation[launch])
-    named = np.isin(ranges.rows.thread, threads) & ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication
-    time = np.append(calls.start[others], ranges.rows.start[named])
-    code = np.append(HOST + calls.name[others].astype(np.int64), 2 * HOST + kinds.code[ranges.rows.name[named]])
-    return time, code
 
 
 class _Special(Struct, frozen=True):
@@ -230,8 +144,8 @@ def _special(at: IntArray, more: dict[int, int], size: int) -> _Special | None:
 
 
 class Verdict(Struct, frozen=True):
-    """A loop around another one: `steps` says whether its repeats are the steps. `certain` is False where the trace does
-    not show that."""
+    """A loop around another one: `steps` says whether its repeats are the steps. `certain` is False where the trace
+    does not show that."""
 
     loop: Loop
     each: int
@@ -294,12 +208,7 @@ def by_sequence(happened: Happened, whole: Intervals, known: list[Loop], fewest:
 
 
 def _between(code: int, starts: IntArray, end: int) -> Loop:
-    return loop_of(Called(anchor=_anchor(code)), starts, np.zeros(len(starts) - 1, np.bool_), None, end)
-
-
-def _anchor(code: int) -> int:
-    """The string id of the name of a kernel; -1 for graphs."""
-    return (code & (1 << 34) - 1) - 1 if code >> 34 == Category.KERNEL else -1
+    return loop_of(Called(anchor=anchor_of(code)), starts, np.zeros(len(starts) - 1, np.bool_), None, end)
 
 
 def _with_same_operations(loop: Loop, happened: Happened, end: int) -> IntArray:
@@ -314,8 +223,8 @@ def _with_same_operations(loop: Loop, happened: Happened, end: int) -> IntArray:
 
 
 def parts_of_one_pass(loop: Loop, device: DeviceTimeline, happened: Happened, end: int) -> bool:
-    """Whether a few repeats begin with launches of several sizes, each size in a row, and without copies from and to the
-    host: the stages of a network, not its passes."""
+    """Whether a few repeats begin with launches of several sizes, each size in a row, and have no copies from and to
+    the host: the stages of a network, not its passes."""
     if loop.called.range or len(loop) >= FEW:
         return False
     shape = device.operations.shape[np.searchsorted(device.operations.start, loop.starts)]
@@ -374,8 +283,8 @@ def _outer(loop: Loop, special: _Special, found: _Segments, happened: Happened, 
     borders = np.append(np.searchsorted(operations, loop.starts), np.searchsorted(operations, end))
     size = np.diff(borders)
     usual = float(np.median(np.delete(size, special.at)))
-    other_work = any(code < HOST for code in special.more) and not found.lacks()[special.at].all()
-    if other_work and float(np.median(size[special.at])) <= usual:
+    lacks = bool(found.lacks()[special.at].all())
+    if any(code < HOST for code in special.more) and not lacks and float(np.median(size[special.at])) <= usual:
         return None
     back = _from_idle(borders, special.at, operations, happened.end)
     starts = borders[special.at + 1] - back
@@ -391,7 +300,7 @@ def _outer(loop: Loop, special: _Special, found: _Segments, happened: Happened, 
         return None
     length = np.diff(starts)
     away = pauses(length, float(np.median(length)), int(length.sum()))
-    inner = Inner(loop.called, special.each, int(np.median(np.diff(loop.starts))), loop.inner)
+    inner = Inner(loop.called, special.each - lacks, int(np.median(np.diff(loop.starts))), loop.inner)
     made = loop_of(_called(loop, special, happened), starts, away, None, end)
     return made.with_inner(inner)
 
@@ -401,7 +310,7 @@ def _called(loop: Loop, special: _Special, happened: Happened) -> Called:
     once = [code for code, more in special.more.items() if more == 1 and code in happened.kernels]
     if not once or loop.called.range:
         return loop.called
-    return Called(anchor=_anchor(min(once)))
+    return Called(anchor=anchor_of(min(once)))
 
 
 def _from_idle(borders: IntArray, at: IntArray, start: IntArray, end: IntArray) -> int:

@@ -30,8 +30,8 @@ class Loop(Struct, frozen=True, eq=False):
     """Steps that repeat on a device: step i is [starts[i], starts[i + 1]) in ns; `starts` ascend.
 
     `source` and `name` are those of the iterations. `closed` is False if the repeats are known to be parts of a step,
-    such as layers of a model in a sliced trace. `parts` is how many repeats of a shorter loop are in each, `group` how
-    many steps are in each of a longer one that may be the step; 0 for none. `certain`: the trace tells which it is."""
+    such as layers of a model in a sliced trace. `parts` is how many repeats of a shorter loop each holds; `group` is
+    how many steps a longer one holds that may be the step; 0 for none. `certain`: the trace shows which it is."""
 
     starts: IntArray
     source: str

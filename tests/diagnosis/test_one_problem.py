@@ -113,8 +113,7 @@ def test_slow_iterations_are_a_part_of_what_they_have_more_of(shared: Shared) ->
 
 
 def test_slow_iterations_of_which_no_finding_tells_half_stand_for_themselves(shared: Shared) -> None:
-    """The host is found to compute for 5%, the slow iterations take 47% more."""
-    report = shared.report(shared.trace("late_when_asked"))
+    report = shared.report(shared.trace("overlapping_streams"))
     (slow,) = (each for each in report.findings if each.cause == "slow_iterations")
     assert slow.part_of is None
     assert slow.saves is not None

@@ -22,13 +22,13 @@ Script = Callable[["Thread"], "Body"]
 @dataclass(frozen=True)
 class Program:
     """`steps` whole steps are true (one may be cut, or counted as a warm-up); `inner` repeats in each, 0 where that is
-    not asked. `accepted` are other counts that are no error; 0 steps: none may be found."""
+    not asked. 0 steps: none may be found. `steady`: all of the time is one phase."""
 
     name: str
     script: Script
     steps: int
     inner: int = 0
-    accepted: tuple[int, ...] = ()
+    steady: bool = True
 
     def run(self) -> Simulation:
         simulation = Simulation()
@@ -39,11 +39,11 @@ class Program:
 PROGRAMS: dict[str, Program] = {}
 
 
-def program(steps: int, *, inner: int = 0, accepted: tuple[int, ...] = ()) -> Callable[[Script], Script]:
+def program(steps: int, *, inner: int = 0, steady: bool = True) -> Callable[[Script], Script]:
     """A program of its script, by its name."""
 
     def add(script: Script) -> Script:
-        PROGRAMS[script.__name__] = Program(script.__name__, script, steps, inner, accepted)
+        PROGRAMS[script.__name__] = Program(script.__name__, script, steps, inner, steady)
         return script
 
     return add
@@ -278,7 +278,7 @@ def four_solves_of_ten_sweeps(t: Thread) -> Body:
         yield from t.compute(1 * MS)
 
 
-@program(0, accepted=(1,))
+@program(0)
 def one_pass_with_pools(t: Thread) -> Body:
     """Five pools in one pass of a network: what is between them differs."""
     yield from t.copy("HtoD", 1 << 20, 90 * US)
@@ -328,7 +328,7 @@ def a_load_in_each_step(t: Thread) -> Body:
         yield from kernels(t, ("loss", 20))
 
 
-@program(25)
+@program(25, steady=False)
 def irregular_kernels(t: Thread) -> Body:
     """The kernels take any time: the lengths of steps vary by a factor of thirty."""
     chance = random.Random(6)
