@@ -36,6 +36,7 @@ NO_WORK, UNRESOLVED = "no-gpu-work", "unresolved"
 """Verdicts on a device on which nothing ran, and on one whose bottleneck is unknown."""
 CANNOT_TELL = "cannot tell"
 """In place of a figure whose bounds are too far apart."""
+PACED = "The loop is paced at {}: it waits for that time in each step, so what is saved makes the wait longer."
 REPLAY = "replay"
 """How a saving was found."""
 NOTABLE_UNKNOWN = 0.05
@@ -47,7 +48,8 @@ class Saves(Record, frozen=True):
     """How much shorter the judged step or window gets if a finding is repaired: `ns`, between `low_ns` and `high_ns`,
     of its length `of_ns`: the mean of the replayed steps, or the window; without a replay the median step. `per` is
     `step` or `window`. `method` is `replay` for a prediction, `bound` for an upper bound; `reason` then says why
-    nothing was predicted. With `cannot_tell` the bounds are too far apart for `ns` to say anything."""
+    nothing was predicted. With `cannot_tell` the bounds are too far apart for `ns` to say anything. `paced_ns` is the
+    time of a step that the loop waits for, None where it waits for none that is known."""
 
     ns: Ns
     low_ns: Ns
@@ -57,6 +59,7 @@ class Saves(Record, frozen=True):
     method: OwnText
     reason: OwnText = ""
     cannot_tell: bool = False
+    paced_ns: Ns | None = None
 
     @property
     def has_bounds(self) -> bool:
@@ -117,7 +120,7 @@ def _whole_percent(ns: int, of_ns: int) -> str:
 
 class Predicted(NamedTuple):
     """What a repair saves of the replayed step or window (`per`) of length `of_ns`: `ns`, between `low_ns` and
-    `high_ns`. Or the `reason` why that is not predicted."""
+    `high_ns`. Or the `reason` why that is not predicted. `paced_ns` is as in `Saves`, 0 for none."""
 
     per: str
     of_ns: int
@@ -126,6 +129,7 @@ class Predicted(NamedTuple):
     high_ns: int = 0
     cannot_tell: bool = False
     reason: str = ""
+    paced_ns: int = 0
 
 
 class Part(Record, frozen=True):
@@ -141,7 +145,7 @@ class Diagnosis(Record, frozen=True):
     two to four times; `cold`, the start of a program that has no steady state; `window`, everything; `none`, no GPU
     rows. `phase` is the index of the headline's phase in the report's phases. `action` is the finding that would save
     most, `saves` how much. If none has a saving and kernels lead, it is the finding on kernels. `findings` are in the
-    order of their savings."""
+    order of their savings. `paced_ns` is the time of a step that the loop waits for, None where it waits for none."""
 
     headline: Sentence
     bottleneck: OwnText
@@ -156,3 +160,4 @@ class Diagnosis(Record, frozen=True):
     findings: list[HashedId]
     gpus_present: Count | None
     gpus_used: Count
+    paced_ns: Ns | None = None

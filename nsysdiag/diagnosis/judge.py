@@ -201,6 +201,7 @@ def diagnose(
         seen_ns=scope.phases_ns,
         steady_ns=scope.steady_ns,
         waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND),
+        paced_ns=next((each.saves.paced_ns for each in merged if each.saves and each.saves.paced_ns), None),
     )
     saving = max(filter(saved_share, merged), key=sure_share, default=None)
     action = saving or next((each for each in merged if each.bottleneck == most.bottleneck in KERNELS), None)
@@ -219,6 +220,7 @@ def diagnose(
         findings=[each.id for each in merged],
         gpus_present=gpus_present,
         gpus_used=len(active),
+        paced_ns=said.paced_ns,
     )
     return diagnosis, merged
 

@@ -14,9 +14,12 @@ from nsysdiag.diagnosis.one_problem import each_advice_once, each_problem_once, 
 from nsysdiag.findings.rules import severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
+from nsysdiag.units import format_ns
 
 STEP, WINDOW = "step", "window"
 MORE_BY_REPLAY = "what waits for it gets shorter, too"
+PACED_AT = "the loop is paced at {}"
+"""The note where little is saved as the loop waits for a time in each step."""
 UNLIKE = 0.05
 """A device whose share differs from that of all devices by more is not like them."""
 
@@ -63,15 +66,19 @@ def _predicted(finding: Finding, found: Predicted | str, limits: FindingThreshol
         return replace(finding, saves=replace(saves, reason=found))
     if found.reason:
         ns = round(saves.ns / max(saves.of_ns, 1) * found.of_ns)
-        bound = Saves(ns, 0, ns, found.per, found.of_ns, saves.method, found.reason)
+        bound = Saves(ns, 0, ns, found.per, found.of_ns, saves.method, found.reason, paced_ns=found.paced_ns or None)
         return replace(finding, saves=bound)
     share, most = (ns / max(found.of_ns, 1) for ns in (found.ns, found.high_ns))
+    absorbed = found.paced_ns and finding.share - most > EXPLAINED
+    paced = PACED_AT.format(format_ns(found.paced_ns)) if absorbed else ""
     return replace(
         finding,
-        saves=Saves(*found[2:5], found.per, found.of_ns, REPLAY, cannot_tell=found.cannot_tell),
+        saves=Saves(
+            *found[2:5], found.per, found.of_ns, REPLAY, cannot_tell=found.cannot_tell, paced_ns=found.paced_ns or None
+        ),
         ceiling_ns=int(most / saves.most * finding.ceiling_ns) if saves.most else 0,
         severity=severity(share, limits),
-        note=MORE_BY_REPLAY if share - finding.share > EXPLAINED else "",
+        note=MORE_BY_REPLAY if share - finding.share > EXPLAINED else paced,
     )
 
 

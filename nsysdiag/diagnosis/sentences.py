@@ -7,7 +7,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import THREAD_WAIT
-from nsysdiag.diagnosis.facts import KERNELS, NOUNS, Part
+from nsysdiag.diagnosis.facts import KERNELS, NOUNS, PACED, Part
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.savings import MORE_BY_REPLAY
 from nsysdiag.findings.first import kernels_first
@@ -62,7 +62,7 @@ class Said(Struct, frozen=True):
     it, a sum over them. `later` is the second of the program from which a capture excludes start-up, None if the trace
     shows none. `rest` says what else was captured, as the end of a sentence. `inside_step`: the judged time is a part
     of one step. `seen_ns` is the time of all phases, None for several traces. `sliced`: the trace is a slice of the
-    capture. `steady_ns`: how long a cold start is steady."""
+    capture. `steady_ns`: how long a cold start is steady. `paced_ns`: the time of a step that the loop waits for."""
 
     basis: str
     phase: FoundPhase | None
@@ -80,6 +80,7 @@ class Said(Struct, frozen=True):
     seen_ns: int | None = None
     sliced: bool = False
     steady_ns: int = 0
+    paced_ns: int | None = None
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -94,6 +95,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     whole = said.duration_ns or said.seen_ns
     if whole and said.judged_ns < SMALL_PART * whole:
         sentences.insert(0, _small_part(said, whole))
+    if said.paced_ns:
+        sentences.append(PACED.format(format_ns(said.paced_ns)))
     if said.waiting and bottleneck in KERNELS:
         sentences.append(said.waiting)
     if second is not None:

@@ -85,6 +85,7 @@ def answered(
         savings=[] if transforms else savings_of(model, report.findings, identity, told),
         floor_ns=floor_of(model, report.findings).ns,
         cannot_tell=bool(transforms) and found.cannot_tell,
+        paced_ns=model.threads.timed.pace(stretch) or None,
         caveats=[*CAVEATS, *([IN_MPI] if len(model.host.host.mpi) else [])],
     )
     return complete(made, report)

@@ -10,6 +10,7 @@ from nsysdiag.causes import places
 from nsysdiag.replay.graph import NEVER_NS, Kind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.work import GAP_NS
+from nsysdiag.wakeups.waits import Ends, ends_of
 
 SURE = 0.8
 """A wake-up that is less sure is none in the bound that promises least."""
@@ -61,10 +62,11 @@ class Changes(Struct, frozen=True):
             eager=np.zeros(len(work), dtype=np.bool_),
         )
 
-    def edges(self, *, proven: bool = False, observed: bool = True) -> tuple[IntArray, IntArray]:
+    def edges(self, *, proven: bool = False, observed: bool = True, pinned: bool = False) -> tuple[IntArray, IntArray]:
         """The lengths of the edges and the residuals of the moments, in ns. With `proven`, doubted edges stay, and an
         uncertain wait for a thread takes as long as recorded, as does the return from any. Without `observed`, an
-        operation does not wait for work that it only followed, and waits for unknown threads take no time."""
+        operation does not wait for work that it only followed, and waits for unknown threads take no time. With
+        `pinned`, all waits that may end at a time of their own do."""
         model, edges = self.model, self.model.graph.edges
         seen = edges.kind == Kind.OBSERVED
         gone = self._gone() | (seen & (not observed))
@@ -78,12 +80,15 @@ class Changes(Struct, frozen=True):
         left = np.bincount(edges.target[~gone], minlength=len(model.graph.time))
         # A moment that would lose all of its edges keeps them.
         gone &= left[edges.target] > 0
-        return np.where(gone, NEVER_NS, self._lengths(proven=proven, observed=observed)), residual
+        return np.where(gone, NEVER_NS, self._lengths(proven=proven, observed=observed, pinned=pinned)), residual
 
-    def _lengths(self, *, proven: bool, observed: bool) -> IntArray:
+    def _lengths(self, *, proven: bool, observed: bool, pinned: bool) -> IntArray:
         model, edges = self.model, self.model.graph.edges
         ns, kind, row = edges.ns.copy(), edges.kind, edges.row
         ns[kind == Kind.PROGRAM] = self._host_ns(proven=proven, observed=observed)[row[kind == Kind.PROGRAM]]
+        paced, time = np.flatnonzero(kind == Kind.PACED), model.graph.time
+        kept = self.paced[row[paced]] | pinned
+        ns[paced] = np.where(kept, time[edges.target[paced]] - time[edges.source[paced]], 0)
         shorter = np.append(model.length - self.length, 0)
         of_operation, waits, launches = (np.isin(kind, each) for each in (OF_OPERATIONS, Kind.DEVICE_WAIT, Kind.LAUNCH))
         ns[of_operation] -= shorter[row[of_operation]]
@@ -132,9 +137,21 @@ class Changes(Struct, frozen=True):
         return not (self.model.graph.edges.kind == Kind.OBSERVED).any() and not self._unresolved.any()
 
     @property
+    def paced(self) -> BoolArray:
+        """Which of the waits that surely end at a time of their own are not taken out."""
+        model, kept = self.model, np.ones(len(self.model.threads.timed))
+        inside = model.timed_of_piece >= 0
+        np.minimum.at(kept, model.timed_of_piece[inside], self.time[inside])
+        found: BoolArray = (kept > 0) & (model.threads.timed.sure > 0)
+        return found
+
+    @property
     def _unresolved(self) -> BoolArray:
         """The pieces of host time that are waits for other threads, of which none is known."""
-        return np.isin(self.model.pieces.cause, WAITS)
+        pieces, ends = self.model.pieces, np.append(ends_of(self.model.words), Ends.UNKNOWN)
+        # No thread ends a sleep or a read of a file.
+        found: BoolArray = np.isin(pieces.cause, WAITS) & (ends[pieces.call] != Ends.NO_THREAD)
+        return found
 
     def costs(self) -> IntArray:
         """How long the launch of each operation takes: the part of its call that stays."""
@@ -172,6 +189,8 @@ class Changes(Struct, frozen=True):
         kept = (pieces.end - pieces.start) * self.time
         if not observed:
             kept = np.where(self._unresolved, 0, kept)
+        # A wait until a time is as short as what comes before leaves it.
+        kept = np.where(np.append(self.paced, False)[model.timed_of_piece], 0, kept)
         ns = np.bincount(pieces.owner, kept, len(program)) + model.unseen * self.unseen
         ns += program.lag * self._lags(proven=proven)
         if proven:

@@ -76,6 +76,15 @@ def releases(threads: Threads, places: Places, moments: Moments, length: IntArra
     )
 
 
+def own_times(threads: Threads, places: Places, time: IntArray, in_order: Edges) -> Edges:
+    """Waits that end at a time of their own; where that is not sure, the edge is one of a bound, and has no length. The
+    first moment of a thread is where it was without one."""
+    row = np.flatnonzero(np.isin(places.timed, in_order.target))
+    end = places.timed[row]
+    ns = np.where(threads.timed.sure[row] > 0, time[end] - time[ORIGIN], 0)
+    return Edges.of(np.full(len(row), ORIGIN), end, ns, Kind.PACED, row)
+
+
 def _of_others(waited: Waited, places: Places, lag: IntArray, length: IntArray) -> Edges:
     """Waits for devices, and what they are for besides their targets.
 

@@ -99,7 +99,8 @@ class WhatIf(Result, frozen=True):
     were replayed. low_ns <= predicted_ns <= high_ns. Without `transforms` predicted_ns is now_ns and `savings` lists
     what each finding would bring; `floor_ns` is what stays when all are repaired. `refused` says why nothing is
     predicted; lengths are those of now then. With `cannot_tell` the bounds are too far apart for `predicted_ns` to say
-    anything. `caveats` says what the prediction leaves out. `causes` and `settings`
+    anything. `paced_ns` is the time of a step that the loop waits for, None where it waits for none that is known.
+    `caveats` says what the prediction leaves out. `causes` and `settings`
     are those of the analysis, `phrases` the names in sentences, as in a report."""
 
     schema_version: OwnText
@@ -124,3 +125,4 @@ class WhatIf(Result, frozen=True):
     settings: ValueBySetting = {}
     phrases: Phrases | None = None
     cannot_tell: bool = False
+    paced_ns: Ns | None = None

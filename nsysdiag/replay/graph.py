@@ -42,6 +42,7 @@ class Kind(IntEnum):
     FINISHED = 12  # what a wait for a device is for besides its target, and one of these operations
     RELEASED = 13  # a wait for a device, and all that it is for besides its target
     PASSED = 14  # what such a wait is for besides its target, and the same of the wait before
+    PACED = 15  # the end of a wait that has a time of its own
 
 
 class Edges(Rows, frozen=True):

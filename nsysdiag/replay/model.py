@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
 from nsysdiag.causes import CAUSES, FALLBACK, PLACE
 from nsysdiag.causes.evidence import HostEvidence
@@ -38,6 +39,7 @@ from nsysdiag.replay.edges import (
     launch_cost,
     launched,
     of_devices,
+    own_times,
     program_order,
     releases,
 )
@@ -46,6 +48,7 @@ from nsysdiag.replay.host_time import HostTime, host_time, on_axis
 from nsysdiag.replay.meetings import Met, meetings_of
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads, moments_of
 from nsysdiag.replay.mpi_meetings import MpiCalls, within
+from nsysdiag.replay.pacing import Timed, owned, timed_waits
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import Wakes, wakes
 from nsysdiag.replay.work import Before, Pace, Work, awaited_events, barriers, observed_order, pace_of
@@ -132,6 +135,15 @@ class Model(Struct, frozen=True, dict=True):
         return self.on_axis(rows.thread, rows.start, rows.end)
 
     @cached_property
+    def timed_of_piece(self) -> IntArray:
+        """The row in `threads.timed` of the wait that each piece of host time is in, -1 for none."""
+        timed = self.threads.timed
+        spans = self.on_axis(timed.thread, timed.begin, timed.end)
+        order = np.argsort(spans.start, kind="stable")
+        row = np.append(order, -1)[nearest_before(spans.start[order], self.pieces.start)]
+        return np.where((row >= 0) & (np.append(spans.end, 0)[row] > self.pieces.start), row, -1)
+
+    @cached_property
     def launch_spans(self) -> Intervals:
         """The calls that launched operations, on the axis of `host`."""
         calls, rows = self.host.host.api_calls.rows, self.threads.launches
@@ -205,19 +217,30 @@ def model_of(
         met_by_mpi,
     )
     meetings = meetings_of(work, met)
-    moments, places = moments_of(work, threads, calls, meetings, None if stretch.stepwise else stretch.begin)
+    begin = None if stretch.stepwise else stretch.begin
+    moments, places = moments_of(work, threads, calls, meetings, begin)
+    host = _layers(moments, layered, launching, host_trace)
+    program, in_order = program_order(moments)
+    pieces, words = host_time(_spans(program, host), host, threads.launches)
+    timed = timed_waits(pieces, words, host.host.axis, stretch)
+    if len(timed):
+        threads = replace(threads, timed=timed)
+        moments, places = moments_of(work, threads, calls, meetings, begin)
+        program, in_order = program_order(moments)
+        spans = _spans(program, host)
+        pieces = owned(pieces, spans.owner, spans.spans)
     length = meetings.lengths(work)
     events, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
     others = Before.concatenate([events, barred])
     cost = launch_cost(work, threads, calls, others)
     pace = pace_of(work, work.issued + cost, others, len(activity.devices))
-    program, in_order = program_order(moments)
     time = np.append(min(stretch.begin, int(moments.time[0])), moments.time)
     edges = Edges.concatenate(
         [
             in_order,
             begun_before(work, places, stretch.begin, time),
             releases(threads, places, moments, length),
+            own_times(threads, places, time, in_order),
             launched(work, threads, places, cost, pace),
             of_devices(work, places, events, barred, pace, length),
             arrivals(places, meetings, threads.mpi, moments),
@@ -230,14 +253,15 @@ def model_of(
     as_asked = replace(known.edges, ns=known.asked)
     graph = Graph.of(time, Edges.concatenate([as_asked, seen]), LATENCY_HIGHEST_NS) if len(seen) else known
     names = Names.of(work, activity, host_trace.ranges, strings)
-    host = _layers(moments, layered, launching, host_trace)
     threads = replace(threads, woken_cause=_causes(threads.woken, host))
-    spans = on_axis(host.host.axis, program.thread, program.start, program.end)
-    pieces, words = host_time(spans, host, threads.launches)
     model = Model(stretch, work, threads, places, graph, pace, program, pieces, words, host, cost, length, names)
     row = model.program_into[places.woken]
     program.cause[row[row >= 0]] = threads.woken_cause[row >= 0]
     return model
+
+
+def _spans(program: Program, host: LayeredEvidence) -> Owned:
+    return on_axis(host.host.axis, program.thread, program.start, program.end)
 
 
 def _causes(woken: Wakes, host: LayeredEvidence) -> IntArray:
@@ -275,6 +299,7 @@ def _threads(
         woken=woken,
         woken_cause=np.full(len(woken), PLACE[LOCK_WAIT.id]),
         mpi=within(met_by_mpi, lo, hi),
+        timed=Timed.empty(),
     )
 
 

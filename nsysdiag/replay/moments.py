@@ -14,6 +14,7 @@ from nsysdiag.events.rows import Rows, distinct_values
 from nsysdiag.replay.device_waits import NEVER, DeviceWaits, Waited
 from nsysdiag.replay.meetings import Meetings
 from nsysdiag.replay.mpi_meetings import MpiCalls
+from nsysdiag.replay.pacing import Timed
 from nsysdiag.replay.targets import NONE
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Work
@@ -62,7 +63,7 @@ class Moments(Rows, frozen=True):
 class Threads(Struct, frozen=True):
     """What the threads of a stretch did that the replay moves: the rows of the calls that launched its operations
     (ascending); waits for devices, with all that they are for, and full queues; waits for other threads with their
-    cause; and MPI calls that ranks enter together."""
+    cause; MPI calls that ranks enter together; and waits that may end at a time of their own."""
 
     launches: IntArray
     waited: Waited
@@ -70,6 +71,7 @@ class Threads(Struct, frozen=True):
     woken: Wakes
     woken_cause: IntArray
     mpi: MpiCalls
+    timed: Timed
 
     @property
     def held(self) -> DeviceWaits:
@@ -93,6 +95,7 @@ class Places(Struct, frozen=True):
     mpi_meeting: IntArray
     mpi_return: IntArray
     finished: IntArray
+    timed: IntArray
 
 
 def moments_of(
@@ -117,19 +120,20 @@ def moments_of(
         Moments.points(mpi.came[first], What.MEETING, np.full(len(first), DEVICE)),
         Moments.returns(mpi.begin, mpi.end, mpi.thread, mpi.came, np.full(len(mpi), PLACE[HOST_CODE])),
         Moments.points(finished[some], What.FINISHED, np.full(len(some), DEVICE)),
+        Moments.points(threads.timed.end, What.RETURN, threads.timed.thread),
     ]
     parts.append(_borders(threads, calls, begin))
     every = Moments.concatenate(parts)
     order = np.lexsort((every.thread, every.what, every.time))
     place = np.empty(len(every), dtype=np.int64)
     place[order] = np.arange(1, len(every) + 1)
-    operation, launch, held_at, full_at, woken_at, wake, meeting, come, met, back, finished_at, _ = np.split(
+    operation, launch, held_at, full_at, woken_at, wake, meeting, come, met, back, finished_at, timed, _ = np.split(
         place, np.cumsum([len(part) for part in parts])[:-1]
     )
     end = np.where(meetings.of >= 0, np.append(meeting, 0)[meetings.of], operation)
     of_waits = np.full(len(held), NONE)
     of_waits[some] = finished_at
-    places = Places(operation, launch, held_at, full_at, woken_at, wake, meeting, end, come, met, back, of_waits)
+    places = Places(operation, launch, held_at, full_at, woken_at, wake, meeting, end, come, met, back, of_waits, timed)
     return every.take(order), places
 
 

@@ -82,9 +82,9 @@ class Prediction(Struct, frozen=True):
         return replace(self, run=run, low_ns=max(self.low_ns, least), high_ns=max(self.high_ns, least))
 
 
-def run_of(changes: Changes, *, proven: bool = False, observed: bool = True) -> Run:
+def run_of(changes: Changes, *, proven: bool = False, observed: bool = True, pinned: bool = False) -> Run:
     """Replay a model with changes."""
-    ns, residual = changes.edges(proven=proven, observed=observed)
+    ns, residual = changes.edges(proven=proven, observed=observed, pinned=pinned)
     return _run(changes.model, replay(changes.model.graph, ns, residual), changes.length)
 
 
@@ -161,15 +161,21 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
 
 
 def prediction_of(changes: Changes, identity: Identity) -> Prediction:
-    """The prediction of changes. In the longer bound, uncertain waits for threads are as long as recorded. In the
+    """The prediction of changes. In the longer bound, uncertain waits for threads are as long as recorded. Waits that
+    may have a time of their own grow by what is saved there: up to twice their length where that is not sure. In the
     shorter bound, if it saves more, operations do not wait for work that they only followed, and threads not for
-    unknown ones. The spread of the steps and the error of the model widen both. But no step is shorter than the
-    kernels of the device that computes most."""
+    unknown ones. The spread of the steps and the error of the model widen both. But no step is shorter than the kernels
+    of the device that computes most."""
     model = changes.model
     now, run = _run(model, model.graph.time, model.length), run_of(changes)
     bounds = [run.ns]
     if not changes.certain:
         bounds.append(run_of(changes, proven=True).ns)
+    timed = model.threads.timed
+    absorbed, gone = timed.absorbs(model.stretch), bool((timed.sure > changes.paced).any())
+    if absorbed or gone:
+        pinned = run_of(changes, proven=True, pinned=True).ns
+        bounds.append(pinned if gone else min(pinned, max(bounds) + absorbed))
     if not changes.complete:
         free = run_of(Changes.none(model), observed=False).ns - run_of(changes, observed=False).ns
         bounds.append(min(now.ns - free, run.ns))

@@ -26,7 +26,7 @@ from nsysdiag.replay.behind import loaders, time_behind
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
-from nsysdiag.replay.transforms import overlap, take_out
+from nsysdiag.replay.transforms import Part, overlap, take_out
 from nsysdiag.replay.work import Class
 from nsysdiag.report import Finding
 
@@ -106,10 +106,22 @@ def _repair(changes: Changes, problem: Problem, rest: Sequence[Problem]) -> str:
 
 def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem]) -> str:
     part = part_of(changes.model, problem, rest)
+    if part is not None and part.anything:
+        part = part.without(_paced(changes))
+        if not part.anything:
+            return ""
     if part is None or not part.anything:
         return NOT_THERE if part is None else NOT_SEPARATE
     take_out(changes, problem.cause, part)
     return ""
+
+
+def _paced(changes: Changes) -> Part:
+    """The waits that end at a time of their own: no repair of a finding takes them out."""
+    model, threads = changes.model, changes.model.threads
+    pieces = np.append(changes.paced, False)[model.timed_of_piece].astype(np.float64)
+    none = (np.zeros(len(each), dtype=np.bool_) for each in (threads.held, threads.full, threads.woken))
+    return Part(pieces, *none)
 
 
 def _shorten_workers(changes: Changes, causes: tuple[str, ...]) -> str:

@@ -39,11 +39,12 @@ class Predictions(Struct, frozen=True):
             made = predicted(self.model, [finding], self.identity, among)
             self.known[finding.id] = made if isinstance(made, str) else made.saving(most)
         found, per = self.known[finding.id], self.model.stretch.per
+        pace = self.model.threads.timed.pace(self.model.stretch)
         if isinstance(found, str):
-            return Predicted(per, run_of(Changes.none(self.model)).ns, reason=found)
+            return Predicted(per, run_of(Changes.none(self.model)).ns, reason=found, paced_ns=pace)
         now = found.now.ns
         saved, low, high = (max(now - ns, 0) for ns in (found.run.ns, found.high_ns, found.low_ns))
-        return Predicted(per, now, saved, low, high, found.cannot_tell)
+        return Predicted(per, now, saved, low, high, found.cannot_tell, paced_ns=pace)
 
     def outlooks(self, findings: Sequence[Finding]) -> list[Outlook]:
         """For each finding of which the replay can tell the saving a step of the device that works most."""

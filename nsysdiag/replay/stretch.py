@@ -27,6 +27,11 @@ class Stretch(Struct, frozen=True):
         return "step" if self.stepwise else "window"
 
     @property
+    def count(self) -> int:
+        """How many steps it holds, or 1."""
+        return len(self.borders) - 1
+
+    @property
     def begin(self) -> int:
         """When it begins."""
         return int(self.borders[0])

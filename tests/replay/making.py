@@ -21,6 +21,7 @@ from nsysdiag.replay.device_waits import DeviceWaits, Waited
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import Threads
 from nsysdiag.replay.mpi_meetings import MpiCalls
+from nsysdiag.replay.pacing import Timed
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Class, Work
 from nsysdiag.trace.trace import open_trace
@@ -133,4 +134,6 @@ def calls_of(work: Work, length: int = 3) -> CallRows:
 def threads_of(work: Work, full: DeviceWaits | None = None) -> Threads:
     """Threads that launch operations and wait for nothing."""
     none, launches = DeviceWaits.empty(), np.unique(work.launch[work.launch >= 0])
-    return Threads(launches, Waited.nothing(), full or none, Wakes.empty(), np.empty(0, np.int64), MpiCalls.empty())
+    return Threads(
+        launches, Waited.nothing(), full or none, Wakes.empty(), np.empty(0, np.int64), MpiCalls.empty(), Timed.empty()
+    )

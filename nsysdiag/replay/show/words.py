@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.diagnosis.facts import CANNOT_TELL
+from nsysdiag.diagnosis.facts import CANNOT_TELL, PACED
 from nsysdiag.document.words import counted
 from nsysdiag.replay.options import text_of
 from nsysdiag.units import capitalized, format_ns, format_share, format_speedup, format_two_ns
@@ -61,7 +61,8 @@ def replayed(found: WhatIf) -> str:
     if not found.steps and found.refused is not None:
         return "Nothing was replayed."
     what = counted(found.steps, "step") if found.per == "step" else "the window"
-    return f"{_saved(found)}Replayed {what}; {_identity(found)}"
+    paced = f"{PACED.format(format_ns(found.paced_ns))} " if found.paced_ns else ""
+    return f"{paced}{_saved(found)}Replayed {what}; {_identity(found)}"
 
 
 def _saved(found: WhatIf) -> str:

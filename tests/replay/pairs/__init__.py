@@ -10,6 +10,7 @@ from tests.replay.pairs import (
     host,
     kernels,
     others,
+    paced,
     ranks,
     threads,
     waits,
@@ -18,7 +19,7 @@ from tests.replay.pairs import (
 )
 from tests.replay.pairs.pair import Pair, named
 
-_SUBJECTS = (waits, copies, host, others, hidden, combined, workers, kernels, graphs, ranks, threads, windows)
+_SUBJECTS = (waits, copies, host, others, hidden, combined, workers, kernels, graphs, ranks, threads, windows, paced)
 PAIRS: dict[str, Pair] = named([each for subject in _SUBJECTS for each in subject.PAIRS])
 
 __all__ = ["PAIRS", "Pair"]

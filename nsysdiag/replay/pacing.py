@@ -1,0 +1,189 @@
+"""Waits that end at a time or from outside, whatever the program did before: they grow by what is saved elsewhere.
+
+```
+as it was    [work ....][waits ...][work ....][waits ...]
+repaired     [work][waits ........][work][waits ........]     paced: as often as before
+             [work][waits ...][work][waits ...]               a wait as long as ever
+```
+
+Which of the two a wait is shows where the work before it varies: either it is shorter by what the work is longer, or it
+does not care.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, nearest_before
+from nsysdiag.causes import FALLBACK, HOST_CODE, PLACE, PREEMPTION, places
+from nsysdiag.causes.host_compute import INSIDE_MPI
+from nsysdiag.causes.off_cpu import UNTRACED
+from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.rows import Rows, RowsOf, distinct
+from nsysdiag.replay.host_time import HostTime
+from nsysdiag.replay.stretch import Stretch
+
+WAITED_NS = 20_000
+"""A shorter wait was none: its time had come before."""
+LEAST_SHARE = 0.005
+"""Of the replayed time: waits of a kind that take less together are not looked at, as no prediction is better."""
+LEAST_PART = 0.02
+"""Of a step: shorter time in which a thread may have worked is no wait."""
+NONE_SHARE, MANY = 0.1, 0.9
+"""Of one of the longest: so short a wait was none, but the return of its call."""
+NOISE_NS, FEWEST = 2_000, 8
+"""Work that differs by less, and fewer waits, say nothing."""
+MOST_PAIRED = 200
+"""So many waits of a kind are compared with each other."""
+HALFWAY = -0.5
+"""Between a wait that makes up for all of the work before it (-1), and one that does not care (0)."""
+DEVIATIONS = 2
+REGULAR, FIXED = 0.05, 4
+"""Of a period: periods that spread less are one. So many times less than the work in them: they are kept on purpose."""
+
+
+class Timed(Rows, frozen=True):
+    """Waits [begin, end) in ns of `thread` that may end at a time of their own. `sure` is 1 where waits of this kind
+    make up for what the thread does before them, 0 where the trace cannot tell. `period` is the usual time from end to
+    end in ns, 0 where it is not regular."""
+
+    thread: IntArray
+    begin: IntArray
+    end: IntArray
+    sure: IntArray
+    period: IntArray
+
+    def pace(self, stretch: Stretch) -> int:
+        """The usual time in ns of a step of a loop that surely waits for a time in most steps; 0 where none does."""
+        sure = self.take((self.sure > 0) & (self.period > 0))
+        if 2 * len(sure) < stretch.count or len(sure) == 0:
+            return 0
+        periods, code = distinct(sure.period)
+        return int(periods[np.bincount(code, sure.end - sure.begin).argmax()])
+
+    def absorbs(self, stretch: Stretch) -> int:
+        """How much longer the unsure ones of one thread may take in a step at most, in ns: twice as long as before."""
+        unsure = self.take(self.sure == 0)
+        ns = np.bincount(distinct(unsure.thread)[1], unsure.end - unsure.begin)
+        return int(ns.max(initial=0)) // stretch.count
+
+
+MAY_WAIT = places(lambda cause: cause.unresolved or cause.follows_wakeups)
+MAY_WORK = np.array([PLACE[HOST_CODE], PLACE[FALLBACK]])
+_OFF_CPU = PLACE[PREEMPTION]
+
+
+class _Waits(Struct, frozen=True):
+    """Pieces that follow each other, of one cause and call, as one: positions on the axis of threads."""
+
+    start: IntArray
+    end: IntArray
+    cause: IntArray
+    call: IntArray
+    mpi: BoolArray
+
+
+def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: Stretch) -> Timed:
+    """Those among pieces of host time that are no known work; what surely is as long as ever is left out."""
+    waits = _joined(pieces, words)
+    length, lane = waits.end - waits.start, waits.start // axis.stride
+    least = LEAST_PART * (stretch.end - stretch.begin) / stretch.count if stretch.stepwise else 5 * WAITED_NS
+    _, kind = distinct((lane * len(PLACE) + waits.cause) * (len(words) + 1) + waits.call + 1)
+    total = np.bincount(kind, length)
+    much = total >= LEAST_SHARE * (stretch.end - stretch.begin)
+    found = [Timed.empty()]
+    of_kind = RowsOf(kind, among=np.flatnonzero(much))
+    for each in of_kind.values():
+        rows = of_kind[each]
+        works = bool(np.isin(waits.cause[rows[0]], MAY_WORK))
+        rows = rows[length[rows] >= least] if works else rows
+        for mine in _in_turns(rows, stretch.count):
+            begin, end = axis.time(waits.start[mine]), axis.time(waits.start[mine]) + length[mine]
+            sure, period = _judged(begin, end, np.searchsorted(stretch.borders, begin))
+            # In a window without steps, what is seen a few times paces no loop.
+            # Other ranks run the same program: what is repaired here is repaired there, too.
+            mpi = bool(waits.mpi[rows[0]])
+            once = not stretch.stepwise and len(mine) <= FEWEST
+            if sure is None or once or (not sure and not mpi and waits.cause[rows[0]] == PLACE[HOST_CODE]):
+                continue
+            thread = np.full(len(mine), axis.threads[lane[mine[0]]])
+            same = np.ones(len(mine), dtype=np.int64)
+            every = Timed(thread, begin, end, same * (sure and not mpi), same * period)
+            found.append(every.take(_is_wait(end - begin)))
+    return Timed.concatenate(found)
+
+
+def _joined(pieces: HostTime, words: list[str]) -> _Waits:
+    untraced, in_mpi = (words.index(each) if each in words else -2 for each in (UNTRACED, INSIDE_MPI))
+    waits = np.isin(pieces.cause, MAY_WAIT) | (pieces.cause == PLACE[HOST_CODE])
+    waits |= (pieces.cause == _OFF_CPU) & (pieces.label == untraced)
+    rows = np.flatnonzero(waits)
+    rows = rows[np.argsort(pieces.start[rows], kind="stable")]
+    start, end, cause, call = (each[rows] for each in (pieces.start, pieces.end, pieces.cause, pieces.call))
+    again = (start[1:] == end[:-1]) & (cause[1:] == cause[:-1]) & (call[1:] == call[:-1])
+    first = np.flatnonzero(np.append(True, ~again)[: len(rows)])
+    last = np.append(first[1:] - 1, len(rows) - 1)[: len(first)]
+    return _Waits(start[first], end[last], cause[first], call[first], pieces.label[rows[first]] == in_mpi)
+
+
+def _in_turns(rows: IntArray, steps: int) -> list[IntArray]:
+    """The waits of a thread by their turn in the step, where each step has as many."""
+    turns = round(len(rows) / steps)
+    regular = turns > 1 and abs(len(rows) - turns * steps) <= steps // 10
+    return [rows[turn::turns] for turn in range(turns)] if regular else [rows] if len(rows) else []
+
+
+def _judged(begin: IntArray, end: IntArray, step: IntArray) -> tuple[bool | None, int]:
+    """Whether waits in order, with the number of the step of each, make up for what was done before each; None where
+    they do not, False where that is not known. And the usual time of a step from end to end, 0 where that is not
+    regular."""
+    real = _is_wait(end - begin)
+    if np.count_nonzero(real) <= FEWEST:
+        return False, 0
+    # In a step without a wait its time had come before.
+    steps = np.maximum(np.diff(step[real]), 1)
+    begun, period = np.diff(begin[real]) / steps, np.diff(end[real]) / steps
+    usual = float(np.median(period))
+    regular = round(usual) if _spread(period) <= REGULAR * usual else 0
+    # Where work behind the waits makes up for them, such as a wait for kernels, they begin as regularly, not end.
+    paced = bool(np.abs(period - usual).sum() < np.abs(begun - np.median(begun)).sum())
+    busy = (begin[real][1:] - end[real][:-1]) / steps
+    if paced and regular and max(FIXED * _spread(period), NOISE_NS) <= _spread(busy):
+        return True, regular
+    follows = real[1:] & real[:-1]
+    low, high = _slopes((begin[1:] - end[:-1])[follows], (end - begin)[1:][follows])
+    return None if low > HALFWAY else paced and high < HALFWAY, regular
+
+
+def _spread(values: FloatArray) -> float:
+    """The standard deviation that the median distance from the median stands for."""
+    return 1.4826 * float(np.median(np.abs(values - np.median(values))))
+
+
+def _is_wait(length: IntArray) -> BoolArray:
+    found: BoolArray = length >= max(WAITED_NS, NONE_SHARE * float(np.quantile(length, MANY)))
+    return found
+
+
+def _slopes(work: IntArray, wait: IntArray) -> tuple[float, float]:
+    """Between which slopes the line of waits over the work before them is: Sen's confidence interval."""
+    count = min(len(work), MOST_PAIRED)
+    every = np.linspace(0, len(work) - 1, count).astype(np.int64)
+    first, second = np.triu_indices(count, 1)
+    more = work[every[second]] - work[every[first]]
+    telling = np.abs(more) >= NOISE_NS
+    slope = np.sort((wait[every[second]] - wait[every[first]])[telling] / more[telling])
+    apart = int(DEVIATIONS * np.sqrt(count * (count - 1) * (2 * count + 5) / 18)) + 1
+    below = (len(slope) - apart) // 2
+    if count < FEWEST or below < 0 or 2 * len(slope) < len(telling):
+        return -np.inf, np.inf
+    return float(slope[below]), float(slope[-1 - below])
+
+
+def owned(pieces: HostTime, row: IntArray, spans: Intervals) -> HostTime:
+    """Pieces with other owners: the row of the stretch on the axis of threads that each is in."""
+    order = np.lexsort((spans.end, spans.start))
+    at = nearest_before(spans.start[order], pieces.start)
+    return replace(pieces, owner=row[order[at]])
