@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.phases.cut_steps import with_all_work, with_their_end
 from nsysdiag.phases.cuts import LEAST_LENGTH, Changes, job_cuts
 from nsysdiag.phases.facts import Basis, PhaseName, PhaseSteps
@@ -34,12 +34,16 @@ JUDGED_SHARE = 0.1
 LEAST_KERNELS = 0.1
 """Of the kernel time of the job: with less of it in steady phases, these are not what the job does."""
 SHORT_STEADY = 0.2
-"""Of the window: steady phases that take less may be a small part of a start."""
+"""Of the time since the first CUDA call: steady phases that take less may be a small part of a start."""
 STARTING_OR_UNKNOWN, STARTING = 0.6, 0.4
-"""Of the window: what start-up, memory and unknown causes take of a start, and of that start-up and memory."""
-BUSY_WINDOW, BUSY_SINCE_START = 0.5, 0.02
-"""The GPU's working share of the window, and of the time since the first CUDA call, in a trace that is not only a
-start."""
+"""Of the time since the first CUDA call: what start-up, memory and unknown causes take of a start, and of that start-up
+and memory. All time before the first work of a GPU is part of a start."""
+LEAST_STEADY = 100_000_000
+"""In ns. Steady phases that take less, and far less than the start before them, show no steady state however often they
+repeat: GPU clocks rise for some tens of milliseconds."""
+BUSY_SINCE_START = 0.5
+"""Of the time since the first CUDA call: how long a GPU works in a run whose work is done once, so that work and not
+the start is most of it. Known starts have up to 17%, such runs 70% and more."""
 WEAK_STEADY = 0.5
 """Of the busy time: steady phases that hold less, none of them strong, are not what the job does."""
 CUT_SHARE = 0.01
@@ -127,14 +131,13 @@ def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], fir
     open_loop = any(phase.loop is not None and not phase.loop.closed for phase in phases if phase.name == "steady")
     if open_loop:
         return _whole(lo, hi, loops, signals, INSIDE_STEP)
-    cold = _cold(found, signals)
-    if cold is not None:
-        if _worked(found, hi - first, signals):
-            return _whole(lo, hi, loops, signals, "the GPU is busy, but nothing repeats")
+    once = _runs_once(found, phases, signals)
+    if once and _works(signals) >= BUSY_SINCE_START * (hi - first):
+        return _whole(lo, hi, loops, signals, once)
+    cold = _cold(found, phases, signals, once, hi - first)
+    if cold:
         started = max((int(each.startup.end[-1]) for each in signals if len(each.startup)), default=None)
         return JobPhases(lo, hi, phases, "cold", cold, list(range(len(phases))), started)
-    if not found.strong.any() and _repeating_ns(found, phases, signals) < WEAK_STEADY * found.busy_ns.sum():
-        return _whole(lo, hi, loops, signals, "most of the work runs once")
     judged = _judged_places(phases)
     enough = any(phases[at].repeats >= FEWEST_REPEATS for at in judged)
     if enough:
@@ -158,33 +161,48 @@ def _whole(lo: int, hi: int, loops: list[Loop], signals: list[DeviceSignal], rea
     return JobPhases(lo, hi, [phase], "window", reason, [0])
 
 
-def _cold(found: Segments, signals: list[DeviceSignal]) -> str | None:
-    """Why the trace holds no more than the start of a program; None where it does, or a strong phase."""
-    if found.strong.any():
-        return None
+def _runs_once(found: Segments, phases: list[FoundPhase], signals: list[DeviceSignal]) -> str:
+    """Why what repeats is not what the job does; empty where it may be."""
     if not found.steady.any():
         return "nothing repeats"
+    if _is_short(phases):
+        return "what repeats is short"
+    if found.strong.any():
+        return ""
     if found.kernel_ns[found.steady].sum() < LEAST_KERNELS * found.kernel_ns.sum():
         return "what repeats takes little of the kernel time"
-    window = int(found.borders[-1] - found.borders[0])
-    span = Intervals(found.borders[:1], found.borders[-1:])
+    once = _repeating_ns(found, phases, signals) < WEAK_STEADY * found.busy_ns.sum()
+    return "most of the work runs once" if once else ""
+
+
+def _is_short(phases: list[FoundPhase]) -> bool:
+    """Whether all that repeats is over soon after a far longer start."""
+    steady, start = (_length(phases, name) for name in ("steady", "start-up"))
+    return steady < LEAST_STEADY and steady < SHORT_STEADY * (steady + start)
+
+
+def _cold(found: Segments, phases: list[FoundPhase], signals: list[DeviceSignal], once: str, since_start: int) -> str:
+    """Why the trace holds no more than the start of a program; empty where it does. `once` says why what repeats is not
+    what the job does, `since_start` is the time since the first CUDA call in ns. A loop that goes on for long enough is
+    no start, however little it works."""
+    if _length(phases, "steady") >= SHORT_STEADY * since_start:
+        return ""
+    window = found.borders[[0, -1]]
+    span = Intervals(window[:1], window[1:])
     time = np.array([[coverage(each, span)[0] for each in (one.startup, one.memory, one.unknown)] for one in signals])
-    startup, memory, unknown = time.mean(axis=0) / window
-    starting = startup + memory >= STARTING and startup + memory + unknown >= STARTING_OR_UNKNOWN
-    if starting and found.lengths[found.steady].sum() < SHORT_STEADY * window:
-        return "start-up takes most of the time"
-    return None
+    startup, memory, unknown = time.mean(axis=0) / since_start
+    starting = startup + memory + 1 - int(window[1] - window[0]) / since_start
+    long_start = starting >= STARTING and starting + unknown >= STARTING_OR_UNKNOWN and not found.strong.any()
+    return once or ("start-up takes most of the time" if long_start else "")
 
 
-def _worked(found: Segments, since_start: int, signals: list[DeviceSignal]) -> bool:
-    """Whether the GPU worked for long enough to be judged though nothing repeats. A window of one or two operations is
-    busy by definition: there it has to be so of the time since the first CUDA call. A kernel that waits for pages of
-    unified memory does no work meanwhile."""
-    paging = sum(intersect(each.memory, each.split.busy).total() for each in signals)
-    busy = float(found.busy_ns.sum() - paging) / len(signals)
-    few = int(found.operations.sum()) < REPEATED
-    window = since_start if few else int(found.borders[-1] - found.borders[0])
-    return busy >= BUSY_WINDOW * window and busy >= BUSY_SINCE_START * since_start
+def _works(signals: list[DeviceSignal]) -> int:
+    """How long any device works, in ns. A kernel that waits for pages of unified memory does no work meanwhile."""
+    return union(*(subtract(each.split.busy, each.memory) for each in signals)).total()
+
+
+def _length(phases: list[FoundPhase], name: PhaseName) -> int:
+    return sum(phase.end - phase.start for phase in phases if phase.name == name)
 
 
 def _judged_places(phases: list[FoundPhase]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nsysdiag.phases.phases import find_phases
 from tests.phases.jobs import DOWNLOAD, MS, UPLOAD, Job, named
 
 STEP = ((1, 4 * MS), (2, 3 * MS), (0, 3 * MS))
@@ -87,10 +88,27 @@ def with_large_kernels(large_ms: int) -> Job:
     return job.idle(500 * MS).steps(60, *STEP)
 
 
-@pytest.mark.parametrize(("large_ms", "basis"), [(4_200, "cold"), (420 * 8, "window"), (300, "steady")])
-def test_a_loop_with_little_of_the_kernel_time(large_ms: int, basis: str) -> None:
-    """420 ms of kernels in the loop: under a tenth; over a tenth, but under half of the busy time; over half."""
-    assert with_large_kernels(large_ms).phases(first_call_ns=100 * MS).basis == basis
+@pytest.mark.parametrize(
+    ("large_ms", "basis", "reason"),
+    [
+        (4_200, "cold", "what repeats takes little of the kernel time"),
+        (420 * 8, "cold", "most of the work runs once"),
+        (300, "steady", "work repeats"),
+    ],
+)
+def test_a_loop_with_little_of_the_kernel_time(large_ms: int, basis: str, reason: str) -> None:
+    """420 ms of kernels in the loop: under a tenth; over a tenth, but under half of the busy time; over half. The GPU
+    works for a tenth of the time."""
+    found = with_large_kernels(large_ms).phases(first_call_ns=100 * MS)
+    assert (found.basis, found.reason) == (basis, reason)
+
+
+def test_a_long_loop_with_little_of_the_kernel_time_is_judged() -> None:
+    """A large kernel once, then 400 steps of 10 ms that wait for their input: no start, though the GPU works for 9%."""
+    job = Job().kernel(9, 250 * MS).idle(500 * MS)
+    for _ in range(80):
+        job.kernel(1, 2 * MS).idle(48 * MS)
+    assert job.phases(first_call_ns=0).basis == "steady"
 
 
 def once(copy_ms: int, kernel_ms: int, idle_ms: int) -> Job:
@@ -111,10 +129,60 @@ def test_the_same_mostly_idle_is_one() -> None:
     assert (found.basis, named(found)) == ("cold", ["start-up"])
 
 
-@pytest.mark.parametrize(("first_call_ms", "basis"), [(-20_000, "window"), (-30_000, "cold")])
-def test_the_same_at_the_end_of_a_long_start_is_one(first_call_ms: int, basis: str) -> None:
-    """500 ms of work: 2% of 25 s."""
+@pytest.mark.parametrize(("first_call_ms", "basis"), [(-350, "window"), (-400, "cold"), (-2_400, "cold")])
+def test_the_same_behind_a_long_start_is_one(first_call_ms: int, basis: str) -> None:
+    """500 ms of work in 970 ms, in 1,020 ms, and 17% of 3 s."""
     assert once(50, 100, 10).phases(first_call_ns=first_call_ms * MS).basis == basis
+
+
+@pytest.mark.parametrize(
+    ("start_ms", "count", "step_us", "kernels", "basis"),
+    [
+        (150, 5, 62, 2, "cold"),
+        (66, 90, 22, 3, "cold"),  # strong: 270 operations
+        (66, 90, 150, 3, "cold"),
+        (66, 90, 200, 3, "steady"),  # 18 ms are over a fifth of both
+        (0, 90, 22, 3, "steady"),  # nothing before it
+        (60_000, 100, 20_000, 3, "steady"),  # strong, and two seconds long
+        (5_000, 9, 20_000, 3, "cold"),  # 180 ms of few steps
+        (500, 9, 20_000, 3, "steady"),
+    ],
+)
+@pytest.mark.parametrize("before", [True, False])
+def test_short_loops_after_a_start(
+    start_ms: int, count: int, step_us: int, kernels: int, basis: str, *, before: bool
+) -> None:
+    """The rule is the same whether the start is before the first operation or behind it."""
+    job = Job(now=100 * MS)
+    if start_ms and before:
+        job.idle(start_ms * MS)
+    elif start_ms:
+        job.kernel(99, 1_000).idle(start_ms * MS, "startup")
+    parts = [(name, step_us * 1_000 // (2 * kernels)) for name in range(1, kernels + 1)]
+    job.steps(count, *parts, (0, step_us * 500))
+    assert job.phases(first_call_ns=100 * MS).basis == basis
+
+
+def test_a_pause_is_no_start() -> None:
+    """Two short loops, and a second of sleep between them."""
+    job = Job().steps(20, (1, MS), (0, MS)).idle(1_000 * MS).steps(20, (1, MS), (0, MS))
+    assert job.phases(first_call_ns=98 * MS).basis == "steady"
+
+
+def test_a_short_loop_in_a_busy_run_is_not_what_is_judged() -> None:
+    """A large kernel, then 300 small ones in 40 ms, which a start of 200 ms precedes."""
+    job = Job(now=300 * MS).kernel(9, 800 * MS).steps(100, (1, 100_000), (2, 100_000), (3, 100_000), (0, 100_000))
+    found = job.phases(first_call_ns=100 * MS)
+    assert (found.basis, found.reason) == ("window", "what repeats is short")
+
+
+@pytest.mark.parametrize("other_ms", [0, 250])
+def test_two_devices_in_turn_work_for_the_time_of_both(other_ms: int) -> None:
+    """Each works for under half of the time since the first call, and together they work for more."""
+    one, other = once(50, 100, 10), once(50, 100, 10)
+    other.rows = [(start + other_ms * MS, end + other_ms * MS, *rest) for start, end, *rest in other.rows]  # type: ignore[misc]
+    found = find_phases([one.signal(0), other.signal(1)], -500 * MS, narrowed=False)
+    assert found.basis == ("window" if other_ms else "cold")
 
 
 def test_weak_repeats_in_a_busy_window() -> None:
