@@ -741,6 +741,14 @@ class Joined(Record, frozen=True):
     nvtx: list[RangeName]
 
 
+class Named(Record, frozen=True):
+    """A part of a finding's time with its name: a function, a place, or a function at a place. `share` is its part of
+    the judged time."""
+
+    text: Sentence
+    share: Share
+
+
 class Finding(Shown, frozen=True):
     """One problem worth fixing.
 
@@ -750,7 +758,7 @@ class Finding(Shown, frozen=True):
     nanosecond counts for two findings, so together they are at most what the devices lost. `ceiling_ns` is the most
     that a fix may save; ceilings of different findings overlap and are never added up. `part_of` is the id of the
     finding on the same problem that has the saving of both. `note` says so, or why a finding saves more than its share;
-    `joined` are the findings joined with it.
+    `joined` are the findings joined with it. `named` are parts of its time with a name, the most specific first.
 
     Where: `devices`, of which `device` lost most; `nvtx` (the place in the program), `gaps` gaps, most of them of
     `signature`, in or around `call` (an API or OS function, or its stand-in). `chain` leads from the root cause to the
@@ -782,6 +790,7 @@ class Finding(Shown, frozen=True):
     note: Sentence = ""
     variant: OwnText = ""
     joined: list[Joined] = []
+    named: list[Named] = []
 
     @property
     def unnamed(self) -> bool:

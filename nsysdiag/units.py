@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from nsysdiag.errors import UsageError
 
@@ -55,6 +55,21 @@ def format_share(part: int | float, whole: int | float) -> str:
     if 99.95 <= share < 100:
         return "99.9%"
     return f"{share:.1f}%"
+
+
+NOTABLE = 0.1
+"""Share of a whole from which on the largest of its parts is named at all."""
+
+
+def mostly(parts: Iterable[tuple[str, float]], whole: float, of: float = 1.0) -> str:
+    """`mostly read in load`: the first of `parts` (a name and its size) that is more than half of `whole`, sizes in one
+    unit. Otherwise the largest with its own share of `of`, as `read 20.1%`; empty if it is under a tenth of `whole`."""
+    known = list(parts)
+    for name, size in known:
+        if 2 * size > whole:
+            return f"mostly {name}"
+    name, size = max(known, key=lambda part: part[1], default=("", 0))
+    return f"{name} {format_share(size, of)}" if size > 0 and size >= NOTABLE * whole else ""
 
 
 def format_transfer(size: float) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.arrays.groups import group_durations
-from nsysdiag.arrays.intervals import BoolArray, Intervals
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
 from nsysdiag.config.settings import MemoryThresholds
 from nsysdiag.copies.facts import TopCopy
 from nsysdiag.copies.overlap import exposed_copies
@@ -28,10 +28,7 @@ def copy_rows(device: DeviceTimeline, inside: BoolArray) -> list[CopyRow]:
     operations = device.operations
     chosen = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)
     rows = np.flatnonzero(chosen & inside)
-    copies = operations.take(rows)
-    kind = np.where(copies.category == Category.MEMSET, _KINDS - 1, np.clip(copies.copy_kind + 1, 0, _KINDS - 2))
-    source, destination = (np.clip(side + 1, 0, _SIDES - 1) for side in (copies.src_kind, copies.dst_kind))
-    code = (kind * _SIDES + source) * _SIDES + destination
+    copies, code = operations.take(rows), _codes(device, rows)
     groups = group_durations(code, copies.end - copies.start)
     size = np.zeros(_KINDS * _SIDES * _SIDES, dtype=np.int64)
     np.add.at(size, code, np.maximum(copies.size, 0))
@@ -39,6 +36,24 @@ def copy_rows(device: DeviceTimeline, inside: BoolArray) -> list[CopyRow]:
         _row(number, int(groups.count[at]), int(groups.total[at]), int(size[number]))
         for at, number in enumerate(groups.code.tolist())
     ]
+
+
+def _codes(device: DeviceTimeline, rows: IntArray) -> IntArray:
+    """A number for the operation, source and destination of each of these copies and sets."""
+    copies = device.operations.take(rows)
+    kind = np.where(copies.category == Category.MEMSET, _KINDS - 1, np.clip(copies.copy_kind + 1, 0, _KINDS - 2))
+    source, destination = (np.clip(side + 1, 0, _SIDES - 1) for side in (copies.src_kind, copies.dst_kind))
+    code: IntArray = (kind * _SIDES + source) * _SIDES + destination
+    return code
+
+
+def longest_kind(device: DeviceTimeline, rows: IntArray, time: Intervals) -> IntArray:
+    """Those of the copies and sets `rows` that are of the kind that runs for most of `time`, a set."""
+    code, operations = _codes(device, rows), device.operations
+    spans = Intervals(operations.start[rows], operations.end[rows])
+    ns = {each: intersect(union(spans[code == each]), time).total() for each in np.unique(code).tolist()}
+    most: IntArray = rows[code == max(ns, key=lambda each: ns[each], default=-1)]
+    return most
 
 
 def _row(code: int, count: int, total_ns: int, size: int) -> CopyRow:

@@ -184,11 +184,13 @@ def diagnose(
     times = {each.key: Judged.of(each) for each in active}
     merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, limits, predict)]
     most, sliced = leading(job_account(judged)), processes is not None and _is_slice(active, missing)
+    account = job_account(judged)
+    shares = {name: ns / max(sum(account.values()), 1) for name, ns in account.items()}
     said = Said(
         basis=scope.basis,
         phase=scope.phase,
         judged_ns=max((sum(each.account.values()) for each in active), default=0),
-        details=details_of(merged, scheduled=scheduled),
+        details=details_of(merged, shares, scheduled=scheduled),
         unused=one_gpu(in_turns) or unused_gpus(gpus_present, len(active), processes, mpi=MPI in frameworks),
         duration_ns=duration_ns,
         which=scope.which,

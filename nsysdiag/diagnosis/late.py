@@ -116,6 +116,7 @@ def _rest(finding: Finding, mine: Lateness, limits: FindingThresholds) -> Findin
         ceiling_ns=min(finding.ceiling_ns, finding.lost_ns - round(finding.lost_ns * mine.share)),
         share=round(share, 6),
         severity=severity(share, limits),
+        named=[replace(each, share=round(each.share * left, 6)) for each in finding.named],
     )
 
 
@@ -165,6 +166,7 @@ def _waiting(
         share=round(share, 6),
         summary=_summary(name, root) if first else "",
         part_of=root.id if root is not None and root.cause in mine.reasons else None,
+        named=[],
     )
 
 
@@ -176,12 +178,12 @@ def _advice(name: str, family: str, root: Finding | None) -> list[str]:
 
 def _summary(name: str, root: Finding | None) -> str:
     """The late device, and with what or where: `gpu3 is late, with read in next(dataloader)`."""
-    detail = detail_of(root) if root is not None else None
-    if root is None or detail is None:
+    detail = detail_of(root, root.share) if root is not None else ""
+    if root is None or not detail:
         return f"{name} is late"
-    if not (root.call or root.summary):
+    if detail.startswith("mostly in "):
         return f"{name} is late, {detail}"
-    if root.cause == INPUT_WAIT and root.summary:
+    if root.cause == INPUT_WAIT and not root.named:
         return f"{name} is late, as {detail}"
     return f"{name} is late, with {detail.removeprefix('mostly ')}"
 

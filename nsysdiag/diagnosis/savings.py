@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.groups import summed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, PROFILER, REPLAY, UNKNOWN, Predicted, Saves
 from nsysdiag.diagnosis.judged_time import EXPLAINED, Judged, bound_of, note_of
 from nsysdiag.diagnosis.one_problem import each_advice_once, each_problem_once, waits_for_kernels
 from nsysdiag.findings.rules import severity
 from nsysdiag.phases.facts import PhaseSteps
-from nsysdiag.report import Finding
+from nsysdiag.report import Finding, Named
 from nsysdiag.units import format_ns
 
 STEP, WINDOW = "step", "window"
@@ -165,11 +166,20 @@ def _merged(
         ceiling_ns=min(max(each.ceiling_ns for each in group), round(saved * longest)),
         gaps=sum(each.gaps for each in group),
         share=round(share, 6),
+        named=_named(group, judged, total),
         saves=saves,
         summary=_summary(first, share),
         severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, PROFILER)),
         note=note_of(most, time[most.device] / judged[most.device].account_ns, share, saved, bound),
     )
+
+
+def _named(group: list[Finding], judged: dict[str, Judged], total: int) -> list[Named]:
+    """The named parts of all devices, each a share of their time."""
+    parts = summed(
+        {part.text: round(part.share * judged[each.device].window_ns) for part in each.named} for each in group
+    )
+    return [Named(text=text, share=round(min(ns / total, 1.0), 6)) for text, ns in parts.items()]
 
 
 def _summary(first: Finding, share: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from nsysdiag import typed
@@ -11,12 +13,12 @@ from nsysdiag.diagnosis.facts import KERNELS, NOUNS, PACED, Part
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.savings import MORE_BY_REPLAY
 from nsysdiag.findings.first import kernels_first
-from nsysdiag.findings.rules import OTHER_GPU
+from nsysdiag.findings.rules import BEFORE_WORK, OTHER_GPU
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import FoundPhase
 from nsysdiag.report import Finding
-from nsysdiag.units import capitalized, format_count, format_ns, format_share, listed
+from nsysdiag.units import capitalized, format_count, format_ns, format_share, listed, mostly
 
 RANGE_LENGTH = 60
 """A headline shows the beginning of a long range name."""
@@ -51,6 +53,8 @@ TOLD = 0.1
 """Share of the time that is not judged: smaller parts are not named."""
 OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
 WAITS = "sync"
+SAY_THEIR_SHARES = (*KERNELS, BEFORE_WORK.id)
+"""Causes whose findings say how much of the time each part of them takes."""
 WITHOUT_WORK, NOT_IN_TRACE = "time without GPU work", "time that is not in the trace"
 
 
@@ -216,24 +220,28 @@ def waiting_part(device: PhaseDevice, least: float) -> str:
     return f"for {format_share(share, 1)} of it this GPU waits for {listed(others)}" if share >= least else ""
 
 
-def details_of(findings: list[Finding], *, scheduled: bool) -> dict[str, str]:
-    """By bottleneck what stands behind it: that of the finding with most time, of those that say it. Waits for another
-    GPU say what that one did, not why; but those that stay waits are why. Without scheduling (`scheduled` is false) no
-    wait for another thread can be followed to what that thread did, which is said."""
+def details_of(findings: list[Finding], account: Mapping[str, float], *, scheduled: bool) -> dict[str, str]:
+    """By bottleneck what stands behind it: that of the finding with most time, of those that say it; `account` holds
+    the bottlenecks' shares of the time. Waits for another GPU say what that one did, not why; but those that stay waits
+    are why. Without scheduling (`scheduled` is false) no wait for another thread can be followed to what that thread
+    did, which is said."""
     causes = [each for each in findings if each.cause != OTHER_GPU.id or each.bottleneck == WAITS]
-    said = sorted((each.share, detail, each.bottleneck, each.cause) for each in causes if (detail := detail_of(each)))
+    said = sorted(
+        (each.share, detail, each.bottleneck, each.cause)
+        for each in causes
+        if (detail := detail_of(each, account.get(each.bottleneck, each.share)))
+    )
     return {
         bottleneck: detail if scheduled or cause != THREAD_WAIT else f"{detail}{NOT_FOLLOWED}"
         for _, detail, bottleneck, cause in said
     }
 
 
-def detail_of(finding: Finding) -> str | None:
-    """The reason of a bottleneck, by its largest finding: the call, and where in the program."""
-    if finding.summary:
+def detail_of(finding: Finding, whole: float) -> str:
+    """The reason of a share `whole` of the time, by its largest finding: the call, and where in the program. What is
+    not most of it has its own share. Empty if nothing of it has a name."""
+    if finding.named:
+        return mostly(((each.text, each.share) for each in finding.named), whole)
+    if finding.cause in SAY_THEIR_SHARES or 2 * finding.share > whole:
         return finding.summary
-    what = finding.call
-    where = typed.nvtx(finding.nvtx[-1]) if finding.nvtx else None
-    if what and where:
-        return f"mostly {what} in {where}"
-    return f"mostly {what}" if what else (f"mostly in {where}" if where else None)
+    return f"for {format_share(finding.share, 1)} {finding.summary}" if finding.summary else ""

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import CODE, Bottlenecks
-from nsysdiag.arrays.groups import group_totals, longest
-from nsysdiag.arrays.intervals import BoolArray, contains, pieces
+from nsysdiag.arrays.groups import longest
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, pieces, union
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.copies.copies import top_copies
+from nsysdiag.copies.copies import longest_kind, top_copies
 from nsysdiag.copies.facts import TopCopy
+from nsysdiag.copies.rates import is_pageable
+from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, FEWER_BYTES, PAGING, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
+from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
 from nsysdiag.kernels.operation_names import operation_names
-from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding
+from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding, Named
 from nsysdiag.units import format_bytes, format_count, format_ns, format_transfer
 
 MOST_EVIDENCE = 4
@@ -56,35 +60,101 @@ def exposed_findings(device: DeviceReport, context: FindingContext, mpi_ns: int,
     operations = timeline.operations
     copies = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)
     parts = (
-        (EXPOSED_COPY, judged.inside(work.work_of("copies")), copies),
-        (EXPOSED_COMM, judged.exposed_comm_ns, timeline.communication),
-        (EXPOSED_MPI, mpi_ns, np.zeros(len(operations), dtype=np.bool_)),
-        (PAGING, judged.inside(work.work_of("memory")), operations.migration),
+        (EXPOSED_COPY, intersect(judged.parts, work.work_of("copies")), copies),
+        (EXPOSED_COMM, intersect(judged.parts, work.work_of("communication")), timeline.communication),
+        (PAGING, intersect(judged.parts, work.work_of("memory")), operations.migration),
     )
     least = max(context.thresholds.smallest * judged.ns, 1)
-    return [_finding(device, context, rule, ns, mine, work) for rule, ns, mine in parts if ns >= least]
+    found = [
+        _finding(device, context, rule, _Exposed.of(context, rule, time, mine))
+        for rule, time, mine in parts
+        if time.total() >= least
+    ]
+    mpi = [_finding(device, context, EXPOSED_MPI, _Exposed.of_mpi(context, mpi_ns, work))] if mpi_ns >= least else []
+    return [*found, *mpi]
 
 
-def _finding(
-    device: DeviceReport, context: FindingContext, rule: FindingRule, ns: int, mine: BoolArray, work: Bottlenecks
-) -> Finding:
-    judged = context.judged
-    rows = longest_operations(context, mine) if rule is not EXPOSED_MPI else _mpi_calls(context, work)
-    largest = _largest(context) if rule is EXPOSED_COPY else None
-    collective = _collective(context) if rule is EXPOSED_COMM else ""
-    mostly = f"mostly {_which(largest)}" if largest is not None else collective
+class _Exposed(Struct, frozen=True):
+    """Time of one kind, `ns` of it, with the part that has a `name`: that of the operation, or call, with most of it.
+    `largest` are the copies of one kind with most of it, `special` is the advice for more than half of it."""
+
+    ns: int
+    name: str | None
+    name_ns: int
+    rows: list[EvidenceRow]
+    largest: TopCopy | None = None
+    special: Advice | None = None
+
+    @classmethod
+    def of(cls, context: FindingContext, rule: FindingRule, time: Intervals, mine: BoolArray) -> _Exposed:
+        """The set `time`, in which operations `mine` run alone."""
+        device, ns = context.gaps.device, time.total()
+        inside = np.flatnonzero(mine & device.running & runs_in(device, context.judged.parts))
+        rows = longest_operations(context, mine)
+        if rule is EXPOSED_COPY and len(inside):
+            chosen = longest_kind(device, inside, time)
+            (largest,) = top_copies(device, _flags(device, chosen), 1)
+            return cls(ns, None, _ran(device, chosen, time), rows, largest, _special(device, inside, time))
+        code, names = operation_names(device, inside, context.gaps.strings)
+        ran = {names[each]: _ran(device, inside[code == each], time) for each in np.unique(code).tolist()}
+        kinds = kinds_of(
+            NamedTime(collective_of(each) if rule is EXPOSED_COMM else "", each, ran[each]) for each in sorted(ran)
+        )
+        if not kinds:
+            return cls(ns, None, 0, rows)
+        name = typed.kernel(kinds[0].longest, SHOWN)
+        return cls(ns, f"{kinds[0].kind} ({name})" if kinds[0].kind else name, min(kinds[0].ns, ns), rows)
+
+    @classmethod
+    def of_mpi(cls, context: FindingContext, ns: int, work: Bottlenecks) -> _Exposed:
+        """The idle time inside MPI calls, `ns` in all."""
+        mine = (work.code == CODE["communication"]) & (work.slice >= 0) & (work.other < 0)
+        piece, idle = pieces(context.judged.parts, work.spans[mine])
+        lane = context.gaps.lane[context.gaps.slices.rows.gap[work.slice[mine][piece]]].astype(np.int64)
+        placed, mpi = union(context.gaps.axis.place(lane, idle)), context.sightings.evidence.host.mpi
+        inside = {
+            typed.api(mpi.names[each]): intersect(placed, union(mpi.spans[mpi.name == each])).total()
+            for each in np.unique(mpi.name).tolist()
+        }
+        name = max(inside, key=lambda each: (inside[each], each), default=None)
+        rows = context.sightings.mpi_calls(idle, work.slice[mine][piece], context.thresholds.rows)
+        return cls(ns, name, inside.get(name or "", 0), rows)
+
+    @property
+    def mostly(self) -> bool:
+        """Whether the part with a name is more than half of it."""
+        return 2 * self.name_ns > self.ns
+
+
+def _ran(device: DeviceTimeline, rows: IntArray, time: Intervals) -> int:
+    operations = device.operations
+    return intersect(union(Intervals(operations.start[rows], operations.end[rows])), time).total()
+
+
+def _flags(device: DeviceTimeline, rows: IntArray) -> BoolArray:
+    flags = np.zeros(len(device.operations), dtype=np.bool_)
+    flags[rows] = True
+    return flags
+
+
+def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, exposed: _Exposed) -> Finding:
+    judged, ns, largest = context.judged, exposed.ns, exposed.largest
     too_many = rule is EXPOSED_COPY and ns > DWARFS * judged.compute_ns
-    advice, fix = _fewer(device, context.frameworks) if too_many else _advice(device, rule, context.frameworks)
-    what = typed.kernel(rows[0].name) if rows and rule is not EXPOSED_MPI else None
+    make = _fewer if too_many else _advice
+    advice, fix = make(rule, exposed.special, context.frameworks)
+    what = typed.kernel(exposed.rows[0].name) if exposed.rows and rule is not EXPOSED_MPI else None
+    kind = _which(largest) if largest is not None else exposed.name if rule is EXPOSED_COMM else None
     doing = "move pages" if rule is PAGING else "run alone"
     running = f"{what} and similar ones {doing} on {device.key}" if what else rule.meaning
     effect = "kernels wait" if rule is PAGING else "no kernel runs"
+    name = _copied(largest) if largest is not None else exposed.name
+    named = [Named(text=name, share=round(judged.share(exposed.name_ns), 6))] if name else []
     return Finding(
         id=f"f-{rule.id}",
         cause=rule.id,
         device=device.key,
         severity=severity(judged.share(ns), context.thresholds),
-        title=f"{rule.title}, {mostly}" if mostly else rule.title,
+        title=f"{rule.title}, mostly {kind}" if kind and exposed.mostly else rule.title,
         lost_ns=ns,
         lost_share=round(judged.share(ns), 6),
         # Overlap hides as much as there is compute; fewer bytes, of paging or of copies that dwarf it, save all of it.
@@ -93,42 +163,14 @@ def _finding(
         nvtx=[],
         evidence=_evidence(device, rule),
         advice=advice,
-        call=what if rule is not EXPOSED_MPI else _first_mpi(device),
+        call=exposed.name if rule is EXPOSED_MPI else what,
         chain=[running, f"{effect} for {format_ns(ns)}", fix],
-        rows=rows,
+        rows=exposed.rows,
         devices=[device.key],
         bottleneck=rule.bottleneck,
         share=round(judged.share(ns), 6),
-        summary=_copied(largest) if largest is not None else collective,
+        named=named,
     )
-
-
-def _largest(context: FindingContext) -> TopCopy | None:
-    """The copies of one kind that take most of the judged time."""
-    device = context.gaps.device
-    top = top_copies(device, contains(context.judged.parts, device.operations.start), 1)
-    return top[0] if top else None
-
-
-def _collective(context: FindingContext) -> str:
-    """`mostly NCCL SendRecv (ncclDevKernel_SendRecv)`: the collectives with over half of the time of all that begin in
-    the judged time; empty where none has."""
-    device = context.gaps.device
-    rows = np.flatnonzero(device.communication & contains(context.judged.parts, device.operations.start))
-    code, names = operation_names(device, rows, context.gaps.strings)
-    totals = group_totals(code, device.operations.end[rows] - device.operations.start[rows])
-    pairs = zip(totals.code.tolist(), totals.total.tolist(), strict=True)
-    kinds = kinds_of(NamedTime(collective_of(names[each]), names[each], total) for each, total in pairs)
-    if not kinds or 2 * kinds[0].ns <= sum(each.ns for each in kinds):
-        return ""
-    name = typed.kernel(kinds[0].longest, SHOWN)
-    return f"mostly {f'{kinds[0].kind} ({name})' if kinds[0].kind else name}"
-
-
-def mostly_pageable(context: FindingContext) -> bool:
-    """Whether the copies with most of the judged time are from or to pageable memory."""
-    largest = _largest(context)
-    return largest is not None and "pageable" in (largest.src, largest.dst)
 
 
 def _copied(kind: TopCopy) -> str:
@@ -143,15 +185,10 @@ def _which(copies: CopyRow | TopCopy) -> str:
     return " ".join([copies.operation, *(f"{word} {kind}" for word, kind in ends if kind and kind != DEVICE)])
 
 
-def _first_mpi(device: DeviceReport) -> str | None:
-    return typed.api(device.communication.mpi[0].name) if device.communication.mpi else None
-
-
-def _mpi_calls(context: FindingContext, work: Bottlenecks) -> list[EvidenceRow]:
-    """The MPI calls in which the device was idle for longest, in the judged time."""
-    mine = (work.code == CODE["communication"]) & (work.slice >= 0) & (work.other < 0)
-    piece, idle = pieces(context.judged.parts, work.spans[mine])
-    return context.sightings.mpi_calls(idle, work.slice[mine][piece], context.thresholds.rows)
+def mostly_pageable(context: FindingContext, work: Bottlenecks) -> bool:
+    """Whether copies from or to pageable memory run for more than half of the time in which copies run alone."""
+    device, time = context.gaps.device, intersect(context.judged.parts, work.work_of("copies"))
+    return 2 * _ran(device, np.flatnonzero(is_pageable(device)), time) > time.total()
 
 
 def longest_operations(context: FindingContext, mine: BoolArray) -> list[EvidenceRow]:
@@ -187,12 +224,10 @@ def _evidence(device: DeviceReport, rule: FindingRule) -> list[str]:
     ]
 
 
-def _advice(device: DeviceReport, rule: FindingRule, frameworks: tuple[str, ...]) -> tuple[list[str], str]:
-    """What to do, by the copies that take most time, and its short form."""
+def _advice(rule: FindingRule, special: Advice | None, frameworks: tuple[str, ...]) -> tuple[list[str], str]:
+    """What to do, with the `special` advice for the copies that take most time first, and its short form."""
     words = rule.advice.words(frameworks)
     general = [*rule.advice.sentences(frameworks)]
-    largest = device.copies.rows[0] if device.copies.rows else None
-    special = _special(largest) if rule is EXPOSED_COPY and largest is not None else None
     if special is None:
         return general, (words.fix if words is not None else "") or rule.fix
     first = special.words(frameworks)
@@ -201,11 +236,10 @@ def _advice(device: DeviceReport, rule: FindingRule, frameworks: tuple[str, ...]
     return [*first.sentences, *general], first.fix or SHORT[special]
 
 
-def _fewer(device: DeviceReport, frameworks: tuple[str, ...]) -> tuple[list[str], str]:
+def _fewer(_rule: FindingRule, special: Advice | None, frameworks: tuple[str, ...]) -> tuple[list[str], str]:
     """What to do where copies dwarf compute, and its short form: first a better rate, which is the smaller change, then
     fewer bytes."""
     words = FEWER_BYTES.words(frameworks)
-    special = _special(device.copies.rows[0]) if device.copies.rows else None
     if special is SETS:
         return [*SETS.sentences(frameworks)], SHORT[SETS]
     faster = special.sentences(frameworks) if special is not None else ()
@@ -213,8 +247,8 @@ def _fewer(device: DeviceReport, frameworks: tuple[str, ...]) -> tuple[list[str]
     return [" ".join([*faster, *FEWER_BYTES.sentences(frameworks)])], fix
 
 
-def _special(row: CopyRow) -> Advice | None:
-    """The first advice for copies of this kind."""
-    if row.operation.startswith("memset"):
-        return SETS
-    return PINNING if "pageable" in (row.src, row.dst) else None
+def _special(device: DeviceTimeline, rows: IntArray, time: Intervals) -> Advice | None:
+    """The advice for the kind of copies that run alone for more than half of `time`."""
+    sets, pageable = device.operations.category[rows] == Category.MEMSET, is_pageable(device)[rows]
+    kinds = ((SETS, sets), (PINNING, pageable))
+    return next((advice for advice, mine in kinds if 2 * _ran(device, rows[mine], time) > time.total()), None)

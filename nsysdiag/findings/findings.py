@@ -18,7 +18,7 @@ from nsysdiag.findings.other_gpus import Gpus, waits_for_others
 from nsysdiag.findings.pageable import copies_as_one
 from nsysdiag.findings.rules import NOT_SAVED, severity
 from nsysdiag.findings.text import FindingContext, Story, story_of
-from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.report import DeviceReport, Finding, Named
 
 
 def findings_of(
@@ -35,7 +35,7 @@ def findings_of(
     stories = [story_of(device, context, own.take(spot.rows), spot) for spot in spots]
     found = [_of_spot(device, context, *each) for each in zip(spots, stories, strict=True)]
     exposed = exposed_findings(device, context, int(shares.lost[in_mpi].sum()), work)
-    found = copies_as_one(found, [story.kind for story in stories], exposed, context)
+    found = copies_as_one(found, [story.kind for story in stories], exposed, context, work)
     return [*found, *waits_for_others(device, context, shares.take(shares.other >= 0), gpus)]
 
 
@@ -64,6 +64,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: S
         share=round(judged.share(spot.counted_ns), 6),
         variant="" if spot.kind is None else rule.variants[spot.kind].id,
         summary=story.summary,
+        named=[Named(text=text, share=round(judged.share(ns), 6)) for text, ns in story.named],
     )
 
 

@@ -178,16 +178,20 @@ def _common_beginning(paths: list[list[str]]) -> list[str]:
 
 
 MOST_SAMPLES = 5_000
+MAY_BE_LOST = 2
+"""Samples come unevenly, and some are lost: half of those expected in a stretch stand for all of it."""
 
 
-def code_in(context: GapContext, slices: IntArray) -> SampledCode:
-    """What the CPU samples inside the longest of `slices` were in. Where a slice is a wait that was followed to another
-    thread, the samples are those of that thread."""
+def code_in(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:
+    """What the CPU samples inside the longest of `slices` were in, and the share of that time that they stand for.
+    Where a slice is a wait that was followed to another thread, the samples are those of that thread."""
     ns = context.slices.lengths(slices)
     chosen = slices[longest(ns, np.arange(len(ns)), MOST_SAMPLES)]
     rows = context.slices.rows.take(chosen)
-    followed, others = context.wake_chains.samples(Intervals(rows.start, rows.end))
+    followed, others, period = context.wake_chains.samples(Intervals(rows.start, rows.end))
     own = rows.take(~followed & (context.lane[rows.gap] >= 0))
     spans = context.axis.place(context.lane[own.gap], Intervals(own.start, own.end))
-    ids = np.concatenate((context.samples.inside(spans), others))
-    return sampled_code(ids, context.host_side.chains, MOST_SAMPLES)
+    mine, total = context.samples.inside(spans), int(context.slices.lengths(chosen).sum())
+    code = sampled_code(np.concatenate((mine, others)), context.host_side.chains, MOST_SAMPLES)
+    period = max(period, context.samples.period_ns if len(mine) else 0)
+    return code, min(MAY_BE_LOST * code.count * period / max(total, 1), 1.0)

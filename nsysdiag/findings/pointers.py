@@ -78,8 +78,8 @@ def _slow(device: DeviceReport, context: FindingContext, iterations: IterationRe
     worst = slow[0]
     further = _how_many_more(iterations)
     chain = [f"iteration {worst.index} takes {format_ns(worst.extra_ns)} more than the median{further}"]
-    more = _more(worst)
-    chain += [f"mostly {more[0]}"] if more else []
+    most = max(worst.more.values(), default=0)
+    chain += [f"{'mostly ' if 2 * most > worst.extra_ns else ''}{_more(worst)[0]}"] if most else []
     return _pointer(
         device,
         context,

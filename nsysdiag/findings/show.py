@@ -113,7 +113,8 @@ def left_out(found: Diagnosis | None, findings: Sequence[Finding]) -> str:
     said = f"Of the {format_share(found.share, 1)} {noun}, {format_share(left, 1)} is in findings not shown here"
     if not any(id(each) in rows for each in all_of):
         said = f"None of these rows is about {noun} ({format_share(found.share, 1)})"
-    return f"{said}: mostly {listed(named)}." if named else f"{said}."
+    large = 2 * sum(each.share for each in others[: len(named)]) > left
+    return f"{said}: {'mostly' if large else 'among them'} {listed(named)}." if named else f"{said}."
 
 
 def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Table:

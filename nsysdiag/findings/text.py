@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.credit import Waits
 from nsysdiag.arrays.groups import Totals, group_totals
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import CAUSES, HOST_CODE, INPUT_WAIT, families_of_cause
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.data_loading import COMPUTES
@@ -27,7 +28,7 @@ from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import DeviceReport, EvidenceRow, Root, names_nothing
 from nsysdiag.stacks.samples import SampledCode
-from nsysdiag.units import format_count, format_moment, format_ns, uncapitalized
+from nsysdiag.units import format_count, format_moment, format_ns, mostly, uncapitalized
 from nsysdiag.wakeups.root_attribution import BY
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
@@ -59,7 +60,8 @@ class FindingContext(Struct, frozen=True):
 
 
 class Story(Struct, frozen=True):
-    """The text of a finding, without its figures."""
+    """The text of a finding, without its figures. `named` are parts of its counted time in ns, the most specific
+    first."""
 
     title: str
     kind: str
@@ -73,12 +75,13 @@ class Story(Struct, frozen=True):
     chain: list[str]
     rows: list[EvidenceRow]
     summary: str
+    named: list[tuple[str, int]]
 
 
 class _Facts(Struct, frozen=True):
-    """Facts about a hotspot before its text is made. `code` is what CPU samples were in, for host code; `waits`
-    is the idle time that each wait caused. `alone`: almost all of it is of one `kind`. `placed`: it has one place,
-    `path`."""
+    """Facts about a hotspot before its text is made. `code` is what CPU samples were in, for host code, `sampled`
+    the share of it that they stand for; `waits` is the idle time that each wait caused. `alone`: almost all of it is
+    of one `kind`. `placed`: it has one place, `path`."""
 
     spot: Spot
     gaps: SpotGaps
@@ -89,6 +92,7 @@ class _Facts(Struct, frozen=True):
     labels: Times
     calls: Times
     code: SampledCode
+    sampled: float
     root: Root | None
     waits: Totals
     placed: bool
@@ -108,7 +112,10 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     call = _function(facts)
     loads = spot.cause == INPUT_WAIT
     elsewhere = not loads and _followed(context, facts.slices) >= ALMOST_ALL
-    who = f"mostly {call or 'the work'} on another thread" if elsewhere else _worker(facts, call) if loads else ""
+    named = _named(context, facts, shares, call, elsewhere=elsewhere)
+    worker = _worker(facts, call) if loads else ""
+    leading = mostly(named, spot.counted_ns, context.judged.ns)
+    place = f", awaited in {typed.nvtx(facts.path[-1], LONGEST_PLACE)}" if facts.path else ""
     return Story(
         title=_title(facts, elsewhere),
         kind=facts.kind.id,
@@ -121,7 +128,8 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice=[*_naming(facts, call), *advice][:MOST_ADVICE],
         chain=_chain(context, facts, fix),
         rows=_rows(context, facts),
-        summary=f"{who}, awaited in {typed.nvtx(facts.path[-1], LONGEST_PLACE)}" if who and facts.path else who,
+        summary=f"{worker}{place}" if worker else leading if elsewhere else "",
+        named=[] if worker else named,
     )
 
 
@@ -131,7 +139,7 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
     slices, ns = shares.slice[explained], shares.lost[explained]
     sampled = CAUSES[spot.cause].sampled
     loads = spot.cause == INPUT_WAIT
-    code = code_in(context.gaps, slices) if sampled or loads else SampledCode(0, {}, {})
+    code, known = code_in(context.gaps, slices) if sampled or loads else (SampledCode(0, {}, {}), 0.0)
     kind, alone = _kind(shares, spot, code.functions if sampled else {}, context.thresholds)
     return _Facts(
         spot=spot,
@@ -143,6 +151,7 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
         labels=_by_words(context.attribution.label[slices], context.attribution.labels, ns),
         calls=_calls(context, shares, slices, ns),
         code=code,
+        sampled=known,
         root=_root(device, context, gaps),
         waits=group_totals(shares.wait[~explained], shares.made[~explained]),
         placed=_leading(shares.path, shares.lost + shares.made)[1] >= ALMOST_ALL,
@@ -238,6 +247,44 @@ def _function(facts: _Facts) -> str | None:
     functions = [call for call in calls if _is_function(call)]
     sampled = (typed.symbol(name) for name in facts.code.functions if _FUNCTION.fullmatch(name))
     return next(iter([*functions, *sampled]), None)
+
+
+def _named(
+    context: FindingContext, facts: _Facts, shares: Shares, call: str | None, *, elsewhere: bool
+) -> list[tuple[str, int]]:
+    """The counted time of the function at the place, of the function, and of the place. That of a function in CPU
+    samples is what these stand for; at a place it is the least that it can be."""
+    counted = shares.counted
+    total = int(counted.sum())
+    path = facts.path
+    there = np.array([each[: len(path)] == path for each in context.paths], dtype=np.bool_)[shares.path]
+    at_place = int(counted[there].sum())
+    mine = _of_call(context, shares, call or "")
+    in_call, both = int(counted[mine].sum()), int(counted[mine & there].sum())
+    if not in_call and facts.code.count:
+        function = next((name for name in facts.code.functions if typed.symbol(name) == call), "")
+        in_call = int(total * facts.sampled * facts.code.functions.get(function, 0) / facts.code.count)
+        both = max(in_call + at_place - total, 0)
+    where = f"{', awaited' if elsewhere else ''} in {typed.nvtx(path[-1])}" if path else ""
+    thread = " on another thread" if elsewhere else ""
+    what = [(f"{call}{thread}{where}", both), (f"{call}{thread}", in_call)] if call else []
+    if where:
+        what.append((f"the work{thread}{where}" if elsewhere else where.strip(), at_place))
+    return list({text: (text, ns) for text, ns in what}.values()) if path else what[1:]
+
+
+def _of_call(context: FindingContext, shares: Shares, call: str) -> BoolArray:
+    """True for the rows of a function, on whatever thread."""
+    found = np.zeros(len(shares), dtype=np.bool_)
+    columns = (
+        (shares.slice, context.gaps.slices.rows.text, context.gaps.slices.texts),
+        (shares.wait, context.waits.name, context.waits.names),
+    )
+    for row, code, words in columns if call else ():
+        known = np.flatnonzero(row >= 0)
+        same = np.array([each.partition(BY)[0] == call for each in (*words, "")], dtype=np.bool_)
+        found[known] = same[code[row[known]]]
+    return found
 
 
 def _worker(facts: _Facts, call: str | None) -> str:

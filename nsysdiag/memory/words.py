@@ -121,7 +121,8 @@ def exposed_sentence(device: DeviceReport, rows: list[ExposedCopies]) -> str:
     whole, first = device.copies.exposed_ns, rows[0]
     bound = sum(row.exposed_ns for row in device.copies.exposed if row.ordered)
     held = sum(row.exposed_ns for row in device.copies.exposed if row.call == "blocking")
-    most = f", mostly {exposed_label(first)} ({format_ns(first.exposed_ns)})"
+    leads = "mostly" if 2 * first.exposed_ns > whole else "longest"
+    most = f", {leads} {exposed_label(first)} ({format_ns(first.exposed_ns)})"
     facts = (
         [f"{_part(bound, whole)} in the stream of the neighbouring kernels, so it cannot overlap with them"]
         if bound

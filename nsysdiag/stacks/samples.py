@@ -37,8 +37,8 @@ def leaf_text(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymb
 
 class SampledCode(Struct, frozen=True):
     """What `count` CPU samples with a call chain were in: their number by innermost function, most first; one without a
-    name has the name of its module. `callers` is, for functions that are not the program's own, the program's own
-    function that called them, where it did in more than half of their samples."""
+    name has the name of its module. `callers` holds the program's own function
+    that called a library in more than half of the samples there."""
 
     count: int
     functions: dict[str, int]

@@ -75,9 +75,10 @@ class WakeChains:
             pieces = pieces if 2 * (rows.end - rows.start)[pieces].sum() >= ns else pieces[:0]
         return self._as_root(self._longest(0, pieces)) if len(pieces) else None
 
-    def samples(self, spans: Intervals) -> tuple[BoolArray, IntArray]:
-        """Which stretches of time in gaps were followed to other threads, and the ids of the CPU samples of these in
-        them."""
+    def samples(self, spans: Intervals) -> tuple[BoolArray, IntArray, int]:
+        """Which stretches of time in gaps were followed to other threads, and the ids of these threads' CPU samples in
+        them. Also the longest of their sampling periods."""
+        period = 0
         followed, ids = np.zeros(len(spans), dtype=np.bool_), [np.empty(0, dtype=np.int64)]
         for level in reversed(self._chains.levels[1:]):
             pieces, mine = level.pieces, np.flatnonzero(~level.aside)
@@ -87,8 +88,9 @@ class WakeChains:
             axis, samples = level.view.host.axis, level.view.host.samples
             inside = axis.place(axis.rank(pieces.thread[at[here]]), spans[here])
             ids.append(samples.inside(inside))
+            period = max(period, samples.period_ns if len(ids[-1]) else 0)
             followed[here] = True
-        return followed, np.concatenate(ids)
+        return followed, np.concatenate(ids), period
 
     def _longest(self, hop: int, pieces: IntArray) -> int:
         rows = self._chains.levels[hop].pieces

@@ -178,6 +178,16 @@ BREAKS: list[tuple[str, str, Break]] = [
         lambda report: (_saves(3, ns=0)(report), _finding(3, advice=["Pin the memory."])(report)),
     ),
     (
+        "mostly_is_more_than_half",
+        "less",
+        lambda report: (
+            _diagnosis(headline="Kernels take 50%. Input takes 40%: mostly read in next.")(report),
+            _finding(0, share=0.4, named=[{"text": "read in next", "share": 0.1}])(report),
+        ),
+    ),
+    ("mostly_is_more_than_half", "nothing of it", _diagnosis(headline="Input takes 40%: mostly read.")),
+    ("mostly_is_more_than_half", "a part", _finding(0, share=0.1, named=[{"text": "read", "share": 0.2}])),
+    (
         "who_cannot_tell_repairs_nothing",
         "both",
         lambda report: (

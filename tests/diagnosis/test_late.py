@@ -8,7 +8,7 @@ from nsysdiag.diagnosis.late import Lateness, followed, with_late
 from nsysdiag.findings.first import what_to_do
 from nsysdiag.findings.rules import EXPOSED_COMM, LATE_RANK
 from nsysdiag.phases.facts import PhaseDevice
-from nsysdiag.report import Finding
+from nsysdiag.report import Finding, Named
 
 LIMITS = FindingThresholds()
 PEERS = "Compare gpu3 with its peers: its share of the data, where the data is read from, the CPU cores of its workers."
@@ -52,7 +52,10 @@ def test_a_wait_counts_to_what_made_the_other_late() -> None:
 
 
 def test_the_one_that_all_wait_for_is_named_with_its_cause_and_advice() -> None:
-    root = finding("gpu3", "io_wait", "input", call="read", nvtx=["next"], advice=["read ahead"], share=0.4)
+    named = [Named(text="read in next", share=0.3), Named(text="read", share=0.3), Named(text="in next", share=0.4)]
+    root = finding(
+        "gpu3", "io_wait", "input", call="read", nvtx=["next"], advice=["read ahead"], share=0.4, named=named
+    )
     found = with_late([finding("gpu0"), finding("gpu1"), root], {"gpu0": LATE, "gpu1": LATE}, LIMITS)
     late = [each for each in found if each.cause == LATE_RANK.id]
     advice = [[typed.plain(text) for text in each.advice] for each in late]
@@ -102,7 +105,7 @@ def test_devices_that_wait_for_each_other_name_nobody() -> None:
 
 
 def test_where_no_call_is_known_the_summary_says_where() -> None:
-    root = finding("gpu3", "data_loading", "input", nvtx=["next"], share=0.4)
+    root = finding("gpu3", "data_loading", "input", nvtx=["next"], share=0.4, named=[Named(text="in next", share=0.3)])
     found = with_late([finding("gpu0"), finding("gpu1"), root], {"gpu0": LATE, "gpu1": LATE}, LIMITS)
     late = [each for each in found if each.cause == LATE_RANK.id]
     assert {typed.plain(each.summary) for each in late} == {"gpu3 is late, mostly in next"}
@@ -112,3 +115,10 @@ def test_what_the_profiler_made_late_is_not_promised() -> None:
     profiled = Lateness(0.9, {"profiler_overhead": 0.5, "io_wait": 0.5}, ["gpu3"])
     found = with_late([finding("gpu0"), finding("gpu1")], {"gpu0": profiled, "gpu1": profiled}, LIMITS)
     assert {(each.lost_ns, each.ceiling_ns) for each in found if each.cause == LATE_RANK.id} == {(90, 45)}
+
+
+def test_a_name_that_is_less_than_half_of_it_is_not_what_made_it_late() -> None:
+    named = [Named(text="read in next", share=0.02), Named(text="in next", share=0.03)]
+    root = finding("gpu3", "io_wait", "input", call="read", nvtx=["next"], share=0.4, named=named)
+    found = with_late([finding("gpu0"), finding("gpu1"), root], {"gpu0": LATE, "gpu1": LATE}, LIMITS)
+    assert {typed.plain(each.summary) for each in found if each.cause == LATE_RANK.id} == {"gpu3 is late"}

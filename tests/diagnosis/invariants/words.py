@@ -40,6 +40,8 @@ PYTORCH = re.compile(
 SMALLER_GPU = re.compile(r"smaller GPU|smaller instance|GPU (is )?too large|\bMIG\b", re.IGNORECASE)
 PINNING = re.compile(r"\bpin(ned|ning)?\b", re.IGNORECASE)
 BUSY = 0.9
+ROUNDED = 1e-5
+"""Shares have six digits."""
 TELLING_NOTHING = re.compile(r"cannot tell", re.IGNORECASE)
 REPAIR_FIRST = re.compile(r"(repair|fix) .* first", re.IGNORECASE)
 
@@ -99,3 +101,28 @@ def who_cannot_tell_repairs_nothing(report: Json) -> Iterator[str]:
         return
     others = [text for text in sentences(report) if text not in (diagnosis["headline"], diagnosis["action"])]
     yield from (f"cannot tell, and: {text!r}" for text in others if REPAIR_FIRST.search(text))
+
+
+MOSTLY = re.compile(r"\bmostly (?!empty)(?P<what>.+?)(?=; what that wait|\. |\.$|, awaited|$)")
+
+
+@invariant
+def mostly_is_more_than_half(report: Json) -> Iterator[str]:
+    """What a headline calls most of a bottleneck's time is named in a finding, with more than half of that time; what a
+    finding names is a part of its own time."""
+    judged, findings = judged_phases(report), report["findings"]
+    account = account_of(judged)
+    for finding in findings:
+        for part in finding.get("named", ()):
+            if part["share"] > finding["share"] + ROUNDED:
+                yield f"{finding['id']}: {part['text']!r} takes {part['share']} of {finding['share']}"
+    for said in MOSTLY.finditer(diagnosis_of(report)["headline"]):
+        shares = [
+            (part["share"], finding["bottleneck"])
+            for finding in findings
+            for part in finding.get("named", ())
+            if part["text"].startswith(said["what"])
+        ]
+        total = sum(account.values())
+        if not any(2 * share * total > account[bottleneck] * (1 - ROUNDED) for share, bottleneck in shares):
+            yield f"{said[0]!r} is not more than half of it: {shares}, {dict(account)}"
