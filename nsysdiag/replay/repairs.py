@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.account.outside import Outside, start_of
-from nsysdiag.arrays.intervals import Intervals, contains, coverage, union
+from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.causes import (
     CAUSES,
     FALLBACK,
@@ -22,7 +22,7 @@ from nsysdiag.causes import (
 from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.diagnosis.facts import UNKNOWN
-from nsysdiag.replay.behind import loaders, time_behind
+from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
@@ -30,7 +30,7 @@ from nsysdiag.replay.transforms import Part, overlap, take_out
 from nsysdiag.replay.work import Class
 from nsysdiag.report import Finding
 
-BEFORE_WORK = "before_work"
+BEFORE_WORK, STARTUP = "before_work", "startup"
 DWARFED = 2
 """Copies that take more than this many times as long as all kernels cannot be overlapped. Then the repair is fewer
 bytes, by an unknown amount."""
@@ -62,8 +62,8 @@ def repair(changes: Changes, finding: Finding, among: Iterable[Finding] = ()) ->
 
 
 def _before_work(changes: Changes, finding: Finding) -> str:
-    """What counts to the finding's bottleneck before the first work of its device, by the rules of that account, and
-    what other threads did that the launching thread waited for then."""
+    """What counts to the finding's bottleneck before the first work of its device, by the rules of that account; except
+    for CUDA itself also in other threads, as the launching thread may wait for them."""
     model = changes.model
     work = model.work
     mine = np.flatnonzero((work.device == model.names.keys.index(finding.device)) & (work.launch >= 0))
@@ -72,10 +72,11 @@ def _before_work(changes: Changes, finding: Finding) -> str:
     calls = model.host.host.api_calls.rows
     threads, launches = np.unique(calls.thread[work.launch[mine]], return_counts=True)
     thread = int(threads[launches.argmax()])
-    start = start_of(model.host, Outside(thread, model.stretch.begin, int(work.start[mine[0]])))
-    spans, woken = start.spans.get(finding.bottleneck, Intervals.empty()), model.threads.woken
-    behind = time_behind(model, contains(spans, model.on_axis(woken.thread, woken.begin, woken.end).start))
-    inside = np.maximum(model.pieces.inside(spans), model.pieces.inside(behind))
+    others = model.host.host.axis.threads.tolist() if finding.bottleneck != STARTUP else []
+    until = int(work.start[mine[0]])
+    starts = [start_of(model.host, Outside(each, model.stretch.begin, until)) for each in {thread, *others}]
+    spans = union(*(each.spans.get(finding.bottleneck, Intervals.empty()) for each in starts))
+    inside = model.pieces.inside(spans)
     changes.time[:] *= 1 - inside
     return "" if inside.any() else NOT_THERE
 
