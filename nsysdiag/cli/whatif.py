@@ -26,6 +26,10 @@ def _changes(option: str, metavar: str, help: str, words: str | None = None) -> 
     return typer.Option(option, metavar=metavar, help=help, show_default=False, autocompletion=completes)
 
 
+def _number(option: str, help: str, least: int = 1) -> Any:
+    return typer.Option(option, metavar="N", min=least, max=1000, help=help, show_default=False)
+
+
 def whatif(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help=f"{options.A_TRACE}.")],
     *,
@@ -65,6 +69,19 @@ def whatif(
     rank_like: Annotated[
         str | None, _changes("--rank-like", "WHICH", "Make a late rank as fast as the 'median' one.")
     ] = None,
+    merge: Annotated[
+        list[str] | None,
+        _changes(
+            "--merge", "PATTERN", "Fuse kernels of this name that follow each other in a stream into one; repeatable."
+        ),
+    ] = None,
+    stream: Annotated[
+        list[str] | None,
+        _changes("--stream", "PATTERN", "Run kernels or copies of this name in a stream of their own; repeatable."),
+    ] = None,
+    workers: Annotated[int | None, _number("--workers", "Load data with N workers.")] = None,
+    ahead: Annotated[int | None, _number("--ahead", "Let the host be N steps ahead of the GPU.")] = None,
+    batch: Annotated[int | None, _number("--batch", "Do the work of N steps in one step.", least=2)] = None,
     output: options.OutputOption = None,
     format_name: options.PredictionFormatOption = None,
     device: options.DeviceOption = None,
@@ -112,6 +129,9 @@ def whatif(
         overlap=overlap or [],
         graphs=graphs or [],
         rank_like=rank_like,
+        merge=merge or [],
+        stream=stream or [],
+        numbers={"workers": workers, "ahead": ahead, "batch": batch},
     )
     path = Path(trace)
     kind = Kind("a prediction", [*RENDERERS], tables=())
@@ -159,13 +179,16 @@ def _transforms(
     overlap: list[str],
     graphs: list[str],
     rank_like: str | None,
+    merge: list[str],
+    stream: list[str],
+    numbers: dict[str, int | None],
 ) -> list["Transform"]:
     """What the options ask for, each once. Raises UsageError for a cause or a value that is none."""
     from nsysdiag.cli.settings import known_causes
     from nsysdiag.replay.facts import Transform
     from nsysdiag.replay.options import HOST, KERNEL, OVERLAP, RANK_LIKE, chosen, scaled
 
-    for option, values in (("--finding", finding), ("--graphs", graphs)):
+    for option, values in (("--finding", finding), ("--graphs", graphs), ("--merge", merge), ("--stream", stream)):
         if "" in values:
             raise UsageError(f"{option} is empty", hint="see 'nsysdiag whatif --help'")
     found = [
@@ -177,5 +200,8 @@ def _transforms(
         *(chosen(OVERLAP, each) for each in overlap),
         *(Transform(option="graphs", of=each) for each in graphs),
         *([chosen(RANK_LIKE, rank_like)] if rank_like is not None else []),
+        *(Transform(option="merge", of=each) for each in merge),
+        *(Transform(option="stream", of=each) for each in stream),
+        *(Transform(option=each, factor=float(number)) for each, number in numbers.items() if number is not None),
     ]
     return list(dict.fromkeys(found))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 from msgspec import Struct
 
@@ -15,8 +17,16 @@ from nsysdiag.wakeups.waits import Ends, ends_of
 SURE = 0.8
 """A wake-up that is less sure is none in the bound that promises least."""
 WAITS = places(lambda cause: cause.follows_wakeups)
-OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.FINISHED, Kind.EVENT, Kind.BARRIER, Kind.OBSERVED)
+OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.FINISHED, Kind.AHEAD, Kind.EVENT, Kind.BARRIER, Kind.OBSERVED)
 """Edges that hold the length of the operation at their row."""
+
+
+class View(IntEnum):
+    """What is made of a change whose effect no trace shows: what saves least, what is likely, and what saves most."""
+
+    LEAST = -1
+    LIKELY = 0
+    MOST = 1
 
 
 class Changes(Struct, frozen=True):
@@ -26,7 +36,9 @@ class Changes(Struct, frozen=True):
     the rows of `program`. `length` is the duration of each operation in ns, `cost` that of its launch. `held`, `full`
     and `woken` mark the remaining waits, `others` the waits that still are for all but their target.
     `dropped` marks the removed edges, `doubted` those of them that the repair may have to keep. `eager` marks the
-    operations that start as early as possible."""
+    operations that start as early as possible, `prompt` those without a residual. `more` is added to the length of each
+    edge, in ns. `counted`: the place of the first border that counts, -1 for the usual one, and how many steps are
+    one."""
 
     model: Model
     time: FloatArray
@@ -41,9 +53,13 @@ class Changes(Struct, frozen=True):
     dropped: BoolArray
     doubted: BoolArray
     eager: BoolArray
+    prompt: BoolArray
+    more: IntArray
+    counted: IntArray
+    view: View = View.LIKELY
 
     @classmethod
-    def none(cls, model: Model) -> Changes:
+    def none(cls, model: Model, view: View = View.LIKELY) -> Changes:
         """Everything as it was."""
         threads, work = model.threads, model.work
         return cls(
@@ -60,6 +76,10 @@ class Changes(Struct, frozen=True):
             dropped=np.zeros(len(model.graph.edges), dtype=np.bool_),
             doubted=np.zeros(len(model.graph.edges), dtype=np.bool_),
             eager=np.zeros(len(work), dtype=np.bool_),
+            prompt=np.zeros(len(work), dtype=np.bool_),
+            more=np.zeros(len(model.graph.edges), dtype=np.int64),
+            counted=np.array([-1, 1]),
+            view=view,
         )
 
     def edges(self, *, proven: bool = False, observed: bool = True, pinned: bool = False) -> tuple[IntArray, IntArray]:
@@ -74,13 +94,14 @@ class Changes(Struct, frozen=True):
             gone &= ~self.doubted
             gone |= self._doubtful()
         residual = model.graph.residual.copy()
-        residual[model.places.operation[self.eager]] = 0
+        residual[model.places.operation[self.eager | self.prompt]] = 0
         if not observed:
             residual[edges.target[seen]] = 0
         left = np.bincount(edges.target[~gone], minlength=len(model.graph.time))
         # A moment that would lose all of its edges keeps them.
         gone &= left[edges.target] > 0
-        return np.where(gone, NEVER_NS, self._lengths(proven=proven, observed=observed, pinned=pinned)), residual
+        lengths = self._lengths(proven=proven, observed=observed, pinned=pinned) + self.more
+        return np.where(gone, NEVER_NS, lengths), residual
 
     def _lengths(self, *, proven: bool, observed: bool, pinned: bool) -> IntArray:
         model, edges = self.model, self.model.graph.edges

@@ -30,8 +30,9 @@ Per = Literal["step", "window"]
 
 class Transform(Record, frozen=True):
     """One change, in the words of the command line: `option` is `without`, `finding`, `kernel`, `host`, `async-copies`,
-    `overlap`, `graphs` or `rank-like`; `of` its name or pattern, empty if the option needs none; `factor` the new
-    length of matches, relative to the recorded one."""
+    `overlap`, `graphs`, `rank-like`, `merge`, `stream`, `workers`, `ahead` or `batch`; `of` its name or pattern, empty
+    if the option needs none; `factor` the new length of matches, relative to the recorded one, or the number of the
+    last three."""
 
     option: OwnText
     of: Annotated[str, Text.TRANSFORM] = ""

@@ -43,6 +43,7 @@ class Kind(IntEnum):
     RELEASED = 13  # a wait for a device, and all that it is for besides its target
     PASSED = 14  # what such a wait is for besides its target, and the same of the wait before
     PACED = 15  # the end of a wait that has a time of its own
+    AHEAD = 16  # a wait for a device, and an operation of an earlier step
 
 
 class Edges(Rows, frozen=True):

@@ -93,7 +93,7 @@ class Model(Struct, frozen=True, dict=True):
 
     `pace` is that of the devices. `program` has a row for each PROGRAM edge, and `pieces` its host time, on the axis of
     `host`; `words` are its labels and calls. `cost` is the time of each operation's launch call before the launch is
-    issued, `length` the duration of the operation."""
+    issued, `length` the duration of the operation. `cpus` is how many CPUs the trace shows, 0 if unknown."""
 
     stretch: Stretch
     work: Work
@@ -108,6 +108,7 @@ class Model(Struct, frozen=True, dict=True):
     cost: IntArray
     length: IntArray
     names: Names
+    cpus: int = 0
 
     def on_axis(self, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:
         """Stretches of threads on the axis of `host`; those of other threads are empty."""
@@ -254,7 +255,8 @@ def model_of(
     graph = Graph.of(time, Edges.concatenate([as_asked, seen]), LATENCY_HIGHEST_NS) if len(seen) else known
     names = Names.of(work, activity, host_trace.ranges, strings)
     threads = replace(threads, woken_cause=_causes(threads.woken, host))
-    model = Model(stretch, work, threads, places, graph, pace, program, pieces, words, host, cost, length, names)
+    cpus = len(host_trace.tables.cpus.numbers)
+    model = Model(stretch, work, threads, places, graph, pace, program, pieces, words, host, cost, length, names, cpus)
     row = model.program_into[places.woken]
     program.cause[row[row >= 0]] = threads.woken_cause[row >= 0]
     return model

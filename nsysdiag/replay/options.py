@@ -12,6 +12,8 @@ from nsysdiag.errors import UsageError
 from nsysdiag.replay.facts import Transform
 
 KERNEL, HOST, OVERLAP, RANK_LIKE = "kernel", "host", "overlap", "rank-like"
+NUMBERED = ("workers", "ahead", "batch")
+"""Options of a number."""
 SCALED = (KERNEL, HOST)
 """Options that make what matches a pattern longer or shorter."""
 CHOICES: dict[str, tuple[str, ...]] = {OVERLAP: ("copies", "communication"), RANK_LIKE: ("median",)}
@@ -49,6 +51,8 @@ def words_of(transform: Transform) -> list[str]:
     """The option and its value, as they are given to the command."""
     if transform.option in SCALED:
         return [f"--{transform.option}", f"{transform.of}*{_number(transform.factor)}"]
+    if transform.option in NUMBERED:
+        return [f"--{transform.option}", _number(transform.factor)]
     return [f"--{transform.option}", *([transform.of] if transform.of else [])]
 
 

@@ -36,6 +36,6 @@ def four_parts(model: Model, run: Run, device: int) -> FourParts:
     exposed_copy = subtract(copies, union(compute, communication))
     until = accumulate(each.total() for each in (compute, exposed_comm, exposed_copy))
     # The borders between the parts are rounded, not the parts: they add up.
-    borders = [0, *(round(ns / len(run.steps)) for ns in until), run.ns]
+    borders = [0, *(round(ns / run.count) for ns in until), run.ns]
     ns = [end - start for start, end in pairwise(borders)]
     return FourParts(compute_ns=ns[0], exposed_comm_ns=ns[1], exposed_copy_ns=ns[2], idle_ns=ns[3])

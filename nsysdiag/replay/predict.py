@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, intersect, union
 from nsysdiag.errors import UsageError
-from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Transform
-from nsysdiag.replay.graph import NEVER_NS, Kind, replay
+from nsysdiag.replay.graph import NEVER_NS, Edges, Kind, replay
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.repairs import repair
-from nsysdiag.replay.transforms import MOST_NEAR, apply
+from nsysdiag.replay.reshaped import with_edges
+from nsysdiag.replay.stretch import first_border
+from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of
 from nsysdiag.replay.work import Class
 from nsysdiag.report import Finding
 
@@ -25,8 +27,6 @@ MOST_ERROR = 0.02
 """Of the length: a model that is further off predicts nothing."""
 LEAST_ERROR = 0.005
 """Share of the length: no prediction is better, however well the model reproduces the recorded length."""
-SETTLING = 4
-"""From so many steps on the first one is left out: what was queued before it belongs to the time as it was."""
 MOST_APART = 0.25
 """Of the length: a prediction whose bounds are further apart says only that it cannot tell."""
 LEAST_WORK = 0.05
@@ -37,18 +37,25 @@ SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 class Run(Struct, frozen=True):
     """One replay: the `times` of all moments; the start and end of each operation; the `borders` of the counted steps,
     in ns, at the end of their work; or those of the window, from its begin to the last end. `longer` is by how much the
-    whole judged time needs a step to be longer, in ns, as its kernels take more of it."""
+    whole judged time needs a step to be longer, in ns, as its kernels take more of it. Between two borders are `each`
+    steps."""
 
     times: IntArray
     start: IntArray
     end: IntArray
     borders: IntArray
     longer: int = 0
+    each: int = 1
 
     @property
     def steps(self) -> IntArray:
-        """The lengths of the steps."""
+        """The lengths between the borders."""
         return np.diff(self.borders)
+
+    @property
+    def count(self) -> int:
+        """How many steps there are."""
+        return len(self.steps) * self.each
 
     @property
     def span(self) -> tuple[int, int]:
@@ -58,7 +65,7 @@ class Run(Struct, frozen=True):
     @property
     def ns(self) -> int:
         """The mean length of a step, or the length of the window."""
-        return round(float(self.steps.mean())) + self.longer
+        return round(float(self.steps.mean()) / self.each) + self.longer
 
 
 class Prediction(Struct, frozen=True):
@@ -85,16 +92,18 @@ class Prediction(Struct, frozen=True):
 def run_of(changes: Changes, *, proven: bool = False, observed: bool = True, pinned: bool = False) -> Run:
     """Replay a model with changes."""
     ns, residual = changes.edges(proven=proven, observed=observed, pinned=pinned)
-    return _run(changes.model, replay(changes.model.graph, ns, residual), changes.length)
+    first, each = changes.counted.tolist()
+    return _run(changes.model, replay(changes.model.graph, ns, residual), changes.length, first, each)
 
 
-def _run(model: Model, times: IntArray, length: IntArray) -> Run:
+def _run(model: Model, times: IntArray, length: IntArray, first: int = -1, each: int = 1) -> Run:
     start, end = times[model.places.operation], times[model.places.end] + length
-    return Run(times, start, end, _borders(model, start, end))
+    return Run(times, start, end, _borders(model, start, end, first, each), each=each)
 
 
-def _borders(model: Model, start: IntArray, end: IntArray) -> IntArray:
-    """When the work of each step and of all before it is done, on the device that takes longest."""
+def _borders(model: Model, start: IntArray, end: IntArray, first: int, each: int) -> IntArray:
+    """When the work of each step and of all before it is done, on the device that takes longest; from the `first` on,
+    after `each` so many."""
     work, stretch = model.work, model.stretch
     inside = work.start < stretch.end
     # From a time that no change moves: else a window is longer once its first operation is earlier.
@@ -109,7 +118,7 @@ def _borders(model: Model, start: IntArray, end: IntArray) -> IntArray:
         done = np.full(len(stretch.borders) - 1, start[mine].min(initial=whole[0]))
         np.maximum.at(done, step[mine], end[mine])
         borders = np.maximum.accumulate(done)
-        found.append(borders[int(len(borders) > SETTLING) :])
+        found.append(borders[first_border(len(borders)) if first < 0 else first :: each])
     return max((each for each in found if len(each) > 1), key=_step, default=whole)
 
 
@@ -141,13 +150,16 @@ def predict(
 ) -> Prediction:
     """With all these transforms together; `findings` are those of the report by id. Raises UsageError where one matches
     nothing."""
-    changes = Changes.none(model)
-    for transform in transforms:
-        if transform.option != "finding":
-            apply(changes, transform)
-        else:
-            _repair(changes, transform.of, findings or {})
-    return prediction_of(changes, identity)
+    views = [View.LIKELY, *([View.LEAST, View.MOST] if any(each.option in SHAPES for each in transforms) else [])]
+    rewired = with_edges(model, Edges.concatenate([Edges.empty(), *(edges_of(model, each) for each in transforms)]))
+    likely, *others = [Changes.none(rewired, view) for view in views]
+    for changes in (likely, *others):
+        for transform in transforms:
+            if transform.option != "finding":
+                apply(changes, transform)
+            else:
+                _repair(changes, transform.of, findings or {})
+    return prediction_of(likely, identity, others)
 
 
 def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> None:
@@ -160,15 +172,16 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
         )
 
 
-def prediction_of(changes: Changes, identity: Identity) -> Prediction:
+def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes] = ()) -> Prediction:
     """The prediction of changes. In the longer bound, uncertain waits for threads are as long as recorded. Waits that
     may have a time of their own grow by what is saved there: up to twice their length where that is not sure. In the
     shorter bound, if it saves more, operations do not wait for work that they only followed, and threads not for
-    unknown ones. The spread of the steps and the error of the model widen both. But no step is shorter than the kernels
-    of the device that computes most."""
+    unknown ones. The lengths of the same changes made in other ways (`others`) are bounds, too. The spread of the steps
+    and the error of the model widen both. But no step is shorter than the kernels of the device that computes most."""
     model = changes.model
     now, run = _run(model, model.graph.time, model.length), run_of(changes)
-    bounds = [run.ns]
+    extremes = [run_of(each) for each in others]
+    bounds = [run.ns, *(each.ns for each in extremes)]
     if not changes.certain:
         bounds.append(run_of(changes, proven=True).ns)
     timed = model.threads.timed
@@ -177,13 +190,18 @@ def prediction_of(changes: Changes, identity: Identity) -> Prediction:
         pinned = run_of(changes, proven=True, pinned=True).ns
         bounds.append(pinned if gone else min(pinned, max(bounds) + absorbed))
     if not changes.complete:
-        free = run_of(Changes.none(model), observed=False).ns - run_of(changes, observed=False).ns
-        bounds.append(min(now.ns - free, run.ns))
+        least_ns = min(run_of(each, observed=False).ns for each in (changes, *others))
+        bounds.append(min(now.ns - run_of(Changes.none(model), observed=False).ns + least_ns, run.ns))
     least = LEAST_ERROR * now.ns
-    slack = round(max(identity.length_error * now.ns, least) + _spread(now.steps, run.steps))
-    computing = max(busy(model, run, each, [Class.COMPUTE]).total() for each in model.devices) / len(run.steps)
+    slack = round(max(identity.length_error * now.ns, least) + _spread(now.steps, run.steps // run.each))
+    computing = min(_computing(model, each) for each in (run, *extremes))
     low = max(min(bounds) - slack, round(min(computing, run.ns) - least), 0)
     return Prediction(changes, now, run, low, max(bounds) + slack)
+
+
+def _computing(model: Model, run: Run) -> float:
+    """How long the device that computes most does so in a step, in ns."""
+    return max(busy(model, run, each, [Class.COMPUTE]).total() for each in model.devices) / run.count
 
 
 def busy(model: Model, run: Run, device: int, kinds: Sequence[Class]) -> Intervals:

@@ -10,6 +10,8 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import IntArray, Intervals
 
 FEWEST_STEPS, MOST_STEPS = 3, 100
+SETTLING = 4
+"""From so many steps on the first one is left out: what was queued before it belongs to the time as it was."""
 MOST_OPERATIONS, MOST_AT_ALL = 100_000, 1_000_000
 """Most operations of all devices in the replayed time, each with two moments, its launch and its start: for as many
 steps as fit, and for fewer steps than needed or a window without steps."""
@@ -47,6 +49,11 @@ class Repeating(Struct, frozen=True):
 
     parts: Intervals
     steps: IntArray | None
+
+
+def first_border(steps: int) -> int:
+    """The place of the step whose end is the first border of those that count."""
+    return int(steps > SETTLING)
 
 
 def stretch_of(

@@ -28,10 +28,11 @@ from nsysdiag.errors import UsageError
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.graph import Edges, Kind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.options import text_of
 from nsysdiag.replay.rank_like import like_the_median
+from nsysdiag.replay.reshaped import ahead, batch, leave_order, merge, order_apart, waits_behind, workers
 from nsysdiag.replay.work import Class
 
 MOST_NEAR = 5
@@ -145,16 +146,18 @@ def _without_on_devices(changes: Changes, cause: str) -> bool:
     return bool(dropped.any())
 
 
-def _kernel(changes: Changes, transform: Transform) -> bool:
-    """Kernels whose short or whole name matches take `factor` of their time; where none does, copies."""
-    model = changes.model
+def operations_like(model: Model, pattern: str) -> BoolArray:
+    """The kernels whose short or whole name matches; where none does, copies."""
     names = zip(model.names.texts, model.names.shown, strict=True)
-    fits = np.array([any(fnmatchcase(text, transform.of) for text in each) for each in names], dtype=np.bool_)
-    if not len(fits):
-        return False
-    mine = fits[model.names.short] | fits[model.names.whole]
+    fits = np.array([*(any(fnmatchcase(text, pattern) for text in each) for each in names), False], dtype=np.bool_)
+    mine: BoolArray = fits[model.names.short] | fits[model.names.whole]
     kernels = mine & (model.work.kind != Class.COPY)
-    mine = kernels if kernels.any() else mine
+    return kernels if kernels.any() else mine
+
+
+def _kernel(changes: Changes, transform: Transform) -> bool:
+    """These take `factor` of their time."""
+    mine = operations_like(changes.model, transform.of)
     changes.length[mine] = np.round(changes.length[mine] * transform.factor).astype(np.int64)
     return bool(mine.any())
 
@@ -224,6 +227,43 @@ def _rank_like(changes: Changes, transform: Transform) -> bool:
     return like_the_median(changes)
 
 
+def _merge(changes: Changes, transform: Transform) -> bool:
+    return merge(changes, operations_like(changes.model, transform.of))
+
+
+def _stream(changes: Changes, transform: Transform) -> bool:
+    return leave_order(changes, operations_like(changes.model, transform.of))
+
+
+def _workers(changes: Changes, transform: Transform) -> bool:
+    return workers(changes, round(transform.factor))
+
+
+def _ahead(changes: Changes, transform: Transform) -> bool:
+    return ahead(changes)
+
+
+def _batch(changes: Changes, transform: Transform) -> bool:
+    return batch(changes, round(transform.factor))
+
+
+def edges_of(model: Model, transform: Transform) -> Edges:
+    """What the operations and waits of a model wait for with a transform, besides what they wait for without it."""
+    if transform.option == "stream":
+        return order_apart(model, operations_like(model, transform.of))
+    if transform.option == "ahead" and model.stretch.stepwise:
+        return waits_behind(model, round(transform.factor))
+    return Edges.empty()
+
+
+SHAPES = ("merge", "stream", "workers", "ahead", "batch")
+"""Transforms that are made in three ways."""
+NEEDS = {
+    "workers": "no thread or process that loads data ends a wait there",
+    "ahead": "it needs steps in which the host waits for a GPU",
+    "batch": "it needs as many steps",
+}
+"""What is not there where a transform without names matches nothing."""
 TRANSFORMS: dict[str, Callable[[Changes, Transform], bool]] = {
     "without": _without,
     "kernel": _kernel,
@@ -232,6 +272,11 @@ TRANSFORMS: dict[str, Callable[[Changes, Transform], bool]] = {
     "overlap": _overlap,
     "graphs": _graphs,
     "rank-like": _rank_like,
+    "merge": _merge,
+    "stream": _stream,
+    "workers": _workers,
+    "ahead": _ahead,
+    "batch": _batch,
 }
 
 
@@ -252,15 +297,16 @@ def causes_of(model: Model) -> list[str]:
 
 def _near(model: Model, transform: Transform) -> str | None:
     """Names that could have been meant; None for an option without a name."""
+    kernels = lambda: sorted({model.names.shown[code] for code in np.unique(model.names.whole).tolist()} - {""})  # noqa: E731
     named: dict[str, Callable[[], list[str]]] = {
         "without": lambda: causes_of(model),
-        "kernel": lambda: sorted({model.names.shown[code] for code in np.unique(model.names.whole).tolist()} - {""}),
+        **dict.fromkeys(("kernel", "merge", "stream"), kernels),
         "overlap": lambda: list(OVERLAPPED),
         "host": lambda: sorted(set(model.names.ranges.names)),
         "graphs": lambda: sorted(set(model.names.ranges.names)),
     }
     if transform.option not in named:
-        return None
+        return NEEDS.get(transform.option)
     known = named[transform.option]()
     near = difflib.get_close_matches(transform.of, known, MOST_NEAR, 0.3) or known[:MOST_NEAR]
     return "near names: " + ", ".join(near) if near else "there are no names to choose from"

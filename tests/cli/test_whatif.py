@@ -63,6 +63,7 @@ def test_every_option_reaches_the_replay(cli: Callable[..., Result], replay: Fak
         *("--without", "sync", "--without", "data_loading", "--without", "sync", "--finding", "f-sync"),
         *("--kernel", "*gemm**0.5", "--kernel", "softmax*2", "--host", "acme load*0.5", "--async-copies"),
         *("--overlap", "copies", "--overlap", "communication", "--graphs", "step", "--rank-like", "median"),
+        *("--merge", "norm*", "--stream", "stats", "--workers", "4", "--ahead", "1", "--batch", "2"),
     ]
     assert cli("whatif", trace, *line, "--device", "1", "--same-gpu", "--iterations", "2:12").code == 0
     assert replay.asked == [
@@ -77,6 +78,11 @@ def test_every_option_reaches_the_replay(cli: Callable[..., Result], replay: Fak
         Transform(option="overlap", of="communication"),
         Transform(option="graphs", of="step"),
         Transform(option="rank-like", of="median"),
+        Transform(option="merge", of="norm*"),
+        Transform(option="stream", of="stats"),
+        Transform(option="workers", factor=4.0),
+        Transform(option="ahead", factor=1.0),
+        Transform(option="batch", factor=2.0),
     ]
     assert replay.settings is not None
     assert replay.settings.changed() == {"device": "1", "same_gpu": True, "iterations": [2, 12], "timeline": False}
@@ -131,6 +137,10 @@ class TestWrong:
             (["--overlap", "copy"], "did you mean 'copies'"),
             (["--rank-like", "best"], "unknown --rank-like 'best'"),
             (["--finding", ""], "--finding is empty"),
+            (["--merge", ""], "--merge is empty"),
+            (["--workers", "0"], "should be greater than or equal to 1"),
+            (["--batch", "1"], "should be greater than or equal to 2"),
+            (["--ahead", "some"], "should be a valid integer"),
             (["--nvtx", "a", "--iterations", "1:2"], "exclude each other"),
             (["--redact-key", "k"], "--redact-key needs --redact"),
             (["--config", "a.toml", "--no-config"], "exclude each other"),

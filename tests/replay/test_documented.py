@@ -40,6 +40,8 @@ WHY = {
     "graph in place of tiny launches": NOT_QUEUED,
     "graph in place of slow launches": NOT_QUEUED,
     "graph in place of launches with host code between": NOT_QUEUED,
+    "two workers in place of one that is fast enough": "no step waits for a worker, so there is none to be seen",
+    "four workers in place of two": "most waits for one of the two have no waker that is known",
     "late host of a rank, hidden behind its kernels": "the median is taken step by step, and so gains from chance",
 }
 """Why a prediction is missing, or the truth is outside of its bounds."""
@@ -53,6 +55,11 @@ EXAMPLES = (
     "exchange shorter than the kernels",
     "graph in place of launches, and host code is left",
     "slow kernels of one of eight ranks",
+    "small kernels fused, launched first",
+    "statistics in a stream of their own",
+    "two workers in place of one",
+    "host a step ahead",
+    "two steps in one",
 )
 CAPTURES: tuple[tuple[str, str, tuple[Transform, ...]], ...] = (
     ("pageable_copies", "pinned_copies", (Transform("async-copies"), Transform("kernel", "*HtoD*", 0.25))),

@@ -65,12 +65,17 @@ TRANSFORMS = [
     Transform(option="finding", of="f-sync-0a1b2c"),
     Transform(option="async-copies"),
     Transform(option="graphs", of="train step"),
+    Transform(option="merge", of="*norm*"),
+    Transform(option="workers", factor=4.0),
 ]
 
 
 def test_text_is_what_one_would_type() -> None:
     text = text_of(TRANSFORMS)
-    assert text == "--without sync --finding f-sync-0a1b2c --async-copies --graphs 'train step'"
+    assert (
+        text
+        == "--without sync --finding f-sync-0a1b2c --async-copies --graphs 'train step' --merge '*norm*' --workers 4"
+    )
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.5, 2.0, 1 / 3, 1e-7, 1000.0])

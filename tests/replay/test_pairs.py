@@ -15,6 +15,7 @@ from _pytest.mark import ParameterSet
 from nsysdiag import analyze
 from nsysdiag.causes import CAUSES
 from nsysdiag.diagnosis.facts import REPLAY
+from nsysdiag.replay.transforms import SHAPES
 from tests.diagnosis.programs.registry import Marks
 from tests.replay.pairs import PAIRS, Pair
 from tests.replay.pairs.pair import Build, length, loop, simulated, truth, varied
@@ -25,12 +26,13 @@ from tests.simulator.actions import Thread
 from tests.simulator.host import Body
 
 SLOW = pytest.mark.slow
-OPTIONS = {"without", "finding", "kernel", "host", "async-copies", "overlap", "graphs", "rank-like"}
+OPTIONS = {"without", "finding", "kernel", "host", "async-copies", "overlap", "graphs", "rank-like"} | {*SHAPES}
 
 SAME_WORK = [
     pair
     for name, pair in PAIRS.items()
-    if "slow kernels" not in name and all(each.option != "kernel" for each in pair.transforms)
+    if not any(each in name for each in ("slow kernels", "read back a step later"))
+    and all(each.option not in ("kernel", "merge", "batch") for each in pair.transforms)
 ]
 
 

@@ -24,6 +24,7 @@ from tests.simulator.host import Body
 
 LAUNCHES = "graph in place of slow launches"
 COPIES = "upload and download with a sync in each step"
+WINDOW = "window of kernels in any order without host code"
 SYNCS = "sync after each kernel of 60 µs"
 
 
@@ -64,6 +65,13 @@ def test_waits_for_loaders_are_data_loading() -> None:
         (LAUNCHES, "overlap", "communication", "near names: communication"),
         (LAUNCHES, "async-copies", "", None),
         (LAUNCHES, "rank-like", "median", None),
+        (SYNCS, "merge", "relaks", "near names: relax"),
+        (SYNCS, "merge", "relax", "near names: relax"),  # a synchronization is behind each
+        (SYNCS, "stream", "relaks", "near names: relax"),
+        (SYNCS, "workers", "", "no thread or process that loads data"),
+        (LAUNCHES, "batch", "", "it needs as many steps"),
+        (WINDOW, "ahead", "", "it needs steps"),
+        (WINDOW, "batch", "", "it needs as many steps"),
     ],
 )
 def test_what_matches_nothing_is_an_error(name: str, option: str, of: str, hint: str | None) -> None:

@@ -68,9 +68,9 @@ _PUBLIC: dict[Text, Callable[[str], bool]] = {
 }
 """What stays because every program has it."""
 _OF_TRANSFORM = {
-    "kernel": Text.KERNEL,
+    **dict.fromkeys(("kernel", "merge", "stream"), Text.KERNEL),
     "finding": Text.ID,
-    **dict.fromkeys(("without", "async-copies", "overlap", "rank-like"), Text.OWN),
+    **dict.fromkeys(("without", "async-copies", "overlap", "rank-like", "workers", "ahead", "batch"), Text.OWN),
 }
 """What a change of a prediction is about, by its option; of others it is an NVTX range."""
 _WITH_NAMES = (Text.SENTENCE, Text.WARNING, Text.CALL, Text.API)

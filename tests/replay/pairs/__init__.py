@@ -12,6 +12,7 @@ from tests.replay.pairs import (
     others,
     paced,
     ranks,
+    shapes,
     threads,
     waits,
     windows,
@@ -19,7 +20,22 @@ from tests.replay.pairs import (
 )
 from tests.replay.pairs.pair import Pair, named
 
-_SUBJECTS = (waits, copies, host, others, hidden, combined, workers, kernels, graphs, ranks, threads, windows, paced)
+_SUBJECTS = (
+    waits,
+    copies,
+    host,
+    others,
+    hidden,
+    combined,
+    workers,
+    kernels,
+    graphs,
+    ranks,
+    threads,
+    windows,
+    paced,
+    shapes,
+)
 PAIRS: dict[str, Pair] = named([each for subject in _SUBJECTS for each in subject.PAIRS])
 
 __all__ = ["PAIRS", "Pair"]

@@ -24,6 +24,9 @@ from tests.output.whatif_samples import GEMM, LOAD, SYNC, listing, whatif
         (Transform(option="kernel", of="*", factor=0.5), "--kernel '**0.5'"),
         (LOAD, "--host 'range 1*0.5'"),
         (Transform(option="graphs", of="acme step"), "--graphs 'range 1'"),
+        (Transform(option="merge", of="acme_kernel"), "--merge 'kernel 1'"),
+        (Transform(option="stream", of="acme_kernel"), "--stream 'kernel 1'"),
+        (Transform(option="ahead", factor=2.0), "--ahead 2"),
         (Transform(option="unheard", of="acme"), "--unheard 'range 1'"),
     ],
 )
