@@ -86,7 +86,7 @@ class Changes(Struct, frozen=True):
         """The lengths of the edges and the residuals of the moments, in ns. With `proven`, doubted edges stay, and an
         uncertain wait for a thread takes as long as recorded, as does the return from any. Without `observed`, an
         operation does not wait for work that it only followed, and waits for unknown threads take no time. With
-        `pinned`, all waits that may end at a time of their own do."""
+        `pinned`, waits that may end at a time of their own do."""
         model, edges = self.model, self.model.graph.edges
         seen = edges.kind == Kind.OBSERVED
         gone = self._gone() | (seen & (not observed))
@@ -108,7 +108,7 @@ class Changes(Struct, frozen=True):
         ns, kind, row = edges.ns.copy(), edges.kind, edges.row
         ns[kind == Kind.PROGRAM] = self._host_ns(proven=proven, observed=observed)[row[kind == Kind.PROGRAM]]
         paced, time = np.flatnonzero(kind == Kind.PACED), model.graph.time
-        kept = self.paced[row[paced]] | pinned
+        kept = (self.doubtful_times if pinned else self.paced)[row[paced]]
         ns[paced] = np.where(kept, time[edges.target[paced]] - time[edges.source[paced]], 0)
         shorter = np.append(model.length - self.length, 0)
         of_operation, waits, launches = (np.isin(kind, each) for each in (OF_OPERATIONS, Kind.DEVICE_WAIT, Kind.LAUNCH))
@@ -160,11 +160,22 @@ class Changes(Struct, frozen=True):
     @property
     def paced(self) -> BoolArray:
         """Which of the waits that surely end at a time of their own are not taken out."""
+        found: BoolArray = (self._timed > 0) & (self.model.threads.timed.sure > 0)
+        return found
+
+    @property
+    def doubtful_times(self) -> BoolArray:
+        """Which of the waits that end at a time of their own hold back in the longer bound: all that are sure, also
+        those that are taken out, and all that are not sure, unless a part of them is."""
+        return (self.model.threads.timed.sure > 0) | (self._timed >= 1)
+
+    @property
+    def _timed(self) -> FloatArray:
+        """The factor of the time of each wait that may end at a time of its own."""
         model, kept = self.model, np.ones(len(self.model.threads.timed))
         inside = model.timed_of_piece >= 0
         np.minimum.at(kept, model.timed_of_piece[inside], self.time[inside])
-        found: BoolArray = (kept > 0) & (model.threads.timed.sure > 0)
-        return found
+        return kept
 
     @property
     def _unresolved(self) -> BoolArray:

@@ -12,14 +12,17 @@ does not care.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, nearest_before
-from nsysdiag.causes import FALLBACK, HOST_CODE, PLACE, PREEMPTION, places
+from nsysdiag.causes import FALLBACK, HOST_CODE, PLACE, PREEMPTION, THREAD_WAIT, places
 from nsysdiag.causes.host_compute import INSIDE_MPI
+from nsysdiag.causes.io_wait import CAUSE as IO_WAIT
 from nsysdiag.causes.off_cpu import UNTRACED
+from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.rows import Rows, RowsOf, distinct
 from nsysdiag.replay.host_time import HostTime
@@ -47,25 +50,28 @@ REGULAR, FIXED = 0.05, 4
 class Timed(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that may end at a time of their own. `sure` is 1 where waits of this kind
     make up for what the thread does before them, 0 where the trace cannot tell. `period` is the usual time from end to
-    end in ns, 0 where it is not regular."""
+    end in ns, 0 where it is not regular. `outside` is 1 where no thread of the program is waited for, as for a lock."""
 
     thread: IntArray
     begin: IntArray
     end: IntArray
     sure: IntArray
     period: IntArray
+    outside: IntArray
 
     def pace(self, stretch: Stretch) -> int:
-        """The usual time in ns of a step of a loop that surely waits for a time in most steps; 0 where none does."""
-        sure = self.take((self.sure > 0) & (self.period > 0))
+        """The usual time in ns of a step of a loop that surely waits for a time in most steps, or for something outside
+        of the program; 0 where none does."""
+        sure = self.take((self.sure > 0) & (self.period > 0) & (self.outside > 0))
         if 2 * len(sure) < stretch.count or len(sure) == 0:
             return 0
         periods, code = distinct(sure.period)
         return int(periods[np.bincount(code, sure.end - sure.begin).argmax()])
 
-    def absorbs(self, stretch: Stretch) -> int:
-        """How much longer the unsure ones of one thread may take in a step at most, in ns: twice as long as before."""
-        unsure = self.take(self.sure == 0)
+    def absorbs(self, stretch: Stretch, kept: BoolArray) -> int:
+        """How much longer the unsure ones of one thread that are `kept` may take in a step at most, in ns: twice as
+        long as before."""
+        unsure = self.take(kept & (self.sure == 0))
         ns = np.bincount(distinct(unsure.thread)[1], unsure.end - unsure.begin)
         return int(ns.max(initial=0)) // stretch.count
 
@@ -73,9 +79,11 @@ class Timed(Rows, frozen=True):
 MAY_WAIT = places(lambda cause: cause.unresolved or cause.follows_wakeups)
 MAY_WORK = np.array([PLACE[HOST_CODE], PLACE[FALLBACK]])
 _OFF_CPU = PLACE[PREEMPTION]
+_HELD = re.compile(r"_*(readv?|recv\w*|p?poll|p?select6?|epoll_p?wait2?|accept4?|ioctl|mq_\w*receive|msgrcv)(_chk)?")
+"""Calls that wait until another process, a device or a peer has something."""
 
 
-class _Waits(Struct, frozen=True):
+class _Waits(Rows, frozen=True):
     """Pieces that follow each other, of one cause and call, as one: positions on the axis of threads."""
 
     start: IntArray
@@ -101,16 +109,18 @@ def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: S
         rows = rows[length[rows] >= least] if works else rows
         for mine in _in_turns(rows, stretch.count):
             begin, end = axis.time(waits.start[mine]), axis.time(waits.start[mine]) + length[mine]
-            sure, period = _judged(begin, end, np.searchsorted(stretch.borders, begin))
-            # In a window without steps, what is seen a few times paces no loop.
+            by_clock = waits.cause[rows[0]] == PLACE[SLEEP.id]
+            sure, period = _judged(begin, end, np.searchsorted(stretch.borders, begin), by_clock=bool(by_clock))
+            # What is seen in few steps, or a few times in a window without steps, paces no loop.
             # Other ranks run the same program: what is repaired here is repaired there, too.
             mpi = bool(waits.mpi[rows[0]])
-            once = not stretch.stepwise and len(mine) <= FEWEST
-            if sure is None or once or (not sure and not mpi and waits.cause[rows[0]] == PLACE[HOST_CODE]):
+            seldom = 2 * len(mine) < stretch.count if stretch.stepwise else len(mine) <= FEWEST
+            if sure is None or seldom or (not sure and not mpi and waits.cause[rows[0]] == PLACE[HOST_CODE]):
                 continue
             thread = np.full(len(mine), axis.threads[lane[mine[0]]])
             same = np.ones(len(mine), dtype=np.int64)
-            every = Timed(thread, begin, end, same * (sure and not mpi), same * period)
+            outside = same * (waits.cause[rows[0]] != PLACE[THREAD_WAIT])
+            every = Timed(thread, begin, end, same * (sure and not mpi), same * period, outside)
             found.append(every.take(_is_wait(end - begin)))
     return Timed.concatenate(found)
 
@@ -119,13 +129,20 @@ def _joined(pieces: HostTime, words: list[str]) -> _Waits:
     untraced, in_mpi = (words.index(each) if each in words else -2 for each in (UNTRACED, INSIDE_MPI))
     waits = np.isin(pieces.cause, MAY_WAIT) | (pieces.cause == PLACE[HOST_CODE])
     waits |= (pieces.cause == _OFF_CPU) & (pieces.label == untraced)
+    # No source outside of the program holds a read of a file.
+    other_end = np.array([*(_HELD.fullmatch(each) is not None for each in words), True])
+    waits &= (pieces.cause != PLACE[IO_WAIT.id]) | other_end[pieces.call]
     rows = np.flatnonzero(waits)
     rows = rows[np.argsort(pieces.start[rows], kind="stable")]
     start, end, cause, call = (each[rows] for each in (pieces.start, pieces.end, pieces.cause, pieces.call))
     again = (start[1:] == end[:-1]) & (cause[1:] == cause[:-1]) & (call[1:] == call[:-1])
     first = np.flatnonzero(np.append(True, ~again)[: len(rows)])
     last = np.append(first[1:] - 1, len(rows) - 1)[: len(first)]
-    return _Waits(start[first], end[last], cause[first], call[first], pieces.label[rows[first]] == in_mpi)
+    found = _Waits(start[first], end[last], cause[first], call[first], pieces.label[rows[first]] == in_mpi)
+    # Who asks for the time again and again goes on with the program; a time slice of a busy CPU just ends.
+    off = pieces.cause == _OFF_CPU
+    slices = np.isin(found.start, pieces.end[off]) | np.isin(found.end, pieces.start[off])
+    return found.take(~slices | (found.cause != PLACE[HOST_CODE]))
 
 
 def _in_turns(rows: IntArray, steps: int) -> list[IntArray]:
@@ -135,10 +152,10 @@ def _in_turns(rows: IntArray, steps: int) -> list[IntArray]:
     return [rows[turn::turns] for turn in range(turns)] if regular else [rows] if len(rows) else []
 
 
-def _judged(begin: IntArray, end: IntArray, step: IntArray) -> tuple[bool | None, int]:
+def _judged(begin: IntArray, end: IntArray, step: IntArray, *, by_clock: bool = False) -> tuple[bool | None, int]:
     """Whether waits in order, with the number of the step of each, make up for what was done before each; None where
     they do not, False where that is not known. And the usual time of a step from end to end, 0 where that is not
-    regular."""
+    regular. What waits for the clock alone, and not for others, ends regularly."""
     real = _is_wait(end - begin)
     if np.count_nonzero(real) <= FEWEST:
         return False, 0
@@ -152,6 +169,8 @@ def _judged(begin: IntArray, end: IntArray, step: IntArray) -> tuple[bool | None
     busy = (begin[real][1:] - end[real][:-1]) / steps
     if paced and regular and max(FIXED * _spread(period), NOISE_NS) <= _spread(busy):
         return True, regular
+    if by_clock and max(_spread(period), NOISE_NS) >= _spread(busy) >= NOISE_NS:
+        return None, 0
     follows = real[1:] & real[:-1]
     low, high = _slopes((begin[1:] - end[:-1])[follows], (end - begin)[1:][follows])
     return None if low > HALFWAY else paced and high < HALFWAY, regular

@@ -185,7 +185,8 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
     if not changes.certain:
         bounds.append(run_of(changes, proven=True).ns)
     timed = model.threads.timed
-    absorbed, gone = timed.absorbs(model.stretch), bool((timed.sure > changes.paced).any())
+    absorbed = timed.absorbs(model.stretch, changes.doubtful_times)
+    gone = bool((timed.sure > changes.paced).any())
     if absorbed or gone:
         pinned = run_of(changes, proven=True, pinned=True).ns
         bounds.append(pinned if gone else min(pinned, max(bounds) + absorbed))

@@ -118,9 +118,9 @@ def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem]) -> st
 
 
 def _paced(changes: Changes) -> Part:
-    """The waits that end at a time of their own: no repair of a finding takes them out."""
+    """The waits that end at a time of their own or from outside: no repair of a finding takes them out."""
     model, threads = changes.model, changes.model.threads
-    pieces = np.append(changes.paced, False)[model.timed_of_piece].astype(np.float64)
+    pieces = np.append(changes.paced & (threads.timed.outside > 0), False)[model.timed_of_piece].astype(np.float64)
     none = (np.zeros(len(each), dtype=np.bool_) for each in (threads.held, threads.full, threads.woken))
     return Part(pieces, *none)
 
