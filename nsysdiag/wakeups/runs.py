@@ -72,6 +72,7 @@ class Runs(Struct, frozen=True):
         if not np.all(position[1:] > position[:-1]):
             order = np.lexsort((comes_in, position))
             position, comes_in, cpu = position[order], comes_in[order], cpu[order]
+            _in_turn(position, comes_in, cpu)
         stretches = _stretches(axis, position, comes_in, just)
         return cls(axis, position, comes_in, cpu, _share(stretches, switches.time, len(axis.threads)), stretches)
 
@@ -119,6 +120,14 @@ class Runs(Struct, frozen=True):
         known = (lane >= 0) & (at >= 0) & (self._lane_at(at) == lane)
         since = moment - self.axis.time(self.position[np.maximum(at, 0)]) if len(self.position) else moment
         return np.where(known, np.where(self._comes_in_at(at), 0, since), -1)
+
+    def thread_ends(self) -> tuple[IntArray, IntArray]:
+        """When each thread went off its CPU for good, sorted, and the threads; those that run on are left out."""
+        lane = self.position // self.axis.stride
+        last = np.append(lane[1:] != lane[:-1], True)[: len(lane)] & ~self.comes_in
+        end, thread = self.axis.time(self.position[last]), self.axis.threads[lane[last]]
+        by_end = np.argsort(end, kind="stable")
+        return end[by_end], thread[by_end]
 
     def process_ends(self) -> tuple[IntArray, IntArray]:
         """When each process was last seen, sorted, and its main thread: the one with its number, else the one that was
@@ -184,6 +193,15 @@ class Runs(Struct, frozen=True):
         if len(self.position) == 0:
             return np.full(len(at), -1, dtype=np.int64)
         return np.where(at >= 0, self.position[np.maximum(at, 0)] // self.axis.stride, -1)
+
+
+def _in_turn(position: IntArray, comes_in: BoolArray, cpu: IntArray) -> None:
+    """Of two switches of a thread at one time, out and in, put the one first that follows from the switch before: a run
+    may be too short for the clock."""
+    twice = np.flatnonzero((position[1:] == position[:-1]) & ~comes_in[:-1] & comes_in[1:])
+    twice = twice[(twice > 0) & ~comes_in[twice - 1]]
+    comes_in[twice], comes_in[twice + 1] = True, False
+    cpu[twice], cpu[twice + 1] = cpu[twice + 1], cpu[twice].copy()
 
 
 def _stretches(axis: ThreadAxis, position: IntArray, comes_in: BoolArray, just: int) -> _Stretches:

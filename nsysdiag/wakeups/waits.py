@@ -22,10 +22,11 @@ class Ends(IntEnum):
 
     NO_THREAD = 0  # a disk or a timer
     SIGNAL = 1  # a condition variable: another thread of the process signals it
-    RELEASE = 2  # a lock, semaphore or barrier, or the end of a thread: nothing that is traced
+    RELEASE = 2  # a lock, semaphore or barrier: nothing that is traced
     WRITE = 3  # a pipe or a socket: a thread of any process writes
     CHILD = 4  # a process ends
     UNKNOWN = 5  # off the CPU in something that was not traced
+    THREAD = 6  # a thread of the process ends
 
 
 class Waits(Rows, frozen=True):
@@ -45,7 +46,7 @@ _BY_NAME = (
     (
         Ends.RELEASE,
         re.compile(
-            r"_*pthread_(mutex_\w*lock|rwlock_\w*lock|barrier_wait|spin_lock|(timed|clock|try)?join\w*)"
+            r"_*pthread_(mutex_\w*lock|rwlock_\w*lock|barrier_wait|spin_lock)"
             r"|_*sem_\w*wait\w*|sem(timed)?op|futex\w*|flockfile|flock|lockf\w*"
         ),
     ),
@@ -56,6 +57,7 @@ _BY_NAME = (
         ),
     ),
     (Ends.CHILD, re.compile(r"waitpid|wait[34]?|waitid")),
+    (Ends.THREAD, re.compile(r"_*pthread_(timed|clock|try)?join\w*")),
 )
 _TIMED = re.compile(r".*(timed|clock|poll|select|epoll).*")
 

@@ -21,7 +21,7 @@ from nsysdiag.events.host import HostTables
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import Rows, RowsOf, distinct
 from nsysdiag.events.scheduling import BREAK_NS
-from nsysdiag.wakeups.base_rate import LEAST, Presence, passers_by
+from nsysdiag.wakeups.base_rate import LEAST, MOST, Presence, passers_by
 from nsysdiag.wakeups.candidates import (
     REPEATED,
     STANDS_OUT,
@@ -53,6 +53,8 @@ SURE = 0.5
 """How sure such evidence must be to be taken."""
 ELSEWHERE = 0.6
 """How sure a call of another process is: few locks are shared."""
+ONE_OF_POOL = 0.6
+"""How sure it is that a thread was joined which ended just then, where several did, or a time may have run out."""
 EITHER = 0.4
 """How sure it is which of two it was, where as much speaks for the one as for the other."""
 SLOW_NS = 1_000_000
@@ -120,9 +122,11 @@ class WakeFinder:
         group = group * (int(waits.name.max(initial=0)) + 1) + waits.name
         at_once = (came < 0) & (waits.end - waits.start <= BEFORE_NS)
         unclear = at_once | (self._cpus.held_since(cpu, moment, BEFORE_NS) < moment - BEFORE_NS)
+        self._by_joined_threads(waits, moment, found)
         self._by_calls(waits, Moments(moment, moment), group, found)
         usual = self._usual_callers(waits, moment, group)
         self._prefer_usual_waker(waits, moment, cpu, usual, found)
+        self._by_ended_threads(waits, moment, group[~unclear], group, found)
         self._by_runs(waits, moment, group, found)
         self._forget_passers_by(waits, moment, unclear, group, found)
         self._by_calls_elsewhere(waits, moment, found)
@@ -299,7 +303,19 @@ class WakeFinder:
         plain = (waits.timed[pairs.wait] == 0) & np.isin(waits.ends[pairs.wait], (Ends.SIGNAL, Ends.RELEASE))
         found.settle(pairs.take(alone(pairs) & plain), How.RAN)
         found.settle(pairs.take(self._stands_out(pairs, group, chosen)), How.RAN_OFTEN)
+        self._by_any_that_ran(waits, pairs.take(plain), found)
         found.settle(nearest(pairs.take(plain)), How.RAN_NEAREST)
+
+    def _by_any_that_ran(self, waits: Waits, pairs: Pairs, found: Wakers) -> None:
+        """Where several threads ran until the moment, and each of them throughout the wait: whichever of them ended it,
+        it computed until then."""
+        start, until = waits.start[pairs.wait], pairs.at - BEFORE_NS
+        ran_on = (self._runs.ran(pairs.thread, until) == 0) & (until > start)
+        ran_on &= self._runs.switches(pairs.thread, start, until) == 0
+        count, throughout = (np.bincount(pairs.wait, weights, len(waits)) for weights in (None, ran_on))
+        rows = pairs.take((count == throughout)[pairs.wait] & (found.how[pairs.wait] == How.NOTHING))
+        found.settle(rows, How.RAN_OFTEN)
+        found.confidence[rows.wait] = ONE_OF_POOL
 
     def _stands_out(self, pairs: Pairs, group: IntArray, waits: IntArray) -> BoolArray:
         """Which pairs are of a thread that is there at nearly every such wait, and more than chance and any other."""
@@ -376,16 +392,51 @@ class WakeFinder:
     def _by_ended_processes(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
         """A child ends 0.4 to 1 ms before the wait for it does."""
         chosen = np.flatnonzero((found.how == How.NOTHING) & (waits.ends == Ends.CHILD))
-        end, thread = self._runs.process_ends()
-        process, own = process_of(thread), process_of(waits.thread)
+        pairs = self._ended(waits, Moments(moment - CHILD_NS, moment), chosen, self._runs.process_ends(), own=False)
+        found.settle(pairs.take(alone(pairs)), How.ENDED)
+
+    def _by_joined_threads(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
+        """A thread that is joined ends just before."""
+        self._settle_ended(self._ended_threads(waits, moment, Ends.THREAD, found), waits, found)
+
+    def _by_ended_threads(
+        self, waits: Waits, moment: IntArray, clear: IntArray, group: IntArray, found: Wakers
+    ) -> None:
+        """Where a lock tells of a thread's end, as in Python's Thread.join, the thread ends around the moment. Threads
+        must end so at most waits of a group: one may be there by chance. `clear` are the groups of waits that took
+        their time."""
+        pairs = self._ended_threads(waits, moment, Ends.RELEASE, found)
+        hits = np.bincount(group[np.unique(pairs.wait)], minlength=int(group.max(initial=0)) + 1)
+        often = (hits >= REPEATED) & (hits >= MOST * np.bincount(clear, minlength=len(hits)))
+        self._settle_ended(pairs.take(often[group[pairs.wait]]), waits, found)
+
+    def _ended_threads(self, waits: Waits, moment: IntArray, ends: Ends, found: Wakers) -> Pairs:
+        """The open waits for such an end, and the threads of the process that ended around the moment."""
+        chosen = np.flatnonzero((found.how == How.NOTHING) & (waits.ends == ends))
+        last = moment if ends == Ends.THREAD else moment + BEFORE_NS
+        return self._ended(waits, Moments(moment - BEFORE_NS, last), chosen, self._runs.thread_ends(), own=True)
+
+    def _settle_ended(self, pairs: Pairs, waits: Waits, found: Wakers) -> None:
+        """Of several it is not sure which was waited for; nor whether it was one, where a time may have run out."""
+        unsure = pairs.take(~alone(pairs) | (waits.timed[pairs.wait] != 0)).wait
+        found.settle(pairs, How.ENDED)
+        found.confidence[unsure] = np.minimum(found.confidence[unsure], ONE_OF_POOL)
+
+    def _ended(
+        self, waits: Waits, moment: Moments, chosen: IntArray, ends: tuple[IntArray, IntArray], *, own: bool
+    ) -> Pairs:
+        """The `chosen` waits, and what ended between two moments: times, sorted, and threads, of the same process
+        (`own`) or another."""
+        end, thread = ends
+        process, mine = process_of(thread), process_of(waits.thread)
 
         def fits(wait: IntArray, row: IntArray) -> BoolArray:
-            result: BoolArray = process[row] != own[wait]
-            return result
+            result: BoolArray = (process[row] == mine[wait]) == own
+            return result & (thread[row] != waits.thread[wait])
 
-        wait, row = within(end, np.maximum(moment - CHILD_NS, waits.start), moment, chosen, fits)
-        pairs = Pairs.without_calls(wait, thread[row], end[row], moment[wait] - end[row])
-        found.settle(pairs.take(alone(pairs)), How.ENDED)
+        wait, row = within(end, np.maximum(moment.first, waits.start), moment.last, chosen, fits)
+        distance = np.abs(moment.last[wait] - end[row])
+        return Pairs.without_calls(wait, thread[row], end[row], distance)
 
 
 def _callers_within(calls: _WakeCalls, waits: Waits, moment: Moments, *, anywhere: bool = False) -> Pairs:

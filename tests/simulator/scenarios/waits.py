@@ -235,6 +235,82 @@ def joins(sim: Simulation) -> None:
     sim.thread(process, main)
 
 
+@register("sleep", root="host_compute", findings=("host_compute",), forbidden=NEVER_HERE, latency=WAKING_UP)
+def joins_threads(sim: Simulation) -> None:
+    """Each step starts threads of different lengths and joins them: no thread ends more than one wait.
+
+    threads  [== computes ==][ends]
+             [== computes ========][ends]
+    T        [pthread_join        ][pthread_join][step]
+    """
+    process = sim.process()
+
+    def helper(ns: int) -> Callable[[Thread], Body]:
+        return lambda t: t.compute(ns, "compress")
+
+    def main(t: Thread) -> Body:
+        yield from step(t)
+        for number in range(STEPS):
+            lengths = [(3 + (number + each) % 3) * MS for each in range(3)]
+            helpers = [sim.thread(process, helper(ns), name="helper", start=sim.clock.now) for ns in lengths]
+            for one in helpers:
+                yield from t.join(one)
+            yield from step(t)
+
+    sim.thread(process, main)
+
+
+@register("lock_wait", root="host_compute", findings=("host_compute",), forbidden=NEVER_HERE, latency=WAKING_UP)
+def joins_python_threads(sim: Simulation) -> None:
+    """The same with Python's Thread.join, which waits for a lock, while a thread of another kind runs all the time.
+
+    spinning  [== computes ===========================
+    thread    [== computes ==][ends]
+    T         [sem_wait            ][step]
+    """
+    process = sim.process()
+
+    def main(t: Thread) -> Body:
+        yield from step(t)
+        for number in range(STEPS):
+            ns = (3 + number % 3) * MS
+            one = sim.thread(process, lambda each, ns=ns: each.compute(ns, "compress"), start=sim.clock.now)
+            yield from t.join(one, "sem_wait")
+            yield from step(t)
+
+    sim.thread(process, main)
+    sim.thread(process, lambda t: t.compute(STEPS * 6 * MS, "poll_progress"), name="progress")
+
+
+@register("lock_wait", root="host_compute", findings=("host_compute",), forbidden=NEVER_HERE, latency=WAKING_UP)
+def posts_without_rows(sim: Simulation) -> None:
+    """Three helpers never leave their cores and post semaphores, which leaves no row: each may have ended a wait, and
+    each computed until then.
+
+    helper  [== computes ==](sem_post)[== computes ==](sem_post)
+    helper  [== computes ======](sem_post)[== computes ======](sem_post)
+    T       [sem_wait          ][step]
+    """
+    process, pieces = sim.process(), sim.channel()
+
+    def helper(ns: int) -> Callable[[Thread], Body]:
+        def work(t: Thread) -> Body:
+            for _ in range(STEPS):
+                yield from t.compute(ns, "decode")
+                yield from t.put(pieces, "sem_post")
+
+        return work
+
+    def main(t: Thread) -> Body:
+        for _ in range(3 * STEPS):
+            yield from t.get(pieces, "sem_wait")
+            yield from step(t)
+
+    for number in range(3):
+        sim.thread(process, helper((9 + number) * MS), name=f"helper {number}")
+    sim.thread(process, main)
+
+
 @register(
     "blocked",
     root="blocked",
