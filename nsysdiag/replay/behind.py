@@ -23,10 +23,10 @@ def loaders(woken: Wakes) -> IntArray:
     return found
 
 
-def time_behind(model: Model, chosen: BoolArray) -> Intervals:
+def time_behind(model: Model, chosen: BoolArray, followed: BoolArray | None = None) -> Intervals:
     """The time of other threads behind the `chosen` waits, a set on the axis of threads: of the threads that ended
-    them, and where these waited meanwhile, of the threads that ended those waits. It begins at the last wait of the
-    same thread that they ended: they may work ahead.
+    them, and where these waited meanwhile, of the threads that ended those waits, if they are `followed` (None: all).
+    It begins at the last wait of the same thread that they ended: they may work ahead.
 
     ```
     A   ---[= waits for B =]---------------[========= waits for B =========]---
@@ -36,7 +36,8 @@ def time_behind(model: Model, chosen: BoolArray) -> Intervals:
     ```
     """
     woken = model.threads.woken
-    waits = model.on_axis(woken.thread, woken.begin, woken.at)
+    through = np.arange(len(woken)) if followed is None else np.flatnonzero(followed)
+    waits = model.on_axis(woken.thread, woken.begin, woken.at)[through]
     row = np.flatnonzero(chosen)
     begin, end = _since_the_last(woken)[row], woken.at[row]
     found: list[Intervals] = []
@@ -45,7 +46,7 @@ def time_behind(model: Model, chosen: BoolArray) -> Intervals:
         part, meanwhile = pieces(found[-1], waits)
         if len(part) == 0:
             break
-        row, shift = part, woken.begin[part] - waits.start[part]
+        row, shift = through[part], woken.begin[through[part]] - waits.start[part]
         begin, end = meanwhile.start + shift, meanwhile.end + shift
     return union(*found)
 

@@ -124,6 +124,11 @@ class Model(Struct, frozen=True, dict=True):
         return found
 
     @cached_property
+    def launching(self) -> IntArray:
+        """The threads that launched operations, ascending."""
+        return distinct_values(self.host.host.api_calls.rows.thread[self.threads.launches])
+
+    @cached_property
     def unseen(self) -> IntArray:
         """The host time of each row of `program` that no piece holds, in ns: what is outside the time of `host`."""
         seen = np.bincount(self.pieces.owner, self.pieces.end - self.pieces.start, len(self.program))

@@ -64,13 +64,16 @@ def _is_inside(other: Problem, problem: Problem, path: list[str]) -> bool:
 
 def _part(model: Model, problem: Problem, path: list[str]) -> Part:
     """How much of each piece of host time and which waits are of a problem's cause and variant, inside `path`: what
-    threads do there, and what others do that they wait for."""
+    launching threads do there, and what others do that they wait for. What loading workers do is no part of it, as
+    that counts to the wait for input."""
     where, threads = _inside(model, path), model.threads
     woken = where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end))
+    loads = (threads.woken.loader > 0) & (problem.cause != INPUT_WAIT)
     # Time in which others hold the interpreter lock counts to the wait for it, whatever they do.
-    behind = time_behind(model, woken & (threads.woken.interpreter == 0))
+    behind = time_behind(model, woken & (threads.woken.interpreter == 0) & ~loads, ~loads)
+    own = np.isin(model.program.thread[model.pieces.owner], model.launching)
     part = Part(
-        pieces=np.maximum(where(model.pieces.spans), model.pieces.inside(behind)),
+        pieces=np.maximum(where(model.pieces.spans) & own, model.pieces.inside(behind)),
         held=where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end)),
         full=where(model.on_axis(threads.full.thread, threads.full.begin, threads.full.end)),
         woken=woken,

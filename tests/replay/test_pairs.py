@@ -123,6 +123,9 @@ def test_a_finding_is_repaired(tmp_path: Path) -> None:
     assert found == {
         "file read by another thread ahead, as its finding says": "io_wait",
         "host code around a range, as its finding says": "host_compute",
+        "own file read before a slower loader that reads": "io_wait",
+        "own file read before a slower loader that reads, without ranges": "io_wait",
+        "own file read beside a loader that is ahead": "io_wait",
         "lock held in a range, as its finding says": "host_compute",
         "sleep, as its finding says": "sleep",
         "start before the first work, as its finding says": "before_work",

@@ -9,6 +9,7 @@ from tests.replay.pairs import (
     hidden,
     host,
     kernels,
+    neighbours,
     others,
     paced,
     ranks,
@@ -35,6 +36,7 @@ _SUBJECTS = (
     windows,
     paced,
     shapes,
+    neighbours,
 )
 PAIRS: dict[str, Pair] = named([each for subject in _SUBJECTS for each in subject.PAIRS])
 

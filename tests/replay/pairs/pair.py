@@ -11,10 +11,13 @@ from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.registry import Marks, solver, start_up
 from tests.simulator import EVERYTHING, Capture, Simulation
 from tests.simulator.actions import Thread
+from tests.simulator.device import Op
 from tests.simulator.host import Body, Process
 
 STEPS = 40
 SPREAD = 0.1
+BACKGROUND = "background"
+"""The name of threads whose work is not of the steps."""
 Build = Callable[[Simulation, Marks], None]
 Step = Callable[[Thread, int], Body]
 
@@ -25,9 +28,9 @@ class Pair:
     describe. Both run `steps` steps on `gpus` devices, of which the first `warm` are not measured; without steps, all
     is. The repair saves `saves` of a step, from and to.
 
-    `finding`: in place of transforms, the largest finding of this bottleneck is repaired. A prediction may be off by
-    `tolerated` of a step; where it is `refusable` it may be refused, or match nothing. `quick` ones are always
-    predicted in tests."""
+    `finding`: in place of transforms, the largest finding of this bottleneck or cause is repaired. A prediction may
+    be off by `tolerated` of a step; where it is `refusable` it may be refused, or match nothing. `quick` ones are
+    always predicted in tests."""
 
     name: str
     before: Build
@@ -129,10 +132,14 @@ def length(simulation: Simulation, marks: Marks, steps: int, warm: int) -> float
     assert marks.start_ns is not None
     if not steps:
         return max(op.end for gpu in simulation.gpus for op in gpu.ops) - marks.start_ns
-    looped = [[op for op in gpu.ops if op.enqueued >= marks.start_ns] for gpu in simulation.gpus]
+    looped = [[op for op in gpu.ops if op.enqueued >= marks.start_ns and _is_of_steps(op)] for gpu in simulation.gpus]
     assert not any(len(ops) % steps for ops in looped), "every step has the same operations"
     begin, end = (max(op.end for ops in looped for op in ops[: len(ops) * part // steps]) for part in (warm, steps))
     return (end - begin) / (steps - warm)
+
+
+def _is_of_steps(op: Op) -> bool:
+    return op.call is None or op.call.owner.name != BACKGROUND
 
 
 @dataclass(frozen=True, slots=True)

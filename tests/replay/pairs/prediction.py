@@ -59,7 +59,7 @@ def transforms(pair: Pair, trace: Path) -> Sequence[Transform]:
     """The repair of a pair; where it is that of a finding, of the one that takes most."""
     if not pair.finding:
         return pair.transforms
-    findings = [each for each in analyze(trace, SETTINGS).findings if each.bottleneck == pair.finding]
+    findings = [each for each in analyze(trace, SETTINGS).findings if pair.finding in (each.bottleneck, each.cause)]
     assert findings, f"no finding of {pair.finding}"
     return (Transform("finding", max(findings, key=lambda each: each.share).id),)
 
