@@ -482,8 +482,9 @@ class GraphRow(Record, frozen=True):
 
 class GraphLaunches(Record, frozen=True):
     """The cost of graph launches compared with single launches. `nodes`, and `node_api_ns`, the time in their calls,
-    are of launches recorded node by node; `untraced` counts calls inside the window without any other row. `rows` are
-    the graphs with most work, at most twenty of `count`."""
+    are of launches recorded node by node; `untraced` counts calls inside the window without any other row, `partial`
+    launches that lack nodes which others of the same graph have. `rows` are the graphs with most work, at most twenty
+    of `count`."""
 
     count: TotalCount
     launches: TotalCount
@@ -494,6 +495,7 @@ class GraphLaunches(Record, frozen=True):
     between_ns: TotalNs
     untraced: TotalCount
     rows: list[GraphRow]
+    partial: TotalCount = 0
 
 
 class Launch(Record, frozen=True):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause, Lookalike
-from nsysdiag.causes.variant import Variant
+from nsysdiag.causes.variant import Variant, matching
+
+NODES_MISSING = "nodes missing"
+"""The label of a launch of which some nodes are in the trace."""
 
 CAUSE = Cause(
     id="graph_untraced",
     title="Inside an untraced CUDA graph",
-    meaning="A graph was launched, but the trace holds neither its kernels nor a graph row. The device was probably "
-    "busy.",
+    meaning="A graph was launched, but the trace holds neither its kernels nor a graph row, or it lacks nodes that other "
+    "launches of the graph have. The device was probably busy.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"),
     advice=Advice(
@@ -35,6 +38,18 @@ thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
         ),
     ),
     variants=(
+        Variant(
+            "dropped",
+            "nodes that other launches of the graph have are not in the trace",
+            "capture a shorter time, so that no rows are dropped",
+            Advice(
+                (
+                    "Capture again for a shorter time, or fewer kinds of events, so that no rows are dropped. What the "
+                    "GPU did between the nodes in the trace is unknown.",
+                )
+            ),
+            label=matching(NODES_MISSING),
+        ),
         Variant(
             "other",
             "",

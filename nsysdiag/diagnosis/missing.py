@@ -14,7 +14,7 @@ from nsysdiag.diagnosis.facts import SLICE
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import once, process_of
 from nsysdiag.events.rows import RowsOf, distinct_values, taken
-from nsysdiag.ledger.untraced_graphs import has_operations, is_outermost
+from nsysdiag.ledger.untraced_graphs import PartialReplays, has_operations, is_outermost
 from nsysdiag.units import format_count, format_share
 
 FEWEST, NOTABLE, MOST = 10, 0.02, 0.2
@@ -28,7 +28,8 @@ _BEGIN, _END = re.compile(r"cu(da)?StreamBeginCapture.*"), re.compile(r"cu(da)?S
 class Missing(Struct, frozen=True):
     """Of a device: `unseen` of the `launches` of its processes have no operation, `unlaunched` of its `operations` no
     launch, and `malformed` of them were left out. `reported` says that nsys lost events. The cut ends of a slice are
-    counted separately: `before` operations were launched before it began, `after` launches run after it ends."""
+    counted separately: `before` operations were launched before it began, `after` launches run after it ends. Of
+    `replays`, launches of graphs, `partial` lack nodes that others of the same graph have."""
 
     unseen: int = 0
     launches: int = 0
@@ -38,6 +39,8 @@ class Missing(Struct, frozen=True):
     reported: bool = False
     before: int = 0
     after: int = 0
+    partial: int = 0
+    replays: int = 0
 
     @property
     def cut(self) -> int:
@@ -58,6 +61,8 @@ class Missing(Struct, frozen=True):
             found.append(f"{_of(self.malformed, self.operations)} operations have times that cannot be")
         if self._is_notable(self.unlaunched):
             found.append(f"{_of(self.unlaunched, self.operations)} operations have no launch in it")
+        if self.partial:
+            found.append(f"{_of(self.partial, self.replays)} launches of CUDA graphs lack nodes that others have")
         if self.reported:
             found.append("nsys reports that events were lost")
         return found
@@ -128,7 +133,12 @@ class UnseenLaunches(Struct, frozen=True):
 
 
 def missing_of(
-    device: DeviceTimeline, activity: DeviceActivity, launches: UnseenLaunches, *, reported: bool
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    launches: UnseenLaunches,
+    partial: PartialReplays,
+    *,
+    reported: bool,
 ) -> Missing:
     """What is missing of one device."""
     owners = distinct_values(device.operations.process)
@@ -147,6 +157,8 @@ def missing_of(
         reported=reported,
         before=int(np.count_nonzero(before & unlaunched)) if traced else 0,
         after=int(np.count_nonzero(mine & launches.after)),
+        partial=len(partial.calls) if len(partial.spans.get(device.number, ())) else 0,
+        replays=partial.launches,
     )
 
 

@@ -40,9 +40,16 @@ class _Launches(Struct, frozen=True):
 
 
 def graph_launches(
-    device: DeviceTimeline, calls: CallRows, inside: BoolArray, gaps: Gaps, strings: Strings, untraced: int
+    device: DeviceTimeline,
+    calls: CallRows,
+    inside: BoolArray,
+    gaps: Gaps,
+    strings: Strings,
+    untraced: int,
+    partial: IntArray,
 ) -> GraphLaunches | None:
-    """The graph launches of which an operation is `inside` the window; None where the device has none at all.
+    """The graph launches of which an operation is `inside` the window; None where the device has none at all. `partial`
+    are the calls of those that lack nodes: what is between their nodes is not known.
 
     ```
     thread   [cudaGraphLaunch]
@@ -55,7 +62,7 @@ def graph_launches(
     if len(rows) == 0:
         none = dict.fromkeys(("count", "launches", "nodes", "api_ns", "node_api_ns", "work_ns", "between_ns"), 0)
         return GraphLaunches(**none, untraced=untraced, rows=[]) if untraced else None
-    found = _launches(device, calls, rows, gaps)
+    found = _launches(device, calls, rows, gaps, partial)
     by_node = found.nodes > 0
     return GraphLaunches(
         count=int(found.graph.max()) + 1,
@@ -66,11 +73,12 @@ def graph_launches(
         work_ns=int(found.work.sum()),
         between_ns=int(found.between.sum()),
         untraced=untraced,
+        partial=int(np.isin(found.call, partial).sum()),
         rows=_rows(device, found, strings),
     )
 
 
-def _launches(device: DeviceTimeline, calls: CallRows, rows: IntArray, gaps: Gaps) -> _Launches:
+def _launches(device: DeviceTimeline, calls: CallRows, rows: IntArray, gaps: Gaps, partial: IntArray) -> _Launches:
     operations = device.operations
     rows = rows[np.argsort(device.launch[rows], kind="stable")]  # of one launch still in order of start
     begin = np.flatnonzero(np.append(True, np.diff(device.launch[rows]) != 0))
@@ -91,8 +99,8 @@ def _launches(device: DeviceTimeline, calls: CallRows, rows: IntArray, gaps: Gap
         executable=executable,
         api=calls.end[call] - calls.start[call],
         work=np.where(nodes > 0, recorded, np.add.reduceat(duration, begin)),
-        between=between,
-        between_gaps=between_gaps,
+        between=np.where(np.isin(call, partial), 0, between),
+        between_gaps=np.where(np.isin(call, partial), 0, between_gaps),
     )
 
 

@@ -18,7 +18,7 @@ from nsysdiag.launches.launch_bound import find_launch_bound, launch_bound_repor
 from nsysdiag.launches.launches import launch_summary
 from nsysdiag.launches.queue_depth import find_drains, outstanding, queue_depth
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.ledger.untraced_graphs import untraced_count
+from nsysdiag.ledger.untraced_graphs import PartialReplays, untraced_count
 from nsysdiag.report import Launch, QueueDepth
 
 
@@ -29,6 +29,7 @@ def launch_report(
     activity: DeviceActivity,
     layered: LayeredEvidence,
     untraced: dict[int, Intervals],
+    partial: PartialReplays,
     ahead: QueueDepth | None,
     limits: Thresholds,
 ) -> Launch:
@@ -42,7 +43,7 @@ def launch_report(
         queue_full_ns=_queue_full_ns(device, activity, context.axis, layered, window.parts),
         queue_depth=ahead,
         launch_bound=launch_bound_report(phases, context, calls),
-        graphs=graph_launches(device, calls, inside, frame.gaps, context.strings, unseen),
+        graphs=graph_launches(device, calls, inside, frame.gaps, context.strings, unseen, partial.calls),
     )
 
 

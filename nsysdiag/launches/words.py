@@ -121,6 +121,11 @@ def _graphs(launch: Launch) -> list[str]:
         lines.append(f"{_graph_launches(graphs.launches)}, recorded without their nodes: one costs the host {per}.")
     if graphs.untraced:
         lines.append(f"{_graph_launches(graphs.untraced)} left only the launch call in the trace.")
+    if graphs.partial:
+        lines.append(
+            f"{_graph_launches(graphs.partial)} lack nodes that others of the same graph have: what the GPU did "
+            "between their nodes is unknown."
+        )
     return lines
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, subtract, union
 from nsysdiag.causes import (
     CAUSES,
     EVENT_WAIT,
@@ -15,6 +15,7 @@ from nsysdiag.causes import (
     IN_LAUNCH_CALL,
     LAUNCH_LATENCY,
     UNTRACED_GRAPH,
+    graph_untraced,
 )
 from nsysdiag.causes.cause import Cause, OwnCall
 from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
@@ -26,6 +27,7 @@ from nsysdiag.gaps import stream_waits
 from nsysdiag.gaps.launch_frame import Case, DeviceSide, Frame
 from nsysdiag.ledger.assignment import SliceCollector, Slices
 
+NOTHING = Intervals.empty()
 _NEVER_UNTRACED = (Case.DISPATCH, Case.UNIFIED_MEMORY)
 
 
@@ -52,10 +54,17 @@ def layer_evidence(evidence: HostEvidence) -> LayeredEvidence:
     )
 
 
-def classify(side: DeviceSide, layered: LayeredEvidence, untraced: Intervals, disabled: tuple[str, ...]) -> Slices:
-    """Every gap of a device, split. `untraced` is the set of time in untraced graphs that concern the device; the time
-    of `disabled` causes stays without explanation."""
-    splitter = _Splitter(side, layered, untraced, disabled)
+def classify(
+    side: DeviceSide,
+    layered: LayeredEvidence,
+    untraced: Intervals,
+    disabled: tuple[str, ...],
+    partial: Intervals = NOTHING,
+) -> Slices:
+    """Every gap of a device, split. `untraced` is the set of time in untraced graphs that concern the device, `partial`
+    that in which nodes of graphs may have run that are missing. The time of `disabled` causes stays without
+    explanation."""
+    splitter = _Splitter(side, layered, untraced, disabled, partial)
     splitter.untraced_time()
     splitter.whole_gaps()
     splitter.before_calls()
@@ -69,12 +78,18 @@ class _Splitter:
     """Splits the gaps of one device; its public functions are the steps that `classify` takes one after the other."""
 
     def __init__(
-        self, side: DeviceSide, layered: LayeredEvidence, untraced: Intervals, disabled: tuple[str, ...]
+        self,
+        side: DeviceSide,
+        layered: LayeredEvidence,
+        untraced: Intervals,
+        disabled: tuple[str, ...],
+        partial: Intervals,
     ) -> None:
         self.side = side
         self.frame: Frame = side.frame
         self.layered = layered
-        self.untraced = untraced
+        self.partial = subtract(partial, untraced)
+        self.untraced = union(untraced, partial)
         self.disabled = disabled
         self.collector = SliceCollector(list(CAUSES))
         self.axis: ThreadAxis = layered.host.axis
@@ -89,7 +104,10 @@ class _Splitter:
         """Time in untraced graphs is taken out before any other evidence."""
         gaps = self.frame.gaps
         spans, owner = self.frame.region(gaps.opened, gaps.closed, self.subject)
-        claimed, _, _ = claim(Owned.of(spans, owner), self.untraced)
+        dropped, left, _ = claim(Owned.of(spans, owner), self.partial)
+        label = self.collector.label(graph_untraced.NODES_MISSING)
+        self._give(UNTRACED_GRAPH, dropped, label=label, text="graph launched, some of its nodes not recorded")
+        claimed, _, _ = claim(left, self.untraced)
         self._give(UNTRACED_GRAPH, claimed, text="graph launched, nothing recorded")
 
     def whole_gaps(self) -> None:

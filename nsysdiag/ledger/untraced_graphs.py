@@ -1,4 +1,5 @@
-"""Graph launches of which the trace holds nothing but the call: when the device was probably busy with them."""
+"""Graph launches of which the trace holds nothing but the call, or not all nodes: when the device was probably busy
+with them."""
 
 from __future__ import annotations
 
@@ -34,18 +35,151 @@ def untraced_graphs(activity: DeviceActivity, facts: CallFacts) -> dict[int, Int
     launches = untraced_launches(activity)
     if len(launches) == 0:
         return {}
+    until = _horizons(activity, facts, launches)
+    of_thread = RowsOf(calls.thread[launches])
+    return {
+        thread: union(Intervals(calls.start[launches[mine]], until[mine]))
+        for thread in of_thread.values()
+        for mine in (of_thread[thread],)
+    }
+
+
+def _horizons(activity: DeviceActivity, facts: CallFacts, launches: IntArray) -> IntArray:
+    """Until when the graphs of these launches may run, as far as the trace shows what they ran."""
+    calls = activity.api_calls.rows
     blocking = np.flatnonzero(_blocks(activity, facts))
     work = np.flatnonzero(activity.launch >= 0)
-    of_thread = RowsOf(calls.thread[launches])
+    of_process = RowsOf(process_of(calls.thread[launches]))
     blocking_of, work_of = RowsOf(process_of(calls.thread[blocking])), RowsOf(activity.operations.process[work])
-    of_process: dict[int, list[int]] = {}
-    for thread in of_thread.values():
-        of_process.setdefault(process_of(thread), []).append(thread)
-    result: dict[int, Intervals] = {}
-    for owner, threads in of_process.items():
-        horizon = _Horizon.of(activity, work[work_of[owner]], blocking[blocking_of[owner]])
-        result |= {thread: horizon.spans(calls.start[launches[of_thread[thread]]]) for thread in threads}
-    return result
+    until = np.zeros(len(launches), dtype=np.int64)
+    for owner in of_process.values():
+        mine, horizon = of_process[owner], _Horizon.of(activity, work[work_of[owner]], blocking[blocking_of[owner]])
+        until[mine] = horizon.until(calls.start[launches[mine]])
+    return until
+
+
+class PartialReplays(Struct, frozen=True):
+    """Graph launches that lack nodes which other launches of the same graph have: the rows of their `calls`, by device
+    the set of time in which they may have run, and how many nodes are `lost` of `nodes` in all. `launches` counts the
+    launches recorded node by node."""
+
+    calls: IntArray
+    spans: dict[int, Intervals]
+    launches: int
+    lost: int
+    nodes: int
+
+    @classmethod
+    def none(cls) -> PartialReplays:
+        """For a trace that lacks none."""
+        return cls(np.empty(0, dtype=np.int64), {}, 0, 0, 0)
+
+
+def partial_replays(activity: DeviceActivity, facts: CallFacts) -> PartialReplays:
+    """The time in which missing nodes may have run.
+
+    A node belongs to one graph, so launches with a common node are of the same graph. A launch with all of its nodes
+    shows their order.
+
+    ```
+    all of them     [n1)[n2)..[n3)[n4)[n5)
+    some            [n1)[n2)......[n4)          [sync ]
+    may have run            |-----|  |----------------|   n3 and n5; between n1 and n2 nothing is missing
+    ```
+    """
+    rows = np.flatnonzero((activity.operations.graph_node > 0) & (activity.launch >= 0))
+    if len(rows) == 0:
+        return PartialReplays.none()
+    found = _Replays.of(activity, rows)
+    partial = np.flatnonzero(found.missing > 0)
+    if len(partial) == 0:
+        return PartialReplays.none()
+    until = _horizons(activity, facts, found.call[partial])
+    spans, launch = found.unseen(activity, partial, until)
+    # The last launch may be cut by the end of the trace: then nothing is missing before that.
+    inside = np.minimum(spans.end, activity.operations.end.max()) > spans.start
+    spans, launch = spans[inside], launch[inside]
+    graph, partial = found.graph[launch], np.unique(launch)
+    by_device = {
+        number: union(spans[np.isin(graph, found.graph[found.launch[activity.device[rows] == number]])])
+        for number in distinct_values(activity.device[rows]).tolist()
+    }
+    recorded, lost = int(found.recorded.sum()), int(found.missing[partial].sum())
+    return PartialReplays(found.call[partial], by_device, len(found.call), lost, recorded + lost)
+
+
+class _Replays(Struct, frozen=True):
+    """Graph launches recorded node by node: `call` is the row of each, `graph` a number of its graph, `recorded` how
+    many different nodes it has, `missing` how many of its graph it lacks. For each of the operations `rows`: its
+    `launch` and its `place` in the order of a launch with all nodes, -1 where there is none; `last` is the place of the
+    last one, by launch."""
+
+    call: IntArray
+    graph: IntArray
+    recorded: IntArray
+    missing: IntArray
+    last: IntArray
+    rows: IntArray
+    launch: IntArray
+    place: IntArray
+
+    @classmethod
+    def of(cls, activity: DeviceActivity, rows: IntArray) -> _Replays:
+        """Of these operations, which are nodes of graphs."""
+        operations = activity.operations
+        call, launch = distinct(activity.launch[rows])
+        nodes, node = distinct(operations.graph_node[rows])
+        process = distinct(operations.process[rows])[1]
+        names, node = distinct(joint(process, node, len(nodes)))
+        graph = _graphs(launch, node, len(call), len(names))
+        pairs = np.unique(joint(launch, node, len(names)))
+        recorded = np.bincount(pairs // len(names), minlength=len(call))
+        of_node = np.zeros(len(names), dtype=np.int64)
+        of_node[node] = graph[launch]
+        missing = np.bincount(of_node, minlength=len(call))[graph] - recorded
+        place = np.full(len(names), -1, dtype=np.int64)
+        whole = np.unique(graph[missing == 0], return_index=True)[1]
+        shown = np.isin(launch, np.flatnonzero(missing == 0)[whole])
+        order = np.lexsort((operations.start[rows[shown]], launch[shown]))
+        first = np.flatnonzero(np.append(True, np.diff(launch[shown][order]) != 0)[: len(order)])
+        length = np.diff(np.append(first, len(order)))
+        place[node[shown][order]] = np.arange(len(order)) - np.repeat(first, length)
+        last = np.full(len(call), -1, dtype=np.int64)
+        last[graph[launch[shown][order][first]]] = length - 1
+        return cls(call, graph, recorded, missing, last[graph], rows, launch, place[node])
+
+    def unseen(self, activity: DeviceActivity, partial: IntArray, until: IntArray) -> tuple[Intervals, IntArray]:
+        """Where nodes of the launches `partial` may have run, and of which of them; `until` is when they have to have
+        ended."""
+        operations, number = activity.operations, np.full(len(self.call), -1, dtype=np.int64)
+        number[partial] = np.arange(len(partial))
+        mine = np.flatnonzero(number[self.launch] >= 0)
+        mine = mine[np.lexsort((operations.start[self.rows[mine]], self.launch[mine]))]
+        launch, place, start = self.launch[mine], self.place[mine], operations.start[self.rows[mine]]
+        ended = operations.end[self.rows[mine]]
+        begins, ends = np.append(True, np.diff(launch) != 0), np.append(np.diff(launch) != 0, True)
+        called = activity.api_calls.rows.start[self.call[launch]]
+        before = np.where(begins, called, np.append(0, start[:-1]))
+        gap_free = np.where(begins, place == 0, place == np.append(-2, place[:-1]) + 1) & (place >= 0)
+        behind = ends & ((place != self.last[launch]) | (place < 0))
+        spans = Intervals(
+            np.append(before[~gap_free], ended[behind]),
+            np.append(start[~gap_free], np.maximum(until[number[launch[behind]]], ended[behind])),
+        )
+        return spans, np.append(launch[~gap_free], launch[behind])
+
+
+def _graphs(launch: IntArray, node: IntArray, launches: int, nodes: int) -> IntArray:
+    """A number for the graph of each launch: launches with a common node have the same one, that of one of them."""
+    graph = np.arange(launches)
+    while True:
+        of_node = np.full(nodes, launches, dtype=np.int64)
+        np.minimum.at(of_node, node, graph[launch])
+        lower = graph.copy()
+        np.minimum.at(lower, launch, of_node[node])
+        if np.array_equal(lower, graph):
+            return graph
+        graph = lower
 
 
 def untraced_launches(activity: DeviceActivity) -> IntArray:
@@ -153,8 +287,8 @@ class _Horizon(Struct, frozen=True):
         until = np.append(operations.start[work], _FOREVER), np.append(calls.end[blocking], _FOREVER)
         return cls(calls.start[launch[work]], until[0], calls.start[blocking], until[1])
 
-    def spans(self, begin: IntArray) -> Intervals:
-        """The untraced time behind launches that begin at these times."""
+    def until(self, begin: IntArray) -> IntArray:
+        """Until when graphs may run whose launches begin at these times."""
         until_op = self.started[nearest_after(self.issued, begin + 1)]
-        until_block = self.unblocked[nearest_after(self.block, begin)]
-        return union(Intervals(begin, np.minimum(until_op, until_block)))
+        until: IntArray = np.minimum(until_op, self.unblocked[nearest_after(self.block, begin)])
+        return until

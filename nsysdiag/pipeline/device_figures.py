@@ -34,6 +34,7 @@ from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.ledger.ledger import Ledger, pack_gaps
+from nsysdiag.ledger.untraced_graphs import PartialReplays
 from nsysdiag.memory import unified
 from nsysdiag.memory.device import device_memory
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
@@ -76,11 +77,14 @@ def launch(
     activity: DeviceActivity,
     layered: LayeredEvidence,
     untraced: dict[int, Intervals],
+    partial_graphs: PartialReplays,
     ahead: QueueDepth | None,
     settings: Settings,
 ) -> Launch:
     """How work reached the device."""
-    return launch_report(context, window, inside, activity, layered, untraced, ahead, settings.thresholds)
+    return launch_report(
+        context, window, inside, activity, layered, untraced, partial_graphs, ahead, settings.thresholds
+    )
 
 
 @steps.step(background=True)

@@ -31,7 +31,7 @@ from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit, split_window
 from nsysdiag.ledger.classify import LayeredEvidence, classify
 from nsysdiag.ledger.ledger import Ledger, ledger_of
-from nsysdiag.ledger.untraced_graphs import untraced_on
+from nsysdiag.ledger.untraced_graphs import PartialReplays, untraced_on
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.report import KernelRow
 from nsysdiag.timeline.facts import TimelineLevels
@@ -134,11 +134,13 @@ def slices(
     waits: EventWaits,
     layered: LayeredEvidence,
     untraced: dict[int, Intervals],
+    partial_graphs: PartialReplays,
     settings: Settings,
 ) -> Slices:
     """What each nanosecond of the gaps was lost to."""
     side = DeviceSide(frame, device, activity, waits)
-    return classify(side, layered, untraced_on(device, activity, untraced), settings.disabled)
+    dropped = partial_graphs.spans.get(device.number, Intervals.empty())
+    return classify(side, layered, untraced_on(device, activity, untraced), settings.disabled, dropped)
 
 
 @steps.step(spills=True)
@@ -162,9 +164,15 @@ def inside(device: DeviceTimeline, window: AnalysisWindow) -> BoolArray:
 
 
 @steps.step(background=True)
-def missing(device: DeviceTimeline, activity: DeviceActivity, unseen: UnseenLaunches, events_dropped: bool) -> Missing:
+def missing(
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    unseen: UnseenLaunches,
+    partial_graphs: PartialReplays,
+    events_dropped: bool,
+) -> Missing:
     """What was not recorded."""
-    return missing_of(device, activity, unseen, reported=events_dropped)
+    return missing_of(device, activity, unseen, partial_graphs, reported=events_dropped)
 
 
 @steps.step(background=True)

@@ -44,7 +44,7 @@ from nsysdiag.iterations.host_ranges import host_loop as find_host_loop
 from nsysdiag.iterations.window import AnalysisWindow, window_of
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.drained import draining_calls
-from nsysdiag.ledger.untraced_graphs import untraced_graphs
+from nsysdiag.ledger.untraced_graphs import PartialReplays, partial_replays, untraced_graphs
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.programs.detection import frameworks_of
 from nsysdiag.programs.facts import Framework
@@ -265,6 +265,12 @@ def draining(evidence: HostEvidence) -> list[Layer]:
 def untraced(activity: DeviceActivity, facts: CallFacts) -> dict[int, Intervals]:
     """The time of graphs whose nodes were not recorded, by launching thread."""
     return untraced_graphs(activity, facts)
+
+
+@steps.step()
+def partial_graphs(activity: DeviceActivity, facts: CallFacts) -> PartialReplays:
+    """The launches of graphs of which some nodes were not recorded."""
+    return partial_replays(activity, facts)
 
 
 @steps.step()
