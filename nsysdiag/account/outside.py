@@ -1,4 +1,4 @@
-"""What a program did from its first CUDA call to the first work of a device: the start of a cold account."""
+"""What a program did from its first CUDA call to the first work of a device: the account of a start-up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nsysdiag.account.bottlenecks import CODE
 from nsysdiag.arrays.claim import Owned, claim
-from nsysdiag.arrays.intervals import Intervals, union
+from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.causes import CAUSES, family_of, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer, named
@@ -30,11 +30,18 @@ OF_CUDA = ("memory",)
 
 
 class Outside(Struct, frozen=True):
-    """The time [begin, end) from the first CUDA call of `thread`, a globalTid, to the device's first work."""
+    """The time [begin, end) from the first CUDA call of `thread`, a globalTid, to the device's first work. `since` is
+    the time of the first CUDA call of the job, where that is earlier."""
 
     thread: int
     begin: int
     end: int
+    since: int | None = None
+
+    @property
+    def first(self) -> int:
+        """Where the job begins."""
+        return self.begin if self.since is None else min(self.since, self.begin)
 
 
 def outside_of(window: Intervals, device: DeviceTimeline, calls: CallRows) -> Outside | None:
@@ -54,7 +61,7 @@ def evidence_of_start(
 ) -> LayeredEvidence:
     """The causes of the calls of these threads in that time."""
     threads = np.array([each.thread for each in outside], dtype=np.int64)
-    axis = ThreadAxis.over(threads, min(each.begin for each in outside), max(each.end for each in outside))
+    axis = ThreadAxis.over(threads, min(each.first for each in outside), max(each.end for each in outside))
     calls, latest = activity.api_calls, activity.latest_ns
     api, os_calls = place_api_calls(axis, calls, latest), place_os_calls(axis, tables, latest)
     host = host_activity(tables, calls, axis, api, os_calls, latest)
@@ -72,6 +79,13 @@ class Start(Struct, frozen=True):
         """In ns."""
         return {name: spans.total() for name, spans in self.spans.items()}
 
+    def until(self, end: int) -> dict[str, int]:
+        """The part of it before the time `end`, in ns."""
+        axis = self.host.axis
+        part = Intervals.of([(0, max(min(end - axis.origin, axis.span), 0))])
+        found = {name: coverage(spans, part)[0] for name, spans in self.spans.items()}
+        return {name: int(ns) for name, ns in found.items() if ns}
+
 
 def start_of(layered: LayeredEvidence, outside: Outside) -> Start:
     """What the thread did in that time. Until CUDA is initialized, its calls and unexplained time count as
@@ -79,7 +93,8 @@ def start_of(layered: LayeredEvidence, outside: Outside) -> Start:
     lane = int(layered.host.axis.rank(np.array([outside.thread], dtype=np.int64))[0])
     ready = _initialized(layered, lane, outside)
     found: dict[str, list[Intervals]] = {}
-    for begin, end, starting in ((outside.begin, ready, (*OF_CUDA, "unknown")), (ready, outside.end, ())):
+    own = (outside.begin, ready, (*OF_CUDA, "unknown"))
+    for begin, end, starting in ((outside.first, outside.begin, ()), own, (ready, outside.end, ())):
         for family, spans in _divided(layered, _placed(layered.host.axis, lane, begin, end)):
             name = "startup" if family in (*starting, *PART_OF_A_START) else family
             found.setdefault(name, []).append(spans)

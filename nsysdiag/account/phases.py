@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.account.bottlenecks import Bottlenecks
+from nsysdiag.account.outside import Start
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.iterations.report import WORK, idle_parts, work_parts
@@ -11,6 +12,8 @@ from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.phases.facts import PhaseDevice, Waited
 from nsysdiag.phases.phases import JobPhases
 
+COLD = "cold"
+
 
 def device_phases(
     found: JobPhases,
@@ -18,11 +21,13 @@ def device_phases(
     slices: Slices,
     split: WindowSplit,
     bottlenecks: Bottlenecks,
-    before: dict[str, int] | None,
+    start: Start | None,
     keys: list[str],
 ) -> list[PhaseDevice]:
-    """One record a phase, in their order. The account of the first one begins with what was `before` the work of the
-    device, where that is given. `keys` are those of all devices, by number."""
+    """One record a phase, in their order. The account of a start-up begins with what the program did before the work of
+    the device, `start`, where that is given; of a cold start all of that counts to the first phase. `keys` are those of
+    all devices, by number."""
+    before = _before(found, start)
     spans = Intervals.of([(phase.start, phase.end) for phase in found.phases])
     work, idle = work_parts(split, spans), idle_parts(slices, spans)
     accounts = bottlenecks.each_of(spans)
@@ -30,6 +35,13 @@ def device_phases(
     return [
         _of_phase(key, at, spans, work, idle, accounts, waited, before if at == 0 else None) for at in range(len(spans))
     ]
+
+
+def _before(found: JobPhases, start: Start | None) -> dict[str, int] | None:
+    if start is None or found.basis == COLD:
+        return None if start is None else start.account
+    first = found.phases[0]
+    return start.until(first.end) if first.name == "start-up" else None
 
 
 def _of_phase(

@@ -30,7 +30,8 @@ class Scope(Struct, frozen=True):
     """What is judged: the basis, and the phase, None for more than one. `place` is the index of the phase in the
     report, `which` its name among several that repeat (`steady 2`, `repeats 1`). `later` is a whole second after all
     start-up causes that is followed by work for at least SEEN_LATER, or None. `others` is the time in ns of all other
-    phases by name, and `phases_ns` that of all; None for several traces. `chosen`: the user chose the time.
+    phases by name. `phases` is where the first phase begins and the last one ends, None for several traces. `started`
+    says that the first one begins with the first CUDA call. `chosen`: the user chose the time.
     `inside_step`: it is a part of one step. `steady_ns` is the length of steady phases in a cold start."""
 
     basis: Basis
@@ -39,7 +40,8 @@ class Scope(Struct, frozen=True):
     which: str = ""
     later: int | None = None
     others: Mapping[str, int] = field(default_factory=dict)
-    phases_ns: int | None = None
+    phases: tuple[int, int] | None = None
+    started: bool = False
     chosen: bool = False
     inside_step: bool = False
     steady_ns: int = 0
@@ -48,11 +50,11 @@ class Scope(Struct, frozen=True):
     def of(cls, found: JobPhases, focus: Focus) -> Scope:
         """That of a job of which one phase, or all, are in focus."""
         others: dict[str, int] = summed({str(each.name): each.end - each.start} for each in _others(found, focus))
-        length = found.phases[-1].end - found.phases[0].start if found.phases else 0
         rest = partial(
             cls,
             others=others,
-            phases_ns=length,
+            phases=(found.phases[0].start, found.phases[-1].end) if found.phases else (0, 0),
+            started=bool(found.phases) and found.phases[0].name == "start-up",
             chosen=found.reason == CHOSEN,
             inside_step=found.reason == INSIDE_STEP,
         )
@@ -65,6 +67,11 @@ class Scope(Struct, frozen=True):
         noun = "repeats" if basis == "phase" else "steady"
         which = f"{noun} {steady.index(focus.phase) + 1}" if several else ""
         return rest(basis, found.phases[focus.phase], focus.phase, which)
+
+    @property
+    def phases_ns(self) -> int | None:
+        """The time of all phases."""
+        return None if self.phases is None else self.phases[1] - self.phases[0]
 
     @property
     def steps(self) -> PhaseSteps | None:

@@ -33,7 +33,7 @@ from nsysdiag.diagnosis.sentences import (
 from nsysdiag.diagnosis.unused_gpus import one_gpu, unused_gpus
 from nsysdiag.events.mpi_ranks import MpiRanks
 from nsysdiag.iterations.host_ranges import HostLoop
-from nsysdiag.phases.facts import Phase, PhaseDevice
+from nsysdiag.phases.facts import Phase, PhaseDevice, counted_ns
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Finding, Verdict
 
@@ -95,7 +95,9 @@ def phase_records(found: JobPhases, devices: list[list[PhaseDevice]], judged: li
                 judged=at in judged,
                 bottleneck=most.bottleneck,
                 share=most.share,
-                sentence=phase_sentence(phase, most.bottleneck, most.share),
+                sentence=phase_sentence(
+                    phase, counted_ns(mine) or phase.end - phase.start, most.bottleneck, most.share
+                ),
                 steps=phase.steps,
                 devices=mine,
             )
@@ -129,6 +131,7 @@ def judge(
     host_loop: HostLoop | None,
     limits: FindingThresholds,
     duration_ns: int | None = None,
+    recorded: tuple[int, int] = (0, 0),
     missing: Mapping[str, Missing] | None = None,
     ranks: MpiRanks | None = None,
     predict: Predict | None = None,
@@ -136,10 +139,11 @@ def judge(
     in_turns: Sequence[str] = (),
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
-    `processes` did work on GPUs (None: only chosen GPUs are looked at); `host_loop` is what repeats on the host of a
-    trace without GPU activity, `missing` what was not recorded of each device, by its key; `ranks` are those of the
-    trace, None where it is one of several; `predict` tells what the repair of a finding saves, by replay; `scheduled`
-    says that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU."""
+    `processes` did work on GPUs (None: only chosen GPUs are looked at);
+    `recorded` are the times of the first and the last event; `host_loop` is what repeats on the host of a trace
+    without GPU activity, `missing` what was not recorded of each device, by its key; `ranks` are those of the trace,
+    None where it is one of several; `predict` tells what the repair of a finding saves, by replay; `scheduled` says
+    that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU."""
     judged = judged_parts(devices, focus)
     lost = {each.key: (missing or {}).get(each.key, Missing()) for each in judged}
     diagnosis, merged = diagnose(
@@ -151,6 +155,7 @@ def judge(
         processes=processes,
         limits=limits,
         duration_ns=duration_ns,
+        recorded=recorded,
         missing=lost,
         ranks=ranks,
         predict=predict,
@@ -173,6 +178,7 @@ def diagnose(
     processes: int | None = 1,
     limits: FindingThresholds,
     duration_ns: int | None,
+    recorded: tuple[int, int] = (0, 0),
     missing: Mapping[str, Missing],
     ranks: MpiRanks | None = None,
     predict: Predict | None = None,
@@ -183,13 +189,15 @@ def diagnose(
     active = working(judged)
     times = {each.key: Judged.of(each) for each in active}
     merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, limits, predict)]
+    run = recorded if duration_ns is None else (0, duration_ns)
     most, sliced = leading(job_account(judged)), processes is not None and _is_slice(active, missing)
     account = job_account(judged)
     shares = {name: ns / max(sum(account.values()), 1) for name, ns in account.items()}
+    judged_ns = max((sum(each.account.values()) for each in active), default=0)
     said = Said(
         basis=scope.basis,
         phase=scope.phase,
-        judged_ns=max((sum(each.account.values()) for each in active), default=0),
+        judged_ns=judged_ns,
         details=details_of(merged, shares, scheduled=scheduled),
         unused=one_gpu(in_turns) or unused_gpus(gpus_present, len(active), processes, mpi=MPI in frameworks),
         duration_ns=duration_ns,
@@ -197,7 +205,8 @@ def diagnose(
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
         later=scope.later,
         ranks=ranks_elsewhere(ranks, processes, mpi=MPI in frameworks) if ranks is not None else "",
-        rest=rest_of_capture(scope, duration_ns, sliced=sliced) if processes is not None else "",
+        recorded_ns=run[1] - run[0],
+        rest=rest_of_capture(scope, run, judged_ns, sliced=sliced),
         sliced=sliced,
         inside_step=scope.inside_step,
         seen_ns=scope.phases_ns,

@@ -44,8 +44,8 @@ DURATION_S = 10
 """Of a capture: time for many steps, and no large trace."""
 LITTLE_WORK = 0.01
 """Share of the judged time: if the GPU works less, no finding is about its work."""
-SMALL_PART = 0.05
-"""Share of the capture: if less is judged, the headline begins with that share."""
+SMALL_PART, NEARLY_ALL = 0.05, 0.9
+"""Shares of the run: if less is judged, the headline begins with that share, or ends with it."""
 
 NOT_FOLLOWED = "; what that wait was for is not in the trace"
 """Behind a wait for another thread without scheduling events, by which it is followed to what that thread did."""
@@ -55,18 +55,20 @@ OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
 WAITS = "sync"
 SAY_THEIR_SHARES = (*KERNELS, BEFORE_WORK.id)
 """Causes whose findings say how much of the time each part of them takes."""
-WITHOUT_WORK, NOT_IN_TRACE = "time without GPU work", "time that is not in the trace"
+BEFORE_CALLS, BEFORE_OPERATIONS = "time before the first CUDA call", "time before the first GPU work"
+AFTER_OPERATIONS, NOT_IN_TRACE = "time after the last GPU work", "time that is not in the trace"
 
 
 class Said(Struct, frozen=True):
     """What a headline needs in addition to the account: the basis, the judged phase, and its length. By bottleneck: the
     reason, as the end of a sentence. Sentences on `unused` GPUs and on MPI `ranks` that are not in the trace. The
-    length of the capture, None if unknown; which of several steady phases is judged; and the part of the kernels' share
-    in which other GPUs wait for them, as a sentence, empty if small. `work_ns` is the working time of the devices in
-    it, a sum over them. `later` is the second of the program from which a capture excludes start-up, None if the trace
-    shows none. `rest` says what else was captured, as the end of a sentence. `inside_step`: the judged time is a part
-    of one step. `seen_ns` is the time of all phases, None for several traces. `sliced`: the trace is a slice of the
-    capture. `steady_ns`: how long a cold start is steady. `paced_ns`: the time of a step that the loop waits for."""
+    length of the capture, None if unknown. `which` of several steady phases is judged. `waiting` is the part of the
+    kernels' share in which other GPUs wait for them, empty if small. `recorded_ns` is the time from the first to the
+    last event, 0 if unknown. `work_ns` is the working time of the devices in it, a sum over them. `later` is the
+    second of the program from which a capture excludes start-up, None if the trace shows none. `rest` says what else
+    was captured, as the end of a sentence. `inside_step`: the judged time is a part of one step. `seen_ns` is the
+    time of all phases, None for several traces. `sliced`: the trace is a slice of the capture. `steady_ns`: how long
+    a cold start is steady. `paced_ns`: the time of a step that the loop waits for."""
 
     basis: str
     phase: FoundPhase | None
@@ -85,6 +87,7 @@ class Said(Struct, frozen=True):
     sliced: bool = False
     steady_ns: int = 0
     paced_ns: int | None = None
+    recorded_ns: int = 0
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -96,9 +99,9 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.basis == "cold":
         steady = f"only {format_ns(said.steady_ns)} of steady state" if said.steady_ns else "no steady state"
         sentences.insert(0, f"The trace shows a start and {steady}: {format_ns(said.work_ns)} of GPU work.")
-    whole = said.duration_ns or said.seen_ns
-    if whole and said.judged_ns < SMALL_PART * whole:
-        sentences.insert(0, _small_part(said, whole))
+    whole = said.duration_ns or said.recorded_ns or said.seen_ns or 0
+    if said.judged_ns < SMALL_PART * whole:
+        sentences.insert(0, _judged_part(said, whole))
     if said.paced_ns:
         sentences.append(PACED.format(format_ns(said.paced_ns)))
     if said.waiting and bottleneck in KERNELS:
@@ -114,19 +117,22 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         more = ", and saves more than its share" if action.note == MORE_BY_REPLAY else ""
         sentences.append(f"{what} ({share_of_it}) can be fixed {when}{more}.")
     sentences += [each for each in (said.unused, said.ranks) if each]
+    if SMALL_PART * whole <= said.judged_ns < NEARLY_ALL * whole:
+        sentences.append(_judged_part(said, whole))
     if said.basis == "cold" and (bottleneck != "unknown" or said.later is not None):
         sentences.append(_another_capture(said))
     return " ".join(sentences)
 
 
-def _small_part(said: Said, whole: int) -> str:
-    """The time of which the judged time is a small part."""
+def _judged_part(said: Said, whole: int) -> str:
+    """The time of which the judged time is a part, and what the rest is."""
     length, part = format_ns(said.judged_ns), format_share(said.judged_ns, whole)
     if said.sliced and not said.rest:
         return f"The trace is a slice: {length} ({part}) of a session of {format_ns(whole)}."
-    if not said.duration_ns:  # then the phases are all that is known, and the others are listed
+    if not (said.duration_ns or said.recorded_ns):  # then the phases are all that is known, and the others are listed
         return f"The {length} judged are {part} of the {format_ns(whole)} since the first CUDA call."
-    return f"The {length} judged are {part} of the {format_ns(whole)} captured{said.rest}."
+    seen = "captured" if said.duration_ns else "recorded"
+    return f"The {length} judged are {part} of the {format_ns(whole)} {seen}{said.rest}."
 
 
 def _another_capture(said: Said) -> str:
@@ -138,20 +144,24 @@ def _another_capture(said: Said) -> str:
     return MORE_STEPS
 
 
-def rest_of_capture(scope: Scope, duration_ns: int | None, *, sliced: bool = False) -> str:
-    """What a capture of this many ns holds besides the judged time, as the end of a sentence; empty if unknown.
-    `sliced`: the trace holds a part of the capture."""
-    if scope.chosen:
-        return ": the chosen time"
-    if scope.phases_ns is None:
+def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, sliced: bool = False) -> str:
+    """What a run from its begin to its end, in ns, holds besides the judged time, as the end of a sentence; empty if
+    unknown. `sliced`: the trace holds a part of the run."""
+    if scope.phases is None:
         return ""
-    outside = max((duration_ns or 0) - scope.phases_ns, 0)
-    if not scope.others:
-        return "; no GPU work was recorded in the rest" if outside and not sliced else ""
+    before, behind = max(scope.phases[0] - run[0], 0), max(run[1] - scope.phases[1], 0)
+    if scope.chosen:
+        return f": the chosen time, which leaves out {format_ns(max(run[1] - run[0] - judged_ns, 0))}"
     parts = {OTHERS.get(name, name): ns for name, ns in scope.others.items()}
-    parts |= {NOT_IN_TRACE if sliced else WITHOUT_WORK: outside}
+    if sliced:
+        if not parts:
+            return ""
+        parts[NOT_IN_TRACE] = before + behind
+    else:
+        parts |= {BEFORE_CALLS if scope.started else BEFORE_OPERATIONS: before, AFTER_OPERATIONS: behind}
     large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= TOLD * sum(parts.values())]
-    return f"; the rest is {listed([f'{name} ({format_ns(parts[name])})' for name in large])}"
+    large = [name for name in large if parts[name]]
+    return f"; the rest is {listed([f'{name} ({format_ns(parts[name])})' for name in large])}" if large else ""
 
 
 def unrecorded(loop: HostLoop | None) -> str:
@@ -166,9 +176,9 @@ def unrecorded(loop: HostLoop | None) -> str:
     return f"{first} {repeats}: {', '.join([takes, *also])}. Host ranges may include waits for the GPU."
 
 
-def phase_sentence(phase: FoundPhase, bottleneck: str, share: float) -> str:
-    """One phase in a sentence."""
-    length = format_ns(phase.end - phase.start)
+def phase_sentence(phase: FoundPhase, length_ns: int, bottleneck: str, share: float) -> str:
+    """One phase in a sentence; the share is one of its length."""
+    length = format_ns(length_ns)
     steps = f", {phase.steps.words}" if phase.steps is not None else ""
     return f"{capitalized(phase.name)}, {length}{steps}: {NOUNS[bottleneck]} {format_share(share, 1)}."
 

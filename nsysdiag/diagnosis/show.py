@@ -176,7 +176,7 @@ def _phase_rows(report: Report, found: Diagnosis) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = [
         (
             name,
-            phase.end_ns - phase.start_ns,
+            phase.counted_ns,
             label(phase.bottleneck) if phase.share else None,
             phase.share or None,
             judged_word(report.phases, at, found.phase, "yes"),

@@ -42,7 +42,7 @@ def label(bottleneck: str) -> str:
 def phase_label(phase: Phase, name: str, *, judged: bool = False, judged_ns: int = 0) -> str:
     """`steady (425 ms, 30 steps, median 12.0 ms, judged)`; `judged`: judged phases are marked. A repeating phase that
     is not judged has the reason. A phase longer than the judged time `judged_ns` names its largest part."""
-    facts = [format_ns(phase.end_ns - phase.start_ns), *([phase.steps.words] if phase.steps else [])]
+    facts = [format_ns(phase.counted_ns), *([phase.steps.words] if phase.steps else [])]
     if judged_ns and not phase.judged and phase.end_ns - phase.start_ns > judged_ns:
         facts += [f"{NOUNS.get(phase.bottleneck) or label(phase.bottleneck)} {format_share(phase.share, 1)}"]
     facts += ["judged"] if judged and phase.judged else []

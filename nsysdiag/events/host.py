@@ -28,6 +28,7 @@ from nsysdiag.events.scheduling import (
 from nsysdiag.trace.enums import OverheadType
 
 if TYPE_CHECKING:
+    from nsysdiag.events.device import DeviceActivity
     from nsysdiag.trace.ahead import Request
     from nsysdiag.trace.trace import Trace
 
@@ -115,6 +116,18 @@ def read_overhead(trace: Trace) -> CallTable:
     kinds = np.array(named, dtype=np.int64)[name[len(cupti) :]] if len(profiler) else np.empty(0, dtype=np.int64)
     thread, start, end = (np.concatenate((cupti[key], profiler[key])) for key in ("globalTid", "start", "end"))
     return CallTable(thread, start, end, name, names, np.concatenate((cupti["overheadType"], kinds)))
+
+
+def recorded_time(tables: HostTables, activity: DeviceActivity, ranges: NvtxRanges) -> tuple[int, int]:
+    """When the first event of any kind begins and the last one ends, in ns; (0, 0) without events. Malformed times, and
+    marks before the capture, do not count."""
+    calls, operations = activity.api_calls.rows, activity.operations
+    host = (tables.os_calls, tables.libraries, tables.mpi)
+    times = [calls.start, calls.end, operations.start, operations.end, ranges.rows.start, ranges.rows.end]
+    times += [each for table in host for each in (table.start, table.end)] + [tables.switches.time, tables.samples.time]
+    valid = [each[(each >= 0) & (each <= activity.latest_ns)] for each in times]
+    first = min((int(each.min()) for each in valid if len(each)), default=0)
+    return first, max((int(each.max()) for each in valid if len(each)), default=0)
 
 
 def large_tables(trace: Trace) -> list[Request]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from nsysdiag.fields import (
@@ -84,8 +85,9 @@ class PhaseDevice(Record, frozen=True):
     device's. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns is the part of its window in the phase, `ledger`
     sums to idle_ns.
 
-    `outside_ns` is the part of the phase outside the device's window. `account` is the judged time by bottleneck: it
-    sums to the four parts (`account_base` window), or to them and `outside_ns` (start). `waited` is the part of the
+    `outside_ns` is the part of the phase outside the device's window. `account` is the time by bottleneck: it sums to
+    the four parts (`account_base` window), or in a start-up, which begins at the first CUDA call, to them and
+    `outside_ns` (start). `waited` is the part of the
     account in which the device only waited for others. `late_ns` is its waiting in communication for late ones, if it
     counts to what made these late."""
 
@@ -100,6 +102,12 @@ class PhaseDevice(Record, frozen=True):
     account_base: AccountBase = "window"
     waited: list[Waited] = []
     late_ns: TotalNs = 0
+
+
+def counted_ns(devices: Sequence[PhaseDevice]) -> int:
+    """The time of a phase that its shares are of: that of the device of which most is in the account. Chosen ranges are
+    a part of the time from the first to the last of them."""
+    return max((sum(each.account.values()) for each in devices), default=0)
 
 
 class Phase(Record, frozen=True):
@@ -117,3 +125,8 @@ class Phase(Record, frozen=True):
     sentence: Sentence
     steps: PhaseSteps | None
     devices: list[PhaseDevice]
+
+    @property
+    def counted_ns(self) -> int:
+        """Its length as far as its shares are of it."""
+        return counted_ns(self.devices) or self.end_ns - self.start_ns

@@ -24,7 +24,7 @@ from nsysdiag.phases.signal import (
     window_edges,
     working,
 )
-from nsysdiag.phases.steady import FEWEST_REPEATS, REPEATED, Segments, segments_of
+from nsysdiag.phases.steady import ALIKE, FEWEST_REPEATS, REPEATED, Segments, cosine, segments_of
 
 LOOKS = ((WINDOWS, False), (WINDOWS // 4, False), (WINDOWS, True))
 """Numbers of windows, and whether the signal is scaled. Unknown steps as long as a window or two hide all other
@@ -39,13 +39,15 @@ STARTING_OR_UNKNOWN, STARTING = 0.6, 0.4
 """Of the time since the first CUDA call: what start-up, memory and unknown causes take of a start, and of that start-up
 and memory. All time before the first work of a GPU is part of a start."""
 LEAST_STEADY = 100_000_000
-"""In ns. Steady phases that take less, and far less than the start before them, show no steady state however often they
-repeat: GPU clocks rise for some tens of milliseconds."""
+"""In ns. Steady phases that take less, and far less than the start before them, show no steady state. GPU clocks rise
+for some tens of milliseconds."""
 BUSY_SINCE_START = 0.5
 """Of the time since the first CUDA call: how long a GPU works in a run whose work is done once, so that work and not
 the start is most of it. Known starts have up to 17%, such runs 70% and more."""
 WEAK_STEADY = 0.5
 """Of the busy time: steady phases that hold less, none of them strong, are not what the job does."""
+SAME_WORK = 0.5
+"""Of the busy share of the last steady phase: with so much of the same work a tail is a phase and no teardown."""
 CUT_SHARE = 0.01
 """Of a phase: with more of it in a step that is cut, its figures are not those of a step."""
 CHOSEN = "the range was chosen"
@@ -232,9 +234,22 @@ def _named(found: Segments, loops: list[Loop], signals: list[DeviceSignal], firs
             phases.append(FoundPhase("pause" if phases else "start-up", until, phase.start))
         phases.append(phase)
         until = phase.end
-    if until < hi:
+    if until < hi and _goes_on(found):
+        at = int(np.flatnonzero(found.steady)[-1])
+        phases.append(FoundPhase("steady", until, hi, repeats=int(found.repeats[at + 1 :].max())))
+    elif until < hi:
         phases.append(FoundPhase("teardown" if phases else "start-up", until, hi))
     return phases
+
+
+def _goes_on(found: Segments) -> bool:
+    """Whether what comes after the last steady part is mostly its work, and works for about as much of the time."""
+    steady = np.flatnonzero(found.steady)
+    behind = slice(int(steady[-1]) + 1, None) if len(steady) else slice(0)
+    last, length = int(steady[-1]) if len(steady) else 0, int(found.lengths[behind].sum())
+    busy = float(found.busy[behind] @ found.lengths[behind])
+    alike = cosine(found.mix[behind].sum(axis=0), found.mix[last]) > ALIKE
+    return length > 0 and alike and busy >= SAME_WORK * float(found.busy[last]) * length
 
 
 def _with_steps(phase: FoundPhase, loops: list[Loop], signals: list[DeviceSignal]) -> tuple[FoundPhase, Cut]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.account.outside import Outside, Start, evidence_of_start, outside_of, start_of
-from nsysdiag.account.phases import device_phases
+from nsysdiag.account.phases import COLD, device_phases
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.diagnosis.focus import Focus, focus_of
@@ -21,7 +23,6 @@ from nsysdiag.phases.signal import Loop as PhaseLoop
 from nsysdiag.pipeline.stages import Steps
 
 steps: Steps = Steps()
-COLD = "cold"
 
 
 @steps.step()
@@ -67,13 +68,20 @@ def job_phases(signals: list[DeviceSignal]) -> JobPhases:
 
 
 @steps.step()
-def before_work(
+def before_device(
     job_phases: JobPhases, outside: Outside | None, tables: HostTables, activity: DeviceActivity, facts: CallFacts
 ) -> Start | None:
-    """In a cold start what the program did before the device's first work; else None."""
-    if outside is None or job_phases.basis != COLD:
+    """What the program did before the device's first work, from the first CUDA call of the job on."""
+    if outside is None or not job_phases.phases:
         return None
-    return start_of(evidence_of_start([outside], tables, activity, facts), outside)
+    since = replace(outside, since=job_phases.phases[0].start)
+    return start_of(evidence_of_start([since], tables, activity, facts), since)
+
+
+@steps.step()
+def before_work(job_phases: JobPhases, before_device: Start | None) -> Start | None:
+    """This in a cold start, which is about it; else None."""
+    return before_device if job_phases.basis == COLD else None
 
 
 @steps.step(trims=True)
@@ -84,12 +92,11 @@ def devices_in_phases(
     slices: Slices,
     split: WindowSplit,
     bottlenecks: Bottlenecks,
-    before_work: Start | None,
+    before_device: Start | None,
 ) -> list[PhaseDevice]:
     """What the device did in each phase."""
-    before = None if before_work is None else before_work.account
     keys = [each.key for each in activity.devices]
-    return device_phases(job_phases, device.key, slices, split, bottlenecks, before, keys)
+    return device_phases(job_phases, device.key, slices, split, bottlenecks, before_device, keys)
 
 
 @steps.joined("devices_in_phases")

@@ -27,6 +27,7 @@ from nsysdiag.events.host import (
     place_api_calls,
     place_os_calls,
     read_host_tables,
+    recorded_time,
 )
 from nsysdiag.events.identity import process_names, profiler_threads
 from nsysdiag.events.identity import thread_names as read_thread_names
@@ -187,6 +188,12 @@ def unseen(trace: Trace, activity: DeviceActivity) -> UnseenLaunches:
 def tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     """What threads and CPUs did, table by table."""
     return read_host_tables(trace, ranges)
+
+
+@steps.step()
+def recorded_span(tables: HostTables, activity: DeviceActivity, ranges: NvtxRanges) -> tuple[int, int]:
+    """When the first event of any kind begins, and the last one ends."""
+    return recorded_time(tables, activity, ranges)
 
 
 @steps.step()

@@ -142,6 +142,7 @@ def judgment(
     predictions: Predictions | str,
     scheduled: bool,
     sharing: Sharing,
+    recorded_span: tuple[int, int],
     settings: Settings,
 ) -> Judgment:
     """What holds the job up, and what to do about it."""
@@ -156,6 +157,7 @@ def judgment(
         gpus_present=gpus_present(trace),
         processes=working_processes(activity) if settings.device is None else None,
         duration_ns=activity.duration_ns,
+        recorded=recorded_span,
         host_loop=host_loop,
         limits=settings.findings,
         missing={result.report.key: result.missing for result in results},

@@ -80,44 +80,48 @@ class TestRestOfTheCapture:
         [1],
     )
 
-    def rest(self, focus: Focus, duration: int | None) -> str:
-        return rest_of_capture(Scope.of(self.JOB, focus), duration)
+    def rest(self, focus: Focus, end: int, begin: int = 0) -> str:
+        return rest_of_capture(Scope.of(self.JOB, focus), (begin, end), 100 * MS)
 
     def test_what_is_long_is_named_the_longest_first(self) -> None:
         focus = Focus(Intervals.empty(), [1], 1)
         assert self.rest(focus, 1_000 * MS) == "; the rest is pauses (490 ms) and start-up (400 ms)"
-        whole = "; the rest is time without GPU work (1.00 s), pauses (490 ms) and start-up (400 ms)"
+        whole = "; the rest is time after the last GPU work (1.00 s), pauses (490 ms) and start-up (400 ms)"
         assert self.rest(focus, 2_000 * MS) == whole
-        assert self.rest(focus, 100 * SECOND) == "; the rest is time without GPU work (99.0 s)"
+        assert self.rest(focus, 100 * SECOND) == "; the rest is time after the last GPU work (99.0 s)"
+
+    def test_what_is_before_the_first_call(self) -> None:
+        """The run begins two seconds before the first CUDA call."""
+        rest = self.rest(Focus(Intervals.empty(), [1], 1), 1_000 * MS, -2_000 * MS)
+        assert rest.startswith("; the rest is time before the first CUDA call (2.00 s), pauses (490 ms)")
 
     def test_nothing_but_the_judged_phases_has_gpu_work(self) -> None:
         everything = Focus(Intervals.empty(), [0, 1, 2, 3], None)
-        assert self.rest(everything, 100 * SECOND) == "; no GPU work was recorded in the rest"
+        assert self.rest(everything, 100 * SECOND) == "; the rest is time after the last GPU work (99.0 s)"
+        assert self.rest(everything, 1_000 * MS) == ""
 
     def test_a_slice_holds_nothing_of_the_rest(self) -> None:
         everything, one = Focus(Intervals.empty(), [0, 1, 2, 3], None), Focus(Intervals.empty(), [1], 1)
-        rest = rest_of_capture(Scope.of(self.JOB, everything), 100 * SECOND, sliced=True)
+        rest = rest_of_capture(Scope.of(self.JOB, everything), (0, 100 * SECOND), 0, sliced=True)
         assert rest == ""
-        rest = rest_of_capture(Scope.of(self.JOB, one), 100 * SECOND, sliced=True)
+        rest = rest_of_capture(Scope.of(self.JOB, one), (0, 100 * SECOND), 0, sliced=True)
         assert rest == "; the rest is time that is not in the trace (99.0 s)"
 
-    def test_it_is_unknown_without_the_length_of_the_capture(self) -> None:
-        known = "; the rest is pauses (490 ms) and start-up (400 ms)"
-        assert self.rest(Focus(Intervals.empty(), [1], 1), None) == known
-        assert rest_of_capture(Scope("steady"), 100 * SECOND) == ""  # of several traces
+    def test_it_is_unknown_of_several_traces(self) -> None:
+        assert rest_of_capture(Scope("steady"), (0, 100 * SECOND), 0) == ""
 
     def test_a_chosen_time(self) -> None:
         chosen = Job().steps(6, (1, MS)).phases(narrowed=True)
         scope = Scope.of(chosen, Focus(Intervals.empty(), [0], 0))
-        assert rest_of_capture(scope, SECOND) == ": the chosen time"
+        assert rest_of_capture(scope, (0, SECOND), 6 * MS) == ": the chosen time, which leaves out 994 ms"
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (Settings(), "captured; no GPU work was recorded in the rest. Kernels"),
-        (Settings(start_ns=10 * MS), "captured: the chosen time. Kernels"),
-        (Settings(device="gpu0"), "captured. Kernels"),
+        (Settings(), "captured; the rest is time after the last GPU work (100 s). Kernels"),
+        (Settings(start_ns=10 * MS), "captured: the chosen time, which leaves out 100 s. Kernels"),
+        (Settings(device="gpu0"), "captured; the rest is time after the last GPU work (100 s). Kernels"),
     ],
 )
 def test_a_headline_says_what_else_was_captured(settings: Settings, said: str, tmp_path: Path) -> None:
@@ -129,9 +133,41 @@ def test_a_headline_says_what_else_was_captured(settings: Settings, said: str, t
     assert said in report.diagnosis.headline
 
 
+def _headline(trace: TraceBuilder, tmp_path: Path) -> str:
+    report = nsysdiag.analyze(trace.write(tmp_path / "trace.sqlite"), Settings(timeline=False))
+    assert report.diagnosis is not None
+    return report.diagnosis.headline
+
+
+@pytest.mark.parametrize(("pause_ms", "said"), [(700, True), (150, True), (20, False)])
+def test_a_pause_is_in_the_headline(pause_ms: int, tmp_path: Path, *, said: bool) -> None:
+    """Two loops of 150 ms, and time between them: judged is one of them, or both as one where the pause is short."""
+    trace = TraceBuilder(duration=300 * MS + pause_ms * MS)
+    for at in range(300):
+        start = at * MS + (pause_ms * MS if at >= 150 else 0)
+        trace.kernel(start + 1, start + MS - 1_000, launch=(max(start - 9_000, 0), max(start - 4_000, 1)))
+    assert (f"pauses ({pause_ms} ms)" in _headline(trace, tmp_path)) is said
+
+
+@pytest.mark.parametrize("before_ms", [15_000, 400, 20])
+def test_host_code_before_the_first_call_is_in_the_headline(before_ms: int, tmp_path: Path) -> None:
+    """The run begins with the capture, long before the first CUDA call."""
+    trace = TraceBuilder().osrt("read", 0, before_ms * MS)
+    begin = before_ms * MS
+    for at in range(400):
+        start = begin + at * MS
+        trace.kernel(start + 10_000, start + MS - 1_000, launch=(start, start + 5_000))
+    found = _headline(trace, tmp_path)
+    assert ("time before the first" in found) is (before_ms > 100)
+    assert (f"of the {(before_ms + 400) / 1000:.1f} s captured" in found) is (before_ms == 15_000)
+
+
 @pytest.mark.parametrize(
     ("cut", "said"),
-    [(9, "no GPU work was recorded in the rest"), (10, "The trace is a slice: 39.0 ms (<0.1%) of a session of 100 s.")],
+    [
+        (9, "the rest is time after the last GPU work (100 s)"),
+        (10, "The trace is a slice: 39.0 ms (<0.1%) of a session of 100 s."),
+    ],
 )
 def test_a_slice_begins_in_the_midst_of_queued_work(cut: int, said: str, tmp_path: Path) -> None:
     trace = TraceBuilder(duration=100 * SECOND)

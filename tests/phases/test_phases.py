@@ -346,3 +346,13 @@ def test_unknown_steps_as_long_as_a_window_or_two() -> None:
     assert named(found) == ["steady", "pause", "steady"]
     assert near(borders(found)[1], first, 103 * MS)
     assert near(borders(found)[2], second, 103 * MS)
+
+
+@pytest.mark.parametrize(("kernel", "busy_ms", "last"), [(1, 80, "steady"), (5, 80, "teardown"), (1, 20, "teardown")])
+def test_a_tail_of_the_same_heavy_work_is_no_teardown(kernel: int, busy_ms: int, last: str) -> None:
+    """Long kernels behind the loop, of the loop's names or other ones, or little of them."""
+    job = Job().steps(100, *STEP, loop=True)
+    for ms in (busy_ms, 2 * busy_ms):
+        job.kernel(kernel, ms * MS // 2).kernel(kernel + 1, ms * MS // 2).idle(max(120 - ms, 0) * MS)
+    job.kernel(kernel, MS)
+    assert named(job.phases())[-1] == last
