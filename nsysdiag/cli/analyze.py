@@ -47,6 +47,7 @@ def analyze(
     end: options.ToOption = None,
     nvtx: options.NvtxOption = None,
     iterations: options.IterationsOption = None,
+    step: options.StepOption = None,
     gaps: Annotated[
         int | None,
         typer.Option("--gaps", metavar="N", min=0, help="Number of gaps to list in full, 200 by default; 0 lists all."),
@@ -115,6 +116,7 @@ def analyze(
         end_ns=end_ns,
         nvtx=nvtx,
         iterations=None if iterations is None else options.parse_iterations(iterations),
+        step=options.checked_step(step, file.step),
         gaps=file.gaps if gaps is None else gaps,
         disabled=known_causes(disable) if disable else file.disabled,
         full_hash=full_hash,

@@ -54,6 +54,7 @@ def compare(
     baselines: options.BaselinesOption = None,
     across_gpus: Annotated[bool, typer.Option("--across-gpus", help="Compare GPUs of different models.")] = False,
     same_gpu: options.SameGpuOfEachOption = False,
+    step: options.StepOption = None,
     config: Annotated[
         str | None,
         typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file."),
@@ -105,7 +106,7 @@ def compare(
     found = settings_of_file(config, discover=not no_config, saved=saved, quiet=quiet)
     file = found.settings
     base = None if baseline is None else base_of(baseline, baselines, found)
-    settings = replace(file, same_gpu=same_gpu or file.same_gpu)
+    settings = replace(file, same_gpu=same_gpu or file.same_gpu, step=options.checked_step(step, file.step))
     reports = [_report(path, settings, file, quiet=quiet) for path in paths]
     if base is not None:
         left, earlier = runs_of(base)
@@ -182,6 +183,8 @@ def _with_file(made: "Comparison", file: "Settings", settings: "Settings", names
     from nsysdiag.cli.settings import changes_analysis
     from nsysdiag.share.redaction.forms import FILE
 
+    if settings.step is not None and names is None:
+        made = replace(made, settings={**made.settings, "step": settings.step})
     if file.config is None or not changes_analysis(file, settings):
         return made
     config = names.of(FILE, file.config) if names else file.config

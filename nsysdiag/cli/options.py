@@ -84,6 +84,15 @@ IterationsOption = Annotated[
         "last five.",
     ),
 ]
+StepOption = Annotated[
+    str | None,
+    typer.Option(
+        "--step",
+        metavar="WHAT",
+        help="What a step is: the NVTX ranges of this name (* and ? as in --nvtx); kernel=NAME, from each kernel of "
+        "this name to the next; count=N equal ones; every=N of those found.",
+    ),
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that nsysdiag did not write.")]
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the HTML report in the browser when done.")]
 DetailsOption = Annotated[
@@ -251,6 +260,16 @@ def narrowed_window(
     if start_ns is not None and end_ns is not None and end_ns <= start_ns:
         raise UsageError(f"the window from {start} to {end} is empty", hint="--to must be later than --from")
     return start_ns, end_ns
+
+
+def checked_step(text: str | None, otherwise: str | None) -> str | None:
+    """The text of --step, or else the setting of a file. Raises UsageError for a text that says no step."""
+    from nsysdiag.config.step import parse_step
+
+    if text is None:
+        return otherwise
+    parse_step(text)
+    return text
 
 
 _SPAN = re.compile(r"\s*([+-]?\d{1,18})?\s*(?:(:)\s*([+-]?\d{1,18})?\s*)?", re.ASCII)

@@ -63,12 +63,17 @@ def settings_of_file(name: str | None, *, discover: bool = False, saved: bool = 
 def _read(path: Path) -> FromFile:
     from nsysdiag.ci.budgets import budgets_of
     from nsysdiag.config.file import read_file
+    from nsysdiag.config.step import parse_step
 
     settings, entries = read_file(path)
     try:
         settings = replace(settings, disabled=known_causes(settings.disabled))
     except UsageError as error:
         raise UsageError(f"{path}: disabled: {error.message}", hint=error.hint) from error
+    try:
+        parse_step(settings.step or "any")
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.message}", hint=error.hint) from error
     # The folder of the baselines is meant from the file on, wherever the program is started.
     baseline = replace(settings.baseline, folder=str(path.parent / settings.baseline.folder))
     settings = _without_idle_file(replace(settings, baseline=type(baseline)()))

@@ -90,6 +90,7 @@ def whatif(
     end: options.ToOption = None,
     nvtx: options.NvtxOption = None,
     iterations: options.IterationsOption = None,
+    step: options.StepOption = None,
     config: Annotated[
         str | None, typer.Option("--config", metavar="FILE", help="Settings from this TOML file; options override it.")
     ] = None,
@@ -159,6 +160,7 @@ def whatif(
         end_ns=end_ns,
         nvtx=nvtx,
         iterations=None if iterations is None else options.parse_iterations(iterations),
+        step=options.checked_step(step, file.step),
         timeline=False,
     )
     share_one_heap()

@@ -19,7 +19,7 @@ from nsysdiag.errors import UsageError
 Table = dict[str, object]
 AnyStruct = TypeVar("AnyStruct", bound=msgspec.Struct)
 
-PLAIN = ("gaps", "disabled", "communication_patterns", "same_gpu")
+PLAIN = ("gaps", "disabled", "communication_patterns", "same_gpu", "step")
 """The settings, in addition to the structs, that apply to every trace of a project; the others are about one trace or
 one run."""
 BUDGETS = "budgets"

@@ -133,7 +133,8 @@ class BudgetEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns, `memory_limit` in bytes. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx`
-    and `iterations` (from the first, up to but not including the second) narrow the window. `config` names the file
+    and `iterations` (from the first, up to but not including the second) narrow the window. `step` says what a step is
+    (`nsysdiag.config.step`), None to find it. `config` names the file
     that some of the others come from. `nsys` is the program that exports a report, None for that on the PATH. Without
     `replay` findings have bounds of what they save, no predictions."""
 
@@ -143,6 +144,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     end_ns: int | None = None
     nvtx: str | None = None
     iterations: tuple[int | None, int | None] | None = None
+    step: Word | None = None
     gaps: Count = 200
     disabled: tuple[Word, ...] = ()
     communication_patterns: tuple[Word, ...] = ("nccl", "nvshmem", "rccl")
@@ -209,6 +211,7 @@ OPTION_OF_SETTING = {
     "end_ns": "--to",
     "nvtx": "--nvtx",
     "iterations": "--iterations",
+    "step": "--step",
     "gaps": "--gaps",
     "disabled": "--disable",
     "full_hash": "--full-hash",

@@ -23,7 +23,7 @@ REDACTIONS: dict[str, tuple[str, ...]] = {"numbered": ("--redact",), "keyed": ("
 """How names were replaced, as options; the key itself is not known any more."""
 
 FLAGS = ("same_gpu", "full_hash", "replay")
-OF_WHATIF = ("device", "same_gpu", "start_ns", "end_ns", "nvtx", "iterations", "config", REDACTED)
+OF_WHATIF = ("device", "same_gpu", "start_ns", "end_ns", "nvtx", "iterations", "step", "config", REDACTED)
 """The settings that `whatif` has options for."""
 
 

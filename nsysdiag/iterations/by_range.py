@@ -74,6 +74,25 @@ def named_loops(
     return apart(found)
 
 
+def loop_of_ranges(
+    device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, codes: IntArray, name: str, whole: Intervals
+) -> Loop | None:
+    """The loop of the outermost ranges with the name codes `codes`, on the thread whose ranges take most time; None for
+    fewer than two that launch work."""
+    launched = np.flatnonzero(device.running & (device.launch >= 0))
+    thread_of = calls.thread[device.launch[launched]] if len(launched) else launched
+    issued_by, kinds = RowsOf(thread_of), Kinds.of(ranges)
+    mine = np.isin(ranges.rows.name, codes)
+    loops = []
+    for thread in issued_by.values():
+        rows = ranges.rows.take(mine & (ranges.rows.thread == thread))
+        if len(rows):
+            named = _Named.of(rows, kinds)
+            family = _Family(np.flatnonzero(named.level == 0), name)
+            loops.append(_loop(_Launched.of(device, calls, launched[issued_by[thread]]), named, family, whole, 2))
+    return max(filter(None, loops), key=lambda loop: loop.total_ns, default=None)
+
+
 def apart(loops: list[Loop]) -> list[Loop]:
     """The longest loops that do not share most of their time with a longer one."""
     kept: list[Loop] = []

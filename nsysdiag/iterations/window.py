@@ -19,8 +19,11 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.projection import project
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.iterations.iterations import find_loops, main_loop
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.trace.strings import Strings
 from nsysdiag.units import format_exact_ns
+
+MOST_NAMED = 5
 
 
 class AnalysisWindow(Struct, frozen=True):
@@ -51,9 +54,10 @@ def window_of(
     strings: Strings,
     settings: Settings,
     part: Part | None = None,
+    chosen: list[Loop] | None = None,
 ) -> AnalysisWindow:
     """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time. `part` is what of
-    the trace was read, None for all of it."""
+    the trace was read, None for all of it; `chosen` are the steps that the user named, None where they are found."""
     whole, reason = _whole(device)
     narrowed = any(
         each is not None for each in (settings.nvtx, settings.iterations, settings.start_ns, settings.end_ns)
@@ -64,8 +68,9 @@ def window_of(
         shown = typed.nvtx(settings.nvtx)
         reason = f"NVTX ranges named '{shown}', each from the first to the last operation launched inside it"
     if settings.iterations is not None:
-        chosen, reason = _iterations(device, calls, ranges, strings, whole, settings.iterations)
-        parts = intersect(parts, chosen)
+        loop = main_loop(chosen or find_loops(device, calls, ranges, strings, whole))
+        spans, reason = _iterations(loop, settings.iterations)
+        parts = intersect(parts, spans)
     if settings.start_ns is not None or settings.end_ns is not None:
         low = settings.start_ns if settings.start_ns is not None else np.iinfo(np.int64).min // 2
         high = settings.end_ns if settings.end_ns is not None else np.iinfo(np.int64).max // 2
@@ -77,16 +82,13 @@ def window_of(
     return AnalysisWindow(parts, whole, reason, narrowed or part is not None)
 
 
-def _iterations(
-    device: DeviceTimeline,
-    calls: CallRows,
-    ranges: NvtxRanges,
-    strings: Strings,
-    whole: Intervals,
-    wanted: tuple[int | None, int | None],
-) -> tuple[Intervals, str]:
+def whole_of(device: DeviceTimeline) -> Intervals:
+    """From the first to the last launched operation of a device; empty where no operation ran."""
+    return _whole(device)[0]
+
+
+def _iterations(found: Loop | None, wanted: tuple[int | None, int | None]) -> tuple[Intervals, str]:
     """The time of the iterations that are wanted, without pauses in which their loop was left."""
-    found = main_loop(find_loops(device, calls, ranges, strings, whole))
     if found is None:
         return Intervals.empty(), "no operation of the device repeats regularly, so no iterations were found"
     first, behind, _ = slice(*wanted).indices(len(found))
@@ -119,7 +121,9 @@ def matching_names(names: list[str], wanted: str) -> list[int]:
     found = found or [at for at, name in enumerate(names) if fnmatch.fnmatchcase(name, wanted)]
     if not found:
         close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
-        hint = "did you mean " + " or ".join(f"'{name}'" for name in close) + "?" if close else None
+        some = ", ".join(f"'{name}'" for name in names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+        hint = f"the names in it: {some}" if names else "the trace has no NVTX ranges"
+        hint = "did you mean " + " or ".join(f"'{name}'" for name in close) + "?" if close else hint
         raise UsageError(f"the trace has no NVTX range named '{wanted}'", hint=hint)
     return found
 

@@ -52,10 +52,21 @@ def window(device: DeviceTimeline, windows: dict[str, AnalysisWindow]) -> Analys
 
 @steps.step(background=True)
 def loops(
-    device: DeviceTimeline, window: AnalysisWindow, activity: DeviceActivity, ranges: NvtxRanges, strings: Strings
+    device: DeviceTimeline,
+    window: AnalysisWindow,
+    activity: DeviceActivity,
+    ranges: NvtxRanges,
+    strings: Strings,
+    settings: Settings,
+    chosen: dict[str, list[Loop]],
 ) -> list[Loop]:
-    """The loops of the whole work; none for a narrowed window, which holds too little."""
-    return [] if window.narrowed else find_loops(device, activity.api_calls.rows, ranges, strings, window.whole)
+    """The loops of the whole work, or the steps that the user names; none for a narrowed window, which holds too
+    little."""
+    if window.narrowed:
+        return []
+    if settings.step is not None:
+        return chosen.get(device.key, [])
+    return find_loops(device, activity.api_calls.rows, ranges, strings, window.whole)
 
 
 @steps.step(background=True)

@@ -12,6 +12,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes.call_facts import call_facts
 from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
 from nsysdiag.config.settings import Settings
+from nsysdiag.config.step import parse_step
 from nsysdiag.counters.counters import Counters, read_counters
 from nsysdiag.diagnosis.missing import UnseenLaunches
 from nsysdiag.errors import UsageError
@@ -40,8 +41,10 @@ from nsysdiag.events.samples import chain_symbols
 from nsysdiag.events.samples import leaf_symbols as read_leaf_symbols
 from nsysdiag.events.sharing import Sharing, sharing_of
 from nsysdiag.findings.other_gpus import Gpus
+from nsysdiag.iterations.chosen import chosen_loops
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.iterations.host_ranges import host_loop as find_host_loop
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.window import AnalysisWindow, window_of
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.drained import draining_calls
@@ -147,6 +150,16 @@ def strings(trace: Trace) -> Strings:
 
 
 @steps.step()
+def chosen(
+    devices: list[DeviceTimeline], activity: DeviceActivity, ranges: NvtxRanges, strings: Strings, settings: Settings
+) -> dict[str, list[Loop]]:
+    """The steps that the user names, by the key of the device; empty where they are found."""
+    if settings.step is None:
+        return {}
+    return chosen_loops(parse_step(settings.step), devices, activity.api_calls.rows, ranges, strings)
+
+
+@steps.step()
 def windows(
     devices: list[DeviceTimeline],
     activity: DeviceActivity,
@@ -154,11 +167,14 @@ def windows(
     strings: Strings,
     settings: Settings,
     part: Part | None,
+    chosen: dict[str, list[Loop]],
 ) -> dict[str, AnalysisWindow]:
     """The window of each device, by its key. One that holds nothing on any device is a mistake, not a healthy
     result."""
+    calls = activity.api_calls.rows
     found = {
-        device.key: window_of(device, activity.api_calls.rows, ranges, strings, settings, part) for device in devices
+        device.key: window_of(device, calls, ranges, strings, settings, part, chosen.get(device.key))
+        for device in devices
     }
     narrowed = [window for window in found.values() if window.narrowed]
     if narrowed and not any(window.length_ns for window in narrowed):

@@ -74,6 +74,7 @@ def _never(_text: str) -> bool:
 
 _KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "nvtx": (forms.RANGE, _never),
+    "step": (PATTERN, lambda text: text.startswith(("count=", "every="))),
     "config": (forms.FILE, _never),
     "device": (PATTERN, lambda text: _DEVICE.fullmatch(text) is not None or is_public_gpu(text)),
     "communication_patterns": (PATTERN, lambda text: text in Settings().communication_patterns),
