@@ -12,7 +12,7 @@ NODES_MISSING = "nodes missing"
 CAUSE = Cause(
     id="graph_untraced",
     title="Inside an untraced CUDA graph",
-    meaning="A graph was launched, but the trace holds neither its kernels nor a graph row, or it lacks nodes that other "
+    meaning="A graph was launched, but the trace holds neither its kernels nor a graph row. Or it lacks nodes that other "
     "launches of the graph have. The device was probably busy.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"),

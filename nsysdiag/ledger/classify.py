@@ -61,9 +61,8 @@ def classify(
     disabled: tuple[str, ...],
     partial: Intervals = NOTHING,
 ) -> Slices:
-    """Every gap of a device, split. `untraced` is the set of time in untraced graphs that concern the device, `partial`
-    that in which nodes of graphs may have run that are missing. The time of `disabled` causes stays without
-    explanation."""
+    """Every gap of a device, split. `untraced` is the set of time in untraced graphs that concern the device; in
+    `partial`, another set, missing nodes of graphs may have run. The time of `disabled` causes stays unexplained."""
     splitter = _Splitter(side, layered, untraced, disabled, partial)
     splitter.untraced_time()
     splitter.whole_gaps()

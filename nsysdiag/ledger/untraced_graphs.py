@@ -59,9 +59,9 @@ def _horizons(activity: DeviceActivity, facts: CallFacts, launches: IntArray) ->
 
 
 class PartialReplays(Struct, frozen=True):
-    """Graph launches that lack nodes which other launches of the same graph have: the rows of their `calls`, by device
-    the set of time in which they may have run, and how many nodes are `lost` of `nodes` in all. `launches` counts the
-    launches recorded node by node."""
+    """Graph launches that lack nodes which other launches of the same graph have. `calls` are their rows, `spans` by
+    device the set of time in which missing nodes may have run. Of `nodes` in all so many are `lost`. `launches` counts
+    all launches recorded node by node."""
 
     calls: IntArray
     spans: dict[int, Intervals]
@@ -109,10 +109,9 @@ def partial_replays(activity: DeviceActivity, facts: CallFacts) -> PartialReplay
 
 
 class _Replays(Struct, frozen=True):
-    """Graph launches recorded node by node: `call` is the row of each, `graph` a number of its graph, `recorded` how
-    many different nodes it has, `missing` how many of its graph it lacks. For each of the operations `rows`: its
-    `launch` and its `place` in the order of a launch with all nodes, -1 where there is none; `last` is the place of the
-    last one, by launch."""
+    """Graph launches recorded node by node. By launch: `call` is its row, `graph` a number of its graph, `recorded` how
+    many different nodes it has. `missing` is how many it lacks, `last` the place of the last one. For each of the
+    operations `rows`: its `launch`, and its `place` in the order of a launch with all nodes, -1 if there is none."""
 
     call: IntArray
     graph: IntArray
