@@ -100,7 +100,10 @@ class Saves(Record, frozen=True):
     def time(self) -> str:
         """How much time it saves; both bounds where the replay cannot tell."""
         if self.cannot_tell:
-            return f"{CANNOT_TELL}: {format_two_ns(self.low_ns, self.high_ns, ' to ')}"
+            least = (
+                format_two_ns(self.low_ns, self.high_ns, " to ") if self.low_ns else f"up to {format_ns(self.high_ns)}"
+            )
+            return f"{CANNOT_TELL}: {least}"
         if self.method == REPLAY and self.per == "step":
             return format_two_ns(self.shown_ns, self.of_ns, " of ")
         about = "about " if self.has_bounds and self.low_ns < self.high_ns else ""

@@ -16,7 +16,7 @@ from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import distinct
 from nsysdiag.events.streams import previous_on_stream
 from nsysdiag.replay.behind import loaders
-from nsysdiag.replay.changes import Changes, View
+from nsysdiag.replay.changes import WAITS, Changes, View
 from nsysdiag.replay.graph import Edges, Graph, Kind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.stretch import first_border
@@ -198,7 +198,8 @@ def _host_step(model: Model, thread: IntArray, time: IntArray) -> IntArray:
 
 def workers(changes: Changes, count: int) -> bool:
     """So many threads or processes load data: together they are that much faster. In the bound that saves least there
-    are no more CPUs than the trace shows, and files are read no faster. Nothing is saved if they load on demand."""
+    are no more CPUs than the trace shows, and files are read no faster. Nothing is saved if they load on demand. In the
+    one that saves most, waits for unknown threads are for them."""
     model, woken = changes.model, changes.model.threads.woken
     every = loaders(woken)
     idle = np.unique(woken.thread[np.isin(woken.thread, every) & np.isin(woken.waker, every)])
@@ -216,6 +217,9 @@ def workers(changes: Changes, count: int) -> bool:
         pieces &= model.pieces.cause != PLACE[io_wait.CAUSE.id]
     changes.time[pieces] *= factor
     changes.unseen[mine] *= factor
+    if changes.view == View.MOST and count > len(loading):
+        unknown = np.isin(model.pieces.cause, WAITS) & ~mine[model.pieces.owner]
+        changes.time[unknown] = 0
     return True
 
 
