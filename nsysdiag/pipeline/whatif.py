@@ -15,7 +15,7 @@ from nsysdiag.printable import printable
 from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.predict import MOST_ERROR, identity_of, too_far
+from nsysdiag.replay.predict import identity_of, reason_against
 from nsysdiag.replay.savings import Predictions, Told
 from nsysdiag.replay.stretch import MOST_AT_ALL, MOST_OPERATIONS
 from nsysdiag.report import Report
@@ -65,6 +65,6 @@ def whatif(
     if isinstance(found.model, str):
         return refused(found.report, transforms, found.model)
     identity = identity_of(found.model)
-    if identity.length_error > MOST_ERROR:
-        return refused(found.report, transforms, too_far(identity), identity)
+    if reason := reason_against(found.model, identity):
+        return refused(found.report, transforms, reason, identity)
     return answered(found.report, found.model, transforms, identity, found.told)

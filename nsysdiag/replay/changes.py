@@ -11,6 +11,7 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.causes import places
 from nsysdiag.replay.graph import NEVER_NS, Kind
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.pacing import OUTLIVED
 from nsysdiag.replay.work import GAP_NS
 from nsysdiag.wakeups.waits import Ends, ends_of
 
@@ -82,11 +83,14 @@ class Changes(Struct, frozen=True):
             view=view,
         )
 
-    def edges(self, *, proven: bool = False, observed: bool = True, pinned: bool = False) -> tuple[IntArray, IntArray]:
+    def edges(
+        self, *, proven: bool = False, observed: bool = True, pinned: bool = False, brief: bool = False
+    ) -> tuple[IntArray, IntArray]:
         """The lengths of the edges and the residuals of the moments, in ns. With `proven`, doubted edges stay, and an
         uncertain wait for a thread takes as long as recorded, as does the return from any. Without `observed`, an
         operation does not wait for work that it only followed, and waits for unknown threads take no time. With
-        `pinned`, waits that may end at a time of their own do."""
+        `pinned`, waits that may end at a time of their own do, and what streams may wait for is kept. With `brief`, no
+        wait outlasts what it is known to be for."""
         model, edges = self.model, self.model.graph.edges
         seen = edges.kind == Kind.OBSERVED
         gone = self._gone() | (seen & (not observed))
@@ -101,6 +105,7 @@ class Changes(Struct, frozen=True):
         # A moment that would lose all of its edges keeps them.
         gone &= left[edges.target] > 0
         lengths = self._lengths(proven=proven, observed=observed, pinned=pinned) + self.more
+        lengths -= self._outlived() if brief else 0
         return np.where(gone, NEVER_NS, lengths), residual
 
     def _lengths(self, *, proven: bool, observed: bool, pinned: bool) -> IntArray:
@@ -125,6 +130,21 @@ class Changes(Struct, frozen=True):
         soon &= kind == Kind.STREAM
         ns[soon] = np.minimum(ns[soon], np.append(self.length, 0)[row[soon]] + GAP_NS)
         return ns
+
+    def _outlived(self) -> IntArray:
+        """By how much each edge is shorter where no wait outlasts what it is known to be for."""
+        model, edges = self.model, self.model.graph.edges
+        after = np.zeros(len(model.graph.time), dtype=np.int64)
+        after[model.places.held] = model.outlived.ns
+        unknown = np.append(model.threads.timed.sure == OUTLIVED, False)[model.timed_of_piece]
+        kept = (model.pieces.end - model.pieces.start) * self.time * unknown
+        alone = np.bincount(model.pieces.owner, kept, len(model.program)).astype(np.int64)
+        of_waits = np.isin(edges.kind, (Kind.DEVICE_WAIT, Kind.FINISHED, Kind.RELEASED))
+        program = edges.kind == Kind.PROGRAM
+        less = np.where(of_waits, after[edges.target], 0)
+        lag = np.minimum(after[edges.target[program]], self.model.program.lag[edges.row[program]])
+        less[program] = lag * (self.lag[edges.row[program]] > 0) + alone[edges.row[program]]
+        return less
 
     def _gone(self) -> BoolArray:
         """The edges that the changes take away."""
@@ -166,8 +186,10 @@ class Changes(Struct, frozen=True):
     @property
     def doubtful_times(self) -> BoolArray:
         """Which of the waits that end at a time of their own hold back in the longer bound: all that are sure, also
-        those that are taken out, and all that are not sure, unless a part of them is."""
-        return (self.model.threads.timed.sure > 0) | (self._timed >= 1)
+        those that are taken out, all that outlast what is known, and those that are not sure, unless a part of them is
+        taken out."""
+        found: BoolArray = (self.model.threads.timed.sure != 0) | (self._timed >= 1)
+        return found
 
     @property
     def _timed(self) -> FloatArray:

@@ -36,6 +36,7 @@ from nsysdiag.replay.edges import (
     after_end,
     arrivals,
     begun_before,
+    lag_of,
     launch_cost,
     launched,
     of_devices,
@@ -48,6 +49,7 @@ from nsysdiag.replay.host_time import HostTime, host_time, on_axis
 from nsysdiag.replay.meetings import Met, meetings_of
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads, moments_of
 from nsysdiag.replay.mpi_meetings import MpiCalls, within
+from nsysdiag.replay.outlived import Outlived, outlived
 from nsysdiag.replay.pacing import Timed, owned, timed_waits
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import Wakes, wakes
@@ -108,6 +110,7 @@ class Model(Struct, frozen=True, dict=True):
     cost: IntArray
     length: IntArray
     names: Names
+    outlived: Outlived
     cpus: int = 0
 
     def on_axis(self, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:
@@ -228,7 +231,8 @@ def model_of(
     host = _layers(moments, layered, launching, host_trace)
     program, in_order = program_order(moments)
     pieces, words = host_time(_spans(program, host), host, threads.launches)
-    timed = timed_waits(pieces, words, host.host.axis, stretch)
+    outlasting, unknown = outlived(threads.held, lag_of(moments, places.held), pieces, host.host.axis, stretch)
+    timed = Timed.concatenate([timed_waits(pieces, words, host.host.axis, stretch), unknown])
     if len(timed):
         threads = replace(threads, timed=timed)
         moments, places = moments_of(work, threads, calls, meetings, begin)
@@ -261,7 +265,9 @@ def model_of(
     names = Names.of(work, activity, host_trace.ranges, strings)
     threads = replace(threads, woken_cause=_causes(threads.woken, host))
     cpus = len(host_trace.tables.cpus.numbers)
-    model = Model(stretch, work, threads, places, graph, pace, program, pieces, words, host, cost, length, names, cpus)
+    model = Model(
+        stretch, work, threads, places, graph, pace, program, pieces, words, host, cost, length, names, outlasting, cpus
+    )
     row = model.program_into[places.woken]
     program.cause[row[row >= 0]] = threads.woken_cause[row >= 0]
     return model

@@ -46,11 +46,14 @@ DEVIATIONS = 2
 REGULAR, FIXED = 0.05, 4
 """Of a period: periods that spread less are one. So many times less than the work in them: they are kept on purpose."""
 
+OUTLIVED = -1
+
 
 class Timed(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that may end at a time of their own. `sure` is 1 where waits of this kind
-    make up for what the thread does before them, 0 where the trace cannot tell. `period` is the usual time from end to
-    end in ns, 0 where it is not regular. `outside` is 1 where no thread of the program is waited for, as for a lock."""
+    make up for what the thread does before them, 0 where the trace cannot tell, and OUTLIVED where they outlast what
+    they are known to wait for. `period` is the usual time from end to end in ns, 0 where it is not regular. `outside`
+    is 1 where no thread of the program is waited for, as for a lock."""
 
     thread: IntArray
     begin: IntArray

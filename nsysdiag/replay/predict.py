@@ -25,6 +25,9 @@ from nsysdiag.report import Finding
 
 MOST_ERROR = 0.02
 """Of the length: a model that is further off predicts nothing."""
+MOST_OUTLIVED = 0.2
+"""Of the replayed time: a model with synchronizations that outlast what they are known to wait for by more predicts
+nothing."""
 LEAST_ERROR = 0.005
 """Share of the length: no prediction is better, however well the model reproduces the recorded length."""
 MOST_APART = 0.25
@@ -89,9 +92,11 @@ class Prediction(Struct, frozen=True):
         return replace(self, run=run, low_ns=max(self.low_ns, least), high_ns=max(self.high_ns, least))
 
 
-def run_of(changes: Changes, *, proven: bool = False, observed: bool = True, pinned: bool = False) -> Run:
+def run_of(
+    changes: Changes, *, proven: bool = False, observed: bool = True, pinned: bool = False, brief: bool = False
+) -> Run:
     """Replay a model with changes."""
-    ns, residual = changes.edges(proven=proven, observed=observed, pinned=pinned)
+    ns, residual = changes.edges(proven=proven, observed=observed, pinned=pinned, brief=brief)
     first, each = changes.counted.tolist()
     return _run(changes.model, replay(changes.model.graph, ns, residual), changes.length, first, each)
 
@@ -145,6 +150,16 @@ def too_far(identity: Identity) -> str:
     return f"the model is {error} off the recorded length with nothing changed; more than {most} is too much"
 
 
+def reason_against(model: Model, identity: Identity) -> str:
+    """Why a model predicts nothing; empty where it does."""
+    if identity.length_error > MOST_ERROR:
+        return too_far(identity)
+    if model.outlived.share > MOST_OUTLIVED:
+        longer = f"{100 * model.outlived.share:.0f}% of the time"
+        return f"for {longer} synchronizations wait for something that is not in the trace"
+    return ""
+
+
 def predict(
     model: Model, transforms: Sequence[Transform], identity: Identity, findings: Mapping[str, Finding] | None = None
 ) -> Prediction:
@@ -174,7 +189,8 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
 
 def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes] = ()) -> Prediction:
     """The prediction of changes. In the longer bound, uncertain waits for threads are as long as recorded. Waits that
-    may have a time of their own grow by what is saved there: up to twice their length where that is not sure. In the
+    may have a time of their own grow by what is saved there: up to twice their length where that is not sure. So do
+    synchronizations that outlast what they are known to wait for, and in the shorter bound they do not. In the
     shorter bound, if it saves more, operations do not wait for work that they only followed, and threads not for
     unknown ones. The lengths of the same changes made in other ways (`others`) are bounds, too. The spread of the steps
     and the error of the model widen both. But no step is shorter than the kernels of the device that computes most."""
@@ -186,10 +202,12 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
         bounds.append(run_of(changes, proven=True).ns)
     timed = model.threads.timed
     absorbed = timed.absorbs(model.stretch, changes.doubtful_times)
-    gone = bool((timed.sure > changes.paced).any())
+    gone = bool((timed.sure > changes.paced).any()) or model.outlived.share > 0
     if absorbed or gone:
         pinned = run_of(changes, proven=True, pinned=True).ns
         bounds.append(pinned if gone else min(pinned, max(bounds) + absorbed))
+    if model.outlived.share > 0:
+        bounds.append(min(run.ns, run_of(changes, brief=True).ns))
     if not changes.complete:
         least_ns = min(run_of(each, observed=False).ns for each in (changes, *others))
         bounds.append(min(now.ns - run_of(Changes.none(model), observed=False).ns + least_ns, run.ns))

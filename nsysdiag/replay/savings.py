@@ -12,7 +12,7 @@ from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Saving, Transform
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.parts import four_parts, step_idle
-from nsysdiag.replay.predict import MOST_ERROR, Prediction, Run, identity_of, prediction_of, run_of, too_far
+from nsysdiag.replay.predict import Prediction, Run, identity_of, prediction_of, reason_against, run_of
 from nsysdiag.replay.repairs import repair
 from nsysdiag.report import Finding, Outlook
 
@@ -31,7 +31,7 @@ class Predictions(Struct, frozen=True):
     def of(cls, model: Model) -> Predictions | str:
         """Says why where the model is too far off what was recorded."""
         identity = identity_of(model)
-        return too_far(identity) if identity.length_error > MOST_ERROR else cls(model, identity)
+        return reason_against(model, identity) or cls(model, identity)
 
     def __call__(self, finding: Finding, among: Sequence[Finding] = (), most: float = 1.0) -> Predicted:
         """What repairing a finding `among` all saves, at `most` this share, or why the replay cannot tell."""

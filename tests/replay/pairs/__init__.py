@@ -11,6 +11,7 @@ from tests.replay.pairs import (
     kernels,
     neighbours,
     others,
+    outlasting,
     paced,
     ranks,
     shapes,
@@ -37,6 +38,7 @@ _SUBJECTS = (
     paced,
     shapes,
     neighbours,
+    outlasting,
 )
 PAIRS: dict[str, Pair] = named([each for subject in _SUBJECTS for each in subject.PAIRS])
 

@@ -1,0 +1,56 @@
+"""Synchronizations that last longer than all that they are known to wait for: kernels without rows, another process.
+
+```
+known     [== kernel ==)
+thread  [ sync ........|- return -|...... what else? ......)
+```
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.causes import PLACE, SYNCHRONIZATION
+from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.rows import distinct
+from nsysdiag.replay.device_waits import DeviceWaits
+from nsysdiag.replay.host_time import HostTime
+from nsysdiag.replay.pacing import OUTLIVED, Timed
+from nsysdiag.replay.stretch import Stretch
+
+RETURN_NS = 100_000
+"""The longest return of a wait: a thread that slept for a device in captured programs was back in up to 70 µs."""
+LEAST_SHARE = 0.005
+"""Of the replayed time on a thread: less changes no prediction."""
+
+
+class Outlived(Struct, frozen=True):
+    """How much longer each wait for a device lasts, in ns, and the `share` of the replayed time of the thread on which
+    that, and waits for nothing known, is most."""
+
+    ns: IntArray
+    share: float
+
+
+def outlived(
+    held: DeviceWaits, lag: IntArray, pieces: HostTime, axis: ThreadAxis, stretch: Stretch
+) -> tuple[Outlived, Timed]:
+    """The waits of `held`, which return `lag` ns after what they are for has ended, and those among `pieces`, which are
+    for nothing known. What is little is nothing."""
+    ns = np.where((held.cause == PLACE[SYNCHRONIZATION]) & (lag > RETURN_NS), lag - RETURN_NS, 0)
+    rows = np.flatnonzero(ns)
+    length = pieces.end - pieces.start
+    unknown = np.flatnonzero((pieces.cause == PLACE[SYNCHRONIZATION]) & (length > RETURN_NS))
+    begin = axis.time(pieces.start[unknown])
+    thread = np.concatenate((held.thread[rows], axis.threads[pieces.start[unknown] // axis.stride]))
+    total = np.bincount(distinct(thread)[1], np.concatenate((ns[rows], length[unknown])))
+    share = float(total.max(initial=0)) / max(stretch.end - stretch.begin, 1)
+    # A thread that was late now and then had no CPU.
+    if share < LEAST_SHARE or 2 * len(thread) < stretch.count:
+        return Outlived(np.zeros(len(held), dtype=np.int64), 0.0), Timed.empty()
+    start = np.concatenate((held.end[rows] - ns[rows], begin))
+    end = np.concatenate((held.end[rows], begin + length[unknown]))
+    no = np.zeros(len(thread), dtype=np.int64)
+    return Outlived(ns, share), Timed(thread, start, end, no + OUTLIVED, no, no + 1)
