@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.account.bottlenecks import CODE
+from nsysdiag.account.bottlenecks import CODE, MPI_START_UP
+from nsysdiag.account.families import MADE_AT_RUN_TIME
 from nsysdiag.arrays.claim import Owned, claim
-from nsysdiag.arrays.intervals import Intervals, coverage, union
+from nsysdiag.arrays.intervals import Intervals, coverage, intersect, subtract, union
 from nsysdiag.causes import CAUSES, family_of, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer, named
@@ -18,9 +19,11 @@ from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
+from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import distinct, picked, taken
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 
+MPI_INIT, COMPILING = "mpi_init", "compiling"
 PART_OF_A_START = ("launch", "sync", "copies")
 """Calls of CUDA before anything ran on the device wait for nothing but the start of CUDA itself."""
 USES_THE_DEVICE = re.compile(r"(cuda|cu)\w*(Malloc|Alloc|Launch|Memcpy|Memset|StreamCreate|HostRegister)\w*")
@@ -69,10 +72,19 @@ def evidence_of_start(
 
 
 class Start(Struct, frozen=True):
-    """That time by bottleneck, as sets on the axis of `host`, which share nothing and make it up."""
+    """That time by bottleneck, as sets on the axis of `host`, which share nothing and make it up. `parts` are those of
+    start-up that are not the start of CUDA: MPI_INIT and COMPILING."""
 
     host: HostActivity
     spans: dict[str, Intervals]
+    parts: dict[str, Intervals]
+
+    def own(self, bottleneck: str, part: str = "") -> Intervals:
+        """Those of a bottleneck without its parts, or of one of these."""
+        if part:
+            return self.parts.get(part, Intervals.empty())
+        spans = self.spans.get(bottleneck, Intervals.empty())
+        return subtract(spans, union(*self.parts.values())) if self.parts and bottleneck == "startup" else spans
 
     @property
     def account(self) -> dict[str, int]:
@@ -87,18 +99,42 @@ class Start(Struct, frozen=True):
         return {name: int(ns) for name, ns in found.items() if ns}
 
 
-def start_of(layered: LayeredEvidence, outside: Outside) -> Start:
+def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges) -> Start:
     """What the thread did in that time. Until CUDA is initialized, its calls and unexplained time count as
-    initialization."""
-    lane = int(layered.host.axis.rank(np.array([outside.thread], dtype=np.int64))[0])
+    initialization; what is inside MPI_Init, or a range that compiles, and is not CUDA's own start, counts to that."""
+    axis = layered.host.axis
+    lane = int(axis.rank(np.array([outside.thread], dtype=np.int64))[0])
     ready = _initialized(layered, lane, outside)
+    others = {MPI_INIT: _in_mpi_init(layered.host), COMPILING: _compiling(ranges, outside.thread, axis, lane)}
     found: dict[str, list[Intervals]] = {}
+    parts: dict[str, list[Intervals]] = {}
     own = (outside.begin, ready, (*OF_CUDA, "unknown"))
     for begin, end, starting in ((outside.first, outside.begin, ()), own, (ready, outside.end, ())):
-        for family, spans in _divided(layered, _placed(layered.host.axis, lane, begin, end)):
+        for family, spans in _divided(layered, _placed(axis, lane, begin, end)):
+            left = spans
+            for part, time in others.items() if family != "startup" else ():
+                parts.setdefault(part, []).append(intersect(left, time))
+                left = subtract(left, time)
             name = "startup" if family in (*starting, *PART_OF_A_START) else family
-            found.setdefault(name, []).append(spans)
-    return Start(layered.host, {name: union(*found[name]) for name in sorted(found, key=lambda name: CODE[name])})
+            found.setdefault(name, []).append(left)
+    of_parts = {part: spans for part, each in parts.items() if len(spans := union(*each))}
+    found.setdefault("startup", []).extend(of_parts.values())
+    names = sorted((name for name in found if len(union(*found[name]))), key=lambda name: CODE[name])
+    return Start(layered.host, {name: union(*found[name]) for name in names}, of_parts)
+
+
+def _in_mpi_init(host: HostActivity) -> Intervals:
+    return union(host.mpi.spans[named(host.mpi, MPI_START_UP)])
+
+
+def _compiling(ranges: NvtxRanges, thread: int, axis: ThreadAxis, lane: int) -> Intervals:
+    """The ranges of the thread in which it compiles code."""
+    compiles = np.array([MADE_AT_RUN_TIME.search(name) is not None for name in ranges.names], dtype=np.bool_)
+    if not compiles.any():
+        return Intervals.empty()
+    rows = np.flatnonzero((ranges.rows.thread == thread) & compiles[ranges.rows.name])
+    spans = Intervals(ranges.rows.start[rows], ranges.rows.end[rows])
+    return union(axis.place(np.full(len(rows), lane, dtype=np.int64), spans))
 
 
 def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, Intervals]]:

@@ -38,6 +38,8 @@ class Advice(Struct, frozen=True):
     tensorflow: Words | None = None
     cupy: Words | None = None
     openacc: Words | None = None
+    openmp_target: Words | None = None
+    julia: Words | None = None
     mpi: Words | None = None
 
     def words(self, frameworks: Iterable[str]) -> Words | None:
@@ -53,7 +55,7 @@ class Advice(Struct, frozen=True):
     def others(self) -> Iterator[tuple[FrameworkId, Words]]:
         """The frameworks with a text of their own, in the order of FRAMEWORKS."""
         for framework in FRAMEWORKS:
-            words = getattr(self, framework, None)
+            words = getattr(self, framework.replace("-", "_"), None)
             if words is not None:
                 yield framework, words
 

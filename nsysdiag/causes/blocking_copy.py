@@ -106,6 +106,22 @@ CAUSE = Cause(
             source="openacc",
             fix="keep arrays in a data region; update ... async",
         ),
+        openmp_target=Words(
+            (
+                "Keep arrays on the device across loops (target data, target enter data), and copy with target "
+                "update ... nowait. Pinned host memory makes copies asynchronous.",
+            ),
+            source="openmp",
+            fix="keep arrays in target data; target update ... nowait",
+        ),
+        julia=Words(
+            (
+                "Keep arrays as CuArray across steps. For what must be copied, CUDA.pin the host array, and copyto! "
+                "from another task.",
+            ),
+            source="julia",
+            fix="keep arrays as CuArray; pin the host array",
+        ),
         mpi=Words(
             (
                 "Pass device pointers to a CUDA-aware MPI instead of copying to the host for each message.",
@@ -193,6 +209,19 @@ thread    [cudaMemcpy     ]   [launch]
                     ),
                     source="openacc",
                     fix="pin the host memory, and copy less: data regions",
+                ),
+                openmp_target=Words(
+                    (
+                        "Pin the host memory (cudaHostRegister; nvc: -gpu=pinned). Keep arrays on the device across "
+                        "loops (target data) instead of mapping them for each construct.",
+                    ),
+                    source="openmp",
+                    fix="pin the host memory, and copy less: target data",
+                ),
+                julia=Words(
+                    ("Pin the host array once with CUDA.pin, and reuse it with copyto!.",),
+                    source="julia",
+                    fix="pin the host array: CUDA.pin",
                 ),
                 mpi=Words(
                     (

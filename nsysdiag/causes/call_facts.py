@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from msgspec import Struct
 
@@ -16,6 +18,10 @@ from nsysdiag.events.rows import distinct, picked, taken
 from nsysdiag.trace.enums import CopyKind, MemoryKind
 
 LONG_NS = 1_000_000
+ASKS = re.compile(
+    r"(cuda|cu)(Get|SetDevice|DeviceGet|DeviceCan|DriverGet|RuntimeGet|Init$|ChooseDevice|CtxGet|PointerGet)\w*"
+)
+"""Calls that only ask, or choose a device. They may load the driver, and choosing creates the context since CUDA 12."""
 FEW_LAUNCHES, SLOW_FACTOR = 10, 10
 FIRST_NS = 100_000
 """A launch call takes 2 to 35 µs, a first one that loads code over 100 µs to many ms (ten real traces)."""
@@ -51,7 +57,8 @@ def _flags(count: int, rows: IntArray) -> BoolArray:
 
 
 def _creates_context(activity: DeviceActivity) -> BoolArray:
-    """The first API call of each process, if over 1 ms, whatever its name. Left out if the context existed before: an
+    """The API calls of each process over 1 ms, whatever their names, from its first one to the first that does more than
+    ask about devices: `cudaFree(0)` after `cudaGetDeviceCount`, for example. Left out if the context existed before: an
     operation had begun, or was launched before the capture."""
     calls, operations = activity.api_calls.rows, activity.operations
     flags = np.zeros(len(calls), dtype=np.bool_)
@@ -64,11 +71,14 @@ def _creates_context(activity: DeviceActivity) -> BoolArray:
     begun = least_of_each(worker, operations.start, len(working))
     numbered = picked(operations.correlation > 0)
     number = least_of_each(worker[numbered], operations.correlation[numbered], len(working))
-    fresh = (calls.end[first] - calls.start[first] > LONG_NS) & (lowest > 0)
+    fresh = lowest > 0
     known, at, its = np.intersect1d(processes, working, assume_unique=True, return_indices=True)
     if len(known):
         fresh[at] &= (begun[its] >= calls.start[first[at]]) & (number[its] >= lowest[at])
-    flags[first[fresh]] = True
+    asks = np.array([ASKS.fullmatch(name) is not None for name in activity.api_calls.names], dtype=np.bool_)
+    uses = picked(~asks[calls.name])
+    until = least_of_each(owner[uses], calls.start[uses], len(processes))
+    flags[:] = fresh[owner] & (calls.start <= until[owner]) & (calls.end - calls.start > LONG_NS)
     return flags
 
 

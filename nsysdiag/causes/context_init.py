@@ -50,7 +50,8 @@ CAUSE = Cause(
     advice=Advice(
         (
             "Do it once at start, before the work that is measured; keep processes alive instead of starting one per task.",
-            "Lazy loading (CUDA_MODULE_LOADING=LAZY) and a persistence daemon shorten it.",
+            "A persistence daemon shortens it, and lazy loading, the default since CUDA 12.2 (with older versions set "
+            "CUDA_MODULE_LOADING=LAZY).",
         )
     ),
     color="#812873",

@@ -43,6 +43,14 @@ CAUSE = Cause(
             ("Fewer, larger kernels: join neighbouring parallel loops into one, collapse nested ones.",),
             source="openacc",
         ),
+        openmp_target=Words(
+            ("Fewer, larger kernels: join neighbouring target loops into one, collapse nested ones.",),
+            source="openmp",
+        ),
+        julia=Words(
+            ("Fewer, larger kernels: fuse broadcasts (one dotted expression, @.), or write one kernel for the chain.",),
+            source="julia",
+        ),
     ),
     color="#25564d",
     picture="""

@@ -32,7 +32,7 @@ class CallFacts(Struct, frozen=True):
     """Facts about API calls beyond their name: a flag for each row of the table of calls.
 
     `pageable`: copies to or from pageable memory; `read_back`: device-to-host copies of at most 64 bytes;
-    `creates_context`: a process's first call, over 1 ms, before anything ran; `first_launch`: the first launch of a
+    `creates_context`: a process's first calls, over 1 ms, before anything ran; `first_launch`: the first launch of a
     kernel name that took far longer than the median of its API; `first_use`: a long first launch of an API with too few
     others for a median. `synchronized` is the number of the device that a call waited for, -1 where unknown.
     """

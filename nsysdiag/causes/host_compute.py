@@ -76,6 +76,20 @@ CAUSE = Cause(
             ),
             source="openacc",
         ),
+        openmp_target=Words(
+            (
+                "Profile the host code of this phase; give serial loops between target regions a parallel "
+                "directive, or run them while target constructs with nowait run.",
+            ),
+            source="openmp",
+        ),
+        julia=Words(
+            (
+                "Profile the host code of this phase (Profile.@profile): look for type instabilities, compilation "
+                "in the loop and garbage collection.",
+            ),
+            source="julia",
+        ),
         mpi=Words(
             (
                 "Profile the host code of this phase (CPU samples with call chains): move it to the GPU or use more "

@@ -56,6 +56,22 @@ CAUSE = Cause(
             source="openacc",
             fix="launch ahead: async on compute constructs",
         ),
+        openmp_target=Words(
+            (
+                "Many small launches: add nowait to target constructs, so that the host launches ahead; join "
+                "neighbouring loops.",
+            ),
+            source="openmp",
+            fix="launch ahead: nowait on target constructs",
+        ),
+        julia=Words(
+            (
+                "Many small launches: fuse broadcasts into one dotted expression, or capture the sequence as a "
+                "graph (CUDA.@captured).",
+            ),
+            source="julia",
+            fix="launch less: fused broadcasts, CUDA.@captured",
+        ),
     ),
     color="#d16d24",
     picture="""

@@ -29,6 +29,14 @@ CAUSE = Cause(
             source="openacc",
             fix="launch ahead: async on compute constructs",
         ),
+        openmp_target=Words(
+            (
+                "Launch earlier: add nowait to target constructs and updates, so that the host queues work ahead "
+                "instead of waiting for each.",
+            ),
+            source="openmp",
+            fix="launch ahead: nowait on target constructs",
+        ),
     ),
     color="#99c273",
     picture="""

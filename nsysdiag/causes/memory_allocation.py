@@ -75,6 +75,22 @@ CAUSE = Cause(
             source="openacc",
             fix="allocate once: enter data create before the loop",
         ),
+        openmp_target=Words(
+            (
+                "Allocate once: target enter data map(alloc: ...) before the loop and exit data after it, so that "
+                "map clauses find arrays present.",
+            ),
+            source="openmp",
+            fix="allocate once: target enter data before the loop",
+        ),
+        julia=Words(
+            (
+                "Allocate once and write into existing arrays (.=, mul!): CUDA.jl's pool reuses memory, but GC and "
+                "CUDA.reclaim() in the step cost time; CUDA.unsafe_free! returns memory early.",
+            ),
+            source="julia",
+            fix="write into existing arrays",
+        ),
     ),
     color="#d57c98",
     picture="""

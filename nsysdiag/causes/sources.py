@@ -82,6 +82,10 @@ SOURCES = {
     "cupy_memory": Source(_CUPY, "Memory management", "https://docs.cupy.dev/en/stable/user_guide/memory.html"),
     "cupy_speed": Source(_CUPY, "Performance best practices"),
     "openacc": Source("OpenACC specification", "Data environment, async and wait clauses"),
+    "openmp": Source("OpenMP specification", "Device directives: target data, nowait, depend"),
+    "julia": Source(
+        "CUDA.jl documentation", "Memory management; performance tips", "https://cuda.juliagpu.org/stable/usage/memory/"
+    ),
     "mpi_cuda": Source(
         "Open MPI documentation",
         "CUDA-aware support",

@@ -125,6 +125,21 @@ CAUSE = Cause(
             source="openacc",
             fix="add async to compute constructs, and wait once",
         ),
+        openmp_target=Words(
+            (
+                "A target construct without nowait waits for its kernels: add nowait and depend to target "
+                "constructs and updates, and one taskwait where the host needs the result.",
+            ),
+            source="openmp",
+            fix="add nowait to target constructs, and one taskwait",
+        ),
+        julia=Words(
+            (
+                "Remove or delay the synchronization: no CUDA.@sync, Array(...) or scalar read of a CuArray in the "
+                "step. Calls are asynchronous until a value is needed.",
+            ),
+            source="julia",
+        ),
         mpi=Words(
             (
                 "Synchronize the stream once before the MPI call that sends its result, not after each kernel. Launch "

@@ -25,6 +25,21 @@ CAUSE = Cause(
             ),
             source="openacc",
         ),
+        openmp_target=Words(
+            (
+                "Arrays are in managed memory: map them in a target data region with separate memory (nvc: "
+                "-gpu=mem:separate), or prefetch with cudaMemPrefetchAsync before the target regions that touch "
+                "them.",
+            ),
+            source="openmp",
+        ),
+        julia=Words(
+            (
+                "Arrays are in unified memory: allocate device memory (CuArray{T,N,CUDA.DeviceMemory}), or call "
+                "CUDA.prefetch before the kernels that touch them.",
+            ),
+            source="julia",
+        ),
     ),
     color="#927859",
     picture="""

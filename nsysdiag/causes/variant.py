@@ -58,6 +58,21 @@ KEEP_ON_DEVICE = Advice(
         ),
         source="openacc",
     ),
+    openmp_target=Words(
+        (
+            "Keep the value on the device (target data, declare target), or fetch it with target update from(...) "
+            "nowait and wait for it a step later. A reduction variable that the host reads is copied back after "
+            "each construct.",
+        ),
+        source="openmp",
+    ),
+    julia=Words(
+        (
+            "Keep the value in a CuArray: no scalar indexing, sum(...) to a number or println of it in the step. "
+            "Read it every n steps.",
+        ),
+        source="julia",
+    ),
 )
 """Advice for read-backs, which block as synchronizations and as copies."""
 

@@ -6,10 +6,10 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.report import Capability, DeviceReport, Finding, NotRecorded
-from nsysdiag.trace.capabilities import recapture_command
+from nsysdiag.trace.capabilities import OS_RUNTIME, recapture_command
 from nsysdiag.units import format_count, format_share
 
-_ALWAYS_WORTH = ("os-runtime", "scheduling", "cpu-samples")
+_ALWAYS_WORTH = (OS_RUNTIME, "scheduling", "cpu-samples")
 _NEEDED = ("kernels", "cuda-api")
 SAMPLES, MPI = "cpu-samples", "mpi"
 NOTABLE_MIGRATION = 0.1
@@ -23,10 +23,12 @@ def recapture(
     """The `nsys profile` line that records what is missing and what was there; None if nothing is missing. Host code
     without a name needs CPU samples with call chains, and the program's own ranges. MPI calls are asked for where
     `frameworks` of the program has MPI: some versions record them as NVTX ranges only."""
-    absent = {capability.id for capability in capabilities if not capability.available}
-    present = {capability.id for capability in capabilities} - absent
+    absent = {capability.id for capability in capabilities if not capability.available and capability.recapture}
+    present = {capability.id for capability in capabilities if capability.available}
+    os_calls = OS_RUNTIME in present | absent
     if not devices:
-        return recapture_command(present | absent & {*_NEEDED, *_ALWAYS_WORTH})
+        needed = absent & {*_NEEDED, *_ALWAYS_WORTH}
+        return recapture_command(present | needed, os_calls=os_calls) if needed else None
     unnamed = any(each.unnamed and each.share >= NOTABLE_UNKNOWN for each in findings)
     chains = ("--backtrace=dwarf",) if unnamed and SAMPLES in absent else ()
     wanted = {
@@ -39,7 +41,9 @@ def recapture(
     wanted |= {SAMPLES} if unnamed else set()
     beside = present | ({MPI} if MPI in frameworks else set())
     output = EACH_RANK if MPI in frameworks else "trace"
-    return recapture_command(beside | absent & wanted, chains, output) if absent & wanted or unnamed else None
+    if not (absent & wanted or unnamed):
+        return None
+    return recapture_command(beside | absent & wanted, chains, output, os_calls=os_calls)
 
 
 def device_notes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +30,11 @@ _OLD_LIMITS = (
     *("numMultiprocessors", "maxWarpsPerMultiprocessor", "maxBlocksPerMultiprocessor"),
     *("maxRegistersPerMultiprocessor", "maxSharedMemoryPerMultiprocessor"),
     *("numThreadsPerWarp", "computeCapabilityMajor", "computeCapabilityMinor"),
+)
+
+
+_NO_CUDA = re.compile(
+    r"\b(Intel|AMD|Radeon|ATI|Microsoft|ASPEED|Matrox|VMware|VirtIO|Basic (Display|Render)|llvmpipe)\b", re.IGNORECASE
 )
 
 
@@ -135,8 +141,14 @@ def _natural(key: str) -> tuple[int, str]:
 
 
 def gpus_present(trace: Trace) -> int | None:
-    """How many GPUs the machine has; None where the trace does not say."""
-    return len(np.unique(trace.read("TARGET_INFO_GPU", "id")["id"])) or None
+    """How many GPUs that CUDA can use the machine has; None where the trace does not say. Adapters without SMs, where
+    others have theirs, are none, nor are those of other vendors and basic display adapters."""
+    table = trace.read("TARGET_INFO_GPU", "id", "smCount", "name")
+    names = [name or "" for name in table.text("name").texts()]
+    capable = np.array([_NO_CUDA.search(name) is None for name in names], dtype=np.bool_)
+    if (table["smCount"] > 0).any():
+        capable &= table["smCount"] > 0
+    return len(np.unique(table["id"][capable])) or None
 
 
 def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gpu:

@@ -36,6 +36,13 @@ TABLES = {
 }
 SECOND_NS = 1_000_000_000
 UNKNOWN_SESSION_FACTOR = 100
+ON_DEVICES = (
+    *(CopyKind.ARRAY_TO_ARRAY, CopyKind.ARRAY_TO_DEVICE, CopyKind.DEVICE_TO_ARRAY),
+    *(CopyKind.DEVICE_TO_DEVICE, CopyKind.PEER_TO_PEER, CopyKind.UNIFIED_DEVICE_TO_DEVICE),
+)
+FROM_DEVICE = (*ON_DEVICES, CopyKind.DEVICE_TO_HOST, CopyKind.ARRAY_TO_HOST, CopyKind.UNIFIED_DEVICE_TO_HOST)
+TO_DEVICE = (*ON_DEVICES, CopyKind.HOST_TO_DEVICE, CopyKind.HOST_TO_ARRAY, CopyKind.UNIFIED_HOST_TO_DEVICE)
+"""Kinds of copies by the side that is memory of a device."""
 FIRST_MIGRATION, LAST_MIGRATION = min(MIGRATIONS), max(MIGRATIONS)
 
 
@@ -127,8 +134,10 @@ def _operations(category: Category, columns: Columns, shape: IntArray | None) ->
         short_name=column("shortName"),
         graph_node=column("graphNodeId"),
         copy_kind=column("copyKind"),
-        src_kind=column("srcKind"),
-        dst_kind=column("memKind") if category is Category.MEMSET else column("dstKind"),
+        src_kind=_on_device(column("srcKind"), column("copyKind"), FROM_DEVICE),
+        dst_kind=column("memKind")
+        if category is Category.MEMSET
+        else _on_device(column("dstKind"), column("copyKind"), TO_DEVICE),
         size=column("bytes"),
         graph=column("graphExecId"),
         shape=none if shape is None else shape,
@@ -160,6 +169,13 @@ def session_duration(trace: Trace) -> int | None:
 
 _KNOWN_MEMORY = frozenset(MemoryKind) - {MemoryKind.UNKNOWN}
 _SHORT_SIDES = {"Host": "H", "Device": "D", "Array": "A", "Peer": "P"}
+
+
+def _on_device(side: IntArray, kind: IntArray, device: tuple[CopyKind, ...]) -> IntArray:
+    """The kind of memory of a side of copies, of which these kinds have it on a device: there it is no host memory,
+    whatever the export says (0, pageable, where nothing was recorded)."""
+    wrong = (side == MemoryKind.PAGEABLE) & np.isin(kind, device)
+    return np.where(wrong, MemoryKind.DEVICE, side) if wrong.any() else side
 
 
 def copy_name(kind: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from nsysdiag.account.outside import Start
+from collections.abc import Iterator
+
+from nsysdiag.account.outside import COMPILING, MPI_INIT, Start
 from nsysdiag.arrays.intervals import BoolArray, Intervals, contains, subtract, union
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.callchains import CallChains
@@ -15,13 +17,15 @@ from nsysdiag.report import Finding
 from nsysdiag.stacks.samples import sampled_code
 from nsysdiag.units import format_ns
 
-HOST = "host"
+HOST, STARTUP = "host", "startup"
 LABELS = {
     "communication": "MPI",
     "host": "host code",
     "input": "reading input",
     "memory": "allocation",
-    "startup": "CUDA initialization and code loading",
+    STARTUP: "CUDA initialization and code loading",
+    MPI_INIT: "MPI_Init",
+    COMPILING: "code is compiled at run time",
     "unknown": "unexplained in the trace",
 }
 
@@ -32,10 +36,13 @@ REPAIRS = {
     ),
     "input": ("Read in larger pieces, on several threads, or from a format that needs no parsing.",),
     "memory": ("Allocate and pin less, and in fewer calls: one large allocation instead of many.",),
-    "startup": (
-        "Load less code: CUDA_MODULE_LOADING=LAZY, binaries for the architecture of this GPU. Keep the driver "
-        "initialized (nvidia-smi -pm 1), and use one process for more work.",
+    STARTUP: (
+        "Load less code: binaries for the architecture of this GPU alone. Kernels load when they are first used (lazy "
+        "loading is the default since CUDA 12.2; CUDA_MODULE_LOADING=LAZY before that). Keep the driver initialized "
+        "(nvidia-smi -pm 1), and use one process for more work.",
     ),
+    MPI_INIT: ("Starting MPI takes this time once: compare transports and the start of processes of the MPI library.",),
+    COMPILING: ("Keep the compiled code: cache it between runs, or compile ahead of time.",),
 }
 """By bottleneck what shortens that part of a start."""
 
@@ -53,15 +60,15 @@ def before_findings(
     threads, `chains` their call chains."""
     if start is None:
         return []
-    before, sampled = start.account, _sampled(start, samples, chains)
-    least = thresholds.smallest * (judged.ns + sum(before.values()))
+    sampled = _sampled(start, samples, chains)
+    least = thresholds.smallest * (judged.ns + sum(start.account.values()))
     return [
         Finding(
-            id=f"f-{BEFORE_WORK.id}-{family}",
+            id="-".join(filter(None, ("f", BEFORE_WORK.id, family, part))),
             cause=BEFORE_WORK.id,
             device=device,
             severity=severity(1.0, thresholds),
-            title=f"{BEFORE_WORK.title}: {LABELS.get(family, family)}",
+            title=f"{BEFORE_WORK.title}: {_label(family, part)}",
             lost_ns=0,
             lost_share=0.0,
             ceiling_ns=0 if family in NOT_SAVED else ns,
@@ -71,18 +78,30 @@ def before_findings(
                 f"{format_ns(ns)} from the first CUDA call to the first work of the device",
                 *([sampled] if sampled and family == HOST else []),
             ],
-            advice=[*REPAIRS.get(family, ()), *BEFORE_WORK.advice.plain],
-            rows=start_rows(start, family, thresholds.rows),
-            chain=[f"{LABELS.get(family, family)} for {format_ns(ns)}", BEFORE_WORK.fix],
+            advice=[*REPAIRS.get(part or family, ()), *BEFORE_WORK.advice.plain],
+            rows=start_rows(start, spans, thresholds.rows),
+            chain=[f"{_label(family, part)} for {format_ns(ns)}", BEFORE_WORK.fix],
             devices=[device],
             bottleneck=family,
             share=round(judged.share(ns), 6),
-            summary=f"{LABELS.get(family, family)} before the first work of the GPU {format_ns(ns)}"
+            variant=part,
+            summary=f"{_label(family, part)} before the first work of the GPU {format_ns(ns)}"
             + (f" ({sampled})" if sampled and family == HOST else ""),
         )
-        for family, ns in before.items()
-        if ns >= least
+        for family, part, spans in _parts(start)
+        if (ns := spans.total()) >= least
     ]
+
+
+def _parts(start: Start) -> Iterator[tuple[str, str, Intervals]]:
+    """Its bottlenecks, with start-up in parts."""
+    for family in start.spans:
+        yield from ((family, part, start.own(family, part)) for part in (start.parts if family == STARTUP else ()))
+        yield family, "", start.own(family)
+
+
+def _label(family: str, part: str) -> str:
+    return LABELS.get(part or family, family)
 
 
 def _sampled(start: Start, samples: SampleRows, chains: CallChains) -> str:

@@ -48,6 +48,17 @@ PINNING = Advice(
         ("Most of it is pageable memory: pin it (nvc -gpu=pinned, or -gpu=mem:separate:pinnedalloc).",),
         source="openacc",
     ),
+    openmp_target=Words(
+        (
+            "Most of it is pageable memory: pin it (an allocator with the trait omp_atk_pinned, cudaHostRegister; nvc: "
+            "-gpu=pinned).",
+        ),
+        source="openmp",
+    ),
+    julia=Words(
+        ("Most of it is pageable memory: pin the host array with CUDA.pin.",),
+        source="julia",
+    ),
 )
 SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a separate stream"}
 """The short forms that end a causal chain."""

@@ -49,6 +49,22 @@ FEWER_BYTES = Advice(
         source="openacc",
         fix="copy less: a data region around the loops",
     ),
+    openmp_target=Words(
+        (
+            "Copy less: one target data region (or target enter data) around the loops, so that each target "
+            "construct finds its arrays present; target update only what the host needs.",
+        ),
+        source="openmp",
+        fix="copy less: a target data region around the loops",
+    ),
+    julia=Words(
+        (
+            "Copy less: keep arrays as CuArray across steps, without Array(...) or scalar indexing in the loop; "
+            "reduce on the GPU before copying back.",
+        ),
+        source="julia",
+        fix="copy less: keep arrays as CuArray",
+    ),
     mpi=Words(
         (
             "Copy less: pass device pointers to a CUDA-aware MPI instead of staging messages through the host. Keep "
@@ -94,6 +110,23 @@ stream 9         [=copy==)          no kernel runs meanwhile
             ),
             source="openacc",
             fix="copy less: a data region around the loops",
+        ),
+        openmp_target=Words(
+            (
+                *FEWER_BYTES.sentences(["openmp-target"]),
+                "Overlap the remaining copies: target update ... nowait with depend, while other target regions run.",
+            ),
+            source="openmp",
+            fix="copy less: a target data region around the loops",
+        ),
+        julia=Words(
+            (
+                *FEWER_BYTES.sentences(["julia"]),
+                "Overlap the remaining copies: CUDA.pin the host array, and copyto! from another task, which has a "
+                "stream of its own.",
+            ),
+            source="julia",
+            fix="copy less: keep arrays as CuArray",
         ),
         mpi=Words(
             (

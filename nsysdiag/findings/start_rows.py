@@ -14,8 +14,8 @@ from nsysdiag.findings.evidence_rows import RUNTIME
 from nsysdiag.report import EvidenceRow
 
 
-def start_rows(start: Start, bottleneck: str, most: int) -> list[EvidenceRow]:
-    """The calls with most time of one bottleneck; for host code the first CPU sample of the periods without a call
+def start_rows(start: Start, spans: Intervals, most: int) -> list[EvidenceRow]:
+    """The calls with most of the time `spans`; for host code the first CPU sample of the periods without a call
     that have most samples. `most` of them, each with its part of that time; samples stand for no more than they can.
 
     ```
@@ -23,7 +23,7 @@ def start_rows(start: Start, bottleneck: str, most: int) -> list[EvidenceRow]:
     rows      RUNTIME                 COMPOSITE_EVENTS  OSRT_API
     ```
     """
-    host, left = start.host, start.spans[bottleneck]
+    host, left = start.host, spans
     api = host.api.take(host.api.outermost)
     found = _calls(host, api, left, RUNTIME, most)
     left = subtract(left, union(api.spans))

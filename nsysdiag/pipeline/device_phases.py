@@ -12,6 +12,7 @@ from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostTables
+from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.assignment import Slices
@@ -69,13 +70,18 @@ def job_phases(signals: list[DeviceSignal]) -> JobPhases:
 
 @steps.step()
 def before_device(
-    job_phases: JobPhases, outside: Outside | None, tables: HostTables, activity: DeviceActivity, facts: CallFacts
+    job_phases: JobPhases,
+    outside: Outside | None,
+    tables: HostTables,
+    activity: DeviceActivity,
+    facts: CallFacts,
+    ranges: NvtxRanges,
 ) -> Start | None:
     """What the program did before the device's first work, from the first CUDA call of the job on."""
     if outside is None or not job_phases.phases:
         return None
     since = replace(outside, since=job_phases.phases[0].start)
-    return start_of(evidence_of_start([since], tables, activity, facts), since)
+    return start_of(evidence_of_start([since], tables, activity, facts), since, ranges)
 
 
 @steps.step()

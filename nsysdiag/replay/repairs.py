@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.account.outside import Outside, start_of
-from nsysdiag.arrays.intervals import Intervals, coverage, union
+from nsysdiag.arrays.intervals import coverage, union
 from nsysdiag.causes import (
     CAUSES,
     FALLBACK,
@@ -73,9 +73,9 @@ def _before_work(changes: Changes, finding: Finding) -> str:
     threads, launches = np.unique(calls.thread[work.launch[mine]], return_counts=True)
     thread = int(threads[launches.argmax()])
     others = model.host.host.axis.threads.tolist() if finding.bottleneck != STARTUP else []
-    until = int(work.start[mine[0]])
-    starts = [start_of(model.host, Outside(each, model.stretch.begin, until)) for each in {thread, *others}]
-    spans = union(*(each.spans.get(finding.bottleneck, Intervals.empty()) for each in starts))
+    until, ranges = int(work.start[mine[0]]), model.names.ranges
+    starts = [start_of(model.host, Outside(each, model.stretch.begin, until), ranges) for each in {thread, *others}]
+    spans = union(*(each.own(finding.bottleneck, finding.variant) for each in starts))
     inside = model.pieces.inside(spans)
     changes.time[:] *= 1 - inside
     return "" if inside.any() else NOT_THERE

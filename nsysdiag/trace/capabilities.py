@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -10,7 +11,10 @@ from msgspec import Struct
 from nsysdiag.report import Capability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence, Set
+    from collections.abc import Callable, Iterable, Sequence, Set
+
+
+OS_RUNTIME = "os-runtime"
 
 
 class Kind(Struct, frozen=True):
@@ -25,7 +29,7 @@ KINDS: dict[str, Kind] = {
     "copies": Kind(("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"), "--trace=cuda"),
     "cuda-api": Kind(("CUPTI_ACTIVITY_KIND_RUNTIME",), "--trace=cuda"),
     "synchronization": Kind(("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",), "--trace=cuda"),
-    "os-runtime": Kind(("OSRT_API",), "--trace=osrt"),
+    OS_RUNTIME: Kind(("OSRT_API",), "--trace=osrt"),
     "scheduling": Kind(("SCHED_EVENTS",), "--cpuctxsw=process-tree"),
     "cpu-samples": Kind(("COMPOSITE_EVENTS",), "--sample=process-tree"),
     "nvtx": Kind(("NVTX_EVENTS",), "--trace=nvtx"),
@@ -50,9 +54,41 @@ KINDS: dict[str, Kind] = {
 """Every kind of evidence by its id."""
 
 
-def capabilities(missing: Callable[[str], str | None], rows: Callable[[str], int | str]) -> list[Capability]:
-    """One record for each kind. `missing` says why a table has no rows (None: it has), `rows` how many it has."""
-    found = []
+EVENT_TYPES = {
+    "cuda": ("kernels", "copies", "cuda-api", "synchronization"),
+    "osruntime": (OS_RUNTIME,),
+    "nvtxevents": ("nvtx",),
+    "mpi": ("mpi",),
+}
+"""The evidence that each type of events brings which nsys was told to record, by its name in the metadata."""
+ASKED, NOT_ON_WINDOWS = "asked for at capture, and there was none", "nsys records no OS calls on Windows"
+_SYSTEM = re.compile(r"OsDescription|SoftwarePlatform|DEVICE_TYPE|DeviceType")
+
+
+class Captured(Struct, frozen=True):
+    """How a trace was recorded, as far as it says: the kinds of evidence that nsys was told to record, and whether the
+    program ran on Windows."""
+
+    asked: frozenset[str] = frozenset()
+    windows: bool = False
+
+    @classmethod
+    def of(cls, options: Iterable[tuple[str, str]], system: Iterable[tuple[str, str]]) -> Captured:
+        """By the names and values of what the capture was told, and of what describes the system."""
+        told = list(options)
+        types = {value.lower() for name, value in told if name == "CAPTURE_EVENT_TYPE"}
+        types |= {"cuda" for name, value in told if name.endswith("COLLECT_CUDA_TRACE") and value.lower() == "true"}
+        asked = frozenset(kind for each in types for kind in EVENT_TYPES.get(each, ()))
+        described = [value for name, value in (*told, *system) if _SYSTEM.fullmatch(name)]
+        return cls(asked, any("windows" in value.lower() for value in described))
+
+
+def capabilities(
+    missing: Callable[[str], str | None], rows: Callable[[str], int | str], captured: Captured | None = None
+) -> list[Capability]:
+    """One record for each kind. `missing` says why a table has no rows (None: it has), `rows` how many it has. What was
+    asked for, or cannot be recorded, has no option that brings it."""
+    found, captured = [], captured or Captured()
     for name, kind in KINDS.items():
         there = [table for table in kind.tables if missing(table) is None]
         if there:
@@ -60,7 +96,10 @@ def capabilities(missing: Callable[[str], str | None], rows: Callable[[str], int
             found.append(Capability(id=name, available=True, why=", ".join(counts)))
         else:
             reasons = "; ".join(reason for reason in map(missing, kind.tables) if reason is not None)
-            found.append(Capability(id=name, available=False, why=reasons, recapture=kind.recapture))
+            no_use = ASKED if name in captured.asked else ""
+            no_use = NOT_ON_WINDOWS if captured.windows and name == OS_RUNTIME else no_use
+            why = "; ".join(filter(None, (no_use, reasons)))
+            found.append(Capability(id=name, available=False, why=why, recapture=None if no_use else kind.recapture))
     return found
 
 
@@ -70,16 +109,18 @@ def _count(rows: int | str) -> str:
     return f"about {int(rows.removeprefix('~')):,} rows"
 
 
-def recapture_command(missing: Set[str], more: Sequence[str] = (), output: str = "trace") -> str | None:
-    """One `nsys profile` line that records CUDA, NVTX, the OS runtime and the missing kinds of evidence (their ids),
-    with `more` options, and writes to `output`. None if no option of nsys records any of them. The last words stand for
-    the user's program."""
+def recapture_command(
+    missing: Set[str], more: Sequence[str] = (), output: str = "trace", *, os_calls: bool = True
+) -> str | None:
+    """One `nsys profile` line that records CUDA, NVTX, the OS runtime (if `os_calls`) and the missing kinds of
+    evidence (their ids), with `more` options, and writes to `output`. None if no option of nsys records any of them.
+    The last words stand for the user's program."""
     options = [option for name, kind in KINDS.items() if name in missing for option in (kind.recapture or "").split()]
     if not options:
         return None
     traced = [option.removeprefix("--trace=").split(",") for option in options if option.startswith("--trace=")]
     others = [option for option in options if not option.startswith("--trace=")]
-    trace = ",".join(dict.fromkeys(["cuda", "nvtx", "osrt", *itertools.chain(*traced)]))
+    trace = ",".join(dict.fromkeys(["cuda", "nvtx", *(["osrt"] if os_calls else []), *itertools.chain(*traced)]))
     return " ".join(
         ["nsys profile", f"--trace={trace}", *dict.fromkeys(others), *more, f"--output={output}", "PROGRAM"]
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from msgspec import structs
 
 from nsysdiag import typed
 from nsysdiag.errors import InputError, UsageError
@@ -16,7 +17,7 @@ from nsysdiag.printable import printable
 from nsysdiag.shortage import has_spare
 from nsysdiag.trace.ahead import ReadAhead, Request
 from nsysdiag.trace.buffers import Pair
-from nsysdiag.trace.capabilities import capabilities
+from nsysdiag.trace.capabilities import Captured, capabilities
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, resolve
 from nsysdiag.trace.columns import Columns, IntArray, defaults, joined
 from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
@@ -29,7 +30,7 @@ from nsysdiag.trace.reader import READERS
 from nsysdiag.trace.sniff import EXPORT_HINT
 from nsysdiag.trace.source import Source
 from nsysdiag.trace.strings import Strings
-from nsysdiag.trace.tables import TABLES, TableSpec, table_spec
+from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, table_spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -277,7 +278,21 @@ class Trace:
 
     def capabilities(self) -> list[Capability]:
         """What kinds of evidence the trace holds, why not, and the `nsys profile` option that brings each."""
-        return capabilities(self.missing, self._rows_of)
+        return capabilities(self.missing, self._rows_of, self._captured())
+
+    def _captured(self) -> Captured:
+        """How the trace was recorded. Its tables hold what is private too, and are in no slice."""
+        options, system = map(self._named_values, (CAPTURE_OPTIONS, SYSTEM))
+        found = Captured.of(options, system)
+        return structs.replace(found, windows=True) if self.has("TARGET_INFO_WDDM_CONTEXTS") else found
+
+    def _named_values(self, spec: TableSpec) -> list[tuple[str, str]]:
+        found = resolve(spec, self._tables, self._row_bounds).table
+        if found is None or found.name not in self._row_bounds:
+            return []
+        read = self._read(spec, found, ("name", "value"), None)
+        names, values = ([text or "" for text in read.text(name).texts()] for name in ("name", "value"))
+        return list(zip(names, values, strict=True))
 
     def tables(self) -> dict[str, int | str]:
         """The rows of every ordinary table in the file: exact where it was read, else `~` and the largest
