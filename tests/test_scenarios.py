@@ -112,6 +112,21 @@ def test_the_order_of_rows_means_nothing(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", some(list(range(24)), 6))
+@pytest.mark.parametrize("left_out", ["event_rows", "sync_rows"])
+def test_fewer_rows_make_no_cause_more_specific(seed: int, left_out: str, tmp_path: Path) -> None:
+    """A launch on its way is not called a wait for another stream because the rows of events are missing."""
+    simulation = arbitrary(seed)
+    whole, less = (
+        analyze(simulation, tmp_path / f"{number}.sqlite", capture)
+        for number, capture in enumerate((EVERYTHING, EVERYTHING.but(**{left_out: False})))
+    )
+    for device, again in zip(whole.devices, less.devices, strict=True):
+        for cause, worse in (("stream_wait", int.__le__), ("launch_latency", int.__ge__)):
+            assert worse(again.ledger.get(cause, 0), device.ledger.get(cause, 0)), (device.ledger, again.ledger)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "evidence"), LEFT_OUT)
 def test_evidence_left_out_is_not_made_up(name: str, evidence: str, tmp_path: Path) -> None:
     simulation, capture = scenario(name), SCENARIOS[name].capture.but(**{evidence: False})

@@ -37,6 +37,12 @@ class EventWaits(Struct, frozen=True):
     label: IntArray
     other: IntArray
 
+    @property
+    def known(self) -> BoolArray:
+        """True where the trace shows what was waited for. Otherwise the launch may have been on its way as well."""
+        result: BoolArray = self.explains & (self.label != _UNKNOWN)
+        return result
+
 
 def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> EventWaits:
     """Looks at the waits issued to the next operation's stream after its previous operation and before itself.
@@ -64,7 +70,8 @@ def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) ->
     holds = known & (end > api_start) & (end >= gaps.opened[gap] - SLACK_NS)
     # What was still running when the operation began was not waited for; clocks of devices differ a little.
     holds &= end <= gaps.closed[gap] + SLACK_NS
-    holds |= producer == UNKNOWN_PRODUCER
+    unsure = np.flatnonzero(producer == UNKNOWN_PRODUCER)
+    holds[unsure] = _may_have_waited(gaps, gap[unsure], waits.issued[wait[unsure]], device, activity)
     holds &= producer != NO_PRODUCER
     label = np.where(known, _producer_labels(activity, device, row), _UNKNOWN)
     # The producer that ended last is the one that was waited for: written last, it stays.
@@ -73,6 +80,24 @@ def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) ->
     result.label[gap[holds][order]] = label[holds][order]
     other = np.where(label == _OTHER_DEVICE, activity.device[row], -1)
     result.other[gap[holds][order]] = other[holds][order]
+    return result
+
+
+def _may_have_waited(
+    gaps: Gaps, gap: IntArray, asked: IntArray, device: DeviceTimeline, activity: DeviceActivity
+) -> BoolArray:
+    """For waits whose producer is unknown, `asked` at some time before these gaps: whether something ended that a wait
+    may have been for. That is the operation on another stream that the gap follows, if it was launched before the wait
+    and ended after the next one was launched; or work of another device. Without it, the wait explains nothing: fewer
+    rows must not make a cause more specific."""
+    issued = issue_times(device.launch, activity.api_calls.rows, device.operations.start)
+    target, previous = gaps.target[gap], gaps.previous[gap]
+    api_start = activity.api_calls.rows.start[device.launch[target]]
+    here = (device.stream_code[previous] != device.stream_code[target]) & (issued[previous] < asked)
+    ended = np.sort(activity.operations.end[activity.device != device.number])
+    last = np.append(ended, -1)[np.searchsorted(ended, gaps.closed[gap] + SLACK_NS, side="right") - 1]
+    elsewhere = (last > api_start) & (last >= gaps.opened[gap] - SLACK_NS)
+    result: BoolArray = (here & (gaps.opened[gap] > api_start)) | elsewhere
     return result
 
 

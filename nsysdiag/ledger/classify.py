@@ -159,10 +159,10 @@ class _Splitter:
         return found
 
     def latency(self) -> None:
-        """From the end of the call for as long as a launch may take, unless the operation waited for an event."""
+        """From the end of the call for as long as a launch may take, unless the operation waited for a known event."""
         frame = self.frame
         known = frame.host_known
-        waits = frame.event_wait
+        waits = frame.event_wait & self.side.waits.known
         on_its_way = self._region(frame.call_end, frame.settled, known & ~waits)
         self._give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
         held = self._region(frame.call_end, frame.settled, known & waits)

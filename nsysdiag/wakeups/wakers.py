@@ -431,8 +431,8 @@ class WakeFinder:
         process, mine = process_of(thread), process_of(waits.thread)
 
         def fits(wait: IntArray, row: IntArray) -> BoolArray:
-            result: BoolArray = (process[row] == mine[wait]) == own
-            return result & (thread[row] != waits.thread[wait])
+            result: BoolArray = ((process[row] == mine[wait]) == own) & (thread[row] != waits.thread[wait])
+            return result
 
         wait, row = within(end, np.maximum(moment.first, waits.start), moment.last, chosen, fits)
         distance = np.abs(moment.last[wait] - end[row])

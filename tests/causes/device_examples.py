@@ -158,6 +158,44 @@ def for_an_event_that_nobody_saw_recorded() -> Ledgered:
     return Ledgered(trace, WAITED, labels={"stream_wait": {"producer unknown": 40_000}})
 
 
+@spares("stream_wait")
+def for_an_unseen_event_with_nothing_to_wait_for() -> Ledgered:
+    """
+    device, stream 9  [==A==)....40_000....[==B==)
+    thread         [A]        [wait 9][B]            A is of the same stream: the wait was for something else
+    """
+    trace = TraceBuilder().kernel(10_000, 110_000, launch=(1_000, 5_000), stream=9)
+    wait(trace, 6_000)
+    trace.kernel(150_000, 250_000, launch=(6_500, 9_000), stream=9)
+    return Ledgered(trace, STALLED)
+
+
+@spares("stream_wait")
+def for_an_unseen_event_while_the_launch_is_on_its_way() -> Ledgered:
+    """
+    device, stream 7  [==A==)
+    device, stream 9         ..20_000..[==B==)
+    thread         [A][wait 9][B: to 110_000]          A may have been waited for, but the launch is as near
+    """
+    trace = first()
+    wait(trace, 6_000)
+    trace.kernel(130_000, 250_000, launch=(100_000, 110_000), stream=9)
+    return Ledgered(trace, {"launch_latency": 20_000})
+
+
+@spares("stream_wait")
+def for_an_unseen_event_after_what_was_done() -> Ledgered:
+    """
+    device, stream 7  [==A==)
+    device, stream 9         ....40_000....[==B==)
+    thread         [A]        [wait 9][B: 115_000]     A had ended when B was launched
+    """
+    trace = first()
+    wait(trace, 6_000)
+    trace.kernel(150_000, 250_000, launch=(115_000, 116_000), stream=9)
+    return Ledgered(trace, {"uncovered": 5_000, "launch_call": 1_000, "launch_latency": 20_000, "device_stall": 14_000})
+
+
 @fires("stream_wait")
 def with_an_event_id_that_means_none() -> Ledgered:
     """
