@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.arrays.intervals import Intervals, intersect, union
+from nsysdiag.arrays.intervals import Intervals, coverage, intersect, union
 from nsysdiag.config.settings import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.events.calls import CallRows
@@ -66,7 +66,7 @@ def window_of(
     if settings.nvtx is not None:
         parts = intersect(parts, _projected(device, calls, ranges, settings.nvtx))
         shown = typed.nvtx(settings.nvtx)
-        reason = f"NVTX ranges named '{shown}', each from the first to the last operation launched inside it"
+        reason = f"NVTX ranges named '{shown}', each with the operations launched inside it and its own idle time"
     if settings.iterations is not None:
         loop = main_loop(chosen or find_loops(device, calls, ranges, strings, whole))
         spans, reason = _iterations(loop, settings.iterations)
@@ -129,9 +129,26 @@ def matching_names(names: list[str], wanted: str) -> list[int]:
 
 
 def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, wanted: str) -> Intervals:
-    """NVTX instances on the GPU: each from the first to the last operation that its thread launched inside it."""
+    """NVTX instances on the GPU: each from the first to the last operation that its thread launched inside it, and the
+    time inside the range before and after these in which the device did nothing.
+
+    ```
+    range    [step: load ......, launch, log ..]
+    device   ==earlier==|......|==step==|.....
+    part                [---------------------)
+    ```
+    """
     used = distinct_values(ranges.rows.name)
     codes = used[matching_names([ranges.names[name] for name in used.tolist()], wanted)]
     instances = ranges.rows.take(np.isin(ranges.rows.name, codes))
-    _, spans = project(device, calls, instances)
-    return union(spans)
+    rows, spans = project(device, calls, instances)
+    busy = union(Intervals(device.operations.start[device.running], device.operations.end[device.running]))
+    before = np.searchsorted(busy.end, spans.start, side="right") - 1
+    behind = np.searchsorted(busy.start, spans.end, side="left")
+    free = np.append(busy.end, np.iinfo(np.int64).min)[before]
+    taken = np.append(busy.start, np.iinfo(np.int64).max)[behind]
+    begin = np.minimum(np.maximum(instances.start[rows], free), spans.start)
+    end = np.maximum(np.minimum(instances.end[rows], taken), spans.end)
+    # Where another operation runs on at either end, nothing is added there.
+    begin = np.where(coverage(busy, Intervals(begin, spans.start)) > 0, spans.start, begin)
+    return union(Intervals(begin, np.where(coverage(busy, Intervals(spans.end, end)) > 0, spans.end, end)))

@@ -118,17 +118,24 @@ def activity(
 
 
 @steps.step()
-def devices(activity: DeviceActivity, settings: Settings) -> list[DeviceTimeline]:
-    """All devices, or those that the settings name: by key, by the number in it, or by a part of the GPU's name."""
+def devices(activity: DeviceActivity) -> list[DeviceTimeline]:
+    """All devices: what one of them waits for may be another one, whichever are shown."""
+    return activity.devices
+
+
+@steps.step()
+def shown(activity: DeviceActivity, settings: Settings) -> frozenset[str]:
+    """The keys of the devices that are reported: all, or those that the settings name by key, by the number in it, or
+    by a part of the GPU's name."""
     wanted, every = settings.device, activity.devices
     if wanted is None:
-        return every
+        return frozenset(each.key for each in every)
     exact = [device for device in every if wanted in (device.key, device.key.removeprefix("gpu"))]
     found = exact or [device for device in every if wanted.lower() in device.gpu.name.lower()]
     if not found:
         known = ", ".join(f"{device.key} ({device.gpu.name})" for device in every) or "none"
         raise UsageError(f"the trace has no device '{wanted}'", hint=f"devices in this trace: {known}")
-    return found
+    return frozenset(each.key for each in found)
 
 
 @steps.step()
@@ -168,6 +175,7 @@ def windows(
     settings: Settings,
     part: Part | None,
     chosen: dict[str, list[Loop]],
+    shown: frozenset[str],
 ) -> dict[str, AnalysisWindow]:
     """The window of each device, by its key. One that holds nothing on any device is a mistake, not a healthy
     result."""
@@ -176,12 +184,12 @@ def windows(
         device.key: window_of(device, calls, ranges, strings, settings, part, chosen.get(device.key))
         for device in devices
     }
-    narrowed = [window for window in found.values() if window.narrowed]
+    narrowed = [window for key, window in found.items() if window.narrowed and key in shown]
     if narrowed and not any(window.length_ns for window in narrowed):
         spans = [
             f"{key} works from {window.whole.start[0]:,} to {window.whole.end[0]:,} ns"
             for key, window in found.items()
-            if len(window.whole)
+            if len(window.whole) and key in shown
         ]
         reason = typed.plain(narrowed[0].reason)
         raise UsageError(f"no GPU work is in the chosen time: {reason}", hint="; ".join(spans) or None)

@@ -45,6 +45,14 @@ from nsysdiag.wakeups.host_trace import HostTrace
 
 steps: Steps = Steps(reading.steps)
 steps.for_each("results", "device", "devices", device.steps, device.result)
+
+
+@steps.step()
+def reported(results: list[DeviceResult], shown: frozenset[str]) -> list[DeviceResult]:
+    """The devices that are reported."""
+    return [each for each in results if each.report.key in shown]
+
+
 steps.extend(replaying.steps)
 
 
@@ -58,7 +66,7 @@ def row_warnings(activity: DeviceActivity, host: HostActivity, unseen: UnseenLau
 @steps.step()
 def trace_result(
     trace: Trace,
-    results: list[DeviceResult],
+    reported: list[DeviceResult],
     row_warnings: list[str],
     frameworks: list[Framework],
     activity: DeviceActivity,
@@ -67,7 +75,7 @@ def trace_result(
 ) -> TraceResult:
     """The devices, for a comparison of ranks."""
     return TraceResult(
-        results,
+        reported,
         row_warnings,
         ids_of(frameworks),
         gpus_present(trace),
@@ -79,10 +87,15 @@ def trace_result(
 
 @steps.step(spills=True, progress=("looking at threads and CPUs", 0.9))
 def scene(
-    host_trace: HostTrace, host: HostActivity, devices: list[DeviceTimeline], windows: dict[str, AnalysisWindow]
+    host_trace: HostTrace,
+    host: HostActivity,
+    devices: list[DeviceTimeline],
+    windows: dict[str, AnalysisWindow],
+    shown: frozenset[str],
 ) -> HostScene | None:
     """All threads of the programs that used the devices, meanwhile; None where no time is under analysis."""
-    return host_steps.scene_of(host_trace, host, devices, list(windows.values()))
+    mine = [each for each in devices if each.key in shown]
+    return host_steps.scene_of(host_trace, host, mine, [windows[each.key] for each in mine])
 
 
 @steps.step()
@@ -96,10 +109,10 @@ def host_over_time(
     scene: HostScene | None,
     host_states: ThreadStates | None,
     windows: dict[str, AnalysisWindow],
-    results: list[DeviceResult],
+    reported: list[DeviceResult],
 ) -> HostOverTime | None:
     """What they did, window by window."""
-    working = [Working(result.split.busy, windows[result.report.key].parts) for result in results]
+    working = [Working(result.split.busy, windows[result.report.key].parts) for result in reported]
     return None if scene is None or host_states is None else host_steps.over_time(scene, host_states, working)
 
 
@@ -125,9 +138,9 @@ def ranks(trace: Trace, results: list[DeviceResult]) -> RankComparison | None:
 
 
 @steps.step()
-def timelines(results: list[DeviceResult], host: HostActivity, host_trace: HostTrace) -> Timelines:
+def timelines(reported: list[DeviceResult], host: HostActivity, host_trace: HostTrace) -> Timelines:
     """The timelines of the devices that have one."""
-    return with_threads([each.timeline for each in results if each.timeline is not None], host, host_trace)
+    return with_threads([each.timeline for each in reported if each.timeline is not None], host, host_trace)
 
 
 @steps.step()
@@ -135,6 +148,7 @@ def judgment(
     trace: Trace,
     activity: DeviceActivity,
     results: list[DeviceResult],
+    reported: list[DeviceResult],
     ranks: RankComparison | None,
     frameworks: list[Framework],
     host_report: HostReport | None,
@@ -145,12 +159,15 @@ def judgment(
     recorded_span: tuple[int, int],
     settings: Settings,
 ) -> Judgment:
-    """What holds the job up, and what to do about it."""
+    """What holds the job up, and what to do about it. Of chosen devices it is what holds these up, which may be another
+    one."""
     late = lateness([result.report for result in results], ranks)
-    found = with_late([finding for result in results for finding in result.findings], late, settings.findings)
+    every = with_late([finding for result in results for finding in result.findings], late, settings.findings)
+    keys = {each.report.key for each in reported}
+    found = [each for each in every if each.device in keys]
     return judge(
         results[0].job_phases if results else NO_PHASES,
-        [followed(result.phases, late.get(result.report.key)) for result in results],
+        [followed(result.phases, late.get(result.report.key)) for result in reported],
         results[0].focus if results else NO_FOCUS,
         with_shortage(found, host_report),
         frameworks=ids_of(frameworks),
@@ -160,7 +177,7 @@ def judgment(
         recorded=recorded_span,
         host_loop=host_loop,
         limits=settings.findings,
-        missing={result.report.key: result.missing for result in results},
+        missing={result.report.key: result.missing for result in reported},
         predict=predict_of(predictions),
         ranks=mpi_ranks(trace),
         scheduled=scheduled,
@@ -172,7 +189,7 @@ def judgment(
 def report(
     trace: Trace,
     settings: Settings,
-    results: list[DeviceResult],
+    reported: list[DeviceResult],
     row_warnings: list[str],
     ranks: RankComparison | None,
     judgment: Judgment,
@@ -182,7 +199,7 @@ def report(
 ) -> Report:
     """The report."""
     capabilities = trace.capabilities()
-    devices = [structs.replace(each.report, verdict=judgment.verdict(each.report.key)) for each in results]
+    devices = [structs.replace(each.report, verdict=judgment.verdict(each.report.key)) for each in reported]
     made = Report(
         schema_version=SCHEMA_VERSION,
         tool=Tool(name="nsysdiag", version=__version__),
@@ -203,7 +220,7 @@ def report(
         recapture=recapture(devices, capabilities, judgment.findings, judgment.diagnosis.frameworks),
         settings=settings.changed(partial=trace.partial),
         timeline=timelines.levels if settings.timeline else msgspec.UNSET,
-        ranks=ranks,
+        ranks=ranks if len(reported) > 1 else None,
         not_recorded=list(NOT_RECORDED),
         host=host_report,
         diagnosis=judgment.diagnosis,

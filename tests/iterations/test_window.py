@@ -177,18 +177,31 @@ class TestNvtx:
 
     def test_each_instance_is_projected_to_the_device(self, tmp_path: Path) -> None:
         device = only_device(self.steps(), tmp_path, Settings(nvtx="step"))
-        assert device.window.parts == [(100_000, 160_000), (500_000, 570_000)]
-        assert device.window_ns == 60_000 + 70_000
-        assert device.idle_ns == 40_000 + 50_000
+        assert device.window.parts == [(100_000, 160_000), (409_000, 570_000)]
+        assert device.window_ns == 60_000 + 161_000
+        assert device.idle_ns == 40_000 + 141_000
         assert [(gap.start_ns, gap.end_ns) for gap in sorted(device.gaps, key=lambda gap: gap.start_ns)] == [
             (110_000, 150_000),
+            (409_000, 500_000),
             (510_000, 560_000),
         ]
-        assert device.window.outside_ns == 470_000 - 130_000
+        assert device.window.outside_ns == 470_000 - 221_000
+
+    def test_it_holds_its_own_idle_time_and_no_other_work(self, tmp_path: Path) -> None:
+        """
+        device  [==A==)....[==B==)    [==N==)  ...   [==C==)....[==D==)  ..
+        NVTX   [step: A, B]       [step: load, C, D ...........          log]
+        """
+        trace = self.steps().kernel(380_000, 420_000, launch=(1_000, 2_000), thread=NEIGHBOUR)
+        trace.nvtx("step", 600_000, 640_000).kernel(630_000, 650_000, launch=(605_000, 606_000))
+        trace.nvtx("step", 655_000, 690_000).kernel(660_000, 670_000, launch=(656_000, 657_000))
+        trace.kernel(680_000, 700_000, launch=(671_000, 672_000), thread=NEIGHBOUR)
+        device = only_device(trace, tmp_path, Settings(nvtx="step"))
+        assert device.window.parts == [(100_000, 160_000), (420_000, 570_000), (600_000, 650_000), (655_000, 680_000)]
 
     def test_it_is_cut_by_times_as_well(self, tmp_path: Path) -> None:
         device = only_device(self.steps(), tmp_path, Settings(nvtx="step", start_ns=155_000, end_ns=505_000))
-        assert device.window.parts == [(155_000, 160_000), (500_000, 505_000)]
+        assert device.window.parts == [(155_000, 160_000), (409_000, 505_000)]
 
     def test_only_what_its_thread_launched_counts(self, tmp_path: Path) -> None:
         """
@@ -197,23 +210,23 @@ class TestNvtx:
         """
         trace = self.steps().kernel(300_000, 310_000, launch=(20_000, 21_000), thread=NEIGHBOUR)
         device = only_device(trace, tmp_path, Settings(nvtx="step"))
-        assert device.window.parts == [(100_000, 160_000), (500_000, 570_000)]
+        assert device.window.parts == [(100_000, 160_000), (409_000, 570_000)]
 
     def test_nested_instances_unite(self, tmp_path: Path) -> None:
         device = only_device(self.steps().nvtx("step", 9_500, 12_000), tmp_path, Settings(nvtx="step"))
-        assert device.window.parts == [(100_000, 160_000), (500_000, 570_000)]
+        assert device.window.parts == [(100_000, 160_000), (409_000, 570_000)]
 
     def test_an_instance_that_launched_nothing_adds_nothing(self, tmp_path: Path) -> None:
         device = only_device(self.steps().nvtx("step", 200_000, 300_000), tmp_path, Settings(nvtx="step"))
-        assert device.window.parts == [(100_000, 160_000), (500_000, 570_000)]
+        assert device.window.parts == [(100_000, 160_000), (409_000, 570_000)]
 
     def test_an_open_range_lasts_to_the_end(self, tmp_path: Path) -> None:
         device = only_device(self.steps().nvtx("run", 60_000, None), tmp_path, Settings(nvtx="run"))
-        assert device.window.parts == [(150_000, 570_000)]
+        assert device.window.parts == [(110_000, 570_000)]
 
     @pytest.mark.parametrize("wanted", ["st*", "s?ep"])
     def test_a_pattern_will_do(self, wanted: str, tmp_path: Path) -> None:
-        assert only_device(self.steps(), tmp_path, Settings(nvtx=wanted)).window_ns == 130_000
+        assert only_device(self.steps(), tmp_path, Settings(nvtx=wanted)).window_ns == 221_000
 
     def test_an_interned_name_will_do(self, tmp_path: Path) -> None:
         trace = self.steps().nvtx("other", 9_000, 66_000, interned=True)
@@ -241,7 +254,7 @@ class TestNvtx:
         """
         trace = self.steps().kernel(300_000, 310_000, device=1, stream=14, launch=(250_000, 251_000))
         found = devices(trace, tmp_path, Settings(nvtx="step"))
-        assert found["gpu0"].window_ns == 130_000
+        assert found["gpu0"].window_ns == 221_000
         assert (found["gpu1"].window_ns, found["gpu1"].verdict.id) == (0, "no-gpu-work")
         assert found["gpu1"].notes == ["No GPU work of this device is in the chosen time."]
 
