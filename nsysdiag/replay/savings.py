@@ -84,7 +84,7 @@ def savings_of(model: Model, findings: Sequence[Finding], identity: Identity, to
     `told` of findings is not predicted again."""
     now = run_of(Changes.none(model)).ns
     every = [(each, told.get(each.id) or predicted(model, [each], identity, findings)) for each in findings]
-    known = [(each, found) for each, found in every if isinstance(found, Prediction) and not found.cannot_tell]
+    known = [(each, found) for each, found in every if isinstance(found, Prediction)]
     known.sort(key=lambda pair: pair[1].run.ns)
     return [*(_saving(now, [each], found) for each, found in every), *_together(model, known, identity, findings)]
 
