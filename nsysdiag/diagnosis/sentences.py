@@ -9,7 +9,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import THREAD_WAIT
-from nsysdiag.diagnosis.facts import KERNELS, NOUNS, PACED, Part
+from nsysdiag.diagnosis.facts import KERNELS, NOUNS, PACED, UNKNOWN, Part
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.savings import MORE_BY_REPLAY
 from nsysdiag.findings.first import kernels_first
@@ -18,7 +18,7 @@ from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import FoundPhase
 from nsysdiag.report import Finding
-from nsysdiag.units import capitalized, format_count, format_ns, format_share, listed, mostly
+from nsysdiag.units import capitalized, format_count, format_ns, format_share, listed, mostly, uncapitalized
 
 RANGE_LENGTH = 60
 """A headline shows the beginning of a long range name."""
@@ -241,10 +241,19 @@ def details_of(findings: list[Finding], account: Mapping[str, float], *, schedul
         for each in causes
         if (detail := detail_of(each, account.get(each.bottleneck, each.share)))
     )
-    return {
-        bottleneck: detail if scheduled or cause != THREAD_WAIT else f"{detail}{NOT_FOLLOWED}"
-        for _, detail, bottleneck, cause in said
+    found = {
+        bottleneck: (share, detail if scheduled or cause != THREAD_WAIT else f"{detail}{NOT_FOLLOWED}")
+        for share, detail, bottleneck, cause in said
     }
+    largest = {each.bottleneck: each for each in sorted(causes, key=lambda each: (each.share, each.id))}
+    return {name: _or_larger(share, detail, largest[name]) for name, (share, detail) in found.items()}
+
+
+def _or_larger(share: float, detail: str, largest: Finding) -> str:
+    """The detail of a finding with this share; the title of a larger one that has no detail, with its share."""
+    if share >= largest.share or detail.startswith("mostly ") or largest.bottleneck == UNKNOWN:
+        return detail
+    return f"{uncapitalized(largest.title)} {format_share(largest.share, 1)}"
 
 
 def detail_of(finding: Finding, whole: float) -> str:

@@ -121,3 +121,18 @@ def test_kinds_of_copies(copies: dict[tuple[str, str], int], said: str | None, t
     (found,) = (each for each in report.findings if each.cause == "exposed_copy")
     assert (said in found.title) if said else ("mostly" not in found.title)
     assert any("Most of it is pageable" in text for text in found.advice) == (said is not None)
+
+
+def test_a_smaller_finding_with_a_name_does_not_stand_for_a_larger_one(tmp_path: Path) -> None:
+    """The thread is preempted for 5 ms of 7.8 ms, which has no name, and `fill` runs for the rest."""
+    trace = TraceBuilder().process().gpu(sm_count=108).osrt("read", 1_000, 2_000)
+    for step in range(1, STEPS + 1):
+        at = step * STEP * US
+        trace.kernel(at, at + 2_000 * US, name="work", launch=(at - 30 * US, at - 20 * US), shape={"gridX": 216})
+        trace.sched(at - 7_900 * US, True).sched(at - 6_900 * US, False, state=1).sched(at - 1_900 * US, True)
+        trace.sched(at - 6_900 * US, True, thread=(99, 99)).sched(at - 1_900 * US, False, thread=(99, 99))
+        for number in (2, 3, 4, 62, 64, 66):
+            trace.sample(at - 7_900 * US + number * 100 * US, symbols=("fill", "main"))
+    report = analyze(trace.write(tmp_path / "trace.sqlite"), Settings(replay=False))
+    assert "preempted" in headline(report)
+    assert "fill" not in headline(report)
