@@ -94,6 +94,9 @@ def _on_host(
     # The driver's row of a launch is inside that of the runtime, with the same id.
     others &= ~np.isin(calls.correlation, calls.correlation[launch])
     named = np.isin(ranges.rows.thread, threads) & ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication
+    # What is called as often as kernels are launched, such as a query, shows no step.
+    called = np.bincount(calls.name[others], minlength=1)
+    others[others] = (called <= len(rows) // 2)[calls.name[others]]
     time = np.append(calls.start[others], ranges.rows.start[named])
     code = np.append(HOST + calls.name[others].astype(np.int64), 2 * HOST + kinds.code[ranges.rows.name[named]])
     return time, code

@@ -22,6 +22,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import HOST, Happened, anchor_of
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
+from nsysdiag.iterations.ranges import is_step
 
 MOST_LEVELS = 6
 MOST_TOKENS = 2_000
@@ -106,6 +107,8 @@ def _specials(found: _Segments) -> list[_Special]:
     first."""
     groups: dict[bytes, tuple[IntArray, dict[int, int]]] = {}
     for code, count in found.count.items():
+        if code >= HOST and found.usual[code]:
+            continue  # one range or query more shows nothing
         more = count - found.usual[code]
         at = np.flatnonzero(more > 0)
         if 2 <= len(at) <= (found.size + 1) // 2:
@@ -170,7 +173,9 @@ def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[Verdict]:
 
 
 def outermost(loop: Loop, happened: Happened, end: int) -> Loop:
-    """The loop whose repeats are steps: `loop`, or one around it."""
+    """The loop whose repeats are steps: `loop`, or one around it. What the program calls steps are steps."""
+    if is_step(loop.name):
+        return loop
     for _ in range(MOST_LEVELS):
         every = list(around(loop, happened, end))
         steps = next((each for each in every if each.steps), None)

@@ -25,6 +25,16 @@ _MODULE = re.compile(
 )
 
 
+_WHOLE_STEP = re.compile(r"(?<![a-z])(step|iter|iteration|epoch|frame|request)s?(?![a-z])")
+_PART_OF_STEP = re.compile(r"micro|mini|sub|inner|accum|layer|block|sweep|solve|stage|forward|backward|optimi|loss")
+
+
+def is_step(name: str) -> bool:
+    """Whether a range is called a whole step: `train_step #`, no `micro_step #`, no `optimizer.step`."""
+    lower = name.lower()
+    return _WHOLE_STEP.search(lower) is not None and _PART_OF_STEP.search(lower) is None
+
+
 class Kinds(Struct, frozen=True):
     """For each name of a range: the code of the name without its counters, and whether it is that of an operator.
     `part` is the code of the name with its counters where these number parts of a model, else -1."""

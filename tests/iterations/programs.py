@@ -593,3 +593,31 @@ def steps_of_alternating_sweeps(t: Thread) -> Body:
             yield from kernels(t, (name, 150), ("limiter", 40))
         yield from kernels(t, ("reduce_dt", 12))
         yield from t.blocking_copy("DtoH", 8, 2 * US)
+
+
+@program(30)
+def named_steps_with_ranges_that_rotate(t: Thread) -> Body:
+    """Ranges around every ten launches go through three names: each is once more in every third step."""
+    launched = 0
+    for step in range(30):
+        t.push(f"step {step}")
+        for _ in range(10):
+            t.push(("gather", "scatter", "reduce")[launched % 3])
+            yield from kernels(t, ("gemm", 40), ("softmax", 20))
+            t.pop()
+            launched += 1
+        yield from t.synchronize()
+        t.pop()
+
+
+@program(30)
+def ranges_that_rotate_without_one_for_the_step(t: Thread) -> Body:
+    launched = 0
+    for _ in range(30):
+        for _ in range(10):
+            t.push(("gather", "scatter", "reduce")[launched % 3])
+            yield from kernels(t, ("gemm", 40), ("softmax", 20))
+            t.pop()
+            launched += 1
+        yield from kernels(t, ("adam", 60))
+        yield from t.synchronize()
