@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from nsysdiag.account.credit import Made, Waits, made_by_waits
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
+from nsysdiag.causes import PREEMPTION, places
 from nsysdiag.causes.families import FAMILIES, Family
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.rows import picked
@@ -21,6 +22,9 @@ CODE: dict[str, int] = {name: code for code, name in enumerate(FAMILIES)}
 WAITING_FOR_A_SYNC = ("host", "launch", "unknown")
 """Bottlenecks of work that a thread does after a wait and could have done during it. Input is left out: it has its own
 root cause."""
+ON_ITS_OWN = places(lambda cause: not cause.follows_wakeups and cause.id != PREEMPTION)
+"""Causes of what a thread does itself. Waits for locks, files and other threads, and time without a CPU, are not over
+any sooner if it comes to them earlier: they are their own causes."""
 NOT_INSIDE_MPI = ("startup", "profiler", "other_process", "memory")
 """What an MPI call around it does not explain."""
 MPI_START_UP = re.compile(r"P?MPI_(Init\w*|Finalize\w*|Session_(init|finalize))")
@@ -77,15 +81,17 @@ class IdlePieces(Struct, frozen=True):
 def idle_pieces(
     slices: Slices,
     family: IntArray,
+    own: IntArray,
     lane: IntArray,
     mpi: Intervals,
     waits: Waits,
     foreign: Intervals,
     axis: ThreadAxis,
 ) -> IdlePieces:
-    """Divides the idle time. `family` is the bottleneck of each slice by its cause, `lane` the thread that launched
-    after each slice's gap (-1: unknown), `mpi` the time inside MPI calls on the thread axis, `foreign` the set of time
-    in which the GPU worked for another program.
+    """Divides the idle time. `family` is the bottleneck of each slice by its cause, `own` the cause of what its thread
+    itself did, by its place in the registry. `lane` is the thread that launched after each slice's gap (-1: unknown),
+    `mpi` the time inside MPI calls on the thread axis, `foreign` the set of time in which the GPU worked for another
+    program.
 
     ```
     slice                 [host          ][launch]
@@ -97,7 +103,7 @@ def idle_pieces(
     every = Intervals(slices.rows.start, slices.rows.end)
     inside, outside = _inside_mpi(every, family, lane, mpi, axis)
     eligible = np.isin(family[outside.owner], [CODE[name] for name in WAITING_FOR_A_SYNC])
-    eligible &= coverage(foreign, outside.spans) == 0
+    eligible &= np.isin(own[outside.owner], ON_ITS_OWN) & (coverage(foreign, outside.spans) == 0)
     made = made_by_waits(waits, outside.spans, lane[outside.owner], eligible, axis)
     begins = outside.spans.start.copy()
     begins[made.slice] = made.spans.end

@@ -13,21 +13,30 @@ from nsysdiag.events.axis import ThreadAxis
 
 class Waits(Struct, frozen=True):
     """Calls in which threads waited for the device, by where they begin on the thread axis, one after another in each
-    lane. `credit_ns` is how long the device worked meanwhile; 0 for blocking copies of data, which have to wait.
-    `copies` is True for blocking copies. `name` is an index into `names`."""
+    lane. `credit_ns` is how long the device worked meanwhile; 0 for blocking copies of data, which have to wait. Waits
+    in a row with no launch between them wait for the same work: `leading` is the row of the longest of them, which has
+    the credit of all. `copies` is True for blocking copies. `name` is an index into `names`."""
 
     spans: Intervals
     credit_ns: IntArray
+    leading: IntArray
     copies: BoolArray
     name: IntArray
     names: list[str]
 
     @classmethod
     def of(
-        cls, synchronizations: list[Layer], copies: list[Layer], device: int, busy: Intervals, axis: ThreadAxis
+        cls,
+        synchronizations: list[Layer],
+        copies: list[Layer],
+        device: int,
+        busy: Intervals,
+        launches: IntArray,
+        axis: ThreadAxis,
     ) -> Waits:
         """The synchronizations that wait for this device, as far as the trace shows it, and all blocking copies. Copies
-        that read back a few bytes are waits as well. `busy` is the set of time in which the device worked."""
+        that read back a few bytes are waits as well. `busy` is the set of time in which the device worked, `launches`
+        are the starts of its launch calls on the axis, sorted."""
         layers = [layer for layer in synchronizations if layer.device in (None, device)]
         words: dict[str, int] = {}
         parts = [(layer, False) for layer in layers] + [(layer, True) for layer in copies]
@@ -38,7 +47,31 @@ class Waits(Struct, frozen=True):
         spans = Intervals(start, end)[order]
         begun = axis.time(spans.start)
         worked = coverage(busy, Intervals(begun, begun + (spans.end - spans.start)))
-        return cls(spans, worked * counts[order], copied[order] > 0, name[order], list(words))
+        waits = counts[order] > 0
+        leading, credit = _in_a_row(spans, np.where(waits, worked, 0), waits, launches, axis)
+        return cls(spans, credit, leading, copied[order] > 0, name[order], list(words))
+
+
+def _in_a_row(
+    spans: Intervals, credit: IntArray, waits: BoolArray, launches: IntArray, axis: ThreadAxis
+) -> tuple[IntArray, IntArray]:
+    """Of waits in a row the row of the one with most credit, and the credits, where that one has those of all.
+
+    ```
+    thread   [launch]  [copy of 4 bytes to the host      )[sync)   host     [launch]
+    credit              100                               0.1      100.1 of the copy
+    ```
+    """
+    if len(spans) == 0:
+        return np.empty(0, dtype=np.int64), credit
+    lane = spans.start // axis.stride
+    same = waits[1:] & waits[:-1] & (lane[1:] == lane[:-1])
+    same &= np.searchsorted(launches, spans.start[1:]) == np.searchsorted(launches, spans.end[:-1])
+    group = np.append(0, np.cumsum(~same))
+    leads = np.lexsort((-credit, group))[np.flatnonzero(np.append(True, ~same))]
+    together = credit.copy()
+    together[leads] = np.add.reduceat(credit, np.flatnonzero(np.append(True, ~same)))
+    return leads[group], together
 
 
 def _columns(layer: Layer, is_copy: bool, words: dict[str, int]) -> tuple[IntArray, ...]:
@@ -66,7 +99,8 @@ def made_by_waits(waits: Waits, spans: Intervals, lane: IntArray, eligible: Bool
     ```
 
     Without the wait, the thread would have done its next work while the device was busy, and the device would not have
-    been idle. So a wait causes no more idle time than its own length, and none after the next wait of the same thread.
+    been idle. So a wait causes no more idle time than its own length, and none after the next wait of the same thread
+    for later work.
     `spans` are the slices in time, `lane` is the thread that launched next, -1 for none.
     """
     chosen = np.flatnonzero(eligible & (lane >= 0)) if len(waits.spans) else np.empty(0, dtype=np.int64)
@@ -77,7 +111,7 @@ def made_by_waits(waits: Waits, spans: Intervals, lane: IntArray, eligible: Bool
     last = np.maximum(wait, 0)
     over = (wait >= 0) & (waits.spans.end[last] <= begins) if len(chosen) else np.empty(0, dtype=np.bool_)
     over &= waits.spans.start[last] // axis.stride == lane[chosen]
-    chosen, wait = chosen[over], wait[over]
+    chosen, wait = chosen[over], waits.leading[wait[over]]
     ns = _used(wait, waits.credit_ns[wait], (spans.end - spans.start)[chosen])
     used = ns > 0
     begun = spans.start[chosen[used]]

@@ -52,6 +52,8 @@ NOT_FOLLOWED = "; what that wait was for is not in the trace"
 TOLD = 0.1
 """Share of the time that is not judged: smaller parts are not named."""
 OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
+SHOWN = 0.0005
+"""The least share that is not shown as 0.0%."""
 WAITS = "sync"
 SAY_THEIR_SHARES = (*KERNELS, BEFORE_WORK.id)
 """Causes whose findings say how much of the time each part of them takes."""
@@ -111,6 +113,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
+    # A share of 0.0% is no reason to name it here: the finding says what it saves.
+    other = other and action is not None and action.share >= SHOWN
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
         when = "as well" if kernels_first(bottleneck, share, action) else "first"
@@ -263,4 +267,5 @@ def detail_of(finding: Finding, whole: float) -> str:
         return mostly(((each.text, each.share) for each in finding.named), whole)
     if finding.cause in SAY_THEIR_SHARES or 2 * finding.share > whole:
         return finding.summary
-    return f"for {format_share(finding.share, 1)} {finding.summary}" if finding.summary else ""
+    shown = finding.summary and finding.share >= SHOWN
+    return f"for {format_share(finding.share, 1)} {finding.summary}" if shown else ""

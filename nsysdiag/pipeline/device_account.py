@@ -25,7 +25,7 @@ from nsysdiag.causes.evidence import named
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.report import Measured
 from nsysdiag.diagnosis.missing import MOST, Missing
-from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.memory import Memory
 from nsysdiag.findings.attribution import Attribution, slice_kinds
@@ -55,10 +55,15 @@ def kinds(root_context: GapContext, root_slices: RootSlices, layered: LayeredEvi
 
 
 @steps.step()
-def device_waits(device: DeviceTimeline, layered: LayeredEvidence, split: WindowSplit, host: HostActivity) -> Waits:
+def device_waits(
+    device: DeviceTimeline, activity: DeviceActivity, layered: LayeredEvidence, split: WindowSplit, host: HostActivity
+) -> Waits:
     """The calls in which threads waited for the device."""
-    before = layered.before
-    return Waits.of(before[SYNCHRONIZATION], before[BLOCKING_COPY], device.number, split.busy, host.axis)
+    before, axis, calls = layered.before, host.axis, activity.api_calls.rows
+    launch = device.launch[device.launch >= 0]
+    lane = axis.rank(calls.thread[launch])
+    launches = np.sort(axis.position(lane, calls.start[launch])[lane >= 0])
+    return Waits.of(before[SYNCHRONIZATION], before[BLOCKING_COPY], device.number, split.busy, launches, axis)
 
 
 @steps.step(spills=True)
@@ -100,6 +105,7 @@ def idle(
     return idle_pieces(
         root_slices.slices,
         families,
+        root_slices.own,
         lane[root_slices.slices.rows.gap],
         union(host.mpi.take(~start_up).spans),
         device_waits,

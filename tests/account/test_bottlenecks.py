@@ -22,7 +22,7 @@ from nsysdiag.account.bottlenecks import (
 from nsysdiag.account.credit import Waits
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals, union
-from nsysdiag.causes import FALLBACK
+from nsysdiag.causes import FALLBACK, HOST_CODE, PLACE, PREEMPTION, THREAD_WAIT
 from nsysdiag.causes.evidence import Layer
 from nsysdiag.causes.families import FAMILIES, Family
 from nsysdiag.events.axis import ThreadAxis
@@ -33,23 +33,26 @@ LANES, END = 2, 60
 AXIS = ThreadAxis.over(np.arange(LANES), 0, END)
 Spans = list[tuple[int, int]]
 Work = Literal["compute", "communication", "copies"]
+WAITING = (THREAD_WAIT, PREEMPTION)
 WORK: tuple[Work, ...] = ("compute", "communication", "copies")
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Idle time [start, end) that counts to `family` by its cause; `lane` is the thread that launched next."""
+    """Idle time [start, end) that counts to `family` by its cause; `lane` is the thread that launched next, which did
+    what `own` says."""
 
     start: int
     end: int
     family: Family
     lane: int
+    own: str = HOST_CODE
 
 
 @dataclass(frozen=True)
 class Device:
     """A window of pieces that follow each other: work, or a slice. By lane: MPI calls, and waits with whether they are
-    synchronizations."""
+    synchronizations, and when it launched."""
 
     work: dict[Work, Spans]
     slices: list[Slice]
@@ -58,6 +61,7 @@ class Device:
     migrations: Spans
     hollow: Spans
     foreign: Spans = field(default_factory=list)
+    launches: dict[int, list[int]] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
@@ -83,10 +87,13 @@ def divided(device: Device) -> Bottlenecks:
     synchronizations = [_layer(device, lane, counts=True) for lane in range(LANES)]
     copies = [_layer(device, lane, counts=False) for lane in range(LANES)]
     mpi = union(*(AXIS.place(np.full(len(each), lane), Intervals.of(each)) for lane, each in device.mpi.items()))
-    waits = Waits.of(synchronizations, copies, 0, busy, AXIS)
+    begun = [AXIS.position(np.full(len(each), lane), np.array(each)) for lane, each in device.launches.items() if each]
+    launches = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *begun]))
+    waits = Waits.of(synchronizations, copies, 0, busy, launches, AXIS)
     idle = idle_pieces(
         _slices(device),
         np.array([CODE[each.family] for each in device.slices], dtype=np.int64),
+        np.array([PLACE[each.own] for each in device.slices], dtype=np.int64),
         np.array([each.lane for each in device.slices], dtype=np.int64),
         mpi,
         waits,
@@ -123,30 +130,36 @@ def painted(device: Device) -> list[str | None]:
         elif name == "kernels" and at in _moments(device.hollow):
             cells[at] = "parallelism"
     worked = {at for at, name in enumerate(cells) if name}
-    credit = {
-        (lane, start): sum(at in worked for at in range(start, end)) * is_sync
-        for lane, waits in device.waits.items()
-        for start, end, is_sync in waits
-    }
+    credit: dict[tuple[int, int], list[int]] = {}
+    for lane, waits in device.waits.items():
+        for before, (start, end, is_sync) in zip([(0, 0, False), *waits], waits, strict=False):
+            launched = any(before[1] <= at < start for at in device.launches.get(lane, []))
+            in_a_row = is_sync and before[2] and not launched
+            # Waits in a row have one credit.
+            shared = credit[lane, before[0]] if in_a_row else [0]
+            shared[0] += sum(at in worked for at in range(start, end)) * is_sync
+            credit[lane, start] = shared
     for each in sorted(device.slices, key=lambda one: one.start):
         _paint_slice(cells, device, each, credit)
     return cells
 
 
-def _paint_slice(cells: list[str | None], device: Device, each: Slice, credit: dict[tuple[int, int], int]) -> None:
+def _paint_slice(
+    cells: list[str | None], device: Device, each: Slice, credit: dict[tuple[int, int], list[int]]
+) -> None:
     in_mpi = set() if each.family in NOT_INSIDE_MPI else _moments(device.mpi.get(each.lane, []))
     foreign = _moments(device.foreign)
     outside = [at for at in range(each.start, each.end) if at not in in_mpi]
     for at in range(each.start, each.end):
         piece = _around(outside, at)
-        able = piece and each.family in WAITING_FOR_A_SYNC and not foreign & set(piece)
+        able = piece and each.family in WAITING_FOR_A_SYNC and each.own not in WAITING and not foreign & set(piece)
         wait = _last_wait(device, each.lane, piece[0]) if able else None
         if at in foreign:
             cells[at] = "other_process"
         elif at in in_mpi:
             cells[at] = "communication"
-        elif wait is not None and credit[wait] > 0:
-            credit[wait] -= 1
+        elif wait is not None and credit[wait][0] > 0:
+            credit[wait][0] -= 1
             cells[at] = "sync"
         else:
             cells[at] = each.family
@@ -177,15 +190,14 @@ def _moments(spans: Spans) -> set[int]:
 def devices(draw: st.DrawFn) -> Device:
     work: dict[Work, Spans] = {name: [] for name in WORK}
     slices, at = [], 0
-    for length, kind, lane in draw(
-        st.lists(
-            st.tuples(st.integers(1, 6), st.sampled_from([*WORK, *FAMILIES]), st.integers(-1, LANES - 1)), max_size=10
-        )
+    kinds, owns = st.sampled_from([*WORK, *FAMILIES]), st.sampled_from([HOST_CODE, HOST_CODE, *WAITING])
+    for length, kind, lane, own in draw(
+        st.lists(st.tuples(st.integers(1, 6), kinds, st.integers(-1, LANES - 1), owns), max_size=10)
     ):
         if kind in work:
             work[kind].append((at, at + length))
         else:
-            slices.append(Slice(at, at + length, kind, lane))
+            slices.append(Slice(at, at + length, kind, lane, own))
         at += length
     return Device(
         work=work,
@@ -195,6 +207,7 @@ def devices(draw: st.DrawFn) -> Device:
         migrations=[(start, end) for start, end, _ in _apart(draw)],
         hollow=[(start, end) for start, end, _ in _apart(draw)],
         foreign=[(start, end) for start, end, _ in _apart(draw)],
+        launches={lane: [start for start, _, _ in _apart(draw)] for lane in range(LANES)},
     )
 
 

@@ -21,8 +21,10 @@ def layer(*spans: tuple[int, int], lane: int = 0, device: int | None = None, lab
     return Layer(placed, np.zeros(len(spans), dtype=np.int64), ["wait"], label, device)
 
 
-def waits(*layers: Layer, copies: tuple[Layer, ...] = (), busy: Spans) -> Waits:
-    return Waits.of(list(layers), list(copies), DEVICE, Intervals.of(busy), AXIS)
+def waits(*layers: Layer, copies: tuple[Layer, ...] = (), busy: Spans, launches: tuple[int, ...] = ()) -> Waits:
+    begun = np.array(launches, dtype=np.int64)
+    position = AXIS.position(np.zeros(len(begun), dtype=np.int64), begun)
+    return Waits.of(list(layers), list(copies), DEVICE, Intervals.of(busy), position, AXIS)
 
 
 def made(found: Waits, *slices: tuple[int, int], lane: int = 0, eligible: list[bool] | None = None) -> Made:
@@ -60,7 +62,8 @@ def test_credit_is_reset_at_each_new_wait() -> None:
     device   0 [== 100 ==)            200 [=)203
     thread     [wait     )[host 30   ) 195 [w)205[host 95      )       70 of the first wait are left, and gone: 3 count
     """
-    found = made(waits(layer((0, 100), (195, 205)), busy=[(0, 100), (200, 203)]), (100, 130), (205, 300))
+    both = waits(layer((0, 100), (195, 205)), busy=[(0, 100), (200, 203)], launches=(150,))
+    found = made(both, (100, 130), (205, 300))
     assert pairs(found) == [(100, 130), (205, 208)]
     assert found.wait.tolist() == [0, 1]
 
@@ -113,3 +116,23 @@ def test_a_wait_for_an_idle_device_has_no_credit() -> None:
 @pytest.mark.parametrize("layers", [(), (layer((40, 110), device=DEVICE + 1),)])
 def test_without_waits_nothing_is_made(layers: tuple[Layer, ...]) -> None:
     assert pairs(made(waits(*layers, busy=[(0, 100)]), (110, 200))) == []
+
+
+@pytest.mark.parametrize(("launches", "expected"), [((), [(112, 172)]), ((110,), [(112, 113)])])
+def test_waits_in_a_row_are_one(launches: tuple[int, ...], expected: Spans) -> None:
+    """
+    device   0 [== 100 ==)                                  or more work, launched between the two
+    thread       40 [read-back  ) 110  111 [synchronization) 112 [host      ) 172
+    """
+    busy = [(0, 100), (111, 112)] if launches else [(0, 100)]
+    both = waits(layer((111, 112)), copies=(layer((40, 110), label=READS_BACK),), busy=busy, launches=launches)
+    found = made(both, (112, 180))
+    assert pairs(found) == expected
+    assert both.copies[found.wait].tolist() == [not launches]
+
+
+def test_copies_of_data_are_in_no_row() -> None:
+    copy = layer((100, 110), label=LABELS[1])
+    both = waits(layer((0, 100), (112, 113)), copies=(copy,), busy=[(0, 113)])
+    assert both.leading.tolist() == [0, 1, 2]
+    assert both.credit_ns.tolist() == [100, 0, 1]

@@ -43,7 +43,7 @@ def device(*pieces: Piece) -> Bottlenecks:
         np.array([at if each.other >= 0 else -1 for at, each in enumerate(pieces)], dtype=np.int32),
         np.array([each.other for each in pieces], dtype=np.int32),
         Made(nothing, nothing, Intervals.empty()),
-        Waits.of([], [], ME, Intervals.empty(), AXIS),
+        Waits.of([], [], ME, Intervals.empty(), nothing, AXIS),
     )
 
 
