@@ -1,4 +1,4 @@
-"""What a thread does behind a synchronization: whether the synchronization makes the idle time, or that is its own cause."""
+"""What a thread does behind a synchronization: whether that made the idle time, or it is a cause of its own."""
 
 from __future__ import annotations
 
