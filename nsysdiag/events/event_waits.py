@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_PRODUCER = -1
 NO_PRODUCER = -2
-_WAIT_NAMES = ("cudaStreamWaitEvent", "cuStreamWaitEvent")
+WAIT_NAMES = ("cudaStreamWaitEvent", "cuStreamWaitEvent")
 _EVENT_SYNC_NAMES = ("cudaEventSynchronize", "cuEventSynchronize")
 _STREAM_SYNC_NAMES = ("cudaStreamSynchronize", "cuStreamSynchronize")
 
@@ -91,7 +91,7 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
         time = api_calls.rows.start[call[rows]] if len(rows) else rows
         return rows, time, _record_of(sync, rows, time, records, record_time)
 
-    rows, time, record = asked(_WAIT_NAMES)
+    rows, time, record = asked(WAIT_NAMES)
     producer = _producers(record, record_time, record_code, op_code, issued)
     waits = StreamWaits(sync_code[rows], time, producer)
     waits = _through_others(waits, record, record_time, record_code, issued)

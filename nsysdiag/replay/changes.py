@@ -18,7 +18,16 @@ from nsysdiag.wakeups.waits import Ends, ends_of
 SURE = 0.8
 """A wake-up that is less sure is none in the bound that promises least."""
 WAITS = places(lambda cause: cause.follows_wakeups)
-OF_OPERATIONS = (Kind.STREAM, Kind.CLASS, Kind.FINISHED, Kind.AHEAD, Kind.EVENT, Kind.BARRIER, Kind.OBSERVED)
+OF_OPERATIONS = (
+    Kind.STREAM,
+    Kind.CLASS,
+    Kind.FINISHED,
+    Kind.AHEAD,
+    Kind.EVENT,
+    Kind.BARRIER,
+    Kind.OBSERVED,
+    Kind.HIDDEN,
+)
 """Edges that hold the length of the operation at their row."""
 
 
@@ -94,6 +103,8 @@ class Changes(Struct, frozen=True):
         model, edges = self.model, self.model.graph.edges
         seen = edges.kind == Kind.OBSERVED
         gone = self._gone() | (seen & (not observed))
+        if pinned:
+            gone &= edges.kind != Kind.HIDDEN
         if proven:
             gone &= ~self.doubted
             gone |= self._doubtful()
@@ -148,7 +159,8 @@ class Changes(Struct, frozen=True):
 
     def _gone(self) -> BoolArray:
         """The edges that the changes take away."""
-        edges, gone = self.model.graph.edges, self.dropped.copy()
+        edges = self.model.graph.edges
+        gone: BoolArray = self.dropped | (edges.kind == Kind.HIDDEN)
         waits = {Kind.DEVICE_WAIT: self.held, Kind.RELEASED: self.others, Kind.WAKE: self.woken, Kind.SLOT: self.full}
         for kind, there in waits.items():
             mine = edges.kind == kind

@@ -43,6 +43,7 @@ class Kind(IntEnum):
     RELEASED = 13  # a wait for a device, and all that it is for besides its target
     PASSED = 14  # what such a wait is for besides its target, and the same of the wait before
     PACED = 15  # the end of a wait that has a time of its own
+    HIDDEN = 16  # the order of streams that wait for events of which the trace does not say what they are for
     AHEAD = 16  # a wait for a device, and an operation of an earlier step
 
 
@@ -112,6 +113,15 @@ class Graph(Struct, frozen=True, dict=True):
         decided &= late[edges.target] <= little
         edges = replace(edges, ns=np.where(decided, edges.ns + late[edges.target], edges.ns))
         return cls(time, edges, np.where(late <= little, 0, late), wanted)
+
+
+def extended(graph: Graph, more: Edges) -> Graph:
+    """The graph with these edges in addition, shortened to the recorded time."""
+    ns = np.minimum(more.ns, graph.time[more.target] - graph.time[more.source])
+    every = Edges.concatenate([graph.edges, replace(more, ns=ns)])
+    order = np.argsort(every.target, kind="stable")
+    asked = np.concatenate((graph.asked, more.ns))[order]
+    return Graph(graph.time, every.take(order), graph.residual, asked)
 
 
 def _slots(count: int, edges: Edges) -> Slots:

@@ -44,7 +44,7 @@ from nsysdiag.replay.edges import (
     program_order,
     releases,
 )
-from nsysdiag.replay.graph import Edges, Graph, Kind
+from nsysdiag.replay.graph import Edges, Graph, Kind, extended
 from nsysdiag.replay.host_time import HostTime, host_time, on_axis
 from nsysdiag.replay.meetings import Met, meetings_of
 from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads, moments_of
@@ -53,7 +53,7 @@ from nsysdiag.replay.outlived import Outlived, outlived
 from nsysdiag.replay.pacing import Timed, owned, timed_waits
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import Wakes, wakes
-from nsysdiag.replay.work import Before, Pace, Work, awaited_events, barriers, observed_order, pace_of
+from nsysdiag.replay.work import Before, Pace, Work, awaited_events, barriers, hidden_order, observed_order, pace_of
 from nsysdiag.trace.strings import Strings
 from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
 
@@ -262,6 +262,9 @@ def model_of(
     seen = seen.take(seen.source < seen.target)
     as_asked = replace(known.edges, ns=known.asked)
     graph = Graph.of(time, Edges.concatenate([as_asked, seen]), LATENCY_HIGHEST_NS) if len(seen) else known
+    hidden = after_end(length, places, hidden_order(work, activity, stretch), Kind.HIDDEN)
+    hidden = hidden.take(hidden.source < hidden.target)
+    graph = extended(graph, hidden) if len(hidden) else graph
     names = Names.of(work, activity, host_trace.ranges, strings)
     threads = replace(threads, woken_cause=_causes(threads.woken, host))
     cpus = len(host_trace.tables.cpus.numbers)

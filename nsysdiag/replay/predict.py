@@ -139,7 +139,7 @@ def identity_of(model: Model) -> Identity:
     exact = np.array_equal(same.start, now.start) and np.array_equal(same.end, now.end)
     residual = graph.residual.copy()
     residual[model.places.operation] = 0
-    ns = np.where(graph.edges.kind == Kind.OBSERVED, NEVER_NS, graph.asked)
+    ns = np.where(np.isin(graph.edges.kind, (Kind.OBSERVED, Kind.HIDDEN)), NEVER_NS, graph.asked)
     eager = _run(model, replay(graph, ns, residual), model.length)
     return Identity(exact=exact, length_error=round(abs(eager.ns - now.ns) / max(now.ns, 1), 6))
 
@@ -203,6 +203,7 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
     timed = model.threads.timed
     absorbed = timed.absorbs(model.stretch, changes.doubtful_times)
     gone = bool((timed.sure > changes.paced).any()) or model.outlived.share > 0
+    gone |= bool((model.graph.edges.kind == Kind.HIDDEN).any())
     if absorbed or gone:
         pinned = run_of(changes, proven=True, pinned=True).ns
         bounds.append(pinned if gone else min(pinned, max(bounds) + absorbed))

@@ -17,7 +17,7 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.events.streams import previous_on_stream
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import WAITS, Changes, View
-from nsysdiag.replay.graph import Edges, Graph, Kind
+from nsysdiag.replay.graph import Edges, Kind, extended
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.stretch import first_border
 from nsysdiag.replay.work import Class
@@ -29,12 +29,7 @@ nothing to do."""
 
 def with_edges(model: Model, more: Edges) -> Model:
     """The model with these edges in addition, shortened to the recorded time."""
-    graph = model.graph
-    ns = np.minimum(more.ns, graph.time[more.target] - graph.time[more.source])
-    every = Edges.concatenate([graph.edges, replace(more, ns=ns)])
-    order = np.argsort(every.target, kind="stable")
-    asked = np.concatenate((graph.asked, more.ns))[order]
-    return replace(model, graph=Graph(graph.time, every.take(order), graph.residual, asked))
+    return replace(model, graph=extended(model.graph, more))
 
 
 def merge(changes: Changes, chosen: BoolArray) -> bool:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.event_waits import StreamWaits
+from nsysdiag.events.event_waits import UNKNOWN_PRODUCER, WAIT_NAMES, StreamWaits
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, distinct, distinct_values
@@ -182,6 +182,20 @@ def observed_order(work: Work, late: BoolArray) -> Before:
         parts.append(Before(by_end[at[at >= 0]], asked[at >= 0]))
     pairs = Before.concatenate(parts)
     return pairs.take(pairs.before != pairs.after)
+
+
+def hidden_order(work: Work, activity: DeviceActivity, stretch: Stretch) -> Before:
+    """Where streams wait for events of which some have no rows: each operation, and the last of its device to end
+    before it. None where all waits of streams are known."""
+    calls, waits = activity.api_calls, activity.waits
+    names = [at for at, name in enumerate(calls.names) if name in WAIT_NAMES]
+    if not names:
+        return Before.empty()
+    asked = np.isin(calls.rows.name, names) & (calls.rows.start >= stretch.begin) & (calls.rows.start < stretch.end)
+    known = waits.issued[waits.producer != UNKNOWN_PRODUCER]
+    known = np.unique(known[(known >= stretch.begin) & (known < stretch.end)])
+    late = np.ones(len(work), dtype=np.bool_)
+    return observed_order(work, late) if np.count_nonzero(asked) > len(known) else Before.empty()
 
 
 def _ended(work: Work, pairs: Before) -> Before:

@@ -93,6 +93,28 @@ def streams_in_turns(
     loop(sim, marks, step, process=process)
 
 
+def then_another_stream(sim: Simulation, marks: Marks, *, host: int = 900 * US, factor: float = 1.0) -> None:
+    """A kernel waits for one of another stream, which has long ended by then, and would not have with less host code.
+
+    T         [l][e][host ........][l][sync ..][l]
+    stream a     [= k =]
+    stream b                          [= k =]
+    """
+    process = solver(sim)
+    first, second = process.stream(), process.stream()
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.launch("produce", varied(700 * US, "produce", number), first)
+        event = t.event()
+        yield from t.record(event, first)
+        yield from t.wait_event(second, event)
+        yield from ranged(t, "prepare", t.compute(round(varied(host, "host", number) * factor), "collect"))
+        yield from t.launch("consume", varied(500 * US, "consume", number), second)
+        yield from t.synchronize()
+
+    loop(sim, marks, step, process=process)
+
+
 NO_SYNC, HALF, NOTHING = {"synchronized": False}, {"factor": 0.5}, (-0.02, 0.02)
 FASTER = faster("host", "prepare", 0.5)
 LOST = EVERYTHING.but(lost="solve_lost")
@@ -162,5 +184,21 @@ PAIRS: tuple[Pair, ...] = (
         NO_SYNC,
         without("sync"),
         (0.15, 0.3),
+    ),
+    pair(
+        "host code before a kernel that waits for another stream",
+        then_another_stream,
+        {"factor": 0.1},
+        faster("host", "prepare", 0.1),
+        (0.1, 0.2),
+    ),
+    pair(
+        "host code before a kernel that waits for another stream, events not recorded",
+        then_another_stream,
+        {"factor": 0.1},
+        faster("host", "prepare", 0.1),
+        (0.1, 0.2),
+        capture=EVERYTHING.but(event_rows=False, sync_rows=False),
+        tolerated=1.0,
     ),
 )
