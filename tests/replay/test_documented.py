@@ -32,7 +32,14 @@ PAGE = ROOT / "docs" / "what-if.md"
 FIXTURES = ROOT / "tests" / "fixtures"
 TRACES = sorted(Path(os.environ.get("NSYSDIAG_TRACES", "nowhere")).glob("*.sqlite"))
 NOT_QUEUED = "no kernel was queued, so the gap between queued kernels is a usual one, 1.5 µs; it is 1.2 µs"
+LOST = "for most of the time synchronizations wait for what the trace does not hold"
 WHY = {
+    "pipe of a thread that computes": "the wait is one for input, and not an io_wait",
+    "kernels without rows, halved as well": LOST,
+    "host code beside kernels without rows": LOST,
+    "sync for kernels without rows": LOST,
+    "sync for graphs without rows": LOST,
+    "sync of two streams in turns, events not recorded": "no row says why kernels start late: the model is too far off",
     "file read by a thread that is joined": "nothing links the wait to the thread that ends",
     "queued kernels that start late": "no row says why they start late: the model is too far off",
     "slow launch calls": NOT_QUEUED,

@@ -151,7 +151,14 @@ PAIRS: tuple[Pair, ...] = (
         without("lock_wait"),
         (0.0, 0.1),
     ),
-    pair("pipe of a thread that computes", partial(behind_a_helper, by="read"), PROMPT, without("io_wait"), (0.0, 0.1)),
+    pair(
+        "pipe of a thread that computes",
+        partial(behind_a_helper, by="read"),
+        PROMPT,
+        without("io_wait"),
+        (0.0, 0.1),
+        refusable=True,
+    ),
     pair(
         "process that is waited for",
         partial(one_each_step, by="process", decode=1 * MS, exiting=700 * US),
