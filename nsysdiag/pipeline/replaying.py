@@ -128,7 +128,8 @@ def builder(
         if isinstance(repeating, str):
             return repeating
         numbers = [each.number for each in devices]
-        starts = np.concatenate([each.operations.start for each in devices])
+        # Migrations are replayed with what they are for: alone they are no work.
+        starts = np.concatenate([each.operations.start[~each.operations.migration] for each in devices])
         starts = starts if len(devices) == 1 else np.sort(starts)
         stretch = stretch_of(repeating.parts, repeating.steps, starts, most)
         if isinstance(stretch, str):
