@@ -199,10 +199,12 @@ def workers(changes: Changes, count: int) -> bool:
     every = loaders(woken)
     idle = np.unique(woken.thread[np.isin(woken.thread, every) & np.isin(woken.waker, every)])
     loading = np.setdiff1d(every, idle) if len(every) > len(idle) else every
-    if not len(loading) or count < 1:
-        return False
     mine = np.isin(model.program.thread, loading)
     pieces = mine[model.pieces.owner]
+    unknown = np.isin(model.pieces.cause, WAITS) & ~pieces
+    known = int((woken.end - woken.begin)[(woken.loader > 0) & ~np.isin(woken.thread, loading)].sum())
+    if not len(loading) or count < 1 or (model.pieces.end - model.pieces.start)[unknown].sum() > known:
+        return False
     factor = len(loading) / count
     if changes.view == View.LEAST and count > len(loading):
         if _waits_for_others(model, loading) > ON_DEMAND:
@@ -213,7 +215,6 @@ def workers(changes: Changes, count: int) -> bool:
     changes.time[pieces] *= factor
     changes.unseen[mine] *= factor
     if changes.view == View.MOST and count > len(loading):
-        unknown = np.isin(model.pieces.cause, WAITS) & ~mine[model.pieces.owner]
         changes.time[unknown] = 0
     return True
 

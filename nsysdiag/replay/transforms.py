@@ -259,7 +259,7 @@ def edges_of(model: Model, transform: Transform) -> Edges:
 SHAPES = ("merge", "stream", "workers", "ahead", "batch")
 """Transforms that are made in three ways."""
 NEEDS = {
-    "workers": "no thread or process that loads data ends a wait there",
+    "workers": "no thread or process that loads data ends most waits there",
     "ahead": "it needs steps in which the host waits for a GPU",
     "batch": "it needs as many steps",
 }

@@ -244,7 +244,7 @@ PAIRS: tuple[Pair, ...] = (
         {"workers": 4},
         Transform("workers", factor=4.0),
         (0.45, 0.55),
-        tolerated=0.5,
+        refusable=True,
     ),
     pair(
         "two workers in place of one that is fast enough",
