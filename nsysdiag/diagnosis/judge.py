@@ -145,7 +145,7 @@ def judge(
     None where it is one of several; `predict` tells what the repair of a finding saves, by replay; `scheduled` says
     that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU."""
     judged = judged_parts(devices, focus)
-    lost = {each.key: (missing or {}).get(each.key, Missing()) for each in judged}
+    lost = {each.key: Missing() for each in judged} | dict(missing or {})
     diagnosis, merged = diagnose(
         Scope.of(found, focus),
         judged,
@@ -190,7 +190,7 @@ def diagnose(
     times = {each.key: Judged.of(each) for each in active}
     merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, limits, predict)]
     run = recorded if duration_ns is None else (0, duration_ns)
-    most, sliced = leading(job_account(judged)), processes is not None and _is_slice(active, missing)
+    most, sliced = leading(job_account(judged)), scope.phases is not None and _is_slice(missing)
     account = job_account(judged)
     shares = {name: ns / max(sum(account.values()), 1) for name, ns in account.items()}
     judged_ns = max((sum(each.account.values()) for each in active), default=0)
@@ -236,9 +236,9 @@ def diagnose(
     return diagnosis, merged
 
 
-def _is_slice(active: list[PhaseDevice], missing: Mapping[str, Missing]) -> bool:
+def _is_slice(missing: Mapping[str, Missing]) -> bool:
     """Whether the trace begins or ends in the middle of queued work."""
-    return sum(missing[each.key].cut for each in active) >= FEWEST
+    return sum(each.cut for each in missing.values()) >= FEWEST
 
 
 def _worst(missing: Missing) -> tuple[float, int]:

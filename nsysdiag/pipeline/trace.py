@@ -177,7 +177,7 @@ def judgment(
         recorded=recorded_span,
         host_loop=host_loop,
         limits=settings.findings,
-        missing={result.report.key: result.missing for result in reported},
+        missing={result.report.key: result.missing for result in results},
         predict=predict_of(predictions),
         ranks=mpi_ranks(trace),
         scheduled=scheduled,
