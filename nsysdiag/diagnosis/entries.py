@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nsysdiag.diagnosis.chart import account_stack, accounts, longest_part
+from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.document.blocks import PAGE, Block, Column, Limit, Paragraph, Table
 from nsysdiag.document.kinds import NAME, SHARE, STACK, TEXT, part
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 SPLIT = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
 NAMED = Column("GPU", NAME, head=True, length=24)
 LATE = Column("For late peers", SHARE)
+PAGING = Column("Paging in kernels", SHARE)
 BY_BOTTLENECK = Column("By bottleneck", STACK, limit=PAGE)
 GPU, JOINED_LENGTH = "gpu", 40
 _GPU = re.compile(r"gpu\d+")
@@ -38,10 +40,11 @@ INSIDE_MPI = "Idle time inside MPI calls counts to communication."
 def account_table(judged: Judged, title: str, limit: Limit, named: Column = NAMED, noun: str = "") -> list[Block]:
     """A row for each device, and what counts elsewhere than its column says. A single one has no bar, as the one of the
     job is above."""
-    waits = _reaches(judged, lambda each: each.late_ns)
+    waits, pages = _reaches(judged, lambda each: each.late_ns), _reaches(judged, _paged)
     columns = [
         named,
         Column("Compute", SHARE),
+        *([PAGING] if pages else []),
         Column("Comm. kernels", SHARE),
         *([LATE] if waits else []),
         Column("Copies", SHARE),
@@ -50,7 +53,7 @@ def account_table(judged: Judged, title: str, limit: Limit, named: Column = NAME
         Column("Share", SHARE),
         *([BY_BOTTLENECK] if len(judged) > 1 else []),
     ]
-    table = Table(title, tuple(columns), _rows(judged, waits=waits), limit=limit)
+    table = Table(title, tuple(columns), _rows(judged, waits=waits, pages=pages), limit=limit)
     notes = [FOR_PEERS] if waits else []
     notes += [WAITS_COUNT] if any(each.waited for phases in judged.values() for each in phases) else []
     notes += [INSIDE_MPI] if _reaches(judged, _in_mpi) else []
@@ -88,18 +91,25 @@ def _numbered(keys: Sequence[str]) -> str:
     return GPU + ", ".join(said)
 
 
-def _rows(judged: Judged, *, waits: bool) -> list[tuple[object, ...]]:
+def _paged(device: PhaseDevice) -> int:
+    """The time of kernels that counts to memory: unified memory is paged inside them."""
+    kernels = sum(device.account.get(name, 0) for name in KERNELS)
+    return min(max(device.compute_ns - kernels, 0), device.account.get("memory", 0))
+
+
+def _rows(judged: Judged, *, waits: bool, pages: bool) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     order = accounts([each for phases in judged.values() for each in phases])  # the same in all rows
     for key, phases in judged.items():
-        parts = [_sum(phases, name) for name in SPLIT]
+        parts, paged = [_sum(phases, name) for name in SPLIT], sum(map(_paged, phases))
         account, whole = accounts(phases), sum(parts)
         total = sum(account.values())
         what, longest_ns = longest_part(phases)
         bar = account_stack(
             {name: account.get(name, 0) for name in order}, f"How the judged time of {key} divides by bottleneck"
         )
-        shown = [*parts[:2], *([_sum(phases, "late_ns")] if waits else []), *parts[2:]]
+        shown = [parts[0] - paged, *([paged] if pages else []), parts[1]]
+        shown += [*([_sum(phases, "late_ns")] if waits else []), *parts[2:]]
         rows.append((key, *(part(each, whole) for each in shown), what, part(longest_ns, total), bar))
     return rows
 

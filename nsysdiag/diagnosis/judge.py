@@ -136,6 +136,7 @@ def judge(
     ranks: MpiRanks | None = None,
     predict: Predict | None = None,
     scheduled: bool = True,
+    host_unseen: bool = False,
     in_turns: Sequence[str] = (),
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
@@ -160,6 +161,7 @@ def judge(
         ranks=ranks,
         predict=predict,
         scheduled=scheduled,
+        host_unseen=host_unseen,
         in_turns=in_turns,
     )
     if found.basis == "none":
@@ -183,6 +185,7 @@ def diagnose(
     ranks: MpiRanks | None = None,
     predict: Predict | None = None,
     scheduled: bool = True,
+    host_unseen: bool = False,
     in_turns: Sequence[str] = (),
 ) -> tuple[Diagnosis, list[Finding]]:
     """The bottleneck of a job and its findings in order, by what each device did in the judged time."""
@@ -199,6 +202,7 @@ def diagnose(
         phase=scope.phase,
         judged_ns=judged_ns,
         details=details_of(merged, shares, scheduled=scheduled),
+        host_unseen=host_unseen,
         unused=one_gpu(in_turns) or unused_gpus(gpus_present, len(active), processes, mpi=MPI in frameworks),
         duration_ns=duration_ns,
         which=scope.which,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
-from nsysdiag.causes import THREAD_WAIT
+from nsysdiag.causes import CAUSES, FALLBACK, THREAD_WAIT
 from nsysdiag.diagnosis.facts import KERNELS, NOUNS, PACED, UNKNOWN, Part
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.savings import MORE_BY_REPLAY
@@ -37,6 +38,15 @@ TAKES = {
     "profiler": "The profiler itself takes",
     "unknown": "Unexplained idle time takes",
 }
+UNSEEN, NOT_CAPTURED = "host code outside CUDA calls", "what it did was not captured"
+UNSEEN_TAKES = f"{capitalized(UNSEEN)} takes"
+"""Of unknown time in a trace without OS calls, scheduling events and CPU samples."""
+UNEXPLAINED, UNSEEN_TITLE = CAUSES[FALLBACK].title, f"{capitalized(UNSEEN)}; {NOT_CAPTURED}"
+HANGS = (
+    "Capture what the thread did there: NVTX ranges of its own around parts of this code, CPU samples and scheduling "
+    "events (--sample, --cpuctxsw), and on Linux OS calls (--trace=osrt). Some programs hang or slow down under OS "
+    "tracing and sampling: then ranges alone tell."
+)
 TOO_FEW = "too few for a steady phase"
 MORE_STEPS = "If the program can run more steps, capture these."
 """A trace does not show whether it ended, or continued after the capture."""
@@ -90,13 +100,15 @@ class Said(Struct, frozen=True):
     steady_ns: int = 0
     paced_ns: int | None = None
     recorded_ns: int = 0
+    host_unseen: bool = False
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
     """The bottleneck with its share and what it is made of, the next one, and what can be fixed first where that
     is something else."""
-    first = f"{TAKES[bottleneck]} {format_share(share, 1)} of {_time(said)}"
-    detail = said.details.get(bottleneck)
+    unseen = said.host_unseen and bottleneck == UNKNOWN
+    first = f"{UNSEEN_TAKES if unseen else TAKES[bottleneck]} {format_share(share, 1)} of {_time(said)}"
+    detail = ", ".join(filter(None, (NOT_CAPTURED if unseen else "", said.details.get(bottleneck))))
     sentences = [f"{first}: {detail}." if detail else f"{first}."]
     if said.basis == "cold":
         steady = f"only {format_ns(said.steady_ns)} of steady state" if said.steady_ns else "no steady state"
@@ -109,7 +121,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.waiting and bottleneck in KERNELS:
         sentences.append(said.waiting)
     if second is not None:
-        sentences.append(f"Second: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}.")
+        noun = UNSEEN if said.host_unseen and second.bottleneck == UNKNOWN else NOUNS[second.bottleneck]
+        sentences.append(f"Second: {noun}, {format_share(second.share, 1)}.")
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
@@ -166,6 +179,17 @@ def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, slice
     large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= TOLD * sum(parts.values())]
     large = [name for name in large if parts[name]]
     return f"; the rest is {listed([f'{name} ({format_ns(parts[name])})' for name in large])}" if large else ""
+
+
+def unseen_host(findings: list[Finding]) -> list[Finding]:
+    """The findings of a trace without OS calls, scheduling and CPU samples: what it does not explain is host code
+    outside CUDA calls."""
+    return [
+        replace(each, title=each.title.replace(UNEXPLAINED, UNSEEN_TITLE, 1), advice=[HANGS])
+        if each.cause == FALLBACK
+        else each
+        for each in findings
+    ]
 
 
 def unrecorded(loop: HostLoop | None) -> str:

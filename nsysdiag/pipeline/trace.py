@@ -11,6 +11,7 @@ from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge
 from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.missing import UnseenLaunches, unseen_everywhere
 from nsysdiag.diagnosis.savings import predict_of
+from nsysdiag.diagnosis.sentences import unseen_host
 from nsysdiag.diagnosis.shortage import with_shortage
 from nsysdiag.diagnosis.unused_gpus import working_processes
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -42,6 +43,9 @@ from nsysdiag.timeline.host_lanes import Timelines, with_threads
 from nsysdiag.trace.trace import Trace
 from nsysdiag.version import __version__
 from nsysdiag.wakeups.host_trace import HostTrace
+
+HOST_TABLES = ("OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS")
+"""What shows the host outside of CUDA calls."""
 
 steps: Steps = Steps(reading.steps)
 steps.for_each("results", "device", "devices", device.steps, device.result)
@@ -165,6 +169,8 @@ def judgment(
     every = with_late([finding for result in results for finding in result.findings], late, settings.findings)
     keys = {each.report.key for each in reported}
     found = [each for each in every if each.device in keys]
+    host_unseen = not any(map(trace.has, HOST_TABLES))
+    found = unseen_host(found) if host_unseen else found
     return judge(
         results[0].job_phases if results else NO_PHASES,
         [followed(result.phases, late.get(result.report.key)) for result in reported],
@@ -181,6 +187,7 @@ def judgment(
         predict=predict_of(predictions),
         ranks=mpi_ranks(trace),
         scheduled=scheduled,
+        host_unseen=host_unseen,
         in_turns=sharing.in_turns,
     )
 

@@ -62,6 +62,8 @@ EVENT_TYPES = {
 }
 """The evidence that each type of events brings which nsys was told to record, by its name in the metadata."""
 ASKED, NOT_ON_WINDOWS = "asked for at capture, and there was none", "nsys records no OS calls on Windows"
+NO_USE = (ASKED, NOT_ON_WINDOWS)
+"""How the reasons begin for which another capture brings no more."""
 _SYSTEM = re.compile(r"OsDescription|SoftwarePlatform|DEVICE_TYPE|DeviceType")
 
 

@@ -1,0 +1,74 @@
+"""Time outside CUDA calls in traces without anything else about the host, and paging in the rows of GPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag import analyze
+from nsysdiag.diagnosis.entries import PAGING, account_table
+from nsysdiag.document.blocks import PAGE, Table
+from tests.builder import TraceBuilder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.report import Report
+
+MS = 1_000_000
+
+
+def loop(*, kernel_ms: int, sampled: bool = False, ranges: bool = True) -> TraceBuilder:
+    """Steps of 10 ms, of which the host spends the rest outside CUDA calls."""
+    trace = TraceBuilder().gpu()
+    for at in range(10 * MS, 410 * MS, 10 * MS):
+        trace.kernel(at, at + kernel_ms * MS, launch=(at - 20_000, at - 10_000))
+        if ranges:
+            trace.nvtx("advance", at, at + 9 * MS)
+        if sampled:
+            trace.osrt("read", at + 9 * MS, at + 9 * MS + 10_000)
+    return trace
+
+
+def report_of(tmp_path: Path, trace: TraceBuilder) -> Report:
+    return analyze(trace.write(tmp_path / "t.sqlite"))
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_it_leads_as_host_code_that_was_not_captured(ranges: bool, tmp_path: Path) -> None:
+    report = report_of(tmp_path, loop(kernel_ms=2, ranges=ranges))
+    assert report.diagnosis is not None
+    assert report.diagnosis.headline.startswith("Host code outside CUDA calls takes 79.4%")
+    assert "what it did was not captured" in report.diagnosis.headline
+    found = next(each for each in report.findings if each.cause == "uncovered")
+    assert found.title.startswith("Host code outside CUDA calls; what it did was not captured")
+    assert "ranges alone tell" in found.advice[0]
+    assert ("advance" in report.diagnosis.headline) == ranges
+
+
+def test_as_the_second_part(tmp_path: Path) -> None:
+    report = report_of(tmp_path, loop(kernel_ms=7))
+    assert report.diagnosis is not None
+    assert "Second: host code outside CUDA calls" in report.diagnosis.headline
+
+
+def test_a_trace_that_shows_the_host_keeps_it_unexplained(tmp_path: Path) -> None:
+    report = report_of(tmp_path, loop(kernel_ms=2, sampled=True))
+    assert "outside CUDA calls" not in str(report.diagnosis)
+
+
+def test_pages_inside_kernels_are_no_compute_in_the_row(tmp_path: Path) -> None:
+    trace = TraceBuilder().gpu()
+    for at in range(10 * MS, 410 * MS, 10 * MS):
+        trace.kernel(at, at + 10 * MS - 1_000, launch=(at - 20_000, at - 10_000))
+        trace.memcpy(at + MS, at + 8 * MS, kind="UM HtoD", size=1 << 24, cause="fault")
+    report = report_of(tmp_path, trace)
+    assert report.diagnosis is not None
+    assert report.diagnosis.bottleneck == "memory"
+    judged = {"gpu0": [phase.devices[0] for phase in report.phases if phase.judged]}
+    table = account_table(judged, "", PAGE)[0]
+    assert isinstance(table, Table)
+    shown = dict(zip((column.title for column in table.columns), table.rows[0], strict=False))
+    assert PAGING.title in shown
+    assert [shown[title] for title in ("Compute", "Idle")] != [1.0, 0.0]
