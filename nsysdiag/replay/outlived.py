@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
 from nsysdiag.causes import PLACE, SYNCHRONIZATION
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.rows import distinct
@@ -42,7 +42,10 @@ def outlived(
     ns = np.where((held.cause == PLACE[SYNCHRONIZATION]) & (lag > RETURN_NS), lag - RETURN_NS, 0)
     rows = np.flatnonzero(ns)
     length = pieces.end - pieces.start
-    unknown = np.flatnonzero((pieces.cause == PLACE[SYNCHRONIZATION]) & (length > RETURN_NS))
+    known = union(axis.place(axis.rank(held.thread), Intervals(held.begin, held.end)))
+    alone = (pieces.cause == PLACE[SYNCHRONIZATION]) & (length > RETURN_NS)
+    # A thread that wakes another at the very end of a wait has that wait before it.
+    unknown = np.flatnonzero(alone & (coverage(known, pieces.spans) == 0))
     begin = axis.time(pieces.start[unknown])
     thread = np.concatenate((held.thread[rows], axis.threads[pieces.start[unknown] // axis.stride]))
     total = np.bincount(distinct(thread)[1], np.concatenate((ns[rows], length[unknown])))
