@@ -57,8 +57,8 @@ def _flags(count: int, rows: IntArray) -> BoolArray:
 
 
 def _creates_context(activity: DeviceActivity) -> BoolArray:
-    """The API calls of each process over 1 ms, whatever their names, from its first one to the first that does more than
-    ask about devices: `cudaFree(0)` after `cudaGetDeviceCount`, for example. Left out if the context existed before: an
+    """The API calls over 1 ms of each process, up to and with the first that does more than ask about devices, whatever
+    its name. An example is `cudaFree(0)` after `cudaGetDeviceCount`. Left out if the context existed before: an
     operation had begun, or was launched before the capture."""
     calls, operations = activity.api_calls.rows, activity.operations
     flags = np.zeros(len(calls), dtype=np.bool_)

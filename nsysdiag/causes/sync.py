@@ -127,7 +127,7 @@ CAUSE = Cause(
         ),
         openmp_target=Words(
             (
-                "A target construct without nowait waits for its kernels: add nowait and depend to target "
+                "A target construct without nowait waits for its kernels. Add nowait and depend to target "
                 "constructs and updates, and one taskwait where the host needs the result.",
             ),
             source="openmp",

@@ -27,7 +27,7 @@ CAUSE = Cause(
         ),
         openmp_target=Words(
             (
-                "Arrays are in managed memory: map them in a target data region with separate memory (nvc: "
+                "Arrays are in managed memory. Map them in a target data region with separate memory (nvc: "
                 "-gpu=mem:separate), or prefetch with cudaMemPrefetchAsync before the target regions that touch "
                 "them.",
             ),

@@ -43,8 +43,8 @@ UNSEEN_TAKES = f"{capitalized(UNSEEN)} takes"
 """Of unknown time in a trace without OS calls, scheduling events and CPU samples."""
 UNEXPLAINED, UNSEEN_TITLE = CAUSES[FALLBACK].title, f"{capitalized(UNSEEN)}; {NOT_CAPTURED}"
 HANGS = (
-    "Capture what the thread did there: NVTX ranges of its own around parts of this code, CPU samples and scheduling "
-    "events (--sample, --cpuctxsw), and on Linux OS calls (--trace=osrt). Some programs hang or slow down under OS "
+    "Capture what the thread did there: NVTX ranges around parts of this code, CPU samples (--sample) and scheduling "
+    "events (--cpuctxsw), on Linux OS calls (--trace=osrt). Some programs hang or slow down under OS "
     "tracing and sampling: then ranges alone tell."
 )
 TOO_FEW = "too few for a steady phase"

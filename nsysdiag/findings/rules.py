@@ -51,8 +51,8 @@ FEWER_BYTES = Advice(
     ),
     openmp_target=Words(
         (
-            "Copy less: one target data region (or target enter data) around the loops, so that each target "
-            "construct finds its arrays present; target update only what the host needs.",
+            "Copy less: put one target data region (or target enter data) around the loops, so that each target "
+            "construct finds its arrays present. Use target update only for what the host needs.",
         ),
         source="openmp",
         fix="copy less: a target data region around the loops",

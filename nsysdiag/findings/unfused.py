@@ -1,5 +1,7 @@
-"""Findings on kernels of one kind, with a bound of what their repair saves: those that run one operator of a framework
-each, of which fusing those in a row saves some, and matrix products in single precision, which tensor cores run faster.
+"""Findings on kernels of one kind, with a bound of what their repair saves.
+
+Kernels that run one operator of a framework each can be fused with those next to them. Matrix products in single
+precision run faster on tensor cores.
 """
 
 from __future__ import annotations
@@ -74,8 +76,8 @@ def unfused_findings(device: DeviceReport, context: FindingContext) -> list[Find
 
 
 def single_precision_findings(device: DeviceReport, context: FindingContext) -> list[Finding]:
-    """One, where matrix products without tensor cores take the least share of the compute time that is worth advice,
-    on a GPU that may have tensor cores. Its bound is that of the GPU's peak rates; none where these are unknown."""
+    """One finding, where matrix products without tensor cores take enough of the compute time to be worth advice, and
+    the GPU may have tensor cores. Its bound is that of the GPU's peak rates; none where these are unknown."""
     gpu = context.gaps.device.gpu
     mine = _mine(context, lambda name, short: family_of(name, short) == KernelFamily.PRODUCT_FP32)
     alone = 0 if lacks_tensor_cores(gpu) else _alone(context, mine, LEAST_FP32)

@@ -87,8 +87,8 @@ def _may_have_waited(
     gaps: Gaps, gap: IntArray, asked: IntArray, device: DeviceTimeline, activity: DeviceActivity
 ) -> BoolArray:
     """For waits whose producer is unknown, `asked` at some time before these gaps: whether something ended that a wait
-    may have been for. That is the operation on another stream that the gap follows, if it was launched before the wait
-    and ended after the next one was launched; or work of another device. Without it, the wait explains nothing: fewer
+    may have been for. That is the operation before the gap, if it is on another stream, was launched before the wait
+    and ended after the next launch. Or it is work of another device. Without it, the wait explains nothing: fewer
     rows must not make a cause more specific."""
     issued = issue_times(device.launch, activity.api_calls.rows, device.operations.start)
     target, previous = gaps.target[gap], gaps.previous[gap]

@@ -129,8 +129,8 @@ def matching_names(names: list[str], wanted: str) -> list[int]:
 
 
 def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, wanted: str) -> Intervals:
-    """NVTX instances on the GPU: each from the first to the last operation that its thread launched inside it, and the
-    time inside the range before and after these in which the device did nothing.
+    """NVTX instances on the GPU: each from the first to the last operation that its thread launched inside it. The time
+    inside the range before and after these is included as far as the device did nothing.
 
     ```
     range    [step: load ......, launch, log ..]

@@ -197,9 +197,8 @@ class Changes(Struct, frozen=True):
 
     @property
     def doubtful_times(self) -> BoolArray:
-        """Which of the waits that end at a time of their own hold back in the longer bound: all that are sure, also
-        those that are taken out, all that outlast what is known, and those that are not sure, unless a part of them is
-        taken out."""
+        """Which of the waits that end at a time of their own hold back in the longer bound. These are all that are
+        sure, also if they are taken out; all that outlast what is known; others, unless a part of them is taken out."""
         found: BoolArray = (self.model.threads.timed.sure != 0) | (self._timed >= 1)
         return found
 

@@ -27,8 +27,8 @@ LEAST_SHARE = 0.005
 
 
 class Outlived(Struct, frozen=True):
-    """How much longer each wait for a device lasts, in ns, and the `share` of the replayed time of the thread on which
-    that, and waits for nothing known, is most."""
+    """How much longer each wait for a device lasts, in ns. `share` is the part of the replayed time that this, and
+    waits for nothing known, take on the thread that has most of it."""
 
     ns: IntArray
     share: float

@@ -60,7 +60,7 @@ EVENT_TYPES = {
     "nvtxevents": ("nvtx",),
     "mpi": ("mpi",),
 }
-"""The evidence that each type of events brings which nsys was told to record, by its name in the metadata."""
+"""The evidence that each type of events brings which nsys was asked to record, by its name in the metadata."""
 ASKED, NOT_ON_WINDOWS = "asked for at capture, and there was none", "nsys records no OS calls on Windows"
 NO_USE = (ASKED, NOT_ON_WINDOWS)
 """How the reasons begin for which another capture brings no more."""
@@ -68,7 +68,7 @@ _SYSTEM = re.compile(r"OsDescription|SoftwarePlatform|DEVICE_TYPE|DeviceType")
 
 
 class Captured(Struct, frozen=True):
-    """How a trace was recorded, as far as it says: the kinds of evidence that nsys was told to record, and whether the
+    """How a trace was recorded, as far as it says: the kinds of evidence that nsys was asked to record, and whether the
     program ran on Windows."""
 
     asked: frozenset[str] = frozenset()
@@ -76,7 +76,7 @@ class Captured(Struct, frozen=True):
 
     @classmethod
     def of(cls, options: Iterable[tuple[str, str]], system: Iterable[tuple[str, str]]) -> Captured:
-        """By the names and values of what the capture was told, and of what describes the system."""
+        """By the names and values of the options of the capture, and of what describes the system."""
         told = list(options)
         types = {value.lower() for name, value in told if name == "CAPTURE_EVENT_TYPE"}
         types |= {"cuda" for name, value in told if name.endswith("COLLECT_CUDA_TRACE") and value.lower() == "true"}
@@ -114,8 +114,8 @@ def _count(rows: int | str) -> str:
 def recapture_command(
     missing: Set[str], more: Sequence[str] = (), output: str = "trace", *, os_calls: bool = True
 ) -> str | None:
-    """One `nsys profile` line that records CUDA, NVTX, the OS runtime (if `os_calls`) and the missing kinds of
-    evidence (their ids), with `more` options, and writes to `output`. None if no option of nsys records any of them.
+    """One `nsys profile` line that writes to `output`. It records CUDA, NVTX, the OS runtime (if `os_calls`) and the
+    `missing` kinds of evidence (their ids), with `more` options. None if no option of nsys records any of them.
     The last words stand for the user's program."""
     options = [option for name, kind in KINDS.items() if name in missing for option in (kind.recapture or "").split()]
     if not options:

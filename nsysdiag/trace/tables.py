@@ -402,7 +402,7 @@ _SESSION = (
 
 CAPTURE_OPTIONS = TableSpec("META_DATA_CAPTURE", _texts("name", "value"))
 SYSTEM = TableSpec("TARGET_INFO_SYSTEM_ENV", _texts("name", "value"))
-"""What nsys was told to record, and on what. Not among TABLES: they hold environment variables and names of hosts."""
+"""What nsys was asked to record, and on what. Not among TABLES: they hold environment variables and names of hosts."""
 
 TABLES: dict[str, TableSpec] = {table.name: table for table in (*_CUDA, *_HOST, *_DEVICE, *_SESSION)}
 """Every declared table by its canonical name."""
