@@ -14,7 +14,7 @@ class TopKernel(Record, frozen=True):
 
     `name` is the demangled name without parts that differ between builds, `short_name` that of the function. `family`
     is one of KernelFamilies, `kind` what it is in words, empty where only its name says it. `share` (0..1) is the part
-    of that time in which it ran, on whatever stream: see kernels.kernel_share. `total_ns` is a sum over streams. `blocks`
+    of that time in which it ran, on any stream: see kernels.kernel_share. `total_ns` is a sum over streams. `blocks`
     is the median grid. `threads` per block, `registers` per thread, `shared_bytes` per block, `blocks_per_sm` and
     `limit` are those of the launch shape with most time. Means by time are `waves`, `sm_share` (SMs with a block) and
     `resident_share` (of the blocks that all SMs could hold). GPU metrics measured `sm_active`, `tensor_active` and

@@ -2,8 +2,8 @@
 
 Rates are dense TFLOPS of NVIDIA's datasheets and architecture whitepapers: Volta (2017), Turing (2018), Ampere GA100
 and GA102 (2020), Hopper and Ada (2022), Blackwell (2024, 2025). The pages of the products have them, too.
-Where these give rates with sparsity, half of them. Types of 16 bits are FP16 and BF16 with sums in FP32; for Turing with sums in FP16, as its whitepaper has
-it. A row stands for the GPUs of a family that have the same ratios.
+Where these give rates with sparsity, half of them. Types of 16 bits are FP16 and BF16 with sums in FP32; for Turing
+with sums in FP16, as its whitepaper has it. A row stands for the GPUs of a family that have the same ratios.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ OUTLIVED = -1
 class Timed(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that may end at a time of their own. `sure` is 1 where waits of this kind
     make up for what the thread does before them, and 0 where the trace cannot tell. It is OUTLIVED where they outlast
-    what they are known to wait for. `period` is the usual time from end to end in ns, 0 where it is not regular. `outside`
-    is 1 where no thread of the program is waited for, as for a lock."""
+    what they are known to wait for. `period` is the usual time from end to end in ns, 0 where it is not regular.
+    `outside` is 1 where no thread of the program is waited for, as for a lock."""
 
     thread: IntArray
     begin: IntArray
@@ -63,8 +63,8 @@ class Timed(Rows, frozen=True):
     outside: IntArray
 
     def pace(self, stretch: Stretch) -> int:
-        """The usual time in ns of a step of a loop whose steps mostly wait for a time, or for something outside of the
-        program, and surely so; 0 where none does."""
+        """The usual step in ns of a loop in which most steps surely wait for a time, or for something outside of the
+        program; 0 for other loops."""
         sure = self.take((self.sure > 0) & (self.period > 0) & (self.outside > 0))
         if 2 * len(sure) < stretch.count or len(sure) == 0:
             return 0
