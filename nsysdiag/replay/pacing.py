@@ -43,8 +43,9 @@ MOST_PAIRED = 200
 HALFWAY = -0.5
 """Between a wait that makes up for all of the work before it (-1), and one that does not care (0)."""
 DEVIATIONS = 2
-REGULAR, FIXED = 0.05, 4
-"""Of a period: periods that spread less are one. So many times less than the work in them: they are kept on purpose."""
+REGULAR, MOST_REGULAR, FIXED = 0.05, 0.8, 4
+"""Of a period: where most differ by less from the median, they are one. Two kinds of waits that alternate have no
+period. So many times less than the work in them: they are kept on purpose."""
 
 OUTLIVED = -1
 
@@ -151,7 +152,8 @@ def _joined(pieces: HostTime, words: list[str]) -> _Waits:
 def _in_turns(rows: IntArray, steps: int) -> list[IntArray]:
     """The waits of a thread by their turn in the step, where each step has as many."""
     turns = round(len(rows) / steps)
-    regular = turns > 1 and abs(len(rows) - turns * steps) <= steps // 10
+    # The borders of the replayed time may cut one of each turn.
+    regular = turns > 1 and abs(len(rows) - turns * steps) <= max(turns, steps // 10)
     return [rows[turn::turns] for turn in range(turns)] if regular else [rows] if len(rows) else []
 
 
@@ -166,7 +168,7 @@ def _judged(begin: IntArray, end: IntArray, step: IntArray, *, by_clock: bool = 
     steps = np.maximum(np.diff(step[real]), 1)
     begun, period = np.diff(begin[real]) / steps, np.diff(end[real]) / steps
     usual = float(np.median(period))
-    regular = round(usual) if _spread(period) <= REGULAR * usual else 0
+    regular = round(usual) if np.quantile(np.abs(period - usual), MOST_REGULAR) <= REGULAR * usual else 0
     # Where work behind the waits makes up for them, such as a wait for kernels, they begin as regularly, not end.
     paced = bool(np.abs(period - usual).sum() < np.abs(begun - np.median(begun)).sum())
     busy = (begin[real][1:] - end[real][:-1]) / steps
