@@ -33,7 +33,7 @@ _WORDS = {
     "scatter": "Scatter",
     "barrier": "Barrier",
 }
-OTHER = "Other"
+OTHER, SEND_RECEIVE = "Other", "SendRecv"
 KINDS = (*dict.fromkeys(_WORDS.values()), OTHER)
 MEETINGS = frozenset({"AllReduce", "AllGather", "ReduceScatter", "AllToAll", "Barrier"})
 """The kinds that no rank can leave before every rank has come: they end together."""

@@ -12,16 +12,17 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.config.settings import Settings
-from nsysdiag.events.collectives import KINDS, MEETINGS
+from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
+from nsysdiag.iterations.loop import NVTX
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.ranks.clocks import bring_together
 from nsysdiag.ranks.matching import candidates, confirmed
 from nsysdiag.ranks.timeline import Group, meet_by_mpi, rank_timeline
-from nsysdiag.replay.meetings import Met
+from nsysdiag.replay.meetings import Met, Transfers, peers
 from nsysdiag.replay.model import Model, model_of
 from nsysdiag.replay.mpi_meetings import MpiCalls, mpi_calls
 from nsysdiag.replay.savings import Predictions
@@ -70,8 +71,18 @@ def together(trace: Trace, results: list[DeviceResult], devices: list[DeviceTime
                 calls.append(MpiCalls(thread, begin, group.end[row], number, begin))
             else:
                 kernels.append(Met(number, np.full(len(group), devices[member].number), begin))
+    if not by_mpi:
+        sent = peers(Transfers.concatenate([_transfers(each, devices) for each in enumerate(results)]))
+        behind = 1 + max(int(each.meeting.max(initial=-1)) for each in kernels)
+        kernels.append(Met(sent.meeting + behind, sent.device, sent.start))
     every = MpiCalls.concatenate(calls)
     return Together(Met.concatenate(kernels), mpi_calls(every.thread, every.begin, every.end, every.meeting))
+
+
+def _transfers(member: tuple[int, DeviceResult], devices: list[DeviceTimeline]) -> Transfers:
+    at, result = member
+    found = result.collectives.take(result.collectives.kind == KINDS.index(SEND_RECEIVE))
+    return Transfers(np.full(len(found), devices[at].number), found.stream, found.start, found.end)
 
 
 def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Iterator[tuple[IntArray, Group]]:
@@ -100,7 +111,7 @@ def repeating_time(results: list[DeviceResult], together: Callable[[], Together]
         begin = min((each.start for each in found.phases), default=found.start)
         return Repeating(Intervals.of([(begin, found.end)] if found.phases else []), None)
     loop = found.phases[focus.phase].loop
-    return Repeating(focus.parts, None if loop is None else loop.starts)
+    return Repeating(focus.parts, None if loop is None else loop.starts, loop is not None and loop.source == NVTX)
 
 
 @steps.step()
@@ -134,6 +145,7 @@ def builder(
         stretch = stretch_of(repeating.parts, repeating.steps, starts, most)
         if isinstance(stretch, str):
             return stretch
+        stretch = replace(stretch, named=repeating.named)
         floor = settings.thresholds.root_floor
         threads, traced, evidence = launching, host_trace, layered
         if stretch.begin < host_trace.low:  # a start that is judged begins before the first work of a device

@@ -26,6 +26,10 @@ CAVEATS = (
     "Not predicted: contention for clocks, memory bandwidth and SMs; data dependencies that the trace does not show.",
 )
 
+UNPAIRED = (
+    "Kernels that send or receive are not paired with those of their peers: the bounds hold if these are as late as "
+    "they were, and if no kernel waits for its peer."
+)
 IN_MPI = "MPI calls take as long as recorded: this trace does not show whether other ranks would be faster."
 
 
@@ -86,7 +90,11 @@ def answered(
         floor_ns=floor_of(model, report.findings).ns,
         cannot_tell=bool(transforms) and found.cannot_tell,
         paced_ns=model.threads.timed.pace(stretch) or None,
-        caveats=[*CAVEATS, *([IN_MPI] if len(model.host.host.mpi) else [])],
+        caveats=[
+            *CAVEATS,
+            *([IN_MPI] if len(model.host.host.mpi) else []),
+            *([UNPAIRED] if model.unpaired.any() else []),
+        ],
     )
     return complete(made, report)
 

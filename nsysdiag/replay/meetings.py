@@ -17,6 +17,11 @@ from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.replay.work import Class, Work
 
+ENDS_APART_NS = 20_000
+"""Send and receive of one transfer end within this time: the last piece has to be written and acknowledged."""
+RARE = 0.05
+"""Share of a stream's pairs: two streams that seldom end together do so by chance."""
+
 
 class Met(Rows, frozen=True):
     """That the communication kernel of `device` (a number) which started at `start` (ns) is a part of the collective
@@ -68,3 +73,39 @@ def meetings_of(work: Work, met: Met) -> Meetings:
     place = np.where(whole, np.cumsum(whole) - 1, -1)
     of[row] = place[meeting[known]]
     return Meetings(came[whole], of)
+
+
+class Transfers(Rows, frozen=True):
+    """Kernels that send or receive, as [start, end) in ns, with the numbers of their `device` and their `stream`."""
+
+    device: IntArray
+    stream: IntArray
+    start: IntArray
+    end: IntArray
+
+
+def peers(transfers: Transfers) -> Met:
+    """Send and receive of one transfer: on two devices at the same time, and each the nearest to end.
+
+    ```
+    gpu0   [stage][send ...|==)[stage]
+    gpu1                   [==)[stage]      the receive came last, and both end with the transfer
+    ```
+
+    Pairs of streams that are rarely found together are left out."""
+    order = np.lexsort((transfers.start, transfers.end))
+    sorted_ = transfers.take(order)
+    fits = np.diff(sorted_.end) <= ENDS_APART_NS
+    fits &= np.diff(sorted_.device) != 0
+    fits &= np.maximum(sorted_.start[1:], sorted_.start[:-1]) < np.minimum(sorted_.end[1:], sorted_.end[:-1])
+    apart = np.where(fits, np.diff(sorted_.end), ENDS_APART_NS + 1)
+    before, behind = (np.insert(apart, at, ENDS_APART_NS + 1) for at in (0, len(apart)))
+    # A pair is nearer to each other than each is to its other neighbor; of equally near ones the first.
+    first = np.flatnonzero(fits & (before[:-1] > apart) & (behind[1:] >= apart))
+    stream = np.stack((sorted_.stream[first], sorted_.stream[first + 1]))
+    links, link, count = np.unique(np.sort(stream, axis=0), axis=1, return_inverse=True, return_counts=True)
+    of_stream = np.bincount(stream.reshape(-1))
+    usual = count >= RARE * of_stream[links].max(axis=0) if len(first) else count > 0
+    first = first[usual[link.reshape(-1)]]
+    both = np.concatenate((first, first + 1))
+    return Met(np.tile(np.arange(len(first)), 2), sorted_.device[both], sorted_.start[both])

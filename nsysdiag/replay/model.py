@@ -17,10 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import Owned
-from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import CAUSES, FALLBACK, PLACE
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.lock_wait import CAUSE as LOCK_WAIT
+from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import NvtxRanges
@@ -51,11 +52,25 @@ from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads, moments_of
 from nsysdiag.replay.mpi_meetings import MpiCalls, within
 from nsysdiag.replay.outlived import Outlived, outlived
 from nsysdiag.replay.pacing import Timed, owned, timed_waits
+from nsysdiag.replay.step_work import step_work
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import Wakes, wakes
-from nsysdiag.replay.work import Before, Pace, Work, awaited_events, barriers, hidden_order, observed_order, pace_of
+from nsysdiag.replay.work import (
+    Before,
+    Class,
+    Pace,
+    Work,
+    awaited_events,
+    barriers,
+    hidden_order,
+    observed_order,
+    pace_of,
+)
 from nsysdiag.trace.strings import Strings
 from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
+
+MOST_UNPAIRED = 0.1
+"""Share of the kernels that send or receive: a few may have their peers outside of the replayed time."""
 
 
 class Names(Struct, frozen=True):
@@ -130,6 +145,26 @@ class Model(Struct, frozen=True, dict=True):
     def launching(self) -> IntArray:
         """The threads that launched operations, ascending."""
         return distinct_values(self.host.host.api_calls.rows.thread[self.threads.launches])
+
+    @cached_property
+    def unpaired(self) -> BoolArray:
+        """The kernels that send or receive, where it is not known of many what their peer does."""
+        kinds = np.array([kind_of(text) == KINDS.index(SEND_RECEIVE) for text in self.names.texts], dtype=np.bool_)
+        sends = (self.work.kind == Class.COMMUNICATION) & kinds[self.names.short]
+        alone = sends & (self.places.end == self.places.operation)
+        many: BoolArray = alone & (alone.sum() > MOST_UNPAIRED * sends.sum())
+        return many
+
+    @cached_property
+    def step_work(self) -> IntArray:
+        """The `StepWork` of each operation."""
+        return step_work(self.work, self.launched_by, self.stretch, self.names.short)
+
+    @cached_property
+    def launched_by(self) -> IntArray:
+        """The thread that launched each operation, -1 where that is not known."""
+        thread, row = self.host.host.api_calls.rows.thread, self.work.launch
+        return np.where(row >= 0, thread[row], -1) if len(thread) else row
 
     @cached_property
     def unseen(self) -> IntArray:

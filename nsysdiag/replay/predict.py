@@ -10,14 +10,16 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, intersect, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, intersect, union
 from nsysdiag.errors import UsageError
+from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.graph import NEVER_NS, Edges, Kind, replay
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.repairs import repair
 from nsysdiag.replay.reshaped import with_edges
+from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.stretch import first_border
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of
 from nsysdiag.replay.work import Class
@@ -106,16 +108,19 @@ def _run(model: Model, times: IntArray, length: IntArray, first: int = -1, each:
     return Run(times, start, end, _borders(model, start, end, first, each), each=each)
 
 
-def _borders(model: Model, start: IntArray, end: IntArray, first: int, each: int) -> IntArray:
+def _borders(
+    model: Model, start: IntArray, end: IntArray, first: int, each: int, least: StepWork = StepWork.OWN
+) -> IntArray:
     """When the work of each step and of all before it is done, on the device that takes longest; from the `first` on,
-    after `each` so many."""
+    after `each` so many. That is work which is at `least` so much of the steps."""
     work, stretch = model.work, model.stretch
     inside = work.start < stretch.end
     # From a time that no change moves: else a window is longer once its first operation is earlier.
     whole = np.array([stretch.begin, end[inside].max()])
     if not stretch.stepwise:
         return whole
-    busy = np.bincount(work.device, work.length)
+    inside &= model.step_work >= least
+    busy = np.bincount(work.device, work.length * inside)
     step = np.searchsorted(stretch.borders, work.start, side="right") - 1
     found: list[IntArray] = []
     for device in np.flatnonzero(busy >= LEAST_WORK * busy.max()).tolist():
@@ -209,6 +214,7 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
         bounds.append(pinned if gone else min(pinned, max(bounds) + absorbed))
     if model.outlived.share > 0:
         bounds.append(min(run.ns, run_of(changes, brief=True).ns))
+    bounds += [*_of_others(changes, now, run), *_without_peers(changes, now)]
     if not changes.complete:
         least_ns = min(run_of(each, observed=False).ns for each in (changes, *others))
         bounds.append(min(now.ns - run_of(Changes.none(model), observed=False).ns + least_ns, run.ns))
@@ -219,15 +225,47 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
     return Prediction(changes, now, run, low, max(bounds) + slack)
 
 
+def _of_others(changes: Changes, now: Run, run: Run) -> list[int]:
+    """The lengths of a step in ns if work beside the steps, which may belong to them, does; and if steps that no range
+    names are not those that were found, but what another thread does in a loop of its own."""
+    model, found = changes.model, []
+    if (model.step_work == StepWork.MAYBE).any():
+        first, each = changes.counted.tolist()
+        whole = [_borders(model, one.start, one.end, first, each, StepWork.MAYBE) for one in (now, run)]
+        found.append(now.ns - round((_step(whole[0]) - _step(whole[1])) / run.each))
+    if not model.stretch.named:
+        thread = model.launched_by
+        for other in distinct_values(thread[model.step_work < StepWork.OWN]).tolist():
+            ends = [np.sort(one.end[thread == other]) for one in (now, run)]
+            took = [int(end[-1] - end[0]) for end in ends]
+            found.append(round(now.ns * took[1] / took[0]) if took[0] else now.ns)
+    return found
+
+
+def _without_peers(changes: Changes, now: Run) -> list[int]:
+    """The lengths of a step in ns if kernels that send or receive, of which the peers are not known, last as long as
+    they did, as the peers are late for another reason; and if none waits for its peer any more."""
+    model = changes.model
+    if not model.unpaired.any():
+        return []
+    alone, length = np.flatnonzero(model.unpaired), changes.length.copy()
+    least = np.full(len(model.names.texts), np.iinfo(np.int64).max)
+    np.minimum.at(least, model.names.short[alone], model.length[alone])
+    length[alone] = np.minimum(length[alone], least[model.names.short[alone]])
+    return [now.ns, run_of(replace(changes, length=length)).ns]
+
+
 def _computing(model: Model, run: Run) -> float:
     """How long the device that computes most does so in a step, in ns."""
-    return max(busy(model, run, each, [Class.COMPUTE]).total() for each in model.devices) / run.count
+    own = model.step_work == StepWork.OWN
+    return max(busy(model, run, each, [Class.COMPUTE], own).total() for each in model.devices) / run.count
 
 
-def busy(model: Model, run: Run, device: int, kinds: Sequence[Class]) -> Intervals:
-    """When a device is busy with operations of these kinds in the counted time of a replay, a set."""
+def busy(model: Model, run: Run, device: int, kinds: Sequence[Class], among: BoolArray | bool = True) -> Intervals:
+    """When a device is busy with operations of these kinds in the counted time of a replay, a set; `among` marks those
+    that are looked at."""
     work = model.work
-    mine = (work.device == device) & np.isin(work.kind, kinds) & (run.end > run.start)
+    mine = (work.device == device) & np.isin(work.kind, kinds) & (run.end > run.start) & among
     return intersect(union(Intervals(run.start[mine], run.end[mine])), Intervals.of([run.span]))
 
 

@@ -18,10 +18,12 @@ steps as fit, and for fewer steps than needed or a window without steps."""
 
 
 class Stretch(Struct, frozen=True):
-    """The time [borders[0], borders[-1]) in ns; `borders` are those of its steps where `stepwise`, else two."""
+    """The time [borders[0], borders[-1]) in ns; `borders` are those of its steps where `stepwise`, else two. Steps are
+    `named` by ranges of the program, or found by what repeats on a device."""
 
     borders: IntArray
     stepwise: bool
+    named: bool = False
 
     @property
     def per(self) -> Literal["step", "window"]:
@@ -45,10 +47,11 @@ class Stretch(Struct, frozen=True):
 
 
 class Repeating(Struct, frozen=True):
-    """The judged time (a set), and the borders of its steps in ns, None where it has none."""
+    """The judged time (a set), and the borders of its steps in ns, None where it has none; ranges may name them."""
 
     parts: Intervals
     steps: IntArray | None
+    named: bool = False
 
 
 def first_border(steps: int) -> int:

@@ -188,8 +188,8 @@ def _overlap(changes: Changes, transform: Transform) -> bool:
 
 def overlap(changes: Changes, kind: Class) -> bool:
     """Operations of a class and the others no longer wait for each other, only each for its own in a stream. In doubt,
-    communication still waits for the kernels before it, which may make its data. A call that waits for one of them
-    still waits for the kernels before that."""
+    communication still waits for the kernels before it, which may make its data, and kernels for the communication
+    before them, whose data they may use. A call that waits for one of them still waits for the kernels before that."""
     model, edges = changes.model, changes.model.graph.edges
     mine = model.work.kind == kind
     of_device = np.isin(edges.kind, (Kind.STREAM, Kind.EVENT, Kind.BARRIER)) & (edges.row >= 0)
@@ -198,7 +198,7 @@ def overlap(changes: Changes, kind: Class) -> bool:
     rows = np.flatnonzero(of_device)
     before, after = mine[edges.row[rows]], mine[target[edges.target[rows]]]
     changes.dropped[rows[before != after]] = True
-    changes.doubted[rows[~before & after]] = kind == Class.COMMUNICATION
+    changes.doubted[rows[before != after]] = kind == Class.COMMUNICATION
     if kind == Class.COPY:
         held = model.threads.held
         changes.held[(held.cause == PLACE[BLOCKING_COPY]) & mine[held.target]] = False

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.replay.meetings import Met, meetings_of
+from nsysdiag.replay.meetings import Met, Transfers, meetings_of, peers
 from nsysdiag.replay.work import Class, Work
 from tests.replay.making import Row, work_of
 
@@ -57,3 +57,35 @@ def test_nothing_meets_without_operations() -> None:
     assert len(meetings_of(work_of([communication(0, 0, 5)]), Met.empty()).time) == 0
     kernels = work_of([(0, 0, 5, 0, int(Class.COMPUTE), 1)])
     assert meetings_of(kernels, met((1, 0, 0))).of.tolist() == [-1]
+
+
+def sent(*rows: tuple[int, int, int, int]) -> list[list[tuple[int, int]]]:
+    """The pairs of (device, start), of kernels given as device, stream, start and end."""
+    table = np.array(rows, dtype=np.int64).reshape(-1, 4).T
+    found = peers(Transfers(*table))
+    pairs = zip(found.device.tolist(), found.start.tolist(), strict=True)
+    by_meeting: dict[int, list[tuple[int, int]]] = {}
+    for meeting, pair in zip(found.meeting.tolist(), pairs, strict=True):
+        by_meeting.setdefault(meeting, []).append(pair)
+    return [sorted(each) for each in by_meeting.values()]
+
+
+def test_send_and_receive_end_together() -> None:
+    assert sent((0, 0, 100, 900), (1, 1, 600, 905), (0, 0, 100_000, 200_000), (1, 1, 150_000, 199_000)) == [
+        [(0, 100), (1, 600)],
+        [(0, 100_000), (1, 150_000)],
+    ]
+
+
+def test_each_has_the_nearest_peer() -> None:
+    assert sent((0, 0, 0, 1_000), (1, 1, 100, 1_010), (2, 2, 200, 5_000), (3, 3, 300, 5_001)) == [
+        [(0, 0), (1, 100)],
+        [(2, 200), (3, 300)],
+    ]
+
+
+def test_what_is_no_transfer_between_two_devices_is_no_pair() -> None:
+    """Of one device; one after the other; ending far apart."""
+    assert sent((0, 0, 0, 100), (0, 1, 10, 105)) == []
+    assert sent((0, 0, 0, 100), (1, 1, 100, 200)) == []
+    assert sent((0, 0, 0, 100), (1, 1, 50, 100_000)) == []

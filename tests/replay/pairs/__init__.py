@@ -13,6 +13,7 @@ from tests.replay.pairs import (
     others,
     outlasting,
     paced,
+    pipelines,
     ranks,
     shapes,
     threads,
@@ -39,6 +40,7 @@ _SUBJECTS = (
     shapes,
     neighbours,
     outlasting,
+    pipelines,
 )
 PAIRS: dict[str, Pair] = named([each for subject in _SUBJECTS for each in subject.PAIRS])
 

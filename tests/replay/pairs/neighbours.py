@@ -1,13 +1,14 @@
-"""Programs in which others work at the same time, at a pace of their own."""
+"""Programs in which others work at the same time: loaders, background work, locks, other launchers and processes."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from tests.diagnosis.programs.registry import MS, US, Marks
-from tests.replay.pairs.pair import STEPS, Pair, loop, pair, ranged, varied, waking
+from nsysdiag.replay.facts import Transform
+from tests.diagnosis.programs.registry import MS, US, Marks, solver
+from tests.replay.pairs.pair import BACKGROUND, STEPS, Pair, faster, loop, pair, ranged, varied, waking, without
 from tests.simulator import Simulation
-from tests.simulator.actions import Thread
+from tests.simulator.actions import Node, Thread
 from tests.simulator.host import Body
 
 
@@ -41,7 +42,170 @@ def own_reads(
     waking(loop(sim, marks, step, process=trainer, ranges=ranges))
 
 
-NO_OWN = {"own": 0}
+def in_the_background(
+    sim: Simulation,
+    marks: Marks,
+    *,
+    host: int,
+    work: int,
+    every: int,
+    background: int,
+    alone: bool = False,
+    ranges: bool = True,
+) -> None:
+    """A thread of the process, or another process (`alone`), works on the same GPU at a pace of its own.
+
+    T           [host ..][l][sync][host ..][l][sync]
+    background  [l][sleep ............][l][sleep .....
+    """
+    process, over = solver(sim), []
+    other = solver(sim) if alone else process
+    stream, own = other.stream(), process.stream()
+
+    def main(t: Thread) -> Body:
+        number = 0
+        while not over:
+            yield from t.launch("monitor", varied(background, "monitor", number), stream)
+            yield from t.synchronize(stream)
+            yield from t.sleep(varied(every, "pause", number))
+            number += 1
+
+    def step(t: Thread, number: int) -> Body:
+        if host:
+            yield from ranged(t, "prepare", t.compute(varied(host, "prepare", number), "prepare"))
+        yield from t.compute(50 * US, "update")
+        yield from t.launch("solve", varied(work, "solve", number), own)
+        yield from t.synchronize(own)
+        over.extend([True] if number == STEPS - 1 else [])
+
+    sim.thread(other, main, name=BACKGROUND)
+    loop(sim, marks, step, process=process, ranges=ranges)
+
+
+def backward(sim: Simulation, marks: Marks, *, host: int, work: int, engine: int) -> None:
+    """The kernels of a second thread are a part of the step: the first one waits for that thread, and its own kernels
+    are behind them in the stream."""
+    process, asked, done = solver(sim), sim.channel(), sim.channel()
+
+    def engine_main(t: Thread) -> Body:
+        for number in range(STEPS):
+            yield from t.get(asked, "sem_wait")
+            for kernel in range(4):
+                yield from t.compute(varied(engine, "engine", number, kernel) // 4, "engine")
+                yield from t.launch("backward", varied(work, "backward", number, kernel) // 4)
+            yield from t.put(done, "sem_post")
+
+    def step(t: Thread, number: int) -> Body:
+        yield from ranged(t, "prepare", t.compute(varied(host, "prepare", number), "prepare"))
+        yield from t.launch("forward", varied(work // 2, "forward", number))
+        yield from t.put(asked, "sem_post")
+        yield from t.get(done, "sem_wait")
+        yield from t.launch("optimizer", varied(work // 4, "optimizer", number))
+        yield from t.synchronize()
+
+    sim.thread(process, engine_main, name="engine")
+    loop(sim, marks, step, process=process)
+
+
+def contended(
+    sim: Simulation,
+    marks: Marks,
+    *,
+    before: int,
+    inside: int,
+    hold: int,
+    pause: int,
+    work: int,
+    locked: bool = True,
+    sleeps: bool = False,
+) -> None:
+    """A lock that another thread takes at a pace of its own, `hold` long, and does not need for the step.
+
+    other  [lock: hold ....]..pause..[lock: hold ....]
+    T         [before][lock  wait ][inside][l][sync]
+    """
+    process, mutex, over = solver(sim), sim.mutex(), []
+
+    def other(t: Thread) -> Body:
+        number = 0
+        while not over:
+            yield from t.lock(mutex)
+            yield from t.compute(varied(hold, "hold", number), "flush")
+            yield from t.unlock(mutex)
+            pausing = varied(pause, "pause", number, spread=0.5)
+            yield from t.sleep(pausing) if sleeps else t.compute(pausing, "index")
+            number += 1
+
+    def step(t: Thread, number: int) -> Body:
+        if before:
+            yield from ranged(t, "prepare", t.compute(varied(before, "prepare", number), "prepare"))
+        if locked:
+            yield from t.lock(mutex)
+        yield from t.compute(inside, "look_up")
+        if locked:
+            yield from t.unlock(mutex)
+        yield from t.launch("solve", varied(work, "solve", number))
+        yield from t.synchronize()
+        over.extend([True] if number == STEPS - 1 else [])
+
+    waking(sim.thread(process, other, name="writer"))
+    waking(loop(sim, marks, step, process=process))
+
+
+def polling(sim: Simulation, marks: Marks, *, work: int, sleep: int, host: int, spin: bool = False) -> None:
+    """The thread asks whether an event is complete, and sleeps in between; or asks without a pause.
+
+    T     [l][query][sleep ..][query][sleep ..][query][host]
+    gpu      [== work =============)
+    """
+    process = solver(sim)
+    stream = process.stream()
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.launch("solve", varied(work, "solve", number), stream)
+        event = t.event()
+        yield from t.record(event, stream)
+        if spin:
+            yield from t.spin_on(event)
+        else:
+            while not event.complete:
+                yield from t.query(event)
+                yield from t.sleep(sleep, "usleep")
+            yield from t.query(event)
+        yield from t.compute(varied(host, "host", number), "prepare")
+
+    loop(sim, marks, step, process=process)
+
+
+def faulting(sim: Simulation, marks: Marks, *, host: int, work: int, chunks: int, each: int = 30 * US) -> None:
+    """Pages of unified memory migrate in each step, in chunks with the driver's own work between them."""
+
+    def step(t: Thread, number: int) -> Body:
+        if host:
+            yield from ranged(t, "prepare", t.compute(varied(host, "prepare", number), "prepare"))
+        yield from t.prefetch(chunks, each, 40 * US)
+        yield from t.launch("solve", varied(work, "solve", number))
+        yield from t.synchronize()
+
+    loop(sim, marks, step)
+
+
+def updating(sim: Simulation, marks: Marks, *, update: int, work: int, call: str = "cudaGraphExecUpdate") -> None:
+    """A graph is updated, or a module loaded, in each step."""
+
+    def step(t: Thread, number: int) -> Body:
+        if update:
+            cause = "module_load" if "Module" in call else "graph_build"
+            yield from t.api(call, varied(update, "update", number), cause)
+        yield from t.launch_graph([Node("solve", varied(work, "solve", number, part) // 3) for part in range(3)])
+        yield from t.synchronize()
+
+    loop(sim, marks, step)
+
+
+NO_OWN, NO_HOST = {"own": 0}, {"host": 0}
+PREPARE = faster("host", "prepare", 0.0)
+GRAPH, LAYERS = {"graph": True}, Transform("graphs", "layers")
 PAIRS: tuple[Pair, ...] = (
     pair(
         "own file read before a slower loader that reads",
@@ -66,5 +230,47 @@ PAIRS: tuple[Pair, ...] = (
         (),
         (0.6, 0.8),
         finding="io_wait",
+    ),
+    pair(
+        "host code while another thread uses the GPU",
+        partial(in_the_background, host=1 * MS, work=400 * US, every=4 * MS, background=3 * MS),
+        NO_HOST,
+        PREPARE,
+        (0.5, 0.8),
+    ),
+    pair(
+        "host code while another process uses the GPU",
+        partial(in_the_background, host=700 * US, work=300 * US, every=100 * US, background=1 * MS, alone=True),
+        NO_HOST,
+        PREPARE,
+        (0.5, 0.8),
+    ),
+    pair(
+        "host code while another thread uses the GPU, without ranges of steps",
+        partial(in_the_background, host=1 * MS, work=500 * US, every=3 * MS, background=200 * US, ranges=False),
+        NO_HOST,
+        PREPARE,
+        (0.5, 0.8),
+    ),
+    pair(
+        "host code beside a second launching thread of the step",
+        partial(backward, host=600 * US, work=800 * US, engine=200 * US),
+        NO_HOST,
+        PREPARE,
+        (0.2, 0.5),
+    ),
+    pair(
+        "graph updated in each step",
+        partial(updating, update=600 * US, work=300 * US),
+        {"update": 0},
+        without("graph_build"),
+        (0.4, 0.8),
+    ),
+    pair(
+        "module loaded in each step",
+        partial(updating, update=900 * US, work=300 * US, call="cuModuleLoadData"),
+        {"update": 0},
+        without("module_load"),
+        (0.4, 0.8),
     ),
 )

@@ -64,8 +64,9 @@ def exchanging(
     buckets: int = 1,
     synchronized: bool = False,
     overlapped: bool = False,
+    needed: bool = False,
 ) -> None:
-    """Each rank exchanges what it computed, in the stream of its kernels or beside the next ones.
+    """Each rank exchanges what it computed, in the stream of its kernels or beside the next ones; these may need it.
 
     one stream  [= gemm =][all-reduce][= gemm =][all-reduce]
     kernels     [= gemm =][= gemm =][= gemm =]
@@ -83,6 +84,10 @@ def exchanging(
                 yield from t.wait_event(exchange_stream, event)
             ns = varied(exchange, "exchange", number, bucket) // buckets
             yield from t.launch(ALL_REDUCE, ns, exchange_stream, collective=collective, extended=True)
+            if overlapped and needed:
+                event = t.event()
+                yield from t.record(event, exchange_stream)
+                yield from t.wait_event(work_stream, event)
         if synchronized:
             yield from t.synchronize()
 
@@ -225,5 +230,23 @@ PAIRS: tuple[Pair, ...] = (
         without("sync"),
         (0.0, 0.03),
         gpus=2,
+    ),
+    pair(
+        "exchange that the next kernels need",
+        partial(exchanging, members=2, work=900 * US, exchange=500 * US, needed=True),
+        OVERLAPPED,
+        OVERLAP,
+        (-0.01, 0.01),
+        gpus=2,
+        tolerated=0.5,
+    ),
+    pair(
+        "exchange in two buckets that the next kernels need",
+        partial(exchanging, members=2, work=600 * US, exchange=900 * US, buckets=2, needed=True),
+        OVERLAPPED,
+        OVERLAP,
+        (-0.01, 0.01),
+        gpus=2,
+        tolerated=0.6,
     ),
 )

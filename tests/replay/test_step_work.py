@@ -1,0 +1,57 @@
+"""Which operations are work of the steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.replay.step_work import StepWork, step_work
+from nsysdiag.replay.stretch import Stretch
+from tests.replay.making import Row, work_of
+
+PROCESS = 1 << 24
+MAIN, HELPER, OTHER = PROCESS, PROCESS + 1, 7 * PROCESS
+STEPS = Stretch(np.arange(0, 500, 100), stepwise=True, named=True)
+
+
+def parts(*rows: tuple[Row, int], stretch: Stretch = STEPS, kernel: int = 0) -> list[int]:
+    """By thread, the first of each, what its operations are; those of MAIN begin the steps on stream 0 of device 0."""
+    own = [((0, start, 20, 0, 0, 5), MAIN) for start in range(0, 400, 100)]
+    every = sorted([*own, *rows])
+    work = work_of([row for row, _ in every])
+    thread = np.array([thread for _, thread in every])
+    found = step_work(work, thread, stretch, np.where(thread == MAIN, 0, kernel))
+    assert set(found[thread == MAIN].tolist()) == {StepWork.OWN}
+    return found[thread != MAIN].tolist()
+
+
+def beside(thread: int, starts: list[int], device: int = 0, stream: int = 1, kind: int = 0) -> list[tuple[Row, int]]:
+    return [((device, start, 10, stream, kind, 5), thread) for start in starts]
+
+
+def test_another_thread_with_a_pace_of_its_own_is_beside_the_steps() -> None:
+    assert parts(*beside(HELPER, [10, 20, 250]), kernel=1) == [StepWork.BESIDE] * 3
+
+
+def test_a_thread_that_does_as_much_in_each_step_may_belong_to_them() -> None:
+    assert parts(*beside(HELPER, [40, 140, 240, 340]), kernel=1) == [StepWork.MAYBE] * 4
+
+
+def test_another_process_on_the_device_is_beside_the_steps() -> None:
+    assert parts(*beside(OTHER, [40, 140, 240, 340]), kernel=1) == [StepWork.BESIDE] * 4
+
+
+def test_what_is_in_a_stream_of_the_steps_is_their_work() -> None:
+    assert parts(*beside(HELPER, [40, 250], stream=0), kernel=1) == [StepWork.OWN] * 2
+
+
+def test_other_devices_of_the_job_count() -> None:
+    """By the same process, with the same kernels, or with communication; not those of a process of another kind."""
+    assert parts(*beside(HELPER, [40, 250], device=1), kernel=1) == [StepWork.OWN] * 2
+    assert parts(*beside(OTHER, [40, 250], device=1), kernel=0) == [StepWork.OWN] * 2
+    assert parts(*beside(OTHER, [40, 250], device=1, kind=1), kernel=1) == [StepWork.OWN] * 2
+    assert parts(*beside(OTHER, [40, 250], device=1), kernel=1) == [StepWork.BESIDE] * 2
+
+
+def test_a_window_is_all_that_is_in_it() -> None:
+    window = Stretch(np.array([0, 500]), stepwise=False)
+    assert parts(*beside(OTHER, [40, 250]), stretch=window, kernel=1) == [StepWork.OWN] * 2
