@@ -140,7 +140,7 @@ def test_copies_that_overlap_wait_for_copies_only() -> None:
     assert not changes.doubted.any()
 
 
-def test_communication_that_overlaps_may_still_need_the_kernels_before_it() -> None:
+def test_communication_that_overlaps_and_kernels_may_still_need_each_other() -> None:
     model = model_of_pair("exchange in four buckets, with a sync in each step")
     changes = changed(model, "overlap", "communication")
     edges, communication = model.graph.edges, model.work.kind == Class.COMMUNICATION
@@ -148,9 +148,8 @@ def test_communication_that_overlaps_may_still_need_the_kernels_before_it() -> N
     for at in np.flatnonzero(changes.dropped):
         source, target = edges.row[at], operation[int(edges.target[at])]
         assert communication[source] != communication[target]
-        assert changes.doubted[at] == communication[target]
-    assert (changes.doubted <= changes.dropped).all()
-    assert 0 < changes.doubted.sum() < changes.dropped.sum()
+    assert changes.dropped.any()
+    assert (changes.doubted == changes.dropped).all()
 
 
 def in_ranges(outer: str, inner: str) -> Model:

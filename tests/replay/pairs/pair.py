@@ -132,13 +132,14 @@ def length(simulation: Simulation, marks: Marks, steps: int, warm: int) -> float
     assert marks.start_ns is not None
     if not steps:
         return max(op.end for gpu in simulation.gpus for op in gpu.ops) - marks.start_ns
-    looped = [[op for op in gpu.ops if op.enqueued >= marks.start_ns and _is_of_steps(op)] for gpu in simulation.gpus]
+    looped = [[op for op in gpu.ops if op.enqueued >= marks.start_ns and is_of_steps(op)] for gpu in simulation.gpus]
     assert not any(len(ops) % steps for ops in looped), "every step has the same operations"
     begin, end = (max(op.end for ops in looped for op in ops[: len(ops) * part // steps]) for part in (warm, steps))
     return (end - begin) / (steps - warm)
 
 
-def _is_of_steps(op: Op) -> bool:
+def is_of_steps(op: Op) -> bool:
+    """Whether an operation is work of the steps, and not of a thread in the background."""
     return op.call is None or op.call.owner.name != BACKGROUND
 
 
