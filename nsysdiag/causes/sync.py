@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.arrays.intervals import BoolArray, Intervals, coverage, union
 from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Lookalike, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named, named_rows
@@ -22,6 +22,7 @@ _KINDS = (
     ("waits for the device", re.compile(r".*(Device|Thread|Ctx)Synchronize")),
 )
 _QUERIES = re.compile(r"(cuda|cu)(Event|Stream)Query")
+_SLEEPS = re.compile(r"_*((clock_)?nanosleep|u?sleep|p?poll|p?select6?|sched_yield|thrd_(sleep|yield))")
 SPINS = "spins on a query"
 NOT_READY = (600, 34)
 SPIN_NS = 20_000
@@ -73,6 +74,21 @@ def query_spins(evidence: HostEvidence) -> Layer:
     last = np.flatnonzero(np.append(False, follows) & ~np.append(follows, False))
     spins = Intervals(calls.spans.start[first], calls.spans.end[last])
     return Layer(spins, calls.shown[first], calls.shown_names, SPINS)
+
+
+def query_waits(evidence: HostEvidence) -> tuple[Intervals, BoolArray]:
+    """Spins on a query, and which of them are polls: the thread sleeps for most of a time between two queries."""
+    calls = evidence.calls()
+    query, stride = named(calls, _QUERIES), evidence.host.axis.stride
+    this, following = calls.spans.end[:-1], calls.spans.start[1:]
+    asleep = coverage(union(evidence.os_calls(_SLEEPS).spans), Intervals(this, np.maximum(following, this)))
+    sleeps = 2 * asleep > following - this
+    follows = query[1:] & query[:-1] & np.isin(calls.kind[:-1], NOT_READY)
+    follows &= (sleeps | (following - this < SPIN_NS)) & (following // stride == calls.spans.start[:-1] // stride)
+    first = np.flatnonzero(np.append(follows, False) & ~np.append(False, follows))
+    last = np.flatnonzero(np.append(False, follows) & ~np.append(follows, False))
+    count = np.append(0, np.cumsum(sleeps & follows))
+    return Intervals(calls.spans.start[first], calls.spans.end[last]), count[last] > count[first]
 
 
 CAUSE = Cause(

@@ -130,6 +130,10 @@ class Changes(Struct, frozen=True):
         of_operation, waits, launches = (np.isin(kind, each) for each in (OF_OPERATIONS, Kind.DEVICE_WAIT, Kind.LAUNCH))
         ns[of_operation] -= shorter[row[of_operation]]
         ns[waits] -= shorter[model.threads.held.target[row[waits]]]
+        ends = np.flatnonzero(np.isin(kind, (Kind.DEVICE_WAIT, Kind.RELEASED, Kind.FINISHED)))
+        into = model.program_into[edges.target[ends]]
+        sooner = np.append(model.program.lag * (1 - self.lag), 0)
+        ns[ends] -= np.round(sooner[into]).astype(np.int64)
         ns[launches] = np.maximum(ns[launches] - (model.cost - self.costs())[row[launches]], 0)
         woken = kind == Kind.WAKE
         lag = np.append(self._lags(proven=proven), 1.0)

@@ -11,6 +11,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import ALLOCATION, BLOCKING_COPY, PLACE, QUEUE_FULL, SYNCHRONIZATION, blocking_copy, sync
 from nsysdiag.causes.evidence import HostEvidence
+from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint, process_of
@@ -175,16 +176,18 @@ class _Asked(Rows, frozen=True):
 
 
 def _asked(evidence: HostEvidence, activity: DeviceActivity, lo: int, hi: int) -> _Asked:
-    """All calls that may wait for a device, and spins on a query, whose `call` is -1."""
+    """All calls that may wait for a device, and spins on a query, whose `call` is -1. The cause of those that sleep
+    between queries is that they return late."""
     copies = evidence.calls(blocking_copy.COPIES)
     lanes = (
         (SYNCHRONIZATION, evidence.calls(sync.CALLS)),
         (BLOCKING_COPY, copies.take(blocking_copy.is_blocking(evidence, copies))),
         (ALLOCATION, evidence.calls(FREES)),
     )
-    spins = sync.query_spins(evidence).spans
+    spins, polls = sync.query_waits(evidence)
     parts = [_placed(evidence, lane.spans, lane.row, PLACE[cause]) for cause, lane in lanes]
-    parts.append(_placed(evidence, spins, np.full(len(spins), -1), PLACE[SYNCHRONIZATION]))
+    for asked, cause in ((spins[~polls], SYNCHRONIZATION), (spins[polls], SLEEP.id)):
+        parts.append(_placed(evidence, asked, np.full(len(asked), -1), PLACE[cause]))
     every = _Asked.concatenate(parts)
     return every.take((every.begin >= lo) & (every.begin < hi))
 

@@ -62,6 +62,7 @@ from nsysdiag.replay.work import (
     Work,
     awaited_events,
     barriers,
+    explained,
     hidden_order,
     observed_order,
     pace_of,
@@ -110,7 +111,8 @@ class Model(Struct, frozen=True, dict=True):
 
     `pace` is that of the devices. `program` has a row for each PROGRAM edge, and `pieces` its host time, on the axis of
     `host`; `words` are its labels and calls. `cost` is the time of each operation's launch call before the launch is
-    issued, `length` the duration of the operation. `cpus` is how many CPUs the trace shows, 0 if unknown."""
+    issued, `length` the duration of the operation. `cpus` is how many CPUs the trace shows, 0 if unknown. `explained`
+    marks the operations of which rows say why they started late."""
 
     stretch: Stretch
     work: Work
@@ -127,6 +129,7 @@ class Model(Struct, frozen=True, dict=True):
     names: Names
     outlived: Outlived
     cpus: int = 0
+    explained: BoolArray = np.empty(0, dtype=np.bool_)
 
     def on_axis(self, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:
         """Stretches of threads on the axis of `host`; those of other threads are empty."""
@@ -292,8 +295,9 @@ def model_of(
         ]
     )
     known = Graph.of(time, edges.take(edges.source < edges.target), LATENCY_HIGHEST_NS)
-    late = known.residual[places.operation] > 0
-    seen = after_end(length, places, observed_order(work, late), Kind.OBSERVED)
+    late_ns = known.residual[places.operation]
+    kept = explained(work, activity, late_ns)
+    seen = after_end(length, places, observed_order(work, (late_ns > 0) & ~kept), Kind.OBSERVED)
     seen = seen.take(seen.source < seen.target)
     as_asked = replace(known.edges, ns=known.asked)
     graph = Graph.of(time, Edges.concatenate([as_asked, seen]), LATENCY_HIGHEST_NS) if len(seen) else known
@@ -304,7 +308,22 @@ def model_of(
     threads = replace(threads, woken_cause=_causes(threads.woken, host))
     cpus = len(host_trace.tables.cpus.numbers)
     model = Model(
-        stretch, work, threads, places, graph, pace, program, pieces, words, host, cost, length, names, outlasting, cpus
+        stretch,
+        work,
+        threads,
+        places,
+        graph,
+        pace,
+        program,
+        pieces,
+        words,
+        host,
+        cost,
+        length,
+        names,
+        outlasting,
+        cpus,
+        kept,
     )
     row = model.program_into[places.woken]
     program.cause[row[row >= 0]] = threads.woken_cause[row >= 0]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
-from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, SYNCHRONIZATION, blocking_copy, sync, variant_of
+from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, PLACE, SYNCHRONIZATION, blocking_copy, sync, variant_of
+from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.model import Model
@@ -84,7 +85,7 @@ def _part(model: Model, problem: Problem, path: list[str]) -> Part:
     if problem.variant in names and problem.cause != INPUT_WAIT:
         place = names.index(problem.variant)
         part.pieces[_variants_of_pieces(model, problem.cause) != place] = 0
-        part.held[_variants_of_waits(model, problem.cause) != place] = False
+        part.held[(threads.held.cause != PLACE[SLEEP.id]) & (_variants_of_waits(model, problem.cause) != place)] = False
     return part
 
 

@@ -143,7 +143,7 @@ def identity_of(model: Model) -> Identity:
     same = run_of(Changes.none(model))
     exact = np.array_equal(same.start, now.start) and np.array_equal(same.end, now.end)
     residual = graph.residual.copy()
-    residual[model.places.operation] = 0
+    residual[model.places.operation[~model.explained]] = 0
     ns = np.where(np.isin(graph.edges.kind, (Kind.OBSERVED, Kind.HIDDEN)), NEVER_NS, graph.asked)
     eager = _run(model, replay(graph, ns, residual), model.length)
     return Identity(exact=exact, length_error=round(abs(eager.ns - now.ns) / max(now.ns, 1), 6))
@@ -214,7 +214,9 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
         bounds.append(pinned if gone else min(pinned, max(bounds) + absorbed))
     if model.outlived.share > 0:
         bounds.append(min(run.ns, run_of(changes, brief=True).ns))
-    bounds += [*_of_others(changes, now, run), *_without_peers(changes, now)]
+    bounds += [*_of_others(changes, now, run), *_without_peers(changes, now), *_of_locks(changes, now, run)]
+    if model.explained.any():
+        bounds.append(min(run_of(replace(changes, prompt=changes.prompt | model.explained)).ns, run.ns))
     if not changes.complete:
         least_ns = min(run_of(each, observed=False).ns for each in (changes, *others))
         bounds.append(min(now.ns - run_of(Changes.none(model), observed=False).ns + least_ns, run.ns))
@@ -240,6 +242,23 @@ def _of_others(changes: Changes, now: Run, run: Run) -> list[int]:
             took = [int(end[-1] - end[0]) for end in ends]
             found.append(round(now.ns * took[1] / took[0]) if took[0] else now.ns)
     return found
+
+
+def _of_locks(changes: Changes, now: Run, run: Run) -> list[int]:
+    """The lengths of a step in ns if locks are free when they are needed, and if they are held as long as they were:
+    who holds one goes on at its own pace, and takes it at other times once the steps are shorter. A holder whose own
+    time is changed gives it back sooner."""
+    model, edges = changes.model, changes.model.graph.edges
+    woken = model.threads.woken
+    repaired = distinct_values(model.program.thread[model.pieces.owner[changes.time < 1]])
+    locks = (woken.lock > 0) & changes.woken & ~np.isin(woken.waker, repaired)
+    if not locks.any():
+        return []
+    wakes = np.flatnonzero(edges.kind == Kind.WAKE)
+    dropped = changes.dropped.copy()
+    dropped[wakes[locks[edges.row[wakes]]]] = True
+    free = run_of(replace(changes, dropped=dropped)).ns
+    return [free, now.ns] if free < (1 - LEAST_ERROR) * run.ns else []
 
 
 def _without_peers(changes: Changes, now: Run) -> list[int]:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, Intervals, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, Intervals, contains, subtract, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import (
     BLOCKING_COPY,
@@ -23,6 +23,7 @@ from nsysdiag.causes import (
     places,
 )
 from nsysdiag.causes.device_stall import CAUSE as DEVICE_STALL
+from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.causes.stream_barrier import CAUSE as STREAM_BARRIER
 from nsysdiag.errors import UsageError
 from nsysdiag.replay.behind import time_behind
@@ -106,7 +107,8 @@ def take_out(changes: Changes, cause: str, part: Part) -> None:
     """A part of the host time of a cause takes no time, and nothing waits where a part of its waits is. A wait for
     another thread stays as long as that one works: the wait's own is what nothing explains of that, and its return. A
     lock need not be waited for, though in doubt what its holder does is needed."""
-    model, held = changes.model, part.held
+    # Who sleeps between queries still waits for the device, and only returns sooner.
+    model, held = changes.model, part.held & (cause != SLEEP.id)
     changes.time[:] *= 1 - part.pieces
     _leave_to_wakers(changes, cause, part.woken)
     if CAUSES[cause].after_call:
@@ -116,7 +118,7 @@ def take_out(changes: Changes, cause: str, part: Part) -> None:
     changes.others[held] = False
     changes.cost[np.isin(model.work.launch, model.threads.held.call[held])] = 0
     places = model.places
-    row = model.program_into[np.concatenate((places.held[held], places.full[part.full], places.woken[part.woken]))]
+    row = model.program_into[np.concatenate((places.held[part.held], places.full[part.full], places.woken[part.woken]))]
     changes.lag[row[row >= 0]] = 0
 
 
@@ -206,10 +208,13 @@ def overlap(changes: Changes, kind: Class) -> bool:
 
 
 def _graphs(changes: Changes, transform: Transform) -> bool:
-    """The launches inside each range of a name cost one launch."""
-    model, work = changes.model, changes.model.work
+    """The launches inside each range of a name cost one launch, and so do those of another thread that it waits for."""
+    model, work, woken = changes.model, changes.model.work, changes.model.threads.woken
     spans = _ranges_like(model, transform.of)
     spans = spans[outermost(spans)]
+    waits = contains(union(spans), model.on_axis(woken.thread, woken.begin, woken.end).start)
+    behind = subtract(time_behind(model, waits), union(spans))
+    spans = Intervals(np.append(spans.start, behind.start), np.append(spans.end, behind.end))
     spans = spans[np.argsort(spans.start, kind="stable")]
     calls = model.launch_spans
     of_range = np.searchsorted(spans.start, calls.start, side="right") - 1

@@ -8,9 +8,10 @@ from enum import IntEnum
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import UNKNOWN_PRODUCER, WAIT_NAMES, StreamWaits
+from nsysdiag.events.gpus import slices_of_others
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, distinct, distinct_values
@@ -196,6 +197,32 @@ def hidden_order(work: Work, activity: DeviceActivity, stretch: Stretch) -> Befo
     known = np.unique(known[(known >= stretch.begin) & (known < stretch.end)])
     late = np.ones(len(work), dtype=np.bool_)
     return observed_order(work, late) if np.count_nonzero(asked) > len(known) else Before.empty()
+
+
+EXPLAINED = 0.5
+"""Share of the time by which an operation is late: rows that cover more than this explain it."""
+
+
+def explained(work: Work, activity: DeviceActivity, late_ns: IntArray) -> BoolArray:
+    """Which operations were late by `late_ns` as another process had the device, or pages of unified memory moved."""
+    found = np.zeros(len(work), dtype=np.bool_)
+    slices, operations = activity.time_slices, activity.operations
+    moved = np.flatnonzero(operations.migration)
+    if not len(slices) and not len(moved):
+        return found
+    process = operations.process[work.row]
+    for device in distinct_values(work.device[late_ns > 0]).tolist():
+        pages = moved[activity.device[moved] == device]
+        moved_until = np.sort(operations.end[pages])
+        for owner in distinct_values(process[(work.device == device) & (late_ns > 0)]).tolist():
+            mine = np.flatnonzero((work.device == device) & (process == owner) & (late_ns > 0))
+            others = slices_of_others(slices, activity.devices[device].gpu_id, owner)
+            late = Intervals(work.start[mine] - late_ns[mine], work.start[mine])
+            # Between two migrations the driver handles page faults.
+            last = nearest_before(moved_until, late.end)
+            paging = np.where(last >= 0, np.append(moved_until, 0)[last] - late.start, 0)
+            found[mine] = np.maximum(coverage(others, late), paging) > EXPLAINED * late_ns[mine]
+    return found
 
 
 def _ended(work: Work, pairs: Before) -> Before:

@@ -152,6 +152,58 @@ def contended(
     waking(loop(sim, marks, step, process=process))
 
 
+def two_launchers(
+    sim: Simulation,
+    marks: Marks,
+    *,
+    own: int,
+    others: int,
+    each: int,
+    call: int = 8 * US,
+    after: int = 0,
+    graph: bool = False,
+) -> None:
+    """A range in which the thread and a helper that it waits for launch many kernels, or a graph each.
+
+    T       <layers (post)[l][l][l][wait     ]>     <layers (post)[graph][wait]>
+    helper         [wait][l][l][l][l][l](post)             [wait][graph](post)
+    """
+    process, asked, done = solver(sim), sim.channel(), sim.channel()
+    first, second = process.stream(), process.stream()
+
+    def launches(t: Thread, number: int, count: int, stream: object) -> Body:
+        nodes = [Node("relax", varied(each, "relax", t.name, number, kernel)) for kernel in range(count)]
+        if graph:
+            if nodes:
+                yield from t.launch_graph(nodes, stream)  # type: ignore[arg-type]
+            return
+        for node in nodes:
+            yield from t.launch(node.name, node.duration, stream, call=call)  # type: ignore[arg-type]
+
+    def helper(t: Thread) -> Body:
+        for number in range(STEPS):
+            yield from t.get(asked, "sem_wait")
+            yield from launches(t, number, others, second)
+            yield from t.put(done, "sem_post")
+
+    def layers(t: Thread, number: int) -> Body:
+        yield from t.put(asked, "sem_post")
+        yield from launches(t, number, own, first)
+        yield from t.get(done, "sem_wait")
+
+    def step(t: Thread, number: int) -> Body:
+        yield from ranged(t, "layers", layers(t, number))
+        event = t.event()
+        yield from t.record(event, second)
+        yield from t.wait_event(first, event)
+        yield from t.launch("join", 20 * US, first)
+        yield from t.compute(varied(after, "after", number), "update")
+        yield from t.synchronize()
+
+    sim.thread(process, helper, name="helper")
+    loop(sim, marks, step, process=process)
+
+
 def polling(sim: Simulation, marks: Marks, *, work: int, sleep: int, host: int, spin: bool = False) -> None:
     """The thread asks whether an event is complete, and sleeps in between; or asks without a pause.
 
@@ -175,6 +227,27 @@ def polling(sim: Simulation, marks: Marks, *, work: int, sleep: int, host: int, 
         yield from t.compute(varied(host, "host", number), "prepare")
 
     loop(sim, marks, step, process=process)
+
+
+def sliced(sim: Simulation, marks: Marks, *, host: int, work: int, mine: int, others: int) -> None:
+    """Another process has the GPU to itself again and again."""
+    other = sim.process()
+    period = mine + others
+    sim.gpus[0].slices = [(start, start + others, other) for start in range(2 * MS, 600 * MS, period)]
+
+    def step(t: Thread, number: int) -> Body:
+        if host:
+            yield from ranged(t, "prepare", t.compute(varied(host, "prepare", number), "prepare"))
+        for kernel in range(4):
+            yield from t.compute(20 * US, "update")
+            yield from t.launch("solve", varied(work, "solve", number, kernel) // 4)
+        yield from t.synchronize()
+
+    def occupy(t: Thread) -> Body:
+        yield from t.launch("other", 100 * US)
+
+    sim.thread(other, occupy, name=BACKGROUND)
+    loop(sim, marks, step)
 
 
 def faulting(sim: Simulation, marks: Marks, *, host: int, work: int, chunks: int, each: int = 30 * US) -> None:
@@ -258,6 +331,83 @@ PAIRS: tuple[Pair, ...] = (
         NO_HOST,
         PREPARE,
         (0.2, 0.5),
+    ),
+    pair(
+        "host code before a lock that is held at a pace of its own",
+        partial(contended, before=600 * US, inside=50 * US, hold=1500 * US, pause=100 * US, work=300 * US),
+        {"before": 0},
+        PREPARE,
+        (-0.2, 0.5),
+    ),
+    pair(
+        "host code before a lock that is often free",
+        partial(contended, before=500 * US, inside=30 * US, hold=500 * US, pause=900 * US, work=400 * US, sleeps=True),
+        {"before": 0},
+        PREPARE,
+        (-0.2, 0.6),
+    ),
+    pair(
+        "lock that another thread takes at a pace of its own",
+        partial(contended, before=300 * US, inside=50 * US, hold=900 * US, pause=300 * US, work=400 * US),
+        {"locked": False},
+        without("lock_wait"),
+        (0.2, 0.8),
+    ),
+    pair(
+        "kernel halved before a lock",
+        partial(contended, before=100 * US, inside=50 * US, hold=700 * US, pause=500 * US, work=900 * US),
+        {"work": 450 * US},
+        faster("kernel", "solve", 0.5),
+        (-0.2, 0.6),
+    ),
+    pair(
+        "graph in place of launches by two threads",
+        partial(two_launchers, own=30, others=60, each=5 * US),
+        GRAPH,
+        LAYERS,
+        (0.3, 0.8),
+    ),
+    pair(
+        "graph in place of launches by a helper alone",
+        partial(two_launchers, own=0, others=50, each=3 * US, after=100 * US),
+        GRAPH,
+        LAYERS,
+        (0.3, 0.8),
+    ),
+    pair(
+        "sleep between queries of an event",
+        partial(polling, work=800 * US, sleep=500 * US, host=200 * US),
+        {"spin": True},
+        without("sleep"),
+        (0.05, 0.3),
+    ),
+    pair(
+        "long sleep between queries of an event",
+        partial(polling, work=300 * US, sleep=2 * MS, host=100 * US),
+        {"spin": True},
+        without("sleep"),
+        (0.6, 0.9),
+    ),
+    pair(
+        "short sleep between queries of an event",
+        partial(polling, work=1500 * US, sleep=60 * US, host=500 * US),
+        {"spin": True},
+        without("sleep"),
+        (0.0, 0.05),
+    ),
+    pair(
+        "host code while another process has slices of the GPU",
+        partial(sliced, host=900 * US, work=800 * US, mine=2 * MS, others=500 * US),
+        NO_HOST,
+        PREPARE,
+        (0.2, 0.6),
+    ),
+    pair(
+        "host code before pages that migrate",
+        partial(faulting, host=900 * US, work=800 * US, chunks=6),
+        NO_HOST,
+        PREPARE,
+        (0.2, 0.6),
     ),
     pair(
         "graph updated in each step",
