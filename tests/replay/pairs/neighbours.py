@@ -345,6 +345,7 @@ PAIRS: tuple[Pair, ...] = (
         {"before": 0},
         PREPARE,
         (-0.2, 0.6),
+        tolerated=0.5,
     ),
     pair(
         "lock that another thread takes at a pace of its own",
@@ -359,13 +360,14 @@ PAIRS: tuple[Pair, ...] = (
         {"work": 450 * US},
         faster("kernel", "solve", 0.5),
         (-0.2, 0.6),
+        tolerated=0.3,
     ),
     pair(
         "graph in place of launches by two threads",
         partial(two_launchers, own=30, others=60, each=5 * US),
         GRAPH,
         LAYERS,
-        (0.3, 0.8),
+        (0.15, 0.3),
     ),
     pair(
         "graph in place of launches by a helper alone",

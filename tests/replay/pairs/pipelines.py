@@ -134,6 +134,6 @@ PAIRS: tuple[Pair, ...] = (
         (-0.01, 0.1),
         gpus=2,
         capture=EVERYTHING.but(lost=LOST),
-        tolerated=0.2,
+        tolerated=0.4,
     ),
 )
