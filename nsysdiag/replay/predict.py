@@ -229,7 +229,8 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
 
 def _of_others(changes: Changes, now: Run, run: Run) -> list[int]:
     """The lengths of a step in ns if work beside the steps, which may belong to them, does; and if steps that no range
-    names are not those that were found, but what another thread does in a loop of its own."""
+    names are not those that were found, but what another thread does in a loop of its own. In a window without steps
+    each of several threads may be meant."""
     model, found = changes.model, []
     if (model.step_work == StepWork.MAYBE).any():
         first, each = changes.counted.tolist()
@@ -237,7 +238,9 @@ def _of_others(changes: Changes, now: Run, run: Run) -> list[int]:
         found.append(now.ns - round((_step(whole[0]) - _step(whole[1])) / run.each))
     if not model.stretch.named:
         thread = model.launched_by
-        for other in distinct_values(thread[model.step_work < StepWork.OWN]).tolist():
+        several = (thread != thread[0]).any() and not model.stretch.stepwise
+        beside = (model.step_work < StepWork.OWN) | several
+        for other in distinct_values(thread[beside]).tolist():
             ends = [np.sort(one.end[thread == other]) for one in (now, run)]
             took = [int(end[-1] - end[0]) for end in ends]
             found.append(round(now.ns * took[1] / took[0]) if took[0] else now.ns)

@@ -34,6 +34,8 @@ TRACES = sorted(Path(os.environ.get("NSYSDIAG_TRACES", "nowhere")).glob("*.sqlit
 NOT_QUEUED = "no kernel was queued, so the gap between queued kernels is a usual one, 1.5 µs; it is 1.2 µs"
 LOST = "for most of the time synchronizations wait for what the trace does not hold"
 WHY = {
+    "host code while another thread uses the GPU, without ranges of steps": "no steps are found between both threads",
+    "pipe of a thread that computes": "the wait is one for input, and not an io_wait",
     "kernels without rows, halved as well": LOST,
     "host code beside kernels without rows": LOST,
     "sync for kernels without rows": LOST,

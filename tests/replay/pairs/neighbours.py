@@ -324,6 +324,7 @@ PAIRS: tuple[Pair, ...] = (
         NO_HOST,
         PREPARE,
         (0.5, 0.8),
+        tolerated=0.7,
     ),
     pair(
         "host code beside a second launching thread of the step",
