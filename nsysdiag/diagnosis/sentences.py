@@ -186,7 +186,7 @@ def unseen_host(findings: list[Finding]) -> list[Finding]:
     outside CUDA calls."""
     return [
         replace(each, title=each.title.replace(UNEXPLAINED, UNSEEN_TITLE, 1), advice=[HANGS])
-        if each.cause == FALLBACK
+        if each.cause == FALLBACK and each.title.startswith(UNEXPLAINED)
         else each
         for each in findings
     ]

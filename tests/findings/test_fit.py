@@ -164,6 +164,14 @@ class TestStart:
         (found,) = (each for each in report.findings if "compiled at run time" in each.title)
         assert any("cache it" in text for text in found.advice)
 
+    def test_compiling_between_kernels_keeps_its_advice(self, tmp_path: Path) -> None:
+        """Nothing but CUDA was recorded: what the range says is still known."""
+        trace = self.start(("cudaMalloc", 2 * MS, 20 * MS)).nvtx("Nvrtc::CompileProgram", 30 * MS, 890 * MS)
+        trace.kernel(25 * MS, 26 * MS, name="before", launch=(24 * MS, 25 * MS - 10))
+        report = analyze(trace.write(tmp_path / "t.sqlite"))
+        (found,) = (each for each in report.findings if "compiled at run time" in each.title)
+        assert any("cache it" in text for text in found.advice)
+
     def test_lazy_loading_is_said_to_be_the_default(self, tmp_path: Path) -> None:
         report = analyze(self.start(("cudaMalloc", 2 * MS, 800 * MS)).write(tmp_path / "t.sqlite"))
         (found,) = (each for each in report.findings if each.cause == "before_work" and each.bottleneck == "startup")
