@@ -148,7 +148,8 @@ class Diagnosis(Record, frozen=True):
     two to four times; `cold`, the start of a program that has no steady state; `window`, everything; `none`, no GPU
     rows. `phase` is the index of the headline's phase in the report's phases. `action` is the finding that would save
     most, `saves` how much. If none has a saving and kernels lead, it is the finding on kernels. `findings` are in the
-    order of their savings. `paced_ns` is the time of a step that the loop waits for, None where it waits for none."""
+    order of their savings. `paced_ns` is the time of a step that the loop waits for, None where it waits for none.
+    `host` are lines on the threads of a trace without GPU activity."""
 
     headline: Sentence
     bottleneck: OwnText
@@ -164,3 +165,4 @@ class Diagnosis(Record, frozen=True):
     gpus_present: Count | None
     gpus_used: Count
     paced_ns: Ns | None = None
+    host: list[Sentence] = []

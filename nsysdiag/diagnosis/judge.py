@@ -32,6 +32,7 @@ from nsysdiag.diagnosis.sentences import (
 )
 from nsysdiag.diagnosis.unused_gpus import one_gpu, unused_gpus
 from nsysdiag.events.mpi_ranks import MpiRanks
+from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import Phase, PhaseDevice, counted_ns
 from nsysdiag.phases.phases import JobPhases
@@ -129,6 +130,8 @@ def judge(
     gpus_present: int | None,
     processes: int | None = 1,
     host_loop: HostLoop | None,
+    alone: Alone | None = None,
+    cuda_asked: bool = False,
     limits: FindingThresholds,
     duration_ns: int | None = None,
     recorded: tuple[int, int] = (0, 0),
@@ -142,7 +145,8 @@ def judge(
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
     `processes` did work on GPUs (None: only chosen GPUs are looked at);
     `recorded` are the times of the first and the last event; `host_loop` is what repeats on the host of a trace
-    without GPU activity, `missing` what was not recorded of each device, by its key; `ranks` are those of the trace,
+    without GPU activity, `alone` what its threads did, `cuda_asked` says that CUDA tracing was on although there is no
+    CUDA call; `missing` what was not recorded of each device, by its key; `ranks` are those of the trace,
     None where it is one of several; `predict` tells what the repair of a finding saves, by replay; `scheduled` says
     that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU."""
     judged = judged_parts(devices, focus)
@@ -165,7 +169,9 @@ def judge(
         in_turns=in_turns,
     )
     if found.basis == "none":
-        diagnosis = replace(diagnosis, headline=unrecorded(host_loop))
+        alone = alone or Alone()
+        headline = unrecorded(host_loop, alone, cuda_asked=cuda_asked)
+        diagnosis = replace(diagnosis, headline=headline, host=alone.lines)
     verdicts = {each.key: device_verdict(each, lost[each.key]) for each in judged}
     return Judgment(diagnosis, phase_records(found, devices, found.judged), merged, verdicts)
 

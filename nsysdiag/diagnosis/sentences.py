@@ -15,6 +15,7 @@ from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.savings import MORE_BY_REPLAY
 from nsysdiag.findings.first import kernels_first
 from nsysdiag.findings.rules import BEFORE_WORK, OTHER_GPU
+from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import FoundPhase
@@ -192,16 +193,28 @@ def unseen_host(findings: list[Finding]) -> list[Finding]:
     ]
 
 
-def unrecorded(loop: HostLoop | None) -> str:
-    """That no GPU activity was recorded, and what repeats on the host."""
-    first = "No GPU activity was recorded, so what the GPU did is unknown."
+def unrecorded(loop: HostLoop | None, alone: Alone | None = None, *, cuda_asked: bool = False) -> str:
+    """That no GPU activity was recorded, whether there were CUDA calls, and what the host did instead: what repeats
+    there, and the thread that did most."""
+    alone, first = alone or Alone(), "No GPU activity was recorded"
+    if alone.cuda:
+        first += f", although the program made {alone.cuda}"
+    elif cuda_asked:
+        first += ". The trace was recorded with CUDA tracing; the program made no CUDA call in it."
+    else:
+        first += ", so what the GPU did is unknown."
+    waits = "" if cuda_asked and not alone.cuda else "Host ranges may include waits for the GPU."
+    return " ".join(filter(None, (first, _repeats(loop), waits if loop else "", alone.busiest)))
+
+
+def _repeats(loop: HostLoop | None) -> str:
     if loop is None:
-        return first
+        return ""
     longest, *others = loop.ranges
     takes = f"{typed.nvtx(longest.name, RANGE_LENGTH)} takes {format_share(longest.share, 1)} of that time"
     also = [f"{typed.nvtx(each.name, RANGE_LENGTH)} {format_share(each.share, 1)}" for each in others]
     repeats = f"On the host a loop repeats {format_count(longest.count)} times, every {format_ns(loop.period_ns)}"
-    return f"{first} {repeats}: {', '.join([takes, *also])}. Host ranges may include waits for the GPU."
+    return f"{repeats}: {', '.join([takes, *also])}."
 
 
 def phase_sentence(phase: FoundPhase, length_ns: int, bottleneck: str, share: float) -> str:

@@ -44,6 +44,7 @@ from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, missing, window_parts
 from nsysdiag.findings.first import action_of, first_of, what_to_do
 from nsysdiag.findings.show import anchors
+from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.show import distortion, lacked_options, recapture
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
 from nsysdiag.utilization.words import percent_of, real_note
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Finding, Report
 
 MOST_IDS = 300
+CUDA_CALLS, MORE_OF_HOST = "cuda-api", "To see more of the host, capture again with"
 MANY = 2
 GPUS_JUDGED = "GPUs in the judged time"
 DIVIDES = "How the window divides into compute, exposed communication, exposed copies and idle"
@@ -298,11 +300,16 @@ def _outside(device: DeviceReport) -> str:
 
 
 def _nothing(report: Report) -> list[Block]:
-    tables = held(report)
+    """What the threads of a trace without GPU work did, or else its tables, and the capture that shows more."""
+    threads = report.diagnosis.host if report.diagnosis else []
+    tables = [] if threads else held(report)
+    lines = "What the program's threads did:" if threads else "The trace holds:"
+    calls = any(each.id == CUDA_CALLS and each.available for each in report.trace.capabilities)
+    traced = calls or was_asked(report.trace.capabilities, CUDA_CALLS)
     return [
-        Paragraph("The trace holds:" if tables else "The trace holds no events of other kinds either."),
-        Lines(tables),
-        *recapture(report, "To see the GPU, capture again with"),
+        Paragraph(lines if threads or tables else "The trace holds no events of other kinds either."),
+        Lines(threads or tables),
+        *recapture(report, MORE_OF_HOST if traced else "To see the GPU, capture again with"),
     ]
 
 

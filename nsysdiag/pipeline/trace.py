@@ -14,6 +14,7 @@ from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.diagnosis.sentences import unseen_host
 from nsysdiag.diagnosis.shortage import with_shortage
 from nsysdiag.diagnosis.unused_gpus import working_processes
+from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.host import HostActivity
@@ -21,6 +22,7 @@ from nsysdiag.events.mpi_ranks import mpi_ranks
 from nsysdiag.events.sharing import Sharing
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.host import report as host_steps
+from nsysdiag.host.alone import Alone, host_alone
 from nsysdiag.host.facts import HostReport
 from nsysdiag.host.report import HostOverTime
 from nsysdiag.host.states import ThreadStates, thread_states
@@ -40,6 +42,7 @@ from nsysdiag.ranks.timeline import meet_by_mpi, rank_timeline
 from nsysdiag.replay.savings import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
 from nsysdiag.timeline.host_lanes import Timelines, with_threads
+from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.trace import Trace
 from nsysdiag.version import __version__
 from nsysdiag.wakeups.host_trace import HostTrace
@@ -148,6 +151,20 @@ def timelines(reported: list[DeviceResult], host: HostActivity, host_trace: Host
 
 
 @steps.step()
+def alone(
+    devices: list[DeviceTimeline],
+    host_trace: HostTrace,
+    call_chains: CallChains,
+    recorded_span: tuple[int, int],
+    host_loop: HostLoop | None,
+) -> Alone | None:
+    """What threads did in a trace without GPU activity; None where there is any."""
+    if devices:
+        return None
+    return host_alone(host_trace, call_chains, *recorded_span, looped=host_loop is not None)
+
+
+@steps.step()
 def judgment(
     trace: Trace,
     activity: DeviceActivity,
@@ -157,6 +174,7 @@ def judgment(
     frameworks: list[Framework],
     host_report: HostReport | None,
     host_loop: HostLoop | None,
+    alone: Alone | None,
     predictions: Predictions | str,
     scheduled: bool,
     sharing: Sharing,
@@ -182,6 +200,8 @@ def judgment(
         duration_ns=activity.duration_ns,
         recorded=recorded_span,
         host_loop=host_loop,
+        alone=alone,
+        cuda_asked=was_asked(trace.capabilities(), "cuda-api"),
         limits=settings.findings,
         missing={result.report.key: result.missing for result in results},
         predict=predict_of(predictions),

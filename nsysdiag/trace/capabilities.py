@@ -105,6 +105,11 @@ def capabilities(
     return found
 
 
+def was_asked(capabilities: Iterable[Capability], kind: str) -> bool:
+    """Whether a kind of evidence was asked for at capture, and there was none."""
+    return any(each.id == kind and not each.available and each.why.startswith(ASKED) for each in capabilities)
+
+
 def _count(rows: int | str) -> str:
     if isinstance(rows, int):
         return f"{rows:,} row" if rows == 1 else f"{rows:,} rows"

@@ -1,0 +1,205 @@
+"""What the threads of a program did in a trace without GPU activity: CPU time, samples, calls and NVTX ranges."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from nsysdiag import typed
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
+from nsysdiag.errors import InputError
+from nsysdiag.events.axis import CallTable, Lane, ThreadAxis, place_calls
+from nsysdiag.events.callchains import CallChains
+from nsysdiag.events.host import HostActivity, host_activity, place_api_calls, place_os_calls
+from nsysdiag.events.identity import pid_of, process_of, tid_of
+from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.rows import distinct_values
+from nsysdiag.fields import Text
+from nsysdiag.iterations.ranges import Kinds
+from nsysdiag.stacks.samples import sampled_code
+from nsysdiag.units import capitalized, format_count, format_ns, format_share
+from nsysdiag.wakeups.host_trace import HostTrace
+
+MOST_THREADS, MOST_NAMES, RANGE_LENGTH = 4, 3, 60
+NOTABLE, LEAST = 0.1, 0.005
+"""Shares of the time: from the first on, a thread that runs, or is in its ranges, goes before the main thread; below
+the second, calls are not named."""
+NOT_READY = 600
+"""What a query returns whose work is not done: no error."""
+ERRORS = {3: "not initialized", 35: "the driver is too old", 100: "no CUDA device", 803: "driver mismatch"}
+"""What CUDA says when a program cannot use a GPU."""
+
+
+class Alone(Struct, frozen=True):
+    """Sentences on the CUDA calls of all threads, and on the thread that did most; and a line for each of the threads
+    that did most."""
+
+    cuda: str = ""
+    busiest: str = ""
+    lines: list[str] = []
+
+
+class _Kind(Struct, frozen=True):
+    """Calls or ranges of one kind, only the outermost ones: the words before their share, and the kind of their names.
+    `total` is the time in ns of each lane."""
+
+    label: str
+    rows: Lane
+    text: Text
+    total: IntArray
+
+    def share(self, axis: ThreadAxis, at: int) -> str:
+        """`in OS calls 5.0% (poll 4.1%)` of one lane; empty where it is too little to name."""
+        if self.total[at] < LEAST * axis.span or not self.total[at]:
+            return ""
+        mine = self.rows.take(self.rows.spans.start // axis.stride == at)
+        summed = np.bincount(mine.name, weights=(mine.spans.end - mine.spans.start).astype(np.float64))
+        most = [each for each in np.argsort(-summed, kind="stable")[:MOST_NAMES].tolist() if summed[each]]
+        length = RANGE_LENGTH if self.text is Text.RANGE else None
+        named = [
+            f"{typed.name(self.text, mine.names[each], length)} {_of(mine.spans[mine.name == each], axis.span)}"
+            for each in most
+        ]
+        return f"in {self.label} {format_share(int(self.total[at]), axis.span)} ({', '.join(named)})"
+
+
+def _of(spans: Intervals, whole: int) -> str:
+    together = union(spans)
+    return format_share(int((together.end - together.start).sum()), whole)
+
+
+class _Scene(Struct, frozen=True):
+    """All threads of the program over the recorded time. `on_cpu` is the time in ns of each lane on a CPU, by context
+    switches where `switched`, else what its samples stand for."""
+
+    trace: HostTrace
+    chains: CallChains
+    host: HostActivity
+    kinds: list[_Kind]
+    on_cpu: IntArray
+    switched: BoolArray
+
+    def order(self) -> list[int]:
+        """The lanes that did most: those that run, those in ranges, the main thread, then by time on a CPU. The main
+        thread of the first one's process is among the first two."""
+        threads, ranges = self.host.axis.threads, self.kinds[0].total
+        least, main = NOTABLE * self.host.axis.span, pid_of(threads) == tid_of(threads)
+        did = sum((kind.total for kind in self.kinds), self.on_cpu)
+        keys = (np.where(each >= least, each, 0) for each in (ranges, self.on_cpu))
+        order = np.lexsort((threads, -did, -self.on_cpu, ~main, *(-key for key in keys)))
+        order = order[did[order] > 0]
+        if len(order):
+            first = process_of(threads[order]) == process_of(threads[order[:1]])
+            place = np.where(first & main[order], 1, 2)
+            place[0] = 0
+            order = order[np.argsort(place, kind="stable")]
+        return list(map(int, order))
+
+    def did(self, at: int, *, ranges: bool = True) -> str:
+        """`on a CPU 92.1% of the time, in OS calls 5.0% (poll 4.1%)`; without its NVTX ranges if not `ranges`."""
+        axis, known = self.host.axis, self.switched[at] or self.on_cpu[at] > 0
+        about = "" if self.switched[at] else "about "
+        parts = [f"on a CPU {about}{format_share(int(self.on_cpu[at]), axis.span)} of the time"] if known else []
+        kinds = self.kinds if ranges else self.kinds[1:]
+        return ", ".join(filter(None, [*parts, *(kind.share(axis, at) for kind in kinds)]))
+
+    def sampled(self, at: int) -> str:
+        """`34,000 CPU samples: __random 92.2% (called by fill)`; empty without call chains."""
+        samples, axis = self.host.samples, self.host.axis
+        return sampled_code(samples.id[samples.position // axis.stride == at], self.chains).words()
+
+    def who(self, at: int) -> str:
+        """A thread with its process."""
+        thread = int(self.host.axis.threads[at])
+        name, program = self.trace.thread_names.get(thread), self.trace.program(process_of(thread))
+        of = f" of '{typed.process(program)}'" if program else ""
+        if pid_of(thread) == tid_of(thread):
+            return f"main thread {tid_of(thread)}{of}"
+        named = f" '{typed.thread(name)}'" if name else ""
+        return f"thread {tid_of(thread)}{named}{of or ' of process'} ({pid_of(thread)})"
+
+
+def host_alone(trace: HostTrace, chains: CallChains, low: int, high: int, *, looped: bool) -> Alone:
+    """What threads did during [low, high); `looped` says that the ranges that repeat are told elsewhere."""
+    try:
+        scene = _scene(trace, chains, low, high)
+    except InputError:  # times too far apart for one axis of all threads
+        return Alone()
+    order = scene.order()
+    lines = [
+        f"{capitalized(scene.who(at))}: {'; '.join(filter(None, (scene.did(at), scene.sampled(at))))}."
+        for at in order[:MOST_THREADS]
+        if scene.did(at)
+    ]
+    more = len(order) - MOST_THREADS
+    rest = [f"{format_count(more)} more thread{'s' if more > 1 else ''}."] if more > 0 else []
+    busiest = _busiest(scene, order[0], ranges=not looped) if order else ""
+    return Alone(_cuda_calls(scene.host), busiest, [*lines, *rest])
+
+
+def _busiest(scene: _Scene, at: int, *, ranges: bool) -> str:
+    did, sampled = scene.did(at, ranges=ranges), scene.sampled(at)
+    sentence = f"In the {format_ns(scene.host.axis.span)} recorded, {scene.who(at)} was {did}."
+    return " ".join(filter(None, (did and sentence, did and sampled and f"Its {sampled}.")))
+
+
+def _scene(trace: HostTrace, chains: CallChains, low: int, high: int) -> _Scene:
+    tables, calls, latest = trace.tables, trace.activity.api_calls, trace.activity.latest_ns
+    axis = ThreadAxis.over(_threads(trace), low, high)
+    api, os_calls = place_api_calls(axis, calls, latest), place_os_calls(axis, tables, latest)
+    host = host_activity(tables, calls, axis, api, os_calls, latest)
+    lanes = np.arange(len(axis.threads), dtype=np.int64)
+    whole = Intervals(lanes * axis.stride, lanes * axis.stride + axis.span)
+    ranges, _ = place_calls(axis, _range_table(trace.ranges), latest)
+    found = (
+        ("NVTX ranges", ranges, Text.RANGE),
+        ("CUDA calls", host.api, Text.API),
+        ("MPI calls", host.mpi, Text.API),
+        ("OS calls", host.os_calls, Text.API),
+    )
+    outer = [(label, rows.take(rows.outermost), text) for label, rows, text in found]
+    kinds = [_Kind(label, rows, text, coverage(union(rows.spans), whole)) for label, rows, text in outer]
+    switched = np.isin(axis.threads, distinct_values(tables.switches.thread))
+    on_cpu = [coverage(union(each), whole) for each in (host.scheduling.on_cpu, host.samples.time)]
+    return _Scene(trace, chains, host, kinds, np.where(switched, *on_cpu), switched)
+
+
+def _threads(trace: HostTrace) -> IntArray:
+    """Every thread with events, of the processes of the program where the trace tells these."""
+    tables = trace.tables
+    columns = [tables.switches.thread, tables.samples.thread, tables.os_calls.thread, tables.mpi.thread]
+    columns += [trace.activity.api_calls.rows.thread, trace.ranges.rows.thread]
+    found = np.unique(np.concatenate([distinct_values(column) for column in columns]))
+    found = found[(tid_of(found) != 0) & ~np.isin(found, trace.profilers)]
+    own = trace.traced_processes
+    program: IntArray = found[np.isin(process_of(found), own)] if len(own) else found
+    return program
+
+
+def _range_table(ranges: NvtxRanges) -> CallTable:
+    """The ranges of the program by their names, counters as # where names differ in nothing else."""
+    kinds, rows = Kinds.of(ranges), ranges.rows.take(~ranges.rows.mpi)
+    alike = np.bincount(kinds.code, minlength=len(kinds.words))
+    words = [*kinds.words]
+    for code, name in zip(kinds.code.tolist(), ranges.names, strict=True):
+        words[code] = name if alike[code] == 1 else words[code]
+    return CallTable(rows.thread, rows.start, rows.end, kinds.code[rows.name], words, np.zeros(len(rows), np.int64))
+
+
+def _cuda_calls(host: HostActivity) -> str:
+    """How many CUDA calls were made, not counting those inside others, and the first that failed; empty without
+    any."""
+    calls = host.api.take(host.api.outermost)
+    if not len(calls):
+        return ""
+    count = np.bincount(calls.name)
+    most = [each for each in np.argsort(-count, kind="stable")[:MOST_NAMES].tolist() if count[each]]
+    named = ", ".join(f"{typed.api(calls.names[each])} × {format_count(int(count[each]))}" for each in most)
+    made = f"{format_count(len(calls))} CUDA call{'s' if len(calls) > 1 else ''} ({named})"
+    failed = np.flatnonzero((calls.kind != 0) & (calls.kind != NOT_READY))
+    if not len(failed):
+        return f"{made}."
+    first = int(failed[np.argmin(host.axis.time(calls.spans.start[failed]))])
+    error = int(calls.kind[first])
+    means = f" ({ERRORS[error]})" if error in ERRORS else ""
+    return f"{made}. {typed.api(calls.names[int(calls.name[first])])} returned error {error}{means}."
