@@ -62,7 +62,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: S
         devices=[device.key],
         bottleneck=spot.family,
         share=round(judged.share(spot.counted_ns), 6),
-        variant="" if spot.kind is None else rule.variants[spot.kind].id,
+        variant=story.variant,
         summary=story.summary,
         named=[Named(text=text, share=round(judged.share(ns), 6)) for text, ns in story.named],
     )

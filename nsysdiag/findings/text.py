@@ -12,7 +12,7 @@ from nsysdiag import typed
 from nsysdiag.account.credit import Waits
 from nsysdiag.arrays.groups import Totals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.causes import CAUSES, HOST_CODE, INPUT_WAIT, families_of_cause
+from nsysdiag.causes import CAUSES, HOST_CODE, INPUT_WAIT, families_of_cause, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant
@@ -29,6 +29,7 @@ from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import DeviceReport, EvidenceRow, Root, names_nothing
 from nsysdiag.stacks.samples import SampledCode
 from nsysdiag.units import format_count, format_moment, format_ns, mostly, uncapitalized
+from nsysdiag.wakeups.batches import Batches
 from nsysdiag.wakeups.root_attribution import BY
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
@@ -45,14 +46,15 @@ Times = dict[str, tuple[int, int]]
 
 class FindingContext(Struct, frozen=True):
     """The input for findings of a device. `attribution` is the cause of each slice; `sightings` finds evidence rows;
-    `waits` are the calls that waited for the device; `paths` are places in the program. `judged` is the time that they
-    are about; `frameworks` (ids of programs.facts) select the advice."""
+    `waits` are the calls that waited for the device, `batches` what loading workers did; `paths` are places in the
+    program. `judged` is the time that they are about; `frameworks` (ids of programs.facts) select the advice."""
 
     gaps: GapContext
     keys: GapKeys
     attribution: Attribution
     sightings: Sightings
     waits: Waits
+    batches: Batches
     paths: list[list[str]]
     judged: JudgedTime
     thresholds: FindingThresholds
@@ -65,6 +67,7 @@ class Story(Struct, frozen=True):
 
     title: str
     kind: str
+    variant: str
     path: list[str]
     signature: str
     call: str | None
@@ -79,9 +82,9 @@ class Story(Struct, frozen=True):
 
 
 class _Facts(Struct, frozen=True):
-    """Facts about a hotspot before its text is made. `code` is what CPU samples were in, for host code, `sampled`
-    the share of it that they stand for; `waits` is the idle time that each wait caused. `alone`: almost all of it is
-    of one `kind`. `placed`: it has one place, `path`."""
+    """Facts about a hotspot before its text is made. `naming` are the calls that may name it; `code` is what samples
+    were in, for host code, `sampled` the share of it that they stand for; `waits` is the idle time that each wait
+    caused. `alone`: almost all of it is of one `kind`. `placed`: it has one place, `path`."""
 
     spot: Spot
     gaps: SpotGaps
@@ -91,16 +94,12 @@ class _Facts(Struct, frozen=True):
     path: list[str]
     labels: Times
     calls: Times
+    naming: Times
     code: SampledCode
     sampled: float
     root: Root | None
     waits: Totals
     placed: bool
-
-    @property
-    def computes(self) -> bool:
-        """Whether it is about what a loading worker computes."""
-        return self.spot.cause == INPUT_WAIT and self.kind.id == COMPUTES
 
 
 def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Spot) -> Story:
@@ -119,6 +118,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     return Story(
         title=_title(facts, elsewhere),
         kind=facts.kind.id,
+        variant=_variant(facts),
         path=facts.path,
         signature=context.keys.signature(facts.gaps.typical(context.keys)),
         call=call,
@@ -139,8 +139,13 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
     slices, ns = shares.slice[explained], shares.lost[explained]
     sampled = CAUSES[spot.cause].sampled
     loads = spot.cause == INPUT_WAIT
-    code, known = code_in(context.gaps, slices) if sampled or loads else (SampledCode(0, {}, {}), 0.0)
+    mine = _as_the_worker_did(context, shares, slices) if loads else np.ones(len(slices), dtype=np.bool_)
+    seen = (sampled or loads) and bool(mine.any())
+    code, known = code_in(context.gaps, slices[mine]) if seen else (SampledCode(0, {}, {}), 0.0)
     kind, alone = _kind(shares, spot, code.functions if sampled else {}, context.thresholds)
+    calls = _calls(context, shares, slices, ns)
+    # What a worker computes is in samples alone: calls are those in which others wait for it.
+    named = {} if kind.id == COMPUTES else _calls(context, shares, slices[mine], ns[mine])
     return _Facts(
         spot=spot,
         gaps=gaps,
@@ -149,13 +154,23 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
         alone=alone,
         path=path_of(shares, spot, context.paths),
         labels=_by_words(context.attribution.label[slices], context.attribution.labels, ns),
-        calls=_calls(context, shares, slices, ns),
+        calls=calls,
+        naming=named if loads else calls,
         code=code,
         sampled=known,
         root=_root(device, context, gaps),
         waits=group_totals(shares.wait[~explained], shares.made[~explained]),
         placed=_leading(shares.path, shares.lost + shares.made)[1] >= ALMOST_ALL,
     )
+
+
+def _as_the_worker_did(context: FindingContext, shares: Shares, slices: IntArray) -> BoolArray:
+    """The slices in which the loading worker did what it does longest over whole batches."""
+    leading, _ = _leading(shares.kind, shares.lost + shares.made)
+    labels = [*context.attribution.labels, ""]
+    kinds = np.array([variant_of(INPUT_WAIT, each, "", None) for each in labels])
+    mine: BoolArray = kinds[context.attribution.label[slices]] == leading
+    return mine
 
 
 def _leading(code: IntArray, ns: IntArray) -> tuple[int, float]:
@@ -220,6 +235,16 @@ def _title(facts: _Facts, elsewhere: bool) -> str:
     return f"{title}, {'awaited ' if elsewhere else ''}in {place}" if place else title
 
 
+def _variant(facts: _Facts) -> str:
+    """The id of the kind that a hotspot is limited to; of waits for input also that of almost all of it, which says
+    what to repair."""
+    spot = facts.spot
+    if spot.kind is not None:
+        return CAUSES[spot.cause].variants[spot.kind].id
+    told = spot.cause == INPUT_WAIT and facts.alone and facts.kind.title and not spot.rest
+    return facts.kind.id if told else ""
+
+
 def _confidence(device: DeviceReport, context: FindingContext, facts: _Facts) -> float:
     """Coverage is about the host: what the device did is known, what was not recorded is not. Time that only counts for
     the cause because wake-ups were followed is as sure as they are."""
@@ -241,9 +266,8 @@ def _followed(context: FindingContext, slices: IntArray) -> float:
 
 
 def _function(facts: _Facts) -> str | None:
-    """The function with most of the time, on whichever thread: of calls, else of CPU samples. What a worker computes is
-    in samples alone, as calls are those in which others wait for it."""
-    calls = [] if facts.computes else [call.partition(BY)[0] for call in facts.calls]
+    """The function with most of the time, on whichever thread: of calls, else of CPU samples."""
+    calls = [call.partition(BY)[0] for call in facts.naming]
     functions = [call for call in calls if _is_function(call)]
     sampled = (typed.symbol(name) for name in facts.code.functions if _FUNCTION.fullmatch(name))
     return next(iter([*functions, *sampled]), None)
@@ -303,6 +327,8 @@ def _evidence(context: FindingContext, facts: _Facts) -> list[str]:
             for call, (ns, count) in list(facts.calls.items())[:MOST_EVIDENCE]
             if call not in facts.labels and _is_function(call)
         ]
+    done = context.batches.words(facts.slices) if facts.spot.cause == INPUT_WAIT else ""
+    lines += [done] if done else []
     if facts.code.count:
         lines.append(facts.code.words())
     start = int(context.gaps.frame.gaps.start[facts.gaps.longest])

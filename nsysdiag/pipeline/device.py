@@ -63,6 +63,9 @@ from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
 from nsysdiag.trace.strings import Strings
 from nsysdiag.utilization.facts import Utilization
+from nsysdiag.wakeups.batches import Batches, batches_of
+from nsysdiag.wakeups.host_trace import Finder
+from nsysdiag.wakeups.levels import Chains
 from nsysdiag.wakeups.root_attribution import RootSlices
 
 steps: Steps = Steps(
@@ -161,10 +164,17 @@ def report(
     )
 
 
+@steps.step()
+def batches(root_slices: RootSlices, chains: Chains, finder: Finder, settings: Settings, judged: JudgedTime) -> Batches:
+    """What loading workers did over whole batches."""
+    return batches_of(root_slices, chains, finder, settings.thresholds.root_floor, judged.parts)
+
+
 @steps.step(spills=True, trims=True)
 def shares(
     root_context: GapContext,
     root_slices: RootSlices,
+    batches: Batches,
     layered: LayeredEvidence,
     keys: GapKeys,
     kinds: IntArray,
@@ -174,6 +184,7 @@ def shares(
 ) -> tuple[Shares, list[list[str]]]:
     """Whose idle time that is, and the places in the program that it is at."""
     attribution = Attribution.by_root(root_slices)
+    kinds = batches.longest(kinds)
     return shares_of(root_context, layered, keys, attribution, kinds, families, bottlenecks, judged.parts)
 
 
@@ -181,6 +192,7 @@ def shares(
 def finding_context(
     root_context: GapContext,
     root_slices: RootSlices,
+    batches: Batches,
     layered: LayeredEvidence,
     keys: GapKeys,
     bottlenecks: Bottlenecks,
@@ -193,7 +205,16 @@ def finding_context(
     attribution, made_with = Attribution.by_root(root_slices), tuple(ids_of(frameworks))
     sightings = Sightings.of(root_context, layered, attribution.own)
     return FindingContext(
-        root_context, keys, attribution, sightings, bottlenecks.waits, shares[1], judged, settings.findings, made_with
+        root_context,
+        keys,
+        attribution,
+        sightings,
+        bottlenecks.waits,
+        batches,
+        shares[1],
+        judged,
+        settings.findings,
+        made_with,
     )
 
 

@@ -183,7 +183,7 @@ class _Search(Struct, frozen=True):
         asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NO_THREAD) & (not last)
         # A waker has been woken itself by then: a wait that ends later cannot have led to this wake-up.
         asks &= waits.end <= before.until
-        wakers = _found(waits, np.flatnonzero(asks), pieces.end, self.finder)
+        wakers = wakers_of(waits, np.flatnonzero(asks), pieces.end, self.finder)
         confidence = before.confidence * np.where(asks, wakers.confidence, 1.0)
         sure = np.where(confidence >= self.floor, wakers.thread, 0)
         loader = self.loaders.by_waker(waits, sure, wakers.at)
@@ -192,7 +192,7 @@ class _Search(Struct, frozen=True):
         return Level(pieces, wakers, confidence, loader, before.aside, view)
 
 
-def _found(waits: Waits, rows: IntArray, until: IntArray, finder: Finder) -> Wakers:
+def wakers_of(waits: Waits, rows: IntArray, until: IntArray, finder: Finder) -> Wakers:
     """The wakers of the waits at `rows`, none for the others. A wait of many pieces is looked up once."""
     wakers = Wakers.none(until)
     if len(rows) == 0:

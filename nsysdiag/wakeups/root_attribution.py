@@ -19,10 +19,13 @@ BY = " by "
 
 
 class RootSlices(Struct, frozen=True):
-    """The slices of the root ledger, and for each what the launching thread itself did then, by the ledger."""
+    """The slices of the root ledger, and for each what the launching thread itself did then, by the ledger. `worker` is
+    the place in `workers` (globalTids) of the loading worker that it is about, -1 for none."""
 
     slices: Slices
     own: IntArray
+    worker: IntArray
+    workers: IntArray
 
 
 def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames) -> RootSlices:
@@ -30,14 +33,15 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames) -> RootS
     ended the wait did meanwhile. If that was a loading worker, it counts to data loading, with the worker's own cause
     as the label."""
     if not chains.levels:
-        return RootSlices(slices, slices.rows.cause)
+        nothing = np.empty(0, dtype=np.int64)
+        return RootSlices(slices, slices.rows.cause, np.full(len(slices.rows), -1, dtype=np.int32), nothing)
     words, rows = chains.words, slices.rows
     waited = np.zeros(len(rows), dtype=np.bool_)
     waited[chains.levels[0].pieces.slice] = True
     kept = rows.take(~waited)
     labels, texts = words.recoded(slices.labels), words.recoded(slices.texts)
     parts = [SliceRows(kept.gap, kept.cause, kept.start, kept.end, labels[kept.label], texts[kept.text])]
-    own = [kept.cause]
+    own, worker = [kept.cause], [np.zeros(len(kept), dtype=np.int64)]
     for hop, level in enumerate(chains.levels):
         piece, spans = _rest(chains, hop)
         mine, loads = level.pieces.take(piece), level.loader[piece]
@@ -45,6 +49,7 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames) -> RootS
         unknown = vague(mine, words) & (hop > 0)
         cause = np.where(unknown, rows.cause[mine.slice], mine.cause)
         own.append(rows.cause[mine.slice])
+        worker.append(np.where(loads & (hop > 0), mine.thread, 0))
         parts.append(
             SliceRows(
                 gap=rows.gap[mine.slice],
@@ -59,7 +64,8 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames) -> RootS
         )
     found = SliceRows.concatenate(parts)
     cut = Slices(found, list(words.known), list(words.known))
-    return RootSlices(cut, np.concatenate(own))
+    threads, code = distinct(np.append(0, np.concatenate(worker)))
+    return RootSlices(cut, np.concatenate(own), (code[1:] - 1).astype(np.int32), threads[1:])
 
 
 def _rest(chains: Chains, hop: int) -> tuple[IntArray, Intervals]:

@@ -27,9 +27,10 @@ def loading(
     ready: bool = False,
     frames: bool = False,
     fed: bool = False,
+    read_last: bool = False,
 ) -> None:
     """A worker reads and decodes each batch; with a `depth` it is ahead by no more than so many. Where batches are
-    `ready` it takes no time. A second thread of the worker may feed the queue (`fed`).
+    `ready` it takes no time. It may read last (`read_last`). A second thread of the worker may feed the queue (`fed`).
 
     worker  [read ....][decode ....](post)[read ....][decode ....](post)
     T       [wait                      ][copy][l][sync][wait
@@ -41,9 +42,11 @@ def loading(
         for number in range(STEPS):
             if depth:
                 yield from t.get(free, "sem_wait")
-            if not ready:
-                yield from t.read_file(varied(read, "read", number))
-                yield from t.compute(varied(decode, "decode", number), "jpeg_idct_islow")
+            for what in [] if ready else ["decode", "read"] if read_last else ["read", "decode"]:
+                if what == "read":
+                    yield from t.read_file(varied(read, "read", number))
+                else:
+                    yield from t.compute(varied(decode, "decode", number), "jpeg_idct_islow")
             yield from t.put(decoded, "sem_post") if fed else t.put(batches, signal)
 
     def feed(t: Thread) -> Body:
@@ -260,6 +263,22 @@ PAIRS: tuple[Pair, ...] = (
         {"read": 0},
         (),
         (0.50, 0.66),
+        finding="input",
+    ),
+    pair(
+        "worker that decodes more than it reads, as its finding says",
+        partial(loading, read=3 * MS, decode=6 * MS, work=1500 * US, read_last=True),
+        {"decode": 0},
+        (),
+        (0.60, 0.70),
+        finding="input",
+    ),
+    pair(
+        "worker that reads more than it decodes, as its finding says",
+        partial(loading, read=6 * MS, decode=3 * MS, work=1500 * US, by="read"),
+        {"read": 0},
+        (),
+        (0.60, 0.70),
         finding="input",
     ),
     pair("sync before a slow worker", worker_behind, NO_SYNC, SYNC, (0.0, 0.07), steps=150),
