@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag import typed
 from nsysdiag.account.bottlenecks import CODE, MPI_START_UP
 from nsysdiag.account.families import MADE_AT_RUN_TIME
 from nsysdiag.arrays.claim import Owned, claim
-from nsysdiag.arrays.intervals import Intervals, coverage, intersect, subtract, union
-from nsysdiag.causes import CAUSES, family_of, variant_of
+from nsysdiag.arrays.intervals import Intervals, intersect, subtract, union
+from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, family_of, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer, named
 from nsysdiag.events.axis import ThreadAxis
@@ -22,6 +23,8 @@ from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import distinct, picked, taken
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
+from nsysdiag.units import uncapitalized
+from nsysdiag.wakeups.root_attribution import BY
 
 MPI_INIT, COMPILING = "mpi_init", "compiling"
 PART_OF_A_START = ("launch", "sync", "copies")
@@ -32,9 +35,19 @@ OF_CUDA = ("memory",)
 """The time of a first allocation is mostly context creation."""
 
 
+HOST, UNEXPLAINED, INITIALIZATION = "host code", "unexplained time", "CUDA initialization"
+
+
+def word_of(cause: str, text: str) -> str:
+    """What a host did, from the text of its evidence: the call, else the cause in words."""
+    if typed.has_names(text):
+        return text.partition(BY)[0]
+    return UNEXPLAINED if cause == FALLBACK else HOST if cause == HOST_CODE else uncapitalized(CAUSES[cause].title)
+
+
 class Outside(Struct, frozen=True):
     """The time [begin, end) from the first CUDA call of `thread`, a globalTid, to the device's first work. `since` is
-    the time of the first CUDA call of the job, where that is earlier."""
+    the time of the first CUDA call of the job, where that is earlier, or where the chosen time begins."""
 
     thread: int
     begin: int
@@ -73,11 +86,12 @@ def evidence_of_start(
 
 class Start(Struct, frozen=True):
     """That time by bottleneck, as sets on the axis of `host`, which share nothing and make it up. `parts` are those of
-    start-up that are not the start of CUDA: MPI_INIT and COMPILING."""
+    start-up that are not the start of CUDA: MPI_INIT and COMPILING. `did` is the same time by what the host did."""
 
     host: HostActivity
     spans: dict[str, Intervals]
     parts: dict[str, Intervals]
+    did: dict[str, Intervals]
 
     def own(self, bottleneck: str, part: str = "") -> Intervals:
         """Those of a bottleneck without its parts, or of one of these."""
@@ -91,12 +105,13 @@ class Start(Struct, frozen=True):
         """In ns."""
         return {name: spans.total() for name, spans in self.spans.items()}
 
-    def until(self, end: int) -> dict[str, int]:
-        """The part of it before the time `end`, in ns."""
+    def between(self, begin: int, end: int) -> Start:
+        """The part of it in [begin, end)."""
         axis = self.host.axis
-        part = Intervals.of([(0, max(min(end - axis.origin, axis.span), 0))])
-        found = {name: coverage(spans, part)[0] for name, spans in self.spans.items()}
-        return {name: int(ns) for name, ns in found.items() if ns}
+        low, high = (min(max(time - axis.origin, 0), axis.span) for time in (begin, end))
+        part = Intervals.of([(low, max(low, high))])
+        sets = ({name: intersect(each, part) for name, each in of.items()} for of in (self.spans, self.parts, self.did))
+        return Start(self.host, *({name: each for name, each in of.items() if len(each)} for of in sets))
 
 
 def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges) -> Start:
@@ -108,10 +123,12 @@ def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges) -> 
     others = {MPI_INIT: _in_mpi_init(layered.host), COMPILING: _compiling(ranges, outside.thread, axis, lane)}
     found: dict[str, list[Intervals]] = {}
     parts: dict[str, list[Intervals]] = {}
+    did: dict[str, list[Intervals]] = {}
     own = (outside.begin, ready, (*OF_CUDA, "unknown"))
     for begin, end, starting in ((outside.first, outside.begin, ()), own, (ready, outside.end, ())):
-        for family, spans in _divided(layered, _placed(axis, lane, begin, end)):
+        for family, word, spans in _divided(layered, _placed(axis, lane, begin, end)):
             left = spans
+            did.setdefault(word or (INITIALIZATION if family in starting else UNEXPLAINED), []).append(spans)
             for part, time in others.items() if family != "startup" else ():
                 parts.setdefault(part, []).append(intersect(left, time))
                 left = subtract(left, time)
@@ -120,7 +137,8 @@ def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges) -> 
     of_parts = {part: spans for part, each in parts.items() if len(spans := union(*each))}
     found.setdefault("startup", []).extend(of_parts.values())
     names = sorted((name for name in found if len(union(*found[name]))), key=lambda name: CODE[name])
-    return Start(layered.host, {name: union(*found[name]) for name in names}, of_parts)
+    accounted = {name: union(*found[name]) for name in names}
+    return Start(layered.host, accounted, of_parts, {word: union(*each) for word, each in did.items()})
 
 
 def _in_mpi_init(host: HostActivity) -> Intervals:
@@ -137,15 +155,17 @@ def _compiling(ranges: NvtxRanges, thread: int, axis: ThreadAxis, lane: int) -> 
     return union(axis.place(np.full(len(rows), lane, dtype=np.int64), spans))
 
 
-def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, Intervals]]:
-    """Time by the first cause that has evidence of it, in the order of their precedence, and what is left."""
+def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, str, Intervals]]:
+    """Time by the first cause that has evidence of it, in the order of their precedence, and what is left, each with
+    what the host did; that is empty for what is left."""
     for cause in CAUSES.values():
         for layer in layered.before.get(cause.id, []):
             taken, left, source = claim(left, layer.spans)
             for code in np.unique(layer.name[source]).tolist():
-                yield _family(cause, layer, layer.names[code]), taken.spans[layer.name[source] == code]
+                word, spans = word_of(cause.id, layer.names[code]), taken.spans[layer.name[source] == code]
+                yield _family(cause, layer, layer.names[code]), word, spans
     if len(left):
-        yield "unknown", left.spans
+        yield "unknown", "", left.spans
 
 
 def _initialized(layered: LayeredEvidence, lane: int, outside: Outside) -> int:

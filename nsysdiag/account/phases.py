@@ -12,8 +12,6 @@ from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.phases.facts import PhaseDevice, Waited
 from nsysdiag.phases.phases import JobPhases
 
-COLD = "cold"
-
 
 def device_phases(
     found: JobPhases,
@@ -25,8 +23,8 @@ def device_phases(
     keys: list[str],
 ) -> list[PhaseDevice]:
     """One record a phase, in their order. The account of a start-up begins with what the program did before the work of
-    the device, `start`, where that is given; of a cold start all of that counts to the first phase. `keys` are those of
-    all devices, by number."""
+    the device, `start`, where that is given; where that is judged, all of it counts to the first phase. `keys` are
+    those of all devices, by number."""
     before = _before(found, start)
     spans = Intervals.of([(phase.start, phase.end) for phase in found.phases])
     work, idle = work_parts(split, spans), idle_parts(slices, spans)
@@ -38,10 +36,10 @@ def device_phases(
 
 
 def _before(found: JobPhases, start: Start | None) -> dict[str, int] | None:
-    if start is None or found.basis == COLD:
+    if start is None or found.judges_before:
         return None if start is None else start.account
     first = found.phases[0]
-    return start.until(first.end) if first.name == "start-up" else None
+    return start.between(first.start, first.end).account if first.name == "start-up" else None
 
 
 def _of_phase(

@@ -34,7 +34,7 @@ from nsysdiag.diagnosis.unused_gpus import one_gpu, unused_gpus
 from nsysdiag.events.mpi_ranks import MpiRanks
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.host_ranges import HostLoop
-from nsysdiag.phases.facts import Phase, PhaseDevice, counted_ns
+from nsysdiag.phases.facts import Phase, PhaseDevice, counted_ns, done
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Finding, Verdict
 
@@ -97,7 +97,7 @@ def phase_records(found: JobPhases, devices: list[list[PhaseDevice]], judged: li
                 bottleneck=most.bottleneck,
                 share=most.share,
                 sentence=phase_sentence(
-                    phase, counted_ns(mine) or phase.end - phase.start, most.bottleneck, most.share
+                    phase, counted_ns(mine) or phase.end - phase.start, most.bottleneck, most.share, done(mine)
                 ),
                 steps=phase.steps,
                 devices=mine,

@@ -217,11 +217,13 @@ def _repeats(loop: HostLoop | None) -> str:
     return f"{repeats}: {', '.join([takes, *also])}."
 
 
-def phase_sentence(phase: FoundPhase, length_ns: int, bottleneck: str, share: float) -> str:
-    """One phase in a sentence; the share is one of its length."""
+def phase_sentence(phase: FoundPhase, length_ns: int, bottleneck: str, share: float, did: str) -> str:
+    """One phase in a sentence; the share is one of its length. `did` is what took most of it, empty for none."""
     length = format_ns(length_ns)
     steps = f", {phase.steps.words}" if phase.steps is not None else ""
-    return f"{capitalized(phase.name)}, {length}{steps}: {NOUNS[bottleneck]} {format_share(share, 1)}."
+    return (
+        f"{capitalized(phase.name)}, {length}{steps}: {NOUNS[bottleneck]} {format_share(share, 1)}{did and f'; {did}'}."
+    )
 
 
 def verdict_sentence(bottleneck: str, share: float, second: Part | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.facts import NOUNS
+from nsysdiag.phases.facts import done
 from nsysdiag.units import capitalized, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -40,14 +41,16 @@ def label(bottleneck: str) -> str:
 
 
 def phase_label(phase: Phase, name: str, *, judged: bool = False, judged_ns: int = 0) -> str:
-    """`steady (425 ms, 30 steps, median 12.0 ms, judged)`; `judged`: judged phases are marked. A repeating phase that
-    is not judged has the reason. A phase longer than the judged time `judged_ns` names its largest part."""
+    """`steady (425 ms, 30 steps, median 12.0 ms, judged)`; `judged`: judged phases are marked. One that is not judged
+    says what it did: `start-up (863 ms: cudaHostAlloc 308 ms)`, and the reason if it repeats. One that is longer than
+    the judged time `judged_ns`, and whose work has no name, has its bottleneck."""
     facts = [format_ns(phase.counted_ns), *([phase.steps.words] if phase.steps else [])]
-    if judged_ns and not phase.judged and phase.end_ns - phase.start_ns > judged_ns:
-        facts += [f"{NOUNS.get(phase.bottleneck) or label(phase.bottleneck)} {format_share(phase.share, 1)}"]
     facts += ["judged"] if judged and phase.judged else []
     facts += ["too short to judge"] if phase.name == "steady" and not phase.judged else []
-    return f"{name} ({', '.join(facts)})"
+    did = "" if phase.judged else done(phase.devices)
+    if not did and judged_ns and not phase.judged and phase.end_ns - phase.start_ns > judged_ns:
+        did = f"{NOUNS.get(phase.bottleneck) or label(phase.bottleneck)} {format_share(phase.share, 1)}"
+    return f"{name} ({', '.join(facts)}{did and f': {did}'})"
 
 
 def phase_verdict(phase: Phase, name: str) -> str:

@@ -75,7 +75,7 @@ def before_findings(
             confidence=1.0,
             nvtx=[],
             evidence=[
-                f"{format_ns(ns)} from the first CUDA call to the first work of the device",
+                f"{format_ns(ns)} before the first work of the device",
                 *([sampled] if sampled and family == HOST else []),
             ],
             advice=[*REPAIRS.get(part or family, ()), *BEFORE_WORK.advice.plain],

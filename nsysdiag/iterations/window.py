@@ -27,12 +27,14 @@ MOST_NAMED = 5
 
 
 class AnalysisWindow(Struct, frozen=True):
-    """`parts` is a set; `whole` the span from first to last launched operation; time of it outside `parts` is edge."""
+    """`parts` is a set; `whole` the span from first to last launched operation; time of it outside `parts` is edge.
+    `asked` is where the time that the user chose begins, where that is before the first operation, else None."""
 
     parts: Intervals
     whole: Intervals
     reason: str
     narrowed: bool
+    asked: int | None = None
 
     def edge_ns(self, duration_ns: int | None) -> int | None:
         """The capture before the first and after the last launched operation; None without a known duration."""
@@ -62,9 +64,10 @@ def window_of(
     narrowed = any(
         each is not None for each in (settings.nvtx, settings.iterations, settings.start_ns, settings.end_ns)
     )
-    parts = whole
+    parts = wanted = whole
     if settings.nvtx is not None:
-        parts = intersect(parts, _projected(device, calls, ranges, settings.nvtx))
+        wanted = _projected(device, calls, ranges, settings.nvtx)
+        parts = intersect(parts, wanted)
         shown = typed.nvtx(settings.nvtx)
         reason = f"NVTX ranges named '{shown}', each with the operations launched inside it and its own idle time"
     if settings.iterations is not None:
@@ -75,11 +78,19 @@ def window_of(
         low = settings.start_ns if settings.start_ns is not None else np.iinfo(np.int64).min // 2
         high = settings.end_ns if settings.end_ns is not None else np.iinfo(np.int64).max // 2
         parts = intersect(parts, Intervals.of([(low, high)])) if high > low else Intervals.empty()
+        if wanted is whole and settings.start_ns is not None:
+            wanted = Intervals.of([(low, high)])
         reason += f", narrowed to {_bound(settings.start_ns, 'the start')} – {_bound(settings.end_ns, 'the end')}"
     if part is not None:
         parts = intersect(parts, Intervals.of([(part.start, part.end)]))
         reason += ", as far as the memory limit allows"
-    return AnalysisWindow(parts, whole, reason, narrowed or part is not None)
+    return AnalysisWindow(parts, whole, reason, narrowed or part is not None, _before(parts, wanted, whole))
+
+
+def _before(parts: Intervals, wanted: Intervals, whole: Intervals) -> int | None:
+    """Where wanted time begins that reaches the first operation, which `parts` begins with."""
+    reaches = len(parts) and parts.start[0] == whole.start[0] and wanted.start[0] < whole.start[0]
+    return int(wanted.start[0]) if reaches else None
 
 
 def whole_of(device: DeviceTimeline) -> Intervals:

@@ -80,6 +80,13 @@ class Waited(Record, frozen=True):
     ns: TotalNs
 
 
+class Did(Record, frozen=True):
+    """What a device or its host did for `ns` of a phase: a kernel, a copy, a call, or host code."""
+
+    text: Sentence
+    ns: TotalNs
+
+
 class PhaseDevice(Record, frozen=True):
     """What one device did in a phase, inside the window of that device; over all phases these figures add up to the
     device's. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns is the part of its window in the phase, `ledger`
@@ -89,7 +96,7 @@ class PhaseDevice(Record, frozen=True):
     the four parts (`account_base` window), or in a start-up, which begins at the first CUDA call, to them and
     `outside_ns` (start). `waited` is the part of the
     account in which the device only waited for others. `late_ns` is its waiting in communication for late ones, if it
-    counts to what made these late."""
+    counts to what made these late. `did` is what took most of a phase that is not judged, at most two parts of it."""
 
     key: OwnText
     compute_ns: TotalNs
@@ -102,6 +109,14 @@ class PhaseDevice(Record, frozen=True):
     account_base: AccountBase = "window"
     waited: list[Waited] = []
     late_ns: TotalNs = 0
+    did: list[Did] = []
+
+
+def done(devices: Sequence[PhaseDevice]) -> str:
+    """`cudaHostAlloc 308 ms, cuModuleLoad 120 ms`: what took most of a phase, of the device whose time is counted;
+    empty if it has no name."""
+    counted = max(devices, key=lambda each: sum(each.account.values()), default=None)
+    return ", ".join(f"{each.text} {format_ns(each.ns)}" for each in counted.did) if counted is not None else ""
 
 
 def counted_ns(devices: Sequence[PhaseDevice]) -> int:

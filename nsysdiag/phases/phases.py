@@ -87,6 +87,11 @@ class JobPhases(Struct, frozen=True):
     judged: list[int]
     started: int | None = None
 
+    @property
+    def judges_before(self) -> bool:
+        """Whether time before the work of a device is judged with it: in a start, and where the user chose it."""
+        return self.basis == "cold" or self.reason == CHOSEN
+
     def basis_of(self, phase: int) -> Basis:
         """The basis of the statement on one judged phase: one with few repeats is not a steady state, whatever others
         are."""
@@ -98,13 +103,16 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
     """The phases of the job that the devices of `signals` worked for.
 
     `first_call_ns` is the time of the first CUDA call of its processes, None where it is not known; `narrowed` says
-    that the user chose the time, which is then judged as it is."""
+    that the user chose the time, which is then judged as it is: from `first_call_ns` on, where that is before it."""
     window, active = job_window(signals), working(signals)
     if window is None or not active:
         return JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
     lo, hi = window
     if narrowed:
-        return _whole(lo, hi, [], active, CHOSEN)
+        chosen = _whole(lo, hi, [], active, CHOSEN)
+        (phase,) = chosen.phases
+        first = lo if first_call_ns is None else min(first_call_ns, lo)
+        return replace(chosen, phases=[replace(phase, start=first)])
     loops = loops_of(active, lo, hi)
     found = _parts(active, loops, lo, hi)
     return _judged(found, active, loops, first_call_ns)

@@ -23,6 +23,7 @@ from nsysdiag.findings.findings import findings_of
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.kernels import KernelWork, kernel_findings
 from nsysdiag.findings.other_gpus import Gpus
+from nsysdiag.findings.phase_work import work_of_phase
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.findings.unfused import single_precision_findings, unfused_findings
@@ -282,6 +283,34 @@ def lanes(
     return with_lanes(overview, context, threads, report, findings, activity, narrowed=window.narrowed)
 
 
+@steps.step()
+def phases(
+    job_phases: JobPhases,
+    devices_in_phases: list[PhaseDevice],
+    root_context: GapContext,
+    bottlenecks: Bottlenecks,
+    before_device: Start | None,
+    call_chains: CallChains,
+) -> list[PhaseDevice]:
+    """What the device did in each phase, with what took most of those that are not judged."""
+    return [
+        structs.replace(
+            each,
+            did=work_of_phase(
+                root_context,
+                bottlenecks,
+                (phase.start, phase.end),
+                each,
+                before_device if each.account_base == "start" else None,
+                call_chains,
+            ),
+        )
+        if at not in job_phases.judged
+        else each
+        for at, (phase, each) in enumerate(zip(job_phases.phases, devices_in_phases, strict=True))
+    ]
+
+
 @steps.step(trims=True)
 def result(
     report: DeviceReport,
@@ -292,7 +321,7 @@ def result(
     collectives: Collectives,
     meetings: Collectives,
     job_phases: JobPhases,
-    devices_in_phases: list[PhaseDevice],
+    phases: list[PhaseDevice],
     focus: Focus,
     missing: Missing,
 ) -> DeviceResult:
@@ -306,7 +335,7 @@ def result(
         collectives,
         meetings,
         job_phases,
-        devices_in_phases,
+        phases,
         focus,
         missing,
     )

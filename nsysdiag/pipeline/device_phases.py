@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.account.outside import Outside, Start, evidence_of_start, outside_of, start_of
-from nsysdiag.account.phases import COLD, device_phases
+from nsysdiag.account.phases import device_phases
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.diagnosis.focus import Focus, focus_of
@@ -27,9 +27,15 @@ steps: Steps = Steps()
 
 
 @steps.step()
-def outside(window: AnalysisWindow, activity: DeviceActivity, device: DeviceTimeline) -> Outside | None:
-    """What the program did from its first CUDA call to the device's first work."""
-    return None if window.narrowed else outside_of(window.parts, device, activity.api_calls.rows)
+def outside(
+    window: AnalysisWindow, activity: DeviceActivity, device: DeviceTimeline, recorded_span: tuple[int, int]
+) -> Outside | None:
+    """What the program did from its first CUDA call to the device's first work, or in the chosen time before that, as
+    far as anything was recorded."""
+    if window.narrowed and window.asked is None:
+        return None
+    found = outside_of(window.parts, device, activity.api_calls.rows)
+    return found if found is None or window.asked is None else replace(found, since=max(window.asked, recorded_span[0]))
 
 
 @steps.step()
@@ -51,7 +57,7 @@ def signal(
         memory=bottlenecks.set_of("memory"),
         unknown=bottlenecks.set_of("unknown"),
         loops=tuple(runs),
-        first_call_ns=None if outside is None else outside.begin,
+        first_call_ns=None if outside is None else outside.begin if outside.since is None else outside.since,
         narrowed=window.narrowed,
     )
 
@@ -77,17 +83,19 @@ def before_device(
     facts: CallFacts,
     ranges: NvtxRanges,
 ) -> Start | None:
-    """What the program did before the device's first work, from the first CUDA call of the job on."""
+    """What the program did before the device's first work, from the first CUDA call of the job on, or in the chosen
+    time."""
     if outside is None or not job_phases.phases:
         return None
-    since = replace(outside, since=job_phases.phases[0].start)
-    return start_of(evidence_of_start([since], tables, activity, facts), since, ranges)
+    begin = job_phases.phases[0].start if outside.since is None else outside.since
+    since = replace(outside, since=begin)
+    return start_of(evidence_of_start([since], tables, activity, facts), since, ranges).between(begin, outside.end)
 
 
 @steps.step()
 def before_work(job_phases: JobPhases, before_device: Start | None) -> Start | None:
-    """This in a cold start, which is about it; else None."""
-    return before_device if job_phases.basis == COLD else None
+    """This where it is judged: in a cold start, which is about it, and where the user chose it; else None."""
+    return before_device if job_phases.judges_before else None
 
 
 @steps.step(trims=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MS = 1_000_000
 TRACES = sorted(Path(os.environ.get("NSYSDIAG_TRACES", "nowhere")).glob("*.sqlite"))
-PRINTED = re.compile(r"^[\w-]+, (?P<length>[\d.,]+ \S+?)(, .*)?: (?P<what>[^:]+) (?P<share>[\d.]+)%\.$")
+PRINTED = re.compile(r"^[\w-]+, (?P<length>[\d.,]+ \S+?)(, .*)?: (?P<what>[^:]+) (?P<share>[\d.]+)%(; .+)?\.$")
 ROUNDING = 0.001
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from nsysdiag import Settings, analyze
 from nsysdiag.record import to_json
+from tests.builder import TraceBuilder
 from tests.diagnosis.invariants import broken
 from tests.simulator import Simulation
 from tests.simulator.engine import MS, US
@@ -43,7 +44,7 @@ def looped(path: Path, load_ms: int, log_ms: int) -> Path:
     return sim.write(path)
 
 
-@pytest.mark.parametrize(("load_ms", "log_ms"), [(20, 0), (9, 9), (0, 20), (1, 0)])
+@pytest.mark.parametrize(("load_ms", "log_ms"), [(20, 0), (9, 8), (0, 20), (1, 0)])
 def test_ranges_hold_what_the_loop_holds(load_ms: int, log_ms: int, tmp_path: Path) -> None:
     """The time before the first operation of a range, and after its last one, is time of the range."""
     trace = looped(tmp_path / "trace.sqlite", load_ms, log_ms)
@@ -63,6 +64,59 @@ def test_a_view_says_what_it_leaves_out(settings: Settings, left_ms: int, tmp_pa
     said = re.search(r"the chosen time, which leaves out (\d+) ms", found.headline)
     assert said is not None, found.headline
     assert int(said[1]) == pytest.approx(left_ms, abs=80)
+
+
+def started(path: Path) -> Path:
+    """
+    calls    100 [cudaMalloc 200 ms]  [read 300 .. 750]   [launch 899 .. 1899, every 10 ms]
+    device                                                 900 [==) [==) ... 1900
+    """
+    trace = TraceBuilder().process().gpu().osrt("usleep", 0, 5 * MS)
+    trace.api("cudaMalloc_v3020", 100 * MS, 300 * MS).osrt("read", 300 * MS, 750 * MS)
+    for at in range(100):
+        start = (900 + 10 * at) * MS
+        trace.kernel(start, start + 9 * MS, launch=(start - 200 * US, start - 100 * US))
+    return trace.write(path)
+
+
+@pytest.mark.parametrize(
+    ("since_ms", "account", "leads"),
+    [
+        (50, {"startup": 200, "input": 450}, "kernels"),
+        (100, {"startup": 200, "input": 450}, "kernels"),
+        (200, {"startup": 100, "input": 450}, "kernels"),
+        (500, {"input": 250}, "kernels"),
+    ],
+)
+@pytest.mark.parametrize("until_ms", [None, 1000])
+def test_chosen_time_before_the_first_operation_is_judged(
+    since_ms: int, account: dict[str, int], leads: str, until_ms: int | None, tmp_path: Path
+) -> None:
+    """It begins where the user says; what the host did then has the same causes as in the report on all."""
+    until = None if until_ms is None else until_ms * MS
+    settings = Settings(start_ns=since_ms * MS, end_ns=until, timeline=False)
+    view = analyze(started(tmp_path / "trace.sqlite"), settings)
+    (phase,), end = view.phases, until_ms or 1899
+    (device,) = phase.devices
+    assert (phase.start_ns, device.account_base) == (since_ms * MS, "start")
+    assert sum(device.account.values()) == (end - since_ms) * MS
+    for name, ms in account.items():
+        assert device.account[name] == pytest.approx(ms * MS, abs=2 * MS), name
+    assert view.diagnosis is not None
+    assert view.diagnosis.bottleneck == (leads if until is None else max(account, key=lambda name: account[name]))
+    found = next(each for each in view.findings if each.id == "f-before_work-input")
+    assert found.share == pytest.approx(account["input"] / (end - since_ms), abs=0.01)
+    assert broken(json.loads(to_json(view))) == []
+
+
+@pytest.mark.parametrize(("since_ms", "base"), [(900, "window"), (905, "window"), (1300, "window"), (-50, "start")])
+def test_no_time_is_judged_that_is_not_in_the_trace(since_ms: int, base: str, tmp_path: Path) -> None:
+    """From the first operation on nothing is added; a time before the first event begins with that event."""
+    view = analyze(started(tmp_path / "trace.sqlite"), Settings(start_ns=since_ms * MS, timeline=False))
+    (device,) = view.phases[0].devices
+    assert device.account_base == base
+    assert sum(device.account.values()) == (1899 - max(since_ms, 0)) * MS
+    assert broken(json.loads(to_json(view))) == []
 
 
 def test_a_chosen_device_keeps_why_another_one_is_late(shared: Shared) -> None:

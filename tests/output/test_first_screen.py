@@ -380,7 +380,7 @@ class TestPhases:
         start = self.FOUND[0]
         assert phase_label(start, "start-up", judged_ns=400 * MS) == "start-up (400 ms)"
         longer = phase_label(start, "start-up", judged_ns=399 * MS)
-        assert longer == f"start-up (400 ms, {NOUNS[start.bottleneck]} {format_share(start.share, 1)})"
+        assert longer == f"start-up (400 ms: {NOUNS[start.bottleneck]} {format_share(start.share, 1)})"
 
     def test_times_below_do_not_touch(self) -> None:
         chart, _captions = phase_strip(self.FOUND)
@@ -400,7 +400,8 @@ class TestVerdictsOfPhases:
 
     def test_each_judged_phase_has_a_line(self, shared: Shared) -> None:
         lines = self.shown(shared, "reference_then_loop").splitlines()
-        (at,) = (place for place, line in enumerate(lines) if "Judged phases" in line)
+        (before,) = (place for place, line in enumerate(lines) if "Judged phases" in line)
+        at = next(place for place, line in enumerate(lines) if place >= before and line.endswith(":"))
         assert re.fullmatch(r"  steady 1 \([\d.]+ ms, \d+ steps, median [\d.]+ ms\): kernels [\d.]+%", lines[at + 1])
         assert re.fullmatch(
             r"  steady 2 \(.* steps, median 1.81 ms\): waiting for the host 55.2%; the headline and the",

@@ -1,0 +1,101 @@
+"""What a device and its host did in a phase, by name: kernels, copies, calls and host code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from nsysdiag import typed
+from nsysdiag.account.bottlenecks import Bottlenecks
+from nsysdiag.account.outside import HOST, Start, word_of
+from nsysdiag.arrays.groups import group_totals, summed
+from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, union
+from nsysdiag.causes import CAUSES, HOST_CODE
+from nsysdiag.events.callchains import CallChains
+from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import distinct
+from nsysdiag.fields import Text
+from nsysdiag.findings.hotspots import code_in
+from nsysdiag.gap_groups.details import GapContext
+from nsysdiag.kernels.names import normal_kernel, readable
+from nsysdiag.kernels.operation_names import normal_operation_names
+from nsysdiag.phases.facts import Did, PhaseDevice
+from nsysdiag.stacks.samples import sampled_code
+from nsysdiag.units import NOTABLE
+
+MOST, LONGEST = 2, 40
+
+
+def work_of_phase(
+    context: GapContext,
+    found: Bottlenecks,
+    span: tuple[int, int],
+    device: PhaseDevice,
+    before: Start | None,
+    chains: CallChains,
+) -> list[Did]:
+    """What took most of the phase `span`, in ns, of a device: at most MOST parts, longest first, none under NOTABLE of
+    the phase, and one where it is more than half. `before` is the time before the work of the device, where
+    the phase has some of it."""
+    phase = Intervals.of([span])
+    in_calls, code = _idle(context, span)
+    if before is not None:
+        did = before.between(*span).did
+        in_calls = summed([in_calls, {word: spans.total() for word, spans in did.items()}])
+        samples = before.host.samples.inside(did.get(HOST, Intervals.empty()))
+        code = Counter(code) + Counter(sampled_code(samples, chains).functions)
+    parts = summed([dict(_operations(context, found, phase)), in_calls])
+    whole = sum(device.account.values())
+    named = [
+        Did(text=_in_function(code) if word == HOST else word, ns=ns)
+        for word, ns in sorted(parts.items(), key=lambda part: (-part[1], part[0]))[:MOST]
+        if ns >= NOTABLE * whole
+    ]
+    return named[:1] if named and 2 * named[0].ns > whole else named
+
+
+def _in_function(code: dict[str, int]) -> str:
+    """Host code, with the function of more than half of its CPU samples."""
+    function, count = max(code.items(), key=lambda pair: (pair[1], pair[0]), default=("", 0))
+    if 2 * count <= sum(code.values()):
+        return HOST
+    name = normal_kernel(function)
+    template = name.find("<", 1)
+    return f"{HOST} in {typed.name(Text.SYMBOL, name, template if template > 0 else LONGEST)}"
+
+
+def _idle(context: GapContext, span: tuple[int, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Idle time of the device by what the host did, and the functions in the CPU samples of host code."""
+    rows = context.slices.rows
+    inside = np.flatnonzero((rows.start < span[1]) & (rows.end > span[0]))
+    ns = np.minimum(rows.end[inside], span[1]) - np.maximum(rows.start[inside], span[0])
+    values, kind = distinct(
+        rows.cause[inside].astype(np.int64) * (len(context.slices.texts) + 1) + rows.text[inside] + 1
+    )
+    total = np.bincount(kind, ns, len(values)).astype(np.int64)
+    texts, causes = ["", *context.slices.texts], list(CAUSES)
+    pairs = zip(*(each.tolist() for each in (*np.divmod(values, len(texts)), total)), strict=True)
+    words = summed({word_of(causes[cause], texts[text]): time} for cause, text, time in pairs)
+    host = inside[rows.cause[inside] == causes.index(HOST_CODE)]
+    return words, code_in(context, host)[0].functions if len(host) else {}
+
+
+def _operations(context: GapContext, found: Bottlenecks, phase: Intervals) -> Iterator[tuple[str, int]]:
+    """How long operations of a name run; communication and copies as far as nothing else does."""
+    device, rows = context.device, context.device.operations
+    copies: BoolArray = (rows.category == Category.MEMCPY) | (rows.category == Category.MEMSET)
+    inside = device.running & ~rows.migration & (rows.start < phase.end[0]) & (rows.end > phase.start[0])
+    for mine, alone in (
+        (~copies & ~device.communication, phase),
+        (copies & ~device.communication, found.work_of("copies")),
+        (device.communication, found.work_of("communication")),
+    ):
+        chosen = np.flatnonzero(inside & mine)
+        code, names = normal_operation_names(device, chosen, context.strings)
+        groups = group_totals(code, rows.end[chosen] - rows.start[chosen])
+        for each in groups.code[:MOST].tolist():
+            same = chosen[code == each]
+            ran = union(Intervals(rows.start[same], rows.end[same]))
+            yield typed.kernel(readable(names[each]), LONGEST), intersect(intersect(ran, phase), alone).total()

@@ -1,0 +1,126 @@
+"""A phase that is not judged says what took most of it, with its own length."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag import Settings, analyze
+from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats.registry import FORMATS
+from nsysdiag.phases.facts import Did
+from nsysdiag.record import to_json
+from nsysdiag.report import Report
+from nsysdiag.saved import from_json
+from tests.builder import TraceBuilder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MS = 1_000_000
+LOOP = 900 * MS
+
+
+def steps(trace: TraceBuilder, begin: int = LOOP) -> TraceBuilder:
+    """100 steps of 10 ms, each with a kernel of 9 ms."""
+    for at in range(100):
+        start = begin + at * 10 * MS
+        trace.kernel(start, start + 9 * MS, launch=(start - 200_000, start - 100_000))
+    return trace
+
+
+def traced() -> TraceBuilder:
+    return TraceBuilder().process().gpu()
+
+
+def allocating() -> TraceBuilder:
+    """Two kinds of calls, neither of them more than half of the start."""
+    trace = traced().api("cudaHostAlloc_v3020", 200 * MS, 508 * MS)
+    return steps(trace.api("cuModuleLoadData", 520 * MS, 760 * MS).api("cudaMalloc_v3020", 800 * MS, 830 * MS))
+
+
+def reading() -> TraceBuilder:
+    trace = traced().api("cudaMalloc_v3020", 10 * MS, 20 * MS)
+    return steps(trace.osrt("read", 100 * MS, 780 * MS))
+
+
+def computing() -> TraceBuilder:
+    trace = traced().api("cudaMalloc_v3020", 10 * MS, 20 * MS)
+    for at in range(100, 800):
+        trace.sample(at * MS, symbols=("generate" if at % 4 else "parse", "main"))
+    return steps(trace)
+
+
+def of_many_functions() -> TraceBuilder:
+    trace = traced().api("cudaMalloc_v3020", 10 * MS, 20 * MS)
+    for at in range(100, 800):
+        trace.sample(at * MS, symbols=(f"part_{'abcd'[at % 4]}", "main"))
+    return steps(trace)
+
+
+def copying() -> TraceBuilder:
+    trace = traced().api("cudaMalloc_v3020", 10 * MS, 20 * MS)
+    for at in range(60):
+        trace.memcpy((300 + 10 * at) * MS, (309 + 10 * at) * MS, launch=(298 * MS, 299 * MS))
+    return steps(trace)
+
+
+PROGRAMS = {
+    "two calls": (allocating, "cudaHostAlloc 308 ms, cuModuleLoadData 240 ms"),
+    "a read": (reading, "read 680 ms"),
+    "a function": (computing, "host code in generate 700 ms"),
+    "many functions": (of_many_functions, "host code 700 ms"),
+    "copies": (copying, "memcpy HtoD 540 ms"),
+}
+
+
+def text_of(report: Report) -> str:
+    return " ".join(FORMATS["txt"].render(report, RenderOptions()).decode().split())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_start_says_what_it_did(name: str, tmp_path: Path) -> None:
+    program, did = PROGRAMS[name]
+    report = analyze(program().write(tmp_path / "trace.sqlite"), Settings(timeline=False))
+    start, steady = report.phases
+    assert (start.name, steady.name, steady.judged) == ("start-up", "steady", True)
+    assert start.sentence.endswith(f"; {did}.")
+    assert f"start-up ({start.sentence.split(', ')[1].partition(':')[0]}: {did})" in text_of(report)
+    assert steady.devices[0].did == [], "of what is judged, the headline and the findings tell"
+    (device,) = start.devices
+    assert sum(each.ns for each in device.did) <= sum(device.account.values())
+
+
+def test_the_end_of_a_loop_and_a_pause_say_it_too(tmp_path: Path) -> None:
+    """
+    calls                        [cudaFree 600 ms]                   [malloc 90]
+    device    ===== 100 steps =====              == 100 steps ==                 [other_kernel 5 ms]
+    """
+    trace = steps(traced(), 10 * MS).api("cudaFree_v3020", 1010 * MS, 1610 * MS)
+    steps(trace, 1620 * MS).api("cudaMalloc_v3020", 2622 * MS, 2712 * MS)
+    trace.kernel(2715 * MS, 2720 * MS, name="other_kernel", launch=(2713 * MS, 2714 * MS))
+    report = analyze(trace.write(tmp_path / "trace.sqlite"), Settings(timeline=False))
+    said = {phase.name: phase.sentence.partition("; ")[2] for phase in report.phases if not phase.judged}
+    assert said["pause"] == "cudaFree 600 ms."
+    assert said["teardown"] == "cudaMalloc 90.0 ms."
+
+
+def test_what_is_less_than_a_tenth_is_not_named(tmp_path: Path) -> None:
+    trace = traced()
+    for at, call in enumerate(("cudaMalloc_v3020", "cudaMallocHost_v3020", "cudaFree_v3020", "cudaMallocPitch_v3020")):
+        trace.api(call, (10 + 100 * at) * MS, (60 + 100 * at) * MS)
+    for at in range(9):
+        trace.osrt(f"call_{at}", (412 + 50 * at) * MS, (460 + 50 * at) * MS)
+    report = analyze(steps(trace).write(tmp_path / "trace.sqlite"), Settings(timeline=False))
+    (device,) = report.phases[0].devices
+    assert all(10 * each.ns >= sum(device.account.values()) for each in device.did)
+    assert "cudaFree" not in report.phases[0].sentence
+
+
+def test_names_in_it_are_replaced_like_others(tmp_path: Path) -> None:
+    report = analyze(computing().write(tmp_path / "trace.sqlite"), Settings(timeline=False))
+    assert report.phases[0].devices[0].did == [Did(text="host code in generate", ns=700 * MS)]
+    assert report.phrases is not None
+    assert "generate" in report.phrases.names["symbol"]
+    assert from_json(to_json(report), Report).phases == report.phases
