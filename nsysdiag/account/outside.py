@@ -156,8 +156,8 @@ def _compiling(ranges: NvtxRanges, thread: int, axis: ThreadAxis, lane: int) -> 
 
 
 def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, str, Intervals]]:
-    """Time by the first cause that has evidence of it, in the order of their precedence, and what is left, each with
-    what the host did; that is empty for what is left."""
+    """Time by the first cause that has evidence of it, in the order of their precedence, and what is left. The text is
+    what the host did, empty for what is left."""
     for cause in CAUSES.values():
         for layer in layered.before.get(cause.id, []):
             taken, left, source = claim(left, layer.spans)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -22,7 +21,7 @@ from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.kernels.names import normal_kernel, readable
 from nsysdiag.kernels.operation_names import normal_operation_names
 from nsysdiag.phases.facts import Did, PhaseDevice
-from nsysdiag.stacks.samples import sampled_code
+from nsysdiag.stacks.samples import SampledCode, sampled_code
 from nsysdiag.units import NOTABLE
 
 MOST, LONGEST = 2, 40
@@ -45,7 +44,7 @@ def work_of_phase(
         did = before.between(*span).did
         in_calls = summed([in_calls, {word: spans.total() for word, spans in did.items()}])
         samples = before.host.samples.inside(did.get(HOST, Intervals.empty()))
-        code = Counter(code) + Counter(sampled_code(samples, chains).functions)
+        code = summed([code, _functions(sampled_code(samples, chains))])
     parts = summed([dict(_operations(context, found, phase)), in_calls])
     whole = sum(device.account.values())
     named = [
@@ -56,10 +55,15 @@ def work_of_phase(
     return named[:1] if named and 2 * named[0].ns > whole else named
 
 
+def _functions(code: SampledCode) -> dict[str, int]:
+    """Samples by function: of a library's, the program's own function that called it, where that is known."""
+    return summed({code.callers.get(name, name): count} for name, count in code.functions.items())
+
+
 def _in_function(code: dict[str, int]) -> str:
     """Host code, with the function of more than half of its CPU samples."""
     function, count = max(code.items(), key=lambda pair: (pair[1], pair[0]), default=("", 0))
-    if 2 * count <= sum(code.values()):
+    if 2 * count <= sum(code.values()) or function.startswith("["):  # the operating system's kernel is no function
         return HOST
     name = normal_kernel(function)
     template = name.find("<", 1)
@@ -79,7 +83,7 @@ def _idle(context: GapContext, span: tuple[int, int]) -> tuple[dict[str, int], d
     pairs = zip(*(each.tolist() for each in (*np.divmod(values, len(texts)), total)), strict=True)
     words = summed({word_of(causes[cause], texts[text]): time} for cause, text, time in pairs)
     host = inside[rows.cause[inside] == causes.index(HOST_CODE)]
-    return words, code_in(context, host)[0].functions if len(host) else {}
+    return words, _functions(code_in(context, host)[0]) if len(host) else {}
 
 
 def _operations(context: GapContext, found: Bottlenecks, phase: Intervals) -> Iterator[tuple[str, int]]:

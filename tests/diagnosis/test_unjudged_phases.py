@@ -52,6 +52,20 @@ def computing() -> TraceBuilder:
     return steps(trace)
 
 
+def calling_a_library() -> TraceBuilder:
+    trace = traced().api("cudaMalloc_v3020", 10 * MS, 20 * MS)
+    for at in range(100, 800):
+        trace.sample(at * MS, symbols=(("__random", "/usr/lib/libc.so.6"), "fill", "main"))
+    return steps(trace)
+
+
+def in_the_kernel() -> TraceBuilder:
+    trace = traced().api("cudaMalloc_v3020", 10 * MS, 20 * MS)
+    for at in range(100, 800):
+        trace.sample(at * MS, symbols=(("[kernel.kallsyms]", "[kernel.kallsyms]"),))
+    return steps(trace)
+
+
 def of_many_functions() -> TraceBuilder:
     trace = traced().api("cudaMalloc_v3020", 10 * MS, 20 * MS)
     for at in range(100, 800):
@@ -70,6 +84,8 @@ PROGRAMS = {
     "two calls": (allocating, "cudaHostAlloc 308 ms, cuModuleLoadData 240 ms"),
     "a read": (reading, "read 680 ms"),
     "a function": (computing, "host code in generate 700 ms"),
+    "a library": (calling_a_library, "host code in fill 700 ms"),
+    "the kernel": (in_the_kernel, "host code 700 ms"),
     "many functions": (of_many_functions, "host code 700 ms"),
     "copies": (copying, "memcpy HtoD 540 ms"),
 }

@@ -67,6 +67,11 @@ def test_a_view_says_what_it_leaves_out(settings: Settings, left_ms: int, tmp_pa
 
 
 def started(path: Path) -> Path:
+    """That trace as a file."""
+    return started_trace().write(path)
+
+
+def started_trace() -> TraceBuilder:
     """
     calls    100 [cudaMalloc 200 ms]  [read 300 .. 750]   [launch 899 .. 1899, every 10 ms]
     device                                                 900 [==) [==) ... 1900
@@ -76,7 +81,7 @@ def started(path: Path) -> Path:
     for at in range(100):
         start = (900 + 10 * at) * MS
         trace.kernel(start, start + 9 * MS, launch=(start - 200 * US, start - 100 * US))
-    return trace.write(path)
+    return trace
 
 
 @pytest.mark.parametrize(
@@ -107,6 +112,20 @@ def test_chosen_time_before_the_first_operation_is_judged(
     found = next(each for each in view.findings if each.id == "f-before_work-input")
     assert found.share == pytest.approx(account["input"] / (end - since_ms), abs=0.01)
     assert broken(json.loads(to_json(view))) == []
+
+
+def test_a_range_begins_before_the_first_operation(tmp_path: Path) -> None:
+    """The first of two ranges holds 250 ms of the read, and the loop's first half."""
+    trace = started_trace().nvtx("work 0", 500 * MS, 1399 * MS).nvtx("work 1", 1399 * MS, 1899 * MS)
+    path = trace.write(tmp_path / "trace.sqlite")
+    for name, since_ms, end_ms in (("work*", 500, 1899), ("work 0", 500, 1399)):
+        view = analyze(path, Settings(nvtx=name, timeline=False))
+        (device,) = view.phases[0].devices
+        assert sum(device.account.values()) == pytest.approx((end_ms - since_ms) * MS, abs=12 * MS)
+        assert device.account["input"] == pytest.approx(250 * MS, abs=2 * MS)
+        assert broken(json.loads(to_json(view))) == []
+    (device,) = analyze(path, Settings(nvtx="work 1", timeline=False)).phases[0].devices
+    assert device.account_base == "window"
 
 
 @pytest.mark.parametrize(("since_ms", "base"), [(900, "window"), (905, "window"), (1300, "window"), (-50, "start")])
