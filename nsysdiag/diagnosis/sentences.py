@@ -62,6 +62,8 @@ NOT_FOLLOWED = "; what that wait was for is not in the trace"
 """Behind a wait for another thread without scheduling events, by which it is followed to what that thread did."""
 TOLD = 0.1
 """Share of the time that is not judged: smaller parts are not named."""
+NEARLY_ALL_OF_IT = 0.97
+"""Share of the time that is not judged: parts that are less together are said to be most of it."""
 OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
 SHOWN = 0.0005
 """The least share that is not shown as 0.0%."""
@@ -132,7 +134,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
         when = "as well" if kernels_first(bottleneck, share, action) else "first"
-        more = ", and saves more than its share" if action.note == MORE_BY_REPLAY else ""
+        more = ", and saves more than its share" if _saves_more(action) else ""
         sentences.append(f"{what} ({share_of_it}) can be fixed {when}{more}.")
     sentences += [each for each in (said.unused, said.ranks) if each]
     if SMALL_PART * whole <= said.judged_ns < NEARLY_ALL * whole:
@@ -179,7 +181,15 @@ def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, slice
         parts |= {BEFORE_CALLS if scope.started else BEFORE_OPERATIONS: before, AFTER_OPERATIONS: behind}
     large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= TOLD * sum(parts.values())]
     large = [name for name in large if parts[name]]
-    return f"; the rest is {listed([f'{name} ({format_ns(parts[name])})' for name in large])}" if large else ""
+    told = sum(parts[name] for name in large)
+    mostly = "" if told >= NEARLY_ALL_OF_IT * sum(parts.values()) else "mostly "
+    return f"; the rest is {mostly}{listed([f'{name} ({format_ns(parts[name])})' for name in large])}" if large else ""
+
+
+def _saves_more(action: Finding) -> bool:
+    """Whether even the low bound of what it saves is more than its share."""
+    saves = action.saves
+    return action.note == MORE_BY_REPLAY and saves is not None and saves.low_ns > action.share * saves.of_ns
 
 
 def unseen_host(findings: list[Finding]) -> list[Finding]:

@@ -162,7 +162,8 @@ def _rows(context: FindingContext) -> list[EvidenceRow]:
 
 def _short(kernel: TopKernel) -> str:
     if kernel.short_name == GRAPHS:
-        return f"{format_count(kernel.count)} CUDA graph{'s'[: kernel.count - 1]} recorded without kernels"
+        launches = f"{format_count(kernel.count)} launch{'es' if kernel.count > 1 else ''}"
+        return f"{launches} of CUDA graphs recorded without kernels"
     return typed.kernel(
         readable(kernel.name if len(kernel.name) <= LONGEST_TITLE else kernel.short_name), LONGEST_TITLE
     )

@@ -85,9 +85,11 @@ def single_precision_findings(device: DeviceReport, context: FindingContext) -> 
         return []
     peaks, count = peaks_of(gpu), int(np.count_nonzero(mine))
     saved = int(alone * (1 - 1 / peaks.ratio)) if peaks else 0
+    with_tf32 = context.judged.share(int(alone * (1 - peaks.fp32 / peaks.tf32))) if peaks and peaks.tf32 else 0.0
+    tf32 = f"; with TF32 it is {format_share(with_tf32, 1)}" if peaks and peaks.has_faster_tf32 else ""
     bound = (
-        f"The bound is by published peak rates, {peaks.words} that of FP32 on this GPU: reached only if memory does "
-        "not limit these kernels."
+        f"The bound is by published peak rates, {peaks.words} that of FP32 on this GPU{tf32}. It is reached only if "
+        "memory does not limit these kernels."
         if peaks
         else "No bound is given, as the peak rates of this GPU are not known."
     )

@@ -99,23 +99,26 @@ ATTENTION = Advice(
 )
 FUSION = Advice(
     plain=(
-        "Fuse elementwise kernels that use the same data: memory bandwidth limits them, and each reads and writes all "
-        "of it.",
+        "Fuse elementwise kernels that use the same data: memory bandwidth usually limits them, and each reads and "
+        "writes all of it.",
     ),
     pytorch=Words(
-        ("Fuse elementwise kernels with torch.compile or fused operators: memory bandwidth limits them.",),
+        ("Fuse elementwise kernels with torch.compile or fused operators: memory bandwidth usually limits them.",),
         source="tuning_guide",
     ),
     jax=Words(
-        ("Fuse elementwise kernels with one jax.jit around them: memory bandwidth limits them.",),
+        ("Fuse elementwise kernels with one jax.jit around them: memory bandwidth usually limits them.",),
         source="jax_gpu",
     ),
     tensorflow=Words(
-        ("Fuse elementwise kernels with tf.function(jit_compile=True) around them: memory bandwidth limits them.",),
+        (
+            "Fuse elementwise kernels with tf.function(jit_compile=True) around them: memory bandwidth usually limits "
+            "them.",
+        ),
         source="tf_gpu",
     ),
     cupy=Words(
-        ("Fuse elementwise kernels with cupy.fuse or an ElementwiseKernel: memory bandwidth limits them.",),
+        ("Fuse elementwise kernels with cupy.fuse or an ElementwiseKernel: memory bandwidth usually limits them.",),
         source="cupy_speed",
     ),
 )

@@ -123,8 +123,8 @@ class TestWholeGraphs:
     def test_lead_and_are_no_kernel(self, name: str, tmp_path: Path) -> None:
         report, found = self.said(PROGRAMS[name], tmp_path)
         assert report.diagnosis is not None
-        assert "20 CUDA graphs recorded without kernels" in report.diagnosis.headline
-        assert found.title == "Kernel time: 20 CUDA graphs recorded without kernels"
+        assert "20 launches of CUDA graphs recorded without kernels" in report.diagnosis.headline
+        assert found.title == "Kernel time: 20 launches of CUDA graphs recorded without kernels"
         assert "--cuda-graph-trace=node" in found.advice[0]
         assert not any("ncu" in text for text in found.advice)
         assert "small" not in report.diagnosis.headline
@@ -135,7 +135,9 @@ class TestWholeGraphs:
         body = [("kernel", 0, 4 * MS, 216, 7), ("graph", 5 * MS, 8 * MS, 0, 7)]
         report, found = self.said(body, tmp_path)
         assert report.diagnosis is not None
-        assert re.search(r"kernel 4\d\.\d%, \d+ CUDA graphs recorded without .* 3\d\.\d%", report.diagnosis.headline)
+        assert re.search(
+            r"kernel 4\d\.\d%, \d+ launches of CUDA graphs recorded without .* 3\d\.\d%", report.diagnosis.headline
+        )
         assert any("--cuda-graph-trace=node" in text for text in found.advice)
         assert any("ncu --set full --kernel-name kernel" in text for text in found.advice)
 
@@ -172,6 +174,6 @@ def test_graphs_of_a_real_trace() -> None:
         pytest.skip("the trace is not at hand")
     report = analyze(found[0], Settings(replay=False))
     assert report.diagnosis is not None
-    assert "10 CUDA graphs recorded without kernels 99.9%" in report.diagnosis.headline
+    assert "10 launches of CUDA graphs recorded without kernels 99.9%" in report.diagnosis.headline
     assert "multi_tensor" not in report.diagnosis.headline
     assert not any("ncu" in text for finding in report.findings for text in finding.advice)

@@ -285,8 +285,10 @@ class TestKernelsFirst:
         told = Said("window", None, MS, {})
         assert "Synchronization (18.0%) can be fixed as well." in headline(told, "kernels", 0.87, None, small)
         assert "Synchronization (18.0%) can be fixed first." in headline(told, "kernels", 0.87, None, large)
-        more = replace(large, note=MORE_BY_REPLAY)
-        assert "can be fixed first, and saves more than its share." in headline(told, "kernels", 0.87, None, more)
+        for low, said in ((0.1, False), (0.9, True)):
+            saves = replace(SAVES, high_ns=MS, low_ns=round(low * MS), of_ns=MS)
+            more = headline(told, "kernels", 0.87, None, finding(saves=saves, note=MORE_BY_REPLAY))
+            assert ("can be fixed first, and saves more than its share." in more) == said
 
     def test_causes_are_those_of_the_rules(self) -> None:
         assert {*TOLD_TWICE, OTHER_GPU, LATE_RANK} <= FINDING_RULES.keys()
