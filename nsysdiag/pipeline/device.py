@@ -185,7 +185,7 @@ def shares(
 ) -> tuple[Shares, list[list[str]]]:
     """Whose idle time that is, and the places in the program that it is at."""
     attribution = Attribution.by_root(root_slices)
-    kinds = batches.longest(kinds)
+    kinds = batches.longest(kinds, attribution.cause)
     return shares_of(root_context, layered, keys, attribution, kinds, families, bottlenecks, judged.parts)
 
 

@@ -56,9 +56,9 @@ def chains(
 
 
 @steps.step(spills=True, trims=True)
-def root_slices(slices: Slices, chains: Chains, names: ThreadNames) -> RootSlices:
+def root_slices(slices: Slices, chains: Chains, names: ThreadNames, settings: Settings) -> RootSlices:
     """The slices by root cause."""
-    return attribute_roots(slices, chains, names)
+    return attribute_roots(slices, chains, names, settings.thresholds.root_floor)
 
 
 @steps.step()

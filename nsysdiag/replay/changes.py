@@ -45,10 +45,10 @@ class Changes(Struct, frozen=True):
     Factors: `time` of each piece of host time; `unseen` of host time in no piece; `lag` of the cost of each wait, by
     the rows of `program`. `length` is the duration of each operation in ns, `cost` that of its launch. `held`, `full`
     and `woken` mark the remaining waits, `others` the waits that still are for all but their target.
-    `dropped` marks the removed edges, `doubted` those of them that the repair may have to keep. `eager` marks the
-    operations that start as early as possible, `prompt` those without a residual. `more` is added to the length of each
-    edge, in ns. `counted`: the place of the first border that counts, -1 for the usual one, and how many steps are
-    one."""
+    `dropped` marks the removed edges, `doubted` those of them that the repair may have to keep, and `unknown` the
+    pieces of host time of which that is so. `eager` marks the operations that start as early as possible, `prompt`
+    those without a residual. `more` is added to the length of each edge, in ns. `counted`: the place of the first
+    border that counts, -1 for the usual one, and how many steps are one."""
 
     model: Model
     time: FloatArray
@@ -62,6 +62,7 @@ class Changes(Struct, frozen=True):
     woken: BoolArray
     dropped: BoolArray
     doubted: BoolArray
+    unknown: BoolArray
     eager: BoolArray
     prompt: BoolArray
     more: IntArray
@@ -85,6 +86,7 @@ class Changes(Struct, frozen=True):
             woken=np.ones(len(threads.woken), dtype=np.bool_),
             dropped=np.zeros(len(model.graph.edges), dtype=np.bool_),
             doubted=np.zeros(len(model.graph.edges), dtype=np.bool_),
+            unknown=np.zeros(len(model.pieces), dtype=np.bool_),
             eager=np.zeros(len(work), dtype=np.bool_),
             prompt=np.zeros(len(work), dtype=np.bool_),
             more=np.zeros(len(model.graph.edges), dtype=np.int64),
@@ -186,7 +188,8 @@ class Changes(Struct, frozen=True):
     @property
     def certain(self) -> bool:
         """Whether all wake-ups are sure, and all removed edges and returns from waits."""
-        return not (self._unsure.any() or self.doubted.any() or (self.lag[self._returns] != 1).any())
+        doubted = self.doubted.any() or self.unknown.any()
+        return not (self._unsure.any() or doubted or (self.lag[self._returns] != 1).any())
 
     @property
     def complete(self) -> bool:
@@ -255,7 +258,7 @@ class Changes(Struct, frozen=True):
         """The length of each PROGRAM edge. A wait that has lost its end, as it is not sure, takes as long as it did."""
         model = self.model
         pieces, program = model.pieces, model.program
-        kept = (pieces.end - pieces.start) * self.time
+        kept = (pieces.end - pieces.start) * np.where(self.unknown & proven, 1.0, self.time)
         if not observed:
             kept = np.where(self._unresolved, 0, kept)
         # A wait until a time is as short as what comes before leaves it.

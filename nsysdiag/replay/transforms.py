@@ -105,8 +105,8 @@ def of_cause(model: Model, cause: str) -> Part:
 
 def take_out(changes: Changes, cause: str, part: Part) -> None:
     """A part of the host time of a cause takes no time, and nothing waits where a part of its waits is. A wait for
-    another thread stays as long as that one works: the wait's own is what nothing explains of that, and its return. A
-    lock need not be waited for, though in doubt what its holder does is needed."""
+    another thread stays as long as that one works: the wait's own may be what nothing explains of that, and its return.
+    A lock need not be waited for, though in doubt what its holder does is needed."""
     # Who sleeps between queries still waits for the device, and only returns sooner.
     model, held = changes.model, part.held & (cause != SLEEP.id)
     changes.time[:] *= 1 - part.pieces
@@ -128,7 +128,9 @@ def _leave_to_wakers(changes: Changes, cause: str, waits: BoolArray) -> None:
         changes.woken[waits] = False
         return
     unexplained = np.isin(model.pieces.cause, UNRESOLVED)
-    changes.time[unexplained] *= 1 - model.pieces.inside(time_behind(model, waits))[unexplained]
+    behind = model.pieces.inside(time_behind(model, waits)) * unexplained
+    changes.time[:] *= 1 - behind
+    changes.unknown[behind > 0] = True
     wakes = np.flatnonzero(edges.kind == Kind.WAKE)
     locks = wakes[(waits & (woken.lock > 0))[edges.row[wakes]]]
     changes.dropped[locks] = changes.doubted[locks] = True

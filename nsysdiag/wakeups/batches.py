@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
-from nsysdiag.causes import CAUSES, INPUT_WAIT, io_wait, off_cpu, variant_of
+from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, io_wait, off_cpu, variant_of
 from nsysdiag.units import format_ns
 from nsysdiag.wakeups.host_trace import Finder, WaitingThreads
 from nsysdiag.wakeups.levels import Chains, Level, wakers_of
@@ -33,13 +33,14 @@ class Batches(Struct, frozen=True):
     worker: IntArray
     ns: IntArray
 
-    def longest(self, kinds: IntArray) -> IntArray:
-        """The variants `kinds` of the slices; where a worker is known to have worked, what it did longest."""
-        if len(self.ns) == 0:
-            return kinds
-        works = self.ns.sum(axis=1) > 0
-        known = (self.worker >= 0) & (kinds < _OTHER) & works[self.worker]
-        return np.where(known, self.ns.argmax(axis=1)[self.worker], kinds).astype(kinds.dtype)
+    def longest(self, kinds: IntArray, cause: IntArray) -> IntArray:
+        """The variants `kinds` of the slices with this `cause`; of input waits what the worker did longest, where that
+        is known. Where it is not, the label says only how the launching thread waited."""
+        result = np.where((cause == PLACE[INPUT_WAIT]) & (self.worker < 0), _OTHER, kinds)
+        if len(self.ns):
+            known = (self.worker >= 0) & (kinds < _OTHER) & (self.ns.sum(axis=1) > 0)[self.worker]
+            result = np.where(known, self.ns.argmax(axis=1)[self.worker], result)
+        return result.astype(kinds.dtype)
 
     def words(self, slices: IntArray) -> str:
         """What the workers of some slices did over whole batches; empty where they did one thing only."""

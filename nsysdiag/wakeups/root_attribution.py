@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
-from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE
+from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, io_wait
 from nsysdiag.events.rows import distinct
 from nsysdiag.ledger.assignment import SliceRows, Slices
 from nsysdiag.wakeups.host_trace import ThreadNames
@@ -28,10 +28,10 @@ class RootSlices(Struct, frozen=True):
     workers: IntArray
 
 
-def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames) -> RootSlices:
+def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: float) -> RootSlices:
     """The same gaps and the same total as `slices`. Waiting time of a launching thread counts to what the thread that
-    ended the wait did meanwhile. If that was a loading worker, it counts to data loading, with the worker's own cause
-    as the label."""
+    ended the wait, surer than `floor`, did meanwhile. If that was a loading worker, it counts to data loading, with the
+    worker's own cause as the label."""
     if not chains.levels:
         nothing = np.empty(0, dtype=np.int64)
         return RootSlices(slices, slices.rows.cause, np.full(len(slices.rows), -1, dtype=np.int32), nothing)
@@ -48,17 +48,19 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames) -> RootS
         text = mine.text if hop == 0 else _with_thread(mine, chains, names)
         unknown = vague(mine, words) & (hop > 0)
         cause = np.where(unknown, rows.cause[mine.slice], mine.cause)
+        label = np.where(unknown, labels[rows.label[mine.slice]], mine.label)
+        # A read that another thread ended is no read of a file, whatever that thread did.
+        ended = (level.wakers.thread[piece] > 0) & (level.confidence[piece] >= floor)
+        label = np.where(ended & (label == words.code(io_wait.READS)), words.code(io_wait.PEERS), label)
         own.append(rows.cause[mine.slice])
-        worker.append(np.where(loads & (hop > 0), mine.thread, 0))
+        worker.append(np.where(loads & (hop > 0) & ~unknown, mine.thread, 0))
         parts.append(
             SliceRows(
                 gap=rows.gap[mine.slice],
                 cause=np.where(loads, PLACE[INPUT_WAIT], cause),
                 start=spans.start,
                 end=spans.end,
-                label=np.where(
-                    loads, words.recoded(_IDS)[cause], np.where(unknown, labels[rows.label[mine.slice]], mine.label)
-                ),
+                label=np.where(loads, words.recoded(_IDS)[cause], label),
                 text=np.where(unknown, texts[rows.text[mine.slice]], text),
             )
         )

@@ -6,7 +6,7 @@ import numpy as np
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
-from nsysdiag.causes import CAUSES, INPUT_WAIT, places
+from nsysdiag.causes import CAUSES, INPUT_WAIT, io_wait, places
 from nsysdiag.causes.host_compute import BY_SAMPLES, BY_SCHEDULING
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.report import Hop, Root
@@ -140,7 +140,11 @@ class WakeChains:
         cause, code = _IDS[int(level.pieces.cause[piece])], int(level.pieces.label[piece])
         title = CAUSES[cause].title
         label = self._words[code] if code >= 0 else ""
+        # The last thread is known, and nothing that it did.
+        unseen = way[-1][2] is not None
+        label = io_wait.PEERS if unseen and label == io_wait.READS else label
         kind = f"{title}: {label}" if label and label not in (BY_SCHEDULING, BY_SAMPLES) else title
+        kind = f"{kind}; what that was for is not in the trace" if unseen else kind
         return (INPUT_WAIT, f"{CAUSES[INPUT_WAIT].title} ({kind})") if level.loader[piece] else (cause, kind)
 
     def _text(self, level: Level, piece: int) -> str:
