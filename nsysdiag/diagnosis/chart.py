@@ -38,14 +38,14 @@ def accounts(devices: Sequence[PhaseDevice]) -> dict[str, int]:
     return _ordered(summed(device.account for device in devices))
 
 
-def longest_part(devices: Sequence[PhaseDevice]) -> tuple[str, int]:
+def longest_part(devices: Sequence[PhaseDevice], *, host_unseen: bool = False) -> tuple[str, int]:
     """The largest part of a device's time in some phases, and its length. Waiting for another GPU is a separate
     part."""
     own, waits = Counter(summed(device.account for device in devices)), Counter[str]()
     for each in (each for device in devices for each in device.waited):
         own[each.bottleneck] -= each.ns
         waits[f"Waits for {each.device}"] += each.ns
-    parts = {label(name): ns for name, ns in _ordered(own).items()} | waits
+    parts = {label(name, host_unseen=host_unseen): ns for name, ns in _ordered(own).items()} | waits
     return max(parts.items(), key=lambda part: part[1], default=(label("unknown"), 0))
 
 
@@ -56,21 +56,21 @@ def _ordered(total: dict[str, int]) -> dict[str, int]:
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
 
-def account_stack(account: dict[str, int], said: str) -> Stack:
+def account_stack(account: dict[str, int], said: str, *, host_unseen: bool = False) -> Stack:
     """A stacked bar of time by bottleneck."""
-    parts = [(label(name), ns, *_fill(name)) for name, ns in account.items()]
+    parts = [(label(name, host_unseen=host_unseen), ns, *_fill(name)) for name, ns in account.items()]
     return Stack(said, stack(parts), sum(account.values()))
 
 
-def account_chart(account: dict[str, int], title: str = JUDGED_TIME) -> Chart:
+def account_chart(account: dict[str, int], title: str = JUDGED_TIME, *, host_unseen: bool = False) -> Chart:
     """The judged time of all devices by bottleneck, with what the colours mean."""
     total = sum(account.values())
     legend = [
-        replace(_entry(name), label=f"{label(name)} {format_share(ns, total)}")
+        replace(_entry(name), label=f"{label(name, host_unseen=host_unseen)} {format_share(ns, total)}")
         for name, ns in account.items()
         if ns > LEAST_LEGEND * total
     ]
-    return Chart(account_stack(account, title), title, legend=legend, id="judged-time")
+    return Chart(account_stack(account, title, host_unseen=host_unseen), title, legend=legend, id="judged-time")
 
 
 def phase_strip(phases: Sequence[Phase], basis: str = "steady", about: int | None = None) -> list[Block]:

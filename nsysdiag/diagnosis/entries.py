@@ -37,7 +37,9 @@ WAITS_COUNT = "By bottleneck, a wait for another GPU counts to what that GPU did
 INSIDE_MPI = "Idle time inside MPI calls counts to communication."
 
 
-def account_table(judged: Judged, title: str, limit: Limit, named: Column = NAMED, noun: str = "") -> list[Block]:
+def account_table(
+    judged: Judged, title: str, limit: Limit, named: Column = NAMED, noun: str = "", *, host_unseen: bool = False
+) -> list[Block]:
     """A row for each device, and what counts elsewhere than its column says. A single one has no bar, as the one of the
     job is above."""
     waits, pages = _reaches(judged, lambda each: each.late_ns), _reaches(judged, _paged)
@@ -53,7 +55,7 @@ def account_table(judged: Judged, title: str, limit: Limit, named: Column = NAME
         Column("Share", SHARE),
         *([BY_BOTTLENECK] if len(judged) > 1 else []),
     ]
-    table = Table(title, tuple(columns), _rows(judged, waits=waits, pages=pages), limit=limit)
+    table = Table(title, tuple(columns), _rows(judged, waits=waits, pages=pages, host_unseen=host_unseen), limit=limit)
     notes = [FOR_PEERS] if waits else []
     notes += [WAITS_COUNT] if any(each.waited for phases in judged.values() for each in phases) else []
     notes += [INSIDE_MPI] if _reaches(judged, _in_mpi) else []
@@ -97,16 +99,18 @@ def _paged(device: PhaseDevice) -> int:
     return min(max(device.compute_ns - kernels, 0), device.account.get("memory", 0))
 
 
-def _rows(judged: Judged, *, waits: bool, pages: bool) -> list[tuple[object, ...]]:
+def _rows(judged: Judged, *, waits: bool, pages: bool, host_unseen: bool) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     order = accounts([each for phases in judged.values() for each in phases])  # the same in all rows
     for key, phases in judged.items():
         parts, paged = [_sum(phases, name) for name in SPLIT], sum(map(_paged, phases))
         account, whole = accounts(phases), sum(parts)
         total = sum(account.values())
-        what, longest_ns = longest_part(phases)
+        what, longest_ns = longest_part(phases, host_unseen=host_unseen)
         bar = account_stack(
-            {name: account.get(name, 0) for name in order}, f"How the judged time of {key} divides by bottleneck"
+            {name: account.get(name, 0) for name in order},
+            f"How the judged time of {key} divides by bottleneck",
+            host_unseen=host_unseen,
         )
         shown = [parts[0] - paged, *([paged] if pages else []), parts[1]]
         shown += [*([_sum(phases, "late_ns")] if waits else []), *parts[2:]]

@@ -82,7 +82,9 @@ def leading(account: dict[str, int]) -> Leading:
     return Leading(first, round(ns[first] / total, 6), second, round(account.get("unknown", 0) / total, 6))
 
 
-def phase_records(found: JobPhases, devices: list[list[PhaseDevice]], judged: list[int]) -> list[Phase]:
+def phase_records(
+    found: JobPhases, devices: list[list[PhaseDevice]], judged: list[int], *, host_unseen: bool = False
+) -> list[Phase]:
     """The phases of the report; `devices` holds a record for each device and phase."""
     records = []
     for at, phase in enumerate(found.phases):
@@ -97,7 +99,12 @@ def phase_records(found: JobPhases, devices: list[list[PhaseDevice]], judged: li
                 bottleneck=most.bottleneck,
                 share=most.share,
                 sentence=phase_sentence(
-                    phase, counted_ns(mine) or phase.end - phase.start, most.bottleneck, most.share, done(mine)
+                    phase,
+                    counted_ns(mine) or phase.end - phase.start,
+                    most.bottleneck,
+                    most.share,
+                    done(mine),
+                    host_unseen=host_unseen,
                 ),
                 steps=phase.steps,
                 devices=mine,
@@ -145,8 +152,8 @@ def judge(
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
     `processes` did work on GPUs (None: only chosen GPUs are looked at);
     `recorded` are the times of the first and the last event; `host_loop` is what repeats on the host of a trace
-    without GPU activity, `alone` what its threads did, `cuda_asked` says that CUDA tracing was on although there is no
-    CUDA call; `missing` what was not recorded of each device, by its key; `ranks` are those of the trace,
+    without GPU activity, `alone` what its threads did. `cuda_asked` says that CUDA tracing was on although there is no
+    CUDA call. `missing` what was not recorded of each device, by its key; `ranks` are those of the trace,
     None where it is one of several; `predict` tells what the repair of a finding saves, by replay; `scheduled` says
     that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU."""
     judged = judged_parts(devices, focus)
@@ -172,8 +179,9 @@ def judge(
         alone = alone or Alone()
         headline = unrecorded(host_loop, alone, cuda_asked=cuda_asked)
         diagnosis = replace(diagnosis, headline=headline, host=alone.lines)
-    verdicts = {each.key: device_verdict(each, lost[each.key]) for each in judged}
-    return Judgment(diagnosis, phase_records(found, devices, found.judged), merged, verdicts)
+    verdicts = {each.key: device_verdict(each, lost[each.key], host_unseen=host_unseen) for each in judged}
+    phases = phase_records(found, devices, found.judged, host_unseen=host_unseen)
+    return Judgment(diagnosis, phases, merged, verdicts)
 
 
 def diagnose(
@@ -255,7 +263,7 @@ def _worst(missing: Missing) -> tuple[float, int]:
     return missing.unseen_share, len(missing.reasons())
 
 
-def device_verdict(judged: PhaseDevice, missing: Missing) -> Verdict:
+def device_verdict(judged: PhaseDevice, missing: Missing, *, host_unseen: bool = False) -> Verdict:
     """The verdict of one device, by its own account of the judged phases. It says if rows are missing; if too many are
     missing, it names no bottleneck."""
     if not sum(judged.account.values()):
@@ -264,7 +272,7 @@ def device_verdict(judged: PhaseDevice, missing: Missing) -> Verdict:
     if missing.unseen_share >= MOST:
         return Verdict(id=VERDICTS["unknown"], sentence=cannot_tell(missing))
     known = VERDICTS.get(most.bottleneck) or _by_cause(most.bottleneck, judged.ledger)
-    sentence = verdict_sentence(most.bottleneck, most.share, most.second)
+    sentence = verdict_sentence(most.bottleneck, most.share, most.second, host_unseen=host_unseen)
     if waits := waiting_part(judged, SECOND):
         sentence = f"{sentence[:-1]}; {waits}."
     if reasons := missing.reasons():

@@ -45,8 +45,8 @@ UNSEEN_TAKES = f"{capitalized(UNSEEN)} takes"
 UNEXPLAINED, UNSEEN_TITLE = CAUSES[FALLBACK].title, f"{capitalized(UNSEEN)}; {NOT_CAPTURED}"
 HANGS = (
     "Capture what the thread did there: NVTX ranges around parts of this code, CPU samples (--sample) and scheduling "
-    "events (--cpuctxsw), on Linux OS calls (--trace=osrt). Some programs hang or slow down under OS "
-    "tracing and sampling: then ranges alone tell."
+    "events (--cpuctxsw). On Linux capture OS calls too (--trace=osrt). Some programs hang or slow down under OS "
+    "tracing and sampling: then use ranges alone."
 )
 TOO_FEW = "too few for a steady phase"
 MORE_STEPS = "If the program can run more steps, capture these."
@@ -124,7 +124,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.waiting and bottleneck in KERNELS:
         sentences.append(said.waiting)
     if second is not None:
-        noun = UNSEEN if said.host_unseen and second.bottleneck == UNKNOWN else NOUNS[second.bottleneck]
+        noun = _noun(second.bottleneck, said.host_unseen)
         sentences.append(f"Second: {noun}, {format_share(second.share, 1)}.")
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)
@@ -227,19 +227,29 @@ def _repeats(loop: HostLoop | None) -> str:
     return f"{repeats}: {', '.join([takes, *also])}."
 
 
-def phase_sentence(phase: FoundPhase, length_ns: int, bottleneck: str, share: float, did: str) -> str:
+def phase_sentence(
+    phase: FoundPhase, length_ns: int, bottleneck: str, share: float, did: str, *, host_unseen: bool = False
+) -> str:
     """One phase in a sentence; the share is one of its length. `did` is what took most of it, empty for none."""
     length = format_ns(length_ns)
     steps = f", {phase.steps.words}" if phase.steps is not None else ""
-    return (
-        f"{capitalized(phase.name)}, {length}{steps}: {NOUNS[bottleneck]} {format_share(share, 1)}{did and f'; {did}'}."
-    )
+    most = f"{_noun(bottleneck, host_unseen)} {format_share(share, 1)}"
+    return f"{capitalized(phase.name)}, {length}{steps}: {most}{did and f'; {did}'}."
 
 
-def verdict_sentence(bottleneck: str, share: float, second: Part | None) -> str:
+def _noun(bottleneck: str, host_unseen: bool) -> str:
+    return UNSEEN if host_unseen and bottleneck == UNKNOWN else NOUNS[bottleneck]
+
+
+def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host_unseen: bool = False) -> str:
     """One device in a sentence."""
-    text = f"{TAKES[bottleneck]} {format_share(share, 1)} of the judged time"
-    return f"{text}; second: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}." if second else f"{text}."
+    takes = UNSEEN_TAKES if host_unseen and bottleneck == UNKNOWN else TAKES[bottleneck]
+    text = f"{takes} {format_share(share, 1)} of the judged time"
+    return (
+        f"{text}; second: {_noun(second.bottleneck, host_unseen)}, {format_share(second.share, 1)}."
+        if second
+        else f"{text}."
+    )
 
 
 def action_sentence(action: Finding) -> str:

@@ -41,7 +41,7 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
-from nsysdiag.document.view import held, missing, window_parts
+from nsysdiag.document.view import held, host_unseen, missing, window_parts
 from nsysdiag.findings.first import action_of, first_of, what_to_do
 from nsysdiag.findings.show import anchors
 from nsysdiag.trace.capabilities import was_asked
@@ -99,7 +99,7 @@ def opening(context: Context) -> list[Block]:
         *phase_strip(report.phases, found.basis, found.phase),
         Table("", PHASES, _phase_rows(report, found) if several else [], limit=IN_TICKET),
         Paragraph(title, "quiet", PAGE),
-        replace(account_chart(account, title), limit=EVERYWHERE),
+        replace(account_chart(account, title, host_unseen=host_unseen(report)), limit=EVERYWHERE),
     ]
 
 
@@ -179,7 +179,7 @@ def _phase_rows(report: Report, found: Diagnosis) -> list[tuple[object, ...]]:
         (
             name,
             phase.counted_ns,
-            label(phase.bottleneck) if phase.share else None,
+            label(phase.bottleneck, host_unseen=host_unseen(report)) if phase.share else None,
             phase.share or None,
             judged_word(report.phases, at, found.phase, "yes"),
         )
@@ -194,12 +194,14 @@ def each_gpu(context: Context) -> list[Block]:
     if found is None or not report.phases:
         return []
     judged = _judged(report, found)
+    unseen = host_unseen(report)
+    page = account_table(judged, GPUS_JUDGED, PAGE, host_unseen=unseen)
     if len(judged) == 1:
-        return account_table(judged, GPUS_JUDGED, PAGE)
+        return page
     return [
-        *account_table(judged, GPUS_JUDGED, PAGE),
-        *joined(account_table(judged, GPUS_JUDGED, TERMINAL)),
-        *joined(account_table(judged, "", IN_TICKET)),
+        *page,
+        *joined(account_table(judged, GPUS_JUDGED, TERMINAL, host_unseen=unseen)),
+        *joined(account_table(judged, "", IN_TICKET, host_unseen=unseen)),
     ]
 
 
@@ -222,7 +224,8 @@ def _worth_a_capture(report: Report, found: Diagnosis) -> str:
         return ""
     if found.unknown_share >= NOTABLE_UNKNOWN or found.bottleneck == "unknown":
         lacking = lacked_options(report)
-        unknown = f"{format_share(found.unknown_share, 1)} of the time is unexplained"
+        is_what = "was spent outside CUDA calls and not captured" if host_unseen(report) else "is unexplained"
+        unknown = f"{format_share(found.unknown_share, 1)} of the time {is_what}"
         return f"{unknown}; missing: {lacking}." if lacking else f"{unknown}."
     unnamed = next((each for each in report.findings if each.unnamed and each.share >= NOTABLE_UNKNOWN), None)
     return naming(unnamed, sampled="cpu-samples" not in missing(report)) if unnamed is not None else ""

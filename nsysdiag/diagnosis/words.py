@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.diagnosis.facts import NOUNS
+from nsysdiag.diagnosis.facts import NOUNS, UNKNOWN
 from nsysdiag.phases.facts import done
 from nsysdiag.units import capitalized, format_ns, format_share
 
@@ -16,6 +16,8 @@ LABELS = {name: capitalized(noun) for name, noun in NOUNS.items()} | {
     "parallelism": "Kernels on a mostly empty GPU",
     "profiler": "Profiler overhead",
 }
+UNSEEN_LABEL = "Host outside CUDA calls, not captured"
+"""Unknown time in a trace without OS calls, scheduling events and CPU samples."""
 WORK = {"kernels": "compute", "communication": "communication", "copies": "copies"}
 """Bottlenecks with the colour of a part of the window."""
 COLORS = {
@@ -35,8 +37,10 @@ readers."""
 FIX_FIRST, LOOK_FIRST, IF_STARTS_MATTER = "Fix first", "Look at first", "If starts matter"
 
 
-def label(bottleneck: str) -> str:
+def label(bottleneck: str, *, host_unseen: bool = False) -> str:
     """A bottleneck as a label; one of a later version stands for itself."""
+    if host_unseen and bottleneck == UNKNOWN:
+        return UNSEEN_LABEL
     return LABELS.get(bottleneck, bottleneck.replace("_", " "))
 
 

@@ -23,6 +23,7 @@ WORK = {
     "exposed_comm": ("communication", "Exposed communication"),
     "exposed_copy": ("copies", "Exposed copies"),
 }
+HOST_EVIDENCE = ("os-runtime", "scheduling", "cpu-samples")
 PARTS = {**WORK, "idle": ("idle", "Idle")}
 """The same and the idle time, which fill a window."""
 NOTABLE_ACTIVITY = 0.2
@@ -206,6 +207,11 @@ def severity_rank(severity: str) -> int:
 def missing(report: Report) -> list[str]:
     """The ids of the kinds of evidence that the trace does not hold."""
     return [capability.id for capability in report.trace.capabilities if not capability.available]
+
+
+def host_unseen(report: Report) -> bool:
+    """Whether the trace shows nothing of the host but its CUDA calls and ranges."""
+    return set(HOST_EVIDENCE) <= set(missing(report))
 
 
 def device_label(report: Report, key: str) -> str:

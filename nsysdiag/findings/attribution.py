@@ -15,6 +15,7 @@ from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.events.axis import Lane
+from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.gap_groups.details import GapContext
@@ -162,6 +163,19 @@ class _CallsAt(Struct, frozen=True):
         copied = self.facts.read_back[self.calls.row[before]]
         result: BoolArray = (self.at > 0) & near & copied & named(self.calls, sync.CALLS)[at]
         return result
+
+
+def last_calls(context: GapContext, host: HostActivity, slices: IntArray) -> tuple[IntArray, list[str]]:
+    """The last outermost CUDA call that the launching thread began before each slice, -1 for none, by the names."""
+    calls, gap = host.api.take(host.api.outermost), context.slices.rows.gap[slices]
+    lane = context.lane[gap]
+    moment = context.axis.position(np.maximum(lane, 0), context.slices.rows.start[slices])
+    at = nearest_before(calls.spans.start, moment)
+    known = np.flatnonzero((lane >= 0) & (at >= 0))
+    known = known[calls.spans.start[at[known]] // context.axis.stride == lane[known]]
+    code = np.full(len(slices), -1, dtype=np.int64)
+    code[known] = calls.name[at[known]]
+    return code, calls.names
 
 
 def _made(

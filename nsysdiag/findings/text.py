@@ -12,14 +12,14 @@ from nsysdiag import typed
 from nsysdiag.account.credit import Waits
 from nsysdiag.arrays.groups import Totals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.causes import CAUSES, HOST_CODE, INPUT_WAIT, families_of_cause, variant_of
+from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, families_of_cause, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.program_code import interpreter_part
 from nsysdiag.findings import chains
-from nsysdiag.findings.attribution import Attribution, Shares
+from nsysdiag.findings.attribution import Attribution, Shares, last_calls
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.hotspots import Spot, SpotGaps, code_in, path_of
 from nsysdiag.findings.judged import JudgedTime
@@ -33,7 +33,7 @@ from nsysdiag.wakeups.batches import Batches
 from nsysdiag.wakeups.root_attribution import BY
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
-ALMOST_ALL = 0.95
+ALMOST_ALL, MOST = 0.95, 0.5
 BUILDING = "Code is compiled at run time"
 KEEP_BUILT = "Keep the compiled code: cache it between runs, or compile ahead of time."
 UNNAMED_ROOT = 0.5
@@ -128,9 +128,23 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice=[*_naming(facts, call), *advice][:MOST_ADVICE],
         chain=_chain(context, facts, fix),
         rows=_rows(context, facts),
-        summary=f"{worker}{place}" if worker else leading if elsewhere else "",
+        summary=f"{worker}{place}" if worker else leading if elsewhere else _after(context, facts, shares),
         named=[] if worker else named,
     )
+
+
+def _after(context: FindingContext, facts: _Facts, shares: Shares) -> str:
+    """`after cudaMemcpyAsync`: the CUDA call that most of the time follows, where nothing else shows the host or the
+    place."""
+    host = context.sightings.evidence.host
+    seen = len(host.os_calls) or len(host.samples.position) or len(host.scheduling.on_cpu)
+    if facts.spot.cause != FALLBACK or facts.path or seen or not len(facts.slices):
+        return ""
+    code, names = last_calls(context.gaps, host, facts.slices)
+    most, share = _leading(code + 1, shares.lost[shares.slice >= 0])
+    if most == 0 or share <= MOST:
+        return ""
+    return f"{'' if share >= ALMOST_ALL else 'mostly '}after {typed.api(names[most - 1])}"
 
 
 def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: Spot) -> _Facts:

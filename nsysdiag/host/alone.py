@@ -120,7 +120,7 @@ class _Scene(Struct, frozen=True):
 
 
 def host_alone(trace: HostTrace, chains: CallChains, low: int, high: int, *, looped: bool) -> Alone:
-    """What threads did during [low, high); `looped` says that the ranges that repeat are told elsewhere."""
+    """What threads did during [low, high); `looped` says that the ranges that repeat are said elsewhere."""
     try:
         scene = _scene(trace, chains, low, high)
     except InputError:  # times too far apart for one axis of all threads

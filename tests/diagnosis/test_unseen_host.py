@@ -43,8 +43,47 @@ def test_it_leads_as_host_code_that_was_not_captured(ranges: bool, tmp_path: Pat
     assert "what it did was not captured" in report.diagnosis.headline
     found = next(each for each in report.findings if each.cause == "uncovered")
     assert found.title.startswith("Host code outside CUDA calls; what it did was not captured")
-    assert "ranges alone tell" in found.advice[0]
+    assert "use ranges alone" in found.advice[0]
     assert ("advance" in report.diagnosis.headline) == ranges
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_the_last_call_where_no_range_holds_it(ranges: bool, tmp_path: Path) -> None:
+    trace = loop(kernel_ms=2, ranges=ranges)
+    for at in range(10 * MS, 410 * MS, 10 * MS):
+        trace.api("cudaMemcpyAsync", at + 2 * MS - 90_000, at + 2 * MS - 50_000)
+    report = report_of(tmp_path, trace)
+    assert report.diagnosis is not None
+    assert ("not captured, after cudaMemcpyAsync." in report.diagnosis.headline) != ranges
+
+
+def test_time_before_any_call_follows_none(tmp_path: Path) -> None:
+    """The thread makes no call before its first launch, and that launch row is the first of all."""
+    trace = TraceBuilder().gpu().kernel(10 * MS, 11 * MS)
+    trace.kernel(300 * MS, 301 * MS, launch=(300 * MS - 20_000, 300 * MS - 10_000))
+    report = report_of(tmp_path, trace)
+    assert "after" not in str([each.summary for each in report.findings])
+
+
+def test_no_call_leads(tmp_path: Path) -> None:
+    """Three calls in turn: none of them is before most of the time."""
+    trace = loop(kernel_ms=2, ranges=False)
+    for at in range(10 * MS, 410 * MS, 10 * MS):
+        name = ("cudaMemcpyAsync", "cudaEventRecord", "cudaMalloc")[at // (10 * MS) % 3]
+        trace.api(name, at + 2 * MS - 90_000, at + 2 * MS - 50_000)
+    assert "after" not in str(report_of(tmp_path, trace).diagnosis)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_bar_phase_and_closing_line(sampled: bool, tmp_path: Path) -> None:
+    report = report_of(tmp_path, loop(kernel_ms=2, sampled=sampled))
+    report.save(tmp_path / "t.txt")
+    text = (tmp_path / "t.txt").read_text(encoding="utf-8")
+    assert ("Host outside CUDA calls, not captured 7" in text) != sampled
+    assert ("of the time was spent outside CUDA calls and not captured" in text) != sampled
+    assert ("nexplained" in text) == sampled
+    assert report.devices[0].verdict.sentence.startswith("Host code outside CUDA calls takes") != sampled
+    assert ("host code outside CUDA calls" in report.phases[-1].sentence) != sampled
 
 
 def test_as_the_second_part(tmp_path: Path) -> None:
