@@ -626,11 +626,11 @@ class IterationReport(Record, frozen=True):
     Percentiles are over the steady ones; `left_out` are warm-up, graph captures and iterations without an end. `rows`
     holds at most 200 of them, the longest; `packed` all steady ones. `slow` holds at most ten; `slow_count` and
     `slow_extra_ns` are of all slow ones; `slow_period` is their distance in iterations, None if irregular. `kind` is
-    `step`, or `layer` for the repeating parts of a model in one pass: these are not packed. `closed`: the program's own
-    loop closes in each. `inner` is the shorter period in them, None if none was found; `levels` are all of them, from
-    that one on. `certain` is False where the trace does not show
-    which are the steps and which their parts; then `outer`, if any, is a
-    longer period that may be the step: so many iterations are in each, and its median length.
+    `step`; `layer` for the repeating parts of a model in one pass, `repeat` for what may be such: these are not packed.
+    `closed`: the program's own loop surely closes in each. `inner` is the shorter period in them, None if none was
+    found; `levels` are all of them, from that one on. `certain` is False where the trace does not show which are the
+    steps and which their parts; then `outer`, if any, is a longer period that may be the step: so many iterations are
+    in each, and its median length.
     """
 
     source: OwnText

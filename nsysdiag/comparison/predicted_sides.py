@@ -156,8 +156,9 @@ def _capture(report: Report, device: DeviceReport, per: str) -> Capture | None:
     if found is not None and device.iterations is not None and device.iterations.closed:
         return found
     steps = [phase.steps for phase in report.phases if phase.judged]
-    count = sum(each.count for each in steps if each is not None)
-    return by_phase(report, device, float(count)) if count and None not in steps else None
+    known = [each for each in steps if each is not None and each.of_the_program]
+    count = sum(each.count for each in known)
+    return by_phase(report, device, float(count)) if count and len(known) == len(steps) else None
 
 
 def _count(capture: Capture) -> int:

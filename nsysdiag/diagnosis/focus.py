@@ -76,7 +76,9 @@ class Scope(Struct, frozen=True):
     @property
     def steps(self) -> PhaseSteps | None:
         """The steps of which savings are a part."""
-        return self.phase.steps if self.phase is not None and self.basis in ("steady", "phase") else None
+        if self.phase is None or self.phase.steps is None or self.basis not in ("steady", "phase"):
+            return None
+        return self.phase.steps if self.phase.steps.of_the_program else None
 
 
 def _others(found: JobPhases, focus: Focus) -> list[FoundPhase]:

@@ -260,12 +260,15 @@ def action_sentence(action: Finding) -> str:
 
 def _time(said: Said) -> str:
     phase = said.phase
-    if phase is not None and phase.steps is not None and said.basis in ("steady", "phase"):
-        few = f"{format_count(phase.steps.count)} of them, {TOO_FEW}" if said.basis == "phase" else ""
-        first = phase.steps.warm_up_ns
-        warm_up = f"one before them took {format_ns(first)}" if first is not None else ""
-        return f"each step ({', '.join(filter(None, (said.which, phase.steps.length, few, warm_up)))})"
+    steps = phase.steps if phase is not None and said.basis in ("steady", "phase") else None
     length = format_ns(said.judged_ns)
+    if steps is not None and not steps.of_the_program:
+        return f"{said.which or 'the judged time'} ({length})"
+    if steps is not None:
+        few = f"{format_count(steps.count)} of them, {TOO_FEW}" if said.basis == "phase" else ""
+        first = steps.warm_up_ns
+        warm_up = f"one before them took {format_ns(first)}" if first is not None else ""
+        return f"each step ({', '.join(filter(None, (said.which, steps.length, few, warm_up)))})"
     if said.basis == "steady":
         return f"{said.which or 'the steady phase'} ({length})"
     if said.basis == "phase":

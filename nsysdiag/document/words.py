@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     )
 
 ITERATION_NAME, MOST_MORE, CALL_NAME = 60, 3, 60
-ITERATION_KINDS = {True: ("iteration", "iterations"), False: ("layer of one pass", "layers of one pass")}
+ITERATION_KINDS = {
+    "step": ("iteration", "iterations"),
+    "layer": ("layer of one pass", "layers of one pass"),
+    "repeat": ("repeat", "repeats"),
+}
+ITERATION_TITLES = {"step": "Iterations", "layer": "Layers", "repeat": "Repeats"}
 LIKELY_BELOW = 0.5
 UNRESOLVED_BELOW = 0.2
 NO_GPU_WORK = "No GPU work in this trace"
@@ -148,7 +153,7 @@ def path_label(nvtx: list[str]) -> str:
 def iterations_found(found: IterationReport) -> str:
     """How many iterations there are, and by what they were distinguished."""
     by = "NVTX range" if found.source == "nvtx" else "each start of"
-    what = counted(found.count, *ITERATION_KINDS[found.closed])
+    what = counted(found.count, *ITERATION_KINDS[found.kind])
     return f"{what} by {by} “{clip(brief(found.name), ITERATION_NAME)}”"
 
 
@@ -166,6 +171,9 @@ def doubt_sentence(found: IterationReport) -> str:
     """What else may be the step; empty where the trace shows it."""
     if found.certain:
         return ""
+    if not found.closed:
+        asked = "say so with --step kernel=NAME or --step NVTX"
+        return f"The trace does not show whether these are steps or layers of one pass: {asked}"
     if found.outer is not None:
         other, option = f"{found.outer.per_iteration} iterations, {format_ns(found.outer.median_ns)}", "--step every=N"
     elif found.inner is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
@@ -13,7 +15,8 @@ from nsysdiag.iterations.by_anchor import anchored_loops
 from nsysdiag.iterations.by_range import apart, named_loops
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Called, Loop, loop_of
-from nsysdiag.iterations.outer import around, by_sequence, outermost, parts_of_one_pass
+from nsysdiag.iterations.one_pass import parts_of_one_pass, perhaps_layers
+from nsysdiag.iterations.outer import around, by_sequence, outermost
 from nsysdiag.iterations.ranges import Kinds
 from nsysdiag.iterations.slow import median_of, spread_of
 from nsysdiag.trace.strings import Strings
@@ -38,7 +41,7 @@ def _weight(loop: Loop) -> tuple[bool, float]:
     length = loop.ends - loop.starts
     median = median_of(length)
     varies = min(spread_of(length, median) / max(median, 1), 1.0)
-    return loop.closed, loop.total_ns * (NAMED_WEIGHT if loop.source == NVTX else 1.0 - varies)
+    return loop.kind != LAYER, loop.total_ns * (NAMED_WEIGHT if loop.source == NVTX else 1.0 - varies)
 
 
 def find_loops(
@@ -48,9 +51,11 @@ def find_loops(
     strings: Strings,
     whole: Intervals,
     fewest: int = FEWEST,
+    names: Sequence[str] | None = None,
 ) -> list[Loop]:
     """All loops with at least `fewest` repeats inside the span `whole`: by repeating ranges or, in the time without
-    such, by a repeating operation. Most time first, and no two over the same time."""
+    such, by a repeating operation. Most time first, and no two over the same time. Without the `names` of the calls
+    no repeats are told from layers of one pass."""
     if len(whole) == 0:
         return []
     kinds = Kinds.of(ranges)
@@ -69,6 +74,8 @@ def find_loops(
         irregular = by_sequence(happened, whole, loops, fewest)
         if irregular is not None and not parts_of_one_pass(irregular, device, happened, end):
             loops = apart([*loops, irregular])
+    if names is not None:
+        loops = [perhaps_layers(loop, device, happened, calls, names, strings) for loop in loops]
     judged = [loop.of_kind(LAYER) if _are_layers(loop, device, calls, ranges, kinds) else loop for loop in loops]
     return sorted(judged, key=lambda loop: (-loop.total_ns, int(loop.starts[0])))
 

@@ -19,7 +19,7 @@ PAUSE_STEPS, PAUSE_SHARE = 20, 0.1
 """A time between two repeats that is longer than this many of them and than this share of all is not a slow repeat: the
 loop was left and entered again."""
 NVTX, ANCHOR = "nvtx", "anchor"
-STEP, LAYER = "step", "layer"
+STEP, LAYER, REPEAT = "step", "layer", "repeat"
 
 
 class Called(Struct, frozen=True):
@@ -54,7 +54,8 @@ class Loop(Struct, frozen=True):
 
     `ends[i]` is `starts[i + 1]` unless the loop is left there: such a repeat is `open` and ends with its own work or,
     if that is unknown, after the usual time. A repeat with little work after it ends with all work and is not open.
-    `kind` is `step`, or `layer` where the repeats are parts of a model inside one pass of the program's loop.
+    `kind` is `step`, `layer` where the repeats are parts of a model inside one pass of the program's loop, or `repeat`
+    where they may be that, each of so many `kernels`; `model`: these are those of a layer.
 
     `certain` is False where the trace does not show which are the steps: these, those of `inner`, or those of `outer`,
     a longer period. `per_iteration` of that is the number of repeats in each, `median_ns` its length.
@@ -68,6 +69,8 @@ class Loop(Struct, frozen=True):
     inner: Inner | None = None
     outer: Inner | None = None
     certain: bool = True
+    kernels: int = 0
+    model: bool = False
 
     @property
     def source(self) -> str:
@@ -81,7 +84,7 @@ class Loop(Struct, frozen=True):
 
     @property
     def closed(self) -> bool:
-        """Whether the program's own loop closes in each repeat; False for layers."""
+        """Whether the program's own loop surely closes in each repeat."""
         return self.kind == STEP
 
     def __len__(self) -> int:
@@ -107,6 +110,10 @@ class Loop(Struct, frozen=True):
     def of_kind(self, kind: str) -> Self:
         """The same repeats, judged again; layers have no shorter period."""
         return replace(self, kind=kind, inner=self.inner if kind == STEP else None)
+
+    def in_doubt_of_all(self, kernels: int, *, model: bool) -> Self:
+        """The same repeats, which may be layers of one pass: each of so many kernels."""
+        return replace(self, kind=REPEAT, certain=False, kernels=kernels, model=model)
 
     def in_doubt(self, each: int, outer: Loop) -> Self:
         """The same repeats, of which `each` make one of a longer period that may be the step."""

@@ -18,7 +18,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
-from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import HOST, Happened, anchor_of
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
@@ -36,9 +35,8 @@ FEWEST_IRREGULAR, LEAST_TOGETHER, LONGEST_IRREGULAR = 5, 2, 20
 than so many times the usual one."""
 LEAST_HELD = 0.75
 """Of the usual operations: a repeat with fewer is another kind of work."""
-ALIKE, FEW, FEWEST_SIZES, MOST_TRIED = 0.8, 20, 3, 6
-"""Of repeats so many have the same operations; fewer than so many are few. The stages of a network have so many
-sizes of launches. A loop is looked for from so many names of kernels."""
+ALIKE, MOST_TRIED = 0.8, 6
+"""Of repeats so many have the same operations. A loop is looked for from so many names of kernels."""
 MANY_INNER = 10
 """So many repeats that get input are steps with an occasional evaluation, not micro batches."""
 LIGHT_KERNELS, LIGHT_TIME = 2, 0.25
@@ -56,7 +54,7 @@ class _Special(Struct, frozen=True):
     more: dict[int, int]
 
 
-class _Segments(Struct, frozen=True):
+class Segments(Struct, frozen=True):
     """How often each code happens in each repeat of a loop: `count[code]` by repeat, and what is usual."""
 
     count: dict[int, IntArray]
@@ -64,7 +62,7 @@ class _Segments(Struct, frozen=True):
     size: int
 
     @classmethod
-    def of(cls, happened: Happened, starts: IntArray, issued: IntArray | None, end: int) -> _Segments:
+    def of(cls, happened: Happened, starts: IntArray, issued: IntArray | None, end: int) -> Segments:
         on_host = happened.on_host
         place = np.full(len(happened.time), -1)
         place[~on_host] = np.searchsorted(starts, happened.time[~on_host], side="right") - 1
@@ -102,7 +100,7 @@ def _usual(count: IntArray) -> int:
     return int(often[0] if len(often) else np.argmax(times))
 
 
-def _specials(found: _Segments) -> list[_Special]:
+def _specials(found: Segments) -> list[_Special]:
     """The groups of names that come more often than usual in the same repeats, those with the shortest distance
     first."""
     groups: dict[bytes, tuple[IntArray, dict[int, int]]] = {}
@@ -162,9 +160,7 @@ def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[Verdict]:
         return
     first = np.searchsorted(happened.time[: len(happened.end)], loop.starts)
     issued = happened.issued_at[happened.operations[np.minimum(first, len(happened.operations) - 1)]]
-    found = _Segments.of(
-        happened, loop.starts, None if (issued < 0).any() else np.maximum.accumulate(issued), whole_end
-    )
+    found = Segments.of(happened, loop.starts, None if (issued < 0).any() else np.maximum.accumulate(issued), whole_end)
     for special in _specials(found):
         outer = _outer(loop, special, found, happened, whole_end)
         if outer is not None:
@@ -219,7 +215,7 @@ def _between(code: int, starts: IntArray, end: int) -> Loop:
 def _with_same_operations(loop: Loop, happened: Happened, end: int) -> IntArray:
     """The starts from the first to the last repeat that does what is usual, several operations; none where many in
     between do not."""
-    found = _Segments.of(happened, loop.starts, None, end)
+    found = Segments.of(happened, loop.starts, None, end)
     several = sum(usual for code, usual in found.usual.items() if code < HOST) >= LEAST_TOGETHER
     same = np.flatnonzero(found.alike())
     if not several or not len(same) or len(same) < ALIKE * (same[-1] + 1 - same[0]):
@@ -227,20 +223,7 @@ def _with_same_operations(loop: Loop, happened: Happened, end: int) -> IntArray:
     return loop.starts[same[0] : same[-1] + 2]
 
 
-def parts_of_one_pass(loop: Loop, device: DeviceTimeline, happened: Happened, end: int) -> bool:
-    """Whether a few repeats begin with launches of several sizes, each size in a row, and have no copies from and to
-    the host: the stages of a network, not its passes."""
-    if loop.called.range or len(loop) >= FEW:
-        return False
-    shape = device.operations.shape[np.searchsorted(device.operations.start, loop.starts)]
-    sizes = len(np.unique(shape))
-    if sizes < FEWEST_SIZES or np.count_nonzero(np.diff(shape)) >= sizes:
-        return False
-    usual = _Segments.of(happened, loop.starts, None, end).usual
-    return not any(usual.get(code) for code in happened.uploads | happened.downloads)
-
-
-def _judged(special: _Special, found: _Segments, happened: Happened) -> tuple[bool, bool]:
+def _judged(special: _Special, found: Segments, happened: Happened) -> tuple[bool, bool]:
     """Whether the outer repeats are the steps, and whether the trace shows it.
 
     ```
@@ -272,7 +255,7 @@ def _judged(special: _Special, found: _Segments, happened: Happened) -> tuple[bo
     return not shifted and special.each % ROUND > 0, False
 
 
-def _light(special: _Special, found: _Segments, happened: Happened) -> bool:
+def _light(special: _Special, found: Segments, happened: Happened) -> bool:
     """Whether all that is added is a kernel or two and a read-back, or a wait."""
     if not set(special.more) & happened.downloads:
         return False
@@ -281,7 +264,7 @@ def _light(special: _Special, found: _Segments, happened: Happened) -> bool:
     return count <= LIGHT_KERNELS and count <= max(LIGHT_TIME * usual, 1)
 
 
-def _outer(loop: Loop, special: _Special, found: _Segments, happened: Happened, end: int) -> Loop | None:
+def _outer(loop: Loop, special: _Special, found: Segments, happened: Happened, end: int) -> Loop | None:
     """The repeats around a loop, each from the longest idle time in a special repeat on; None where these only do other
     work than the rest."""
     operations = happened.time[: len(happened.end)]

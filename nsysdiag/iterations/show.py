@@ -53,14 +53,14 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     slow = [words.slow_sentence(each, causes) for each in found.slow]
     return Section(
         "iterations",
-        "Iterations" if found.closed else "Layers",
+        words.ITERATION_TITLES[found.kind],
         [
             Paragraph(words.iterations_sentence(found), limit=NOT_PAGE),
             *([Lines(more, Limit(ticket=0, brief=0))] if more else []),
             Lines(slow, Limit(page=0, ticket=0, summary=3, brief=1)),
             Facts(
                 [
-                    Fact("Iterations" if found.closed else "Layers", found.count, COUNT),
+                    Fact(words.ITERATION_TITLES[found.kind], found.count, COUNT),
                     Fact("p50", found.p50_ns, TIME),
                     Fact("p95", found.p95_ns, TIME),
                     Fact("Worst", found.worst_ns, TIME),
@@ -126,7 +126,7 @@ def _bars(found: IterationReport, rows: list[Iteration], causes: Causes) -> BarC
         for row in rows
     ]
     levels = {f"{name} {format_ns(ns)}": ns for name, ns in (("p50", found.p50_ns), ("p95", found.p95_ns))}
-    return draw_bars(bars, _top(found, rows), levels, what="Iteration" if found.closed else "Layer")
+    return draw_bars(bars, _top(found, rows), levels, what=words.ITERATION_TITLES[found.kind].removesuffix("s"))
 
 
 def _top(found: IterationReport, rows: list[Iteration]) -> int:

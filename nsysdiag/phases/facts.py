@@ -29,6 +29,7 @@ PhaseName = Literal["start-up", "steady", "pause", "teardown"]
 Basis = Literal["steady", "phase", "window", "cold", "none"]
 """What is judged: phases that repeat; phases with two to four repeats; the whole window; a start without a steady
 phase; nothing, as no GPU work was recorded."""
+STEP, REPEAT = "step", "repeat"
 AccountBase = Literal["window", "start"]
 
 
@@ -38,7 +39,8 @@ class PhaseSteps(Record, frozen=True):
     end of the trace does not count. `warm_up_ns` is the length of a slow first step before these, None without one.
     `mean_ns` is the mean time, None in reports of older versions. `parts` is how many repeats of a shorter loop are in
     each step, None where none is known. `certain` is False where the trace does not show which are the steps: these or
-    their parts; or, with `group`, a longer loop with so many of these in each repeat."""
+    their parts; or, with `group`, a longer loop with so many of these in each repeat. `kind` is `step`, or `repeat`
+    where each may as well be a layer of one pass: of so many `kernels`; `model`: these are those of a model's layer."""
 
     count: Count
     median_ns: Period
@@ -48,10 +50,22 @@ class PhaseSteps(Record, frozen=True):
     parts: Count | None = None
     group: Count | None = None
     certain: bool = True
+    kind: OwnText = STEP
+    kernels: Count | None = None
+    model: bool = False
+
+    @property
+    def of_the_program(self) -> bool:
+        """Whether these are steps, of which a saving can be a part."""
+        return self.kind == STEP
 
     @property
     def words(self) -> str:
         """`30 steps, median 12.0 ms`; `2 steps` where they are too few for a median; `10 steps of 32 parts`."""
+        if not self.of_the_program:
+            what = "probably layers of one pass" if self.model else "layers of one pass, or steps"
+            each = f"{format_count(self.kernels or 0)} kernels"
+            return f"{format_count(self.count)} repeats of {each} ({what}: see --step), {self.length}"
         steps = f"{format_count(self.count)} step{'' if self.count == 1 else 's'}"
         steps += f" of {format_count(self.parts)} parts" if self.parts else ""
         if not self.certain:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.phases.cut_steps import with_all_work, with_their_end
 from nsysdiag.phases.cuts import LEAST_LENGTH, Changes, job_cuts
-from nsysdiag.phases.facts import Basis, PhaseName, PhaseSteps
+from nsysdiag.phases.facts import REPEAT, STEP, Basis, PhaseName, PhaseSteps
 from nsysdiag.phases.few_repeats import same_sequences, without_warm_up
 from nsysdiag.phases.merging import merged
 from nsysdiag.phases.names import job_work
@@ -270,7 +270,13 @@ def _with_steps(phase: FoundPhase, loops: list[Loop], signals: list[DeviceSignal
     kept = with_all_work(borders, loop, signals)
     length = np.diff(with_their_end(kept, loop))
     steps = replace(
-        _steps_of(length, loop.source), parts=loop.parts or None, group=loop.group or None, certain=loop.certain
+        _steps_of(length, loop.source),
+        parts=None if loop.kernels else loop.parts or None,
+        group=loop.group or None,
+        certain=loop.certain,
+        kind=REPEAT if loop.kernels else STEP,
+        kernels=loop.kernels or None,
+        model=loop.model,
     )
     if len(kept) <= FEWEST_REPEATS:  # of two steps the last one counts, though its idle end is not in the trace
         steps = replace(steps, count=len(kept) - 1)

@@ -31,7 +31,9 @@ class Loop(Struct, frozen=True, eq=False):
 
     `source` and `name` are those of the iterations. `closed` is False if the repeats are known to be parts of a step,
     such as layers of a model in a sliced trace. `parts` is how many repeats of a shorter loop each holds; `group` is
-    how many steps a longer one holds that may be the step; 0 for none. `certain`: the trace shows which it is."""
+    how many steps a longer one holds that may be the step; 0 for none. `certain`: the trace shows which it is.
+    `kernels` is how many are in each repeat where these may be layers of one pass, else 0; `model`: they look like
+    such."""
 
     starts: IntArray
     source: str
@@ -40,6 +42,8 @@ class Loop(Struct, frozen=True, eq=False):
     parts: int = 0
     group: int = 0
     certain: bool = True
+    kernels: int = 0
+    model: bool = False
 
     def __len__(self) -> int:
         return max(len(self.starts) - 1, 0)

@@ -66,7 +66,8 @@ def loops(
         return []
     if settings.step is not None:
         return chosen.get(device.key, [])
-    return find_loops(device, activity.api_calls.rows, ranges, strings, window.whole)
+    calls = activity.api_calls
+    return find_loops(device, calls.rows, ranges, strings, window.whole, names=calls.names)
 
 
 @steps.step(background=True)

@@ -13,7 +13,7 @@ from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostTables
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.iterations.loop import Loop
+from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
@@ -64,7 +64,8 @@ def signal(
 
 def _of_phases(loop: Loop, starts: IntArray) -> PhaseLoop:
     parts, group = (0 if each is None else each.per_iteration for each in (loop.inner, loop.outer))
-    return PhaseLoop(starts, loop.source, loop.name, loop.closed, parts, group, loop.certain)
+    closed = loop.kind != LAYER
+    return PhaseLoop(starts, loop.source, loop.name, closed, parts, group, loop.certain, loop.kernels, loop.model)
 
 
 @steps.joined("signal")

@@ -111,7 +111,8 @@ def repeating_time(results: list[DeviceResult], together: Callable[[], Together]
         begin = min((each.start for each in found.phases), default=found.start)
         return Repeating(Intervals.of([(begin, found.end)] if found.phases else []), None)
     loop = found.phases[focus.phase].loop
-    return Repeating(focus.parts, None if loop is None else loop.starts, loop is not None and loop.source == NVTX)
+    steps = None if loop is None or loop.kernels else loop.starts
+    return Repeating(focus.parts, steps, loop is not None and loop.source == NVTX)
 
 
 @steps.step()

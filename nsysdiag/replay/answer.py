@@ -35,7 +35,8 @@ IN_MPI = "MPI calls take as long as recorded: this trace does not show whether o
 
 def refused(report: Report, transforms: Sequence[Transform], reason: str, identity: Identity | None = None) -> WhatIf:
     """No prediction, and why."""
-    steps = next((each.steps for each in report.phases if each.judged and each.steps), None)
+    judged = [phase.steps for phase in report.phases if phase.judged and phase.steps is not None]
+    steps = next((each for each in judged if each.of_the_program), None)
     now = steps.median_ns if steps else max((each.window_ns for each in report.devices), default=0)
     made = WhatIf(
         schema_version=WHATIF_SCHEMA_VERSION,

@@ -30,8 +30,8 @@ class Program:
     inner: int = 0
     steady: bool = True
 
-    def run(self) -> Simulation:
-        simulation = Simulation()
+    def run(self, gpus: int = 1) -> Simulation:
+        simulation = Simulation(gpus)
         simulation.thread(simulation.process(), self.script)
         return simulation.run()
 

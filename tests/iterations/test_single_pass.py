@@ -1,0 +1,49 @@
+"""Layers of a single pass are not called steps, and what shows a loop of the program keeps its steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag.config.settings import Settings
+from nsysdiag.pipeline import analyze
+from tests.iterations.single_passes import REPEATS, STEPS
+from tests.iterations.test_levels import near
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.report import Report
+
+QUICK = Settings(replay=False, timeline=False)
+TWO_GPUS = ("batches_for_the_first_of_two_devices",)
+
+
+def report_of(name: str, folder: Path, settings: Settings = QUICK) -> Report:
+    program = (STEPS | REPEATS)[name]
+    return analyze(program.run(2 if name in TWO_GPUS else 1).write(folder / "trace.sqlite"), settings)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_stay_steps(name: str, tmp_path: Path) -> None:
+    report = report_of(name, tmp_path)
+    for device in report.devices:
+        assert device.iterations is not None
+        assert (device.iterations.kind, device.iterations.closed) == ("step", True)
+        assert near(device.iterations.count, STEPS[name].steps)
+    judged = [phase.steps for phase in report.phases if phase.judged and phase.steps is not None]
+    assert any(near(each.count, STEPS[name].steps) and each.words.split()[1] in ("steps,", "steps") for each in judged)
+
+
+@pytest.mark.parametrize("name", REPEATS)
+def test_what_may_be_layers_is_not_called_a_step(name: str, tmp_path: Path) -> None:
+    report = report_of(name, tmp_path)
+    (device,) = report.devices
+    assert device.iterations is not None
+    assert (device.iterations.kind, device.iterations.certain) == ("repeat", False)
+    assert near(device.iterations.count, REPEATS[name].steps)
+    judged = [phase.steps for phase in report.phases if phase.judged and phase.steps is not None]
+    assert {(steps.kind, steps.certain) for steps in judged} == {("repeat", False)}
+    assert "each step" not in report.diagnosis.headline
+    assert all(each.saves is None or each.saves.per == "window" for each in report.findings)
