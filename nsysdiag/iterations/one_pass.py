@@ -23,6 +23,7 @@ from nsysdiag.events.rows import distinct_values
 from nsysdiag.iterations.happened import Happened, anchor_of
 from nsysdiag.iterations.loop import STEP, Loop
 from nsysdiag.iterations.outer import Segments
+from nsysdiag.trace.enums import CopyKind
 from nsysdiag.trace.strings import Strings
 
 FEW, FEWEST_SIZES = 20, 3
@@ -125,8 +126,8 @@ def _replays(loop: Loop, device: DeviceTimeline) -> bool:
 
 
 def _calls(loop: Loop, device: DeviceTimeline, calls: CallRows, names: Sequence[str]) -> bool:
-    """Whether the launching threads wait in most repeats, copy for another device, or record an event that no stream
-    waits for, as a timer does."""
+    """Whether the launching threads copy from or to the host in most repeats, for this device or another, wait, or
+    record an event that no stream waits for, as a timer does. Copies may run long before the repeat that needs them."""
     issued = device.launch[np.searchsorted(device.operations.start, loop.starts)]
     if not len(calls) or (issued < 0).any():
         return False
@@ -136,10 +137,15 @@ def _calls(loop: Loop, device: DeviceTimeline, calls: CallRows, names: Sequence[
     mine &= ~np.isin(calls.correlation, calls.correlation[launched])  # the driver's rows of these launches
     starts = np.maximum.accumulate(calls.start[issued])
 
-    def often(wanted: Sequence[bool]) -> bool:
-        chosen = mine & np.array(wanted, np.bool_)[calls.name]
-        return _in_most(loop, np.searchsorted(starts, calls.start[chosen], side="right") - 1)
+    def in_most(times: IntArray) -> bool:
+        return _in_most(loop, np.searchsorted(starts, times, side="right") - 1)
 
+    def often(wanted: Sequence[bool]) -> bool:
+        return in_most(calls.start[mine & np.array(wanted, np.bool_)[calls.name]])
+
+    copied = np.isin(device.operations.copy_kind, (CopyKind.HOST_TO_DEVICE, CopyKind.DEVICE_TO_HOST))
+    if in_most(calls.start[device.launch[copied & (device.launch >= 0)]]):
+        return True
     if often([bool(_TOUCHES.search(name)) for name in names]):
         return True
     return often(["EventRecord" in name for name in names]) and not often(["WaitEvent" in name for name in names])

@@ -229,3 +229,44 @@ def batches_for_the_first_of_two_devices(t: Thread) -> Body:
         yield from t.record(event, first)
         yield from t.wait_event(second, event)
         yield from kernels(t, *LAYER, stream=second)
+
+
+@repeats(13)
+def blocks_of_two_kinds_in_turn(t: Thread) -> Body:
+    """Local and global attention in turn: two blocks repeat."""
+    yield from t.copy("HtoD", 1 << 12, 4 * US)
+    for _ in range(13):
+        yield from kernels(t, ("rms_norm", 20), ("gemm_qkv", 120), ("local_attention", 60), ("gemm_mlp", 200))
+        yield from kernels(t, ("rms_norm", 20), ("gemm_qkv", 120), ("global_attention", 160), ("gemm_mlp", 200))
+    yield from kernels(t, ("lm_head", 300))
+
+
+@repeats(28)
+def layers_that_copy_on_the_device(t: Thread) -> Body:
+    """Keys and values go into a cache of the device."""
+    for _ in range(28):
+        yield from kernels(t, ("rms_norm", 20), ("gemm_qkv", 120))
+        yield from t.copy("DtoD", 1 << 20, 12 * US)
+        yield from kernels(t, ("flash_fwd", 90), ("gemm_out", 70), ("gemm_mlp", 200))
+    yield from t.blocking_copy("DtoH", 4096, 2 * US)
+
+
+@steps(50)
+def sweeps_that_wait_for_an_event_each(t: Thread) -> Body:
+    for _ in range(50):
+        yield from kernels(t, ("collide", 120), ("stream_cells", 140), ("boundary", 20))
+        event = t.event()
+        yield from t.record(event, t.process.null)
+        yield from t.synchronize(event)
+
+
+@steps(25)
+def batches_on_a_stream_of_their_own(t: Thread) -> Body:
+    """Inputs come on another stream, ahead of the kernels that need them."""
+    side = t.process.stream()
+    for _ in range(25):
+        yield from t.copy("HtoD", 4 << 20, 300 * US, side)
+        event = t.event()
+        yield from t.record(event, side)
+        yield from t.wait_event(t.process.null, event)
+        yield from kernels(t, *FORWARD, *LAYER)

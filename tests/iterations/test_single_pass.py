@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from nsysdiag.config.settings import Settings
@@ -47,3 +48,35 @@ def test_what_may_be_layers_is_not_called_a_step(name: str, tmp_path: Path) -> N
     assert {(steps.kind, steps.certain) for steps in judged} == {("repeat", False)}
     assert "each step" not in report.diagnosis.headline
     assert all(each.saves is None or each.saves.per == "window" for each in report.findings)
+
+
+class TestWords:
+    def test_layers_of_a_transformer(self, tmp_path: Path) -> None:
+        (phase,) = (phase for phase in report_of("layers_once", tmp_path).phases if phase.judged)
+        assert phase.steps is not None
+        words = "59 repeats of 5 kernels (probably layers of one pass: see --step), median "
+        assert phase.steps.words.startswith(words)
+        assert words in phase.sentence
+
+    def test_sweeps(self, tmp_path: Path) -> None:
+        report = report_of("a_solver_that_checks_nothing", tmp_path)
+        (phase,) = (phase for phase in report.phases if phase.judged)
+        assert phase.steps is not None
+        assert phase.steps.words.startswith("100 repeats of 3 kernels (layers of one pass, or steps: see --step), ")
+        assert " of the judged time (" in report.diagnosis.headline
+
+
+def test_the_user_says_that_they_are_steps(tmp_path: Path) -> None:
+    asked = msgspec.structs.replace(QUICK, step="kernel=flux_x")
+    report = report_of("a_solver_that_checks_nothing", tmp_path, asked)
+    (phase,) = (phase for phase in report.phases if phase.judged)
+    assert phase.steps is not None
+    assert phase.steps.words.startswith("100 steps, median ")
+    assert " of each step (" in report.diagnosis.headline
+
+
+def test_the_window_is_predicted(tmp_path: Path) -> None:
+    report = report_of("layers_that_wait_for_their_launches", tmp_path, Settings(timeline=False))
+    saves = [each.saves for each in report.findings if each.saves is not None and each.saves.method == "replay"]
+    assert saves
+    assert {each.per for each in saves} == {"window"}
