@@ -40,8 +40,9 @@ HOST, UNEXPLAINED, INITIALIZATION = "host code", "unexplained time", "CUDA initi
 
 def word_of(cause: str, text: str) -> str:
     """What a host did, from the text of its evidence: the call, else the cause in words."""
-    if typed.has_names(text):
-        return text.partition(BY)[0]
+    call = text.partition(BY)[0]
+    if typed.has_names(call):
+        return call
     return UNEXPLAINED if cause == FALLBACK else HOST if cause == HOST_CODE else uncapitalized(CAUSES[cause].title)
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag import Settings, analyze
+from nsysdiag import Settings, analyze, typed
+from nsysdiag.account.outside import word_of
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.registry import FORMATS
 from nsysdiag.phases.facts import Did
@@ -140,3 +141,10 @@ def test_names_in_it_are_replaced_like_others(tmp_path: Path) -> None:
     assert report.phrases is not None
     assert "generate" in report.phrases.names["symbol"]
     assert from_json(to_json(report), Report).phases == report.phases
+
+
+def test_host_code_of_another_thread_is_host_code() -> None:
+    """The text of its evidence names that thread, and no call."""
+    other = f" by 7 '{typed.thread('loader')}'"
+    assert word_of("host_compute", f"on a CPU by scheduling events{other}") == "host code"
+    assert word_of("io_wait", f"{typed.api('read')}{other}") == typed.api("read")
