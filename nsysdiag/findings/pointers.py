@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
@@ -27,12 +28,28 @@ def pointers_of(
     if not device.window_ns:
         return found
     thresholds = context.thresholds
-    if device.iterations is not None and device.iterations.closed and device.iterations.slow:
-        slow = _slow(device, context, device.iterations, others)
-        found += [slow] if slow.ceiling_ns >= thresholds.smallest * device.window_ns else []
+    if device.iterations is not None and device.iterations.closed:
+        inside = _judged(device.iterations, context.judged.parts)
+        slow = _slow(device, context, inside, others) if inside.slow else None
+        found += [slow] if slow and slow.ceiling_ns >= thresholds.smallest * device.window_ns else []
     if empty is not None and len(empty.spans) >= max(thresholds.empty * empty.count, 1):
         found.append(_empty(device, context, empty))
     return found
+
+
+def _judged(iterations: IterationReport, parts: Intervals) -> IterationReport:
+    """Without the slow iterations outside the judged time, as far as rows tell of them: they are among the longest."""
+    rows = sorted((row for row in iterations.rows if row.steady), key=lambda row: row.start_ns - row.end_ns)
+    slow = rows[: iterations.slow_count]
+    spans = Intervals.of([(row.start_ns, row.end_ns) for row in slow])
+    out = (coverage(parts, spans) < spans.end - spans.start).tolist()
+    outside = {row.index: row.end_ns - row.start_ns for row, gone in zip(slow, out, strict=True) if gone}
+    return replace(
+        iterations,
+        slow=[each for each in iterations.slow if each.index not in outside],
+        slow_count=iterations.slow_count - len(outside),
+        slow_extra_ns=iterations.slow_extra_ns - sum(outside.values()) + len(outside) * iterations.p50_ns,
+    )
 
 
 def _pointer(

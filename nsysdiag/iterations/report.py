@@ -35,12 +35,14 @@ class DeviceIterations(Struct, frozen=True):
     parts: dict[str, IntArray] = field(default_factory=dict)
 
 
-def device_iterations(found: Loop | None, slices: Slices, split: WindowSplit, strings: Strings) -> DeviceIterations:
-    """What iterations are made of, by the slices of the gaps in them."""
+def device_iterations(
+    found: Loop | None, slices: Slices, split: WindowSplit, strings: Strings, paused: Intervals
+) -> DeviceIterations:
+    """What iterations are made of, by the slices of the gaps in them; `paused` are the pauses between phases."""
     if found is None:
         return DeviceIterations()
     parts = work_parts(split, found.spans) | idle_parts(slices, found.spans)
-    report = iteration_report(found, parts, strings)
+    report = iteration_report(found, parts, strings, paused)
     steady = np.ones(len(found), dtype=np.bool_)
     steady[report.left_out] = False
     if not found.closed:
@@ -48,12 +50,15 @@ def device_iterations(found: Loop | None, slices: Slices, split: WindowSplit, st
     return DeviceIterations(report, found.spans[steady], {part: ns[steady] for part, ns in parts.items()})
 
 
-def iteration_report(found: Loop, parts: dict[str, IntArray], strings: Strings) -> IterationReport:
+def iteration_report(
+    found: Loop, parts: dict[str, IntArray], strings: Strings, paused: Intervals | None = None
+) -> IterationReport:
     """Lengths, ledgers and the slow ones of the iterations `found`; `parts` is what each is made of: work and
-    causes."""
+    causes. One in which a pause begins or ends is not compared."""
     spans = found.spans
     length = spans.end - spans.start
-    steady = _steady(length, found.open, parts.get(GRAPH_BUILD, np.zeros(len(length), dtype=np.int64)))
+    left = found.open | (np.zeros(len(length), dtype=np.bool_) if paused is None else _across(spans, paused))
+    steady = _steady(length, left, parts.get(GRAPH_BUILD, np.zeros(len(length), dtype=np.int64)))
     inside = np.flatnonzero(steady)
     order = inside[np.argsort(length[inside], kind="stable")]
     median = int(order[(len(order) - 1) // 2])
@@ -128,6 +133,21 @@ def _steady(length: IntArray, is_open: BoolArray, graph_build: IntArray) -> Bool
     result[: min(warm, len(length) // 4)] = False
     result[-1] &= usual[-1]
     return result if result.any() else np.ones(len(length), dtype=np.bool_)
+
+
+def _across(spans: Intervals, paused: Intervals) -> BoolArray:
+    """In which iterations a pause begins or ends, as in the last one before it; in none where that is most of them, as
+    pauses are parts of the iterations then.
+
+    ```
+    phases       |      steady      |       pause       |     steady      |
+    iterations   [---)[---)[---)[---------------------------)[---)[---)[---)
+    ```
+    """
+    begins = np.searchsorted(paused.start, spans.end) > np.searchsorted(paused.start, spans.start)
+    ends = np.searchsorted(paused.end, spans.end) > np.searchsorted(paused.end, spans.start, side="right")
+    inside: BoolArray = begins | ends
+    return inside & (2 * np.count_nonzero(inside) < len(spans))
 
 
 def _row(at: int, spans: Intervals, parts: dict[str, IntArray], steady: bool) -> Iteration:

@@ -74,8 +74,8 @@ steps: Steps = Steps(
         *device_ledger.steps,
         *device_roots.steps,
         *device_account.steps,
-        *device_figures.steps,
         *device_phases.steps,
+        *device_figures.steps,
     ]
 )
 

@@ -10,7 +10,8 @@ from nsysdiag.causes import ALLOCATION
 from nsysdiag.communication.communication import collective_kinds, mpi_calls
 from nsysdiag.config.settings import Settings
 from nsysdiag.copies.copies import copy_report
-from nsysdiag.counters.counters import Counters, gap_notes, with_sm_active
+from nsysdiag.counters import report as counter_report
+from nsysdiag.counters.counters import Counters, gap_notes, measured_sm_active, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.counters.report import Measured
 from nsysdiag.diagnosis.health import device_notes
@@ -19,6 +20,7 @@ from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.memory import Memory
+from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.sharing import Sharing
 from nsysdiag.gap_groups.details import GapContext, describe_gaps, largest_gaps
@@ -26,8 +28,9 @@ from nsysdiag.gap_groups.groups import kinds_of_gaps, signature_rows
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.gap_groups.packing import pack_places
 from nsysdiag.gaps.gaps import Gaps
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.packing import pack_iterations
-from nsysdiag.iterations.report import DeviceIterations, idle_parts
+from nsysdiag.iterations.report import DeviceIterations, device_iterations, idle_parts
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.launches.report import depth_of_queue, launch_report
 from nsysdiag.ledger.assignment import Slices
@@ -38,6 +41,7 @@ from nsysdiag.ledger.untraced_graphs import PartialReplays
 from nsysdiag.memory import unified
 from nsysdiag.memory.device import device_memory
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
+from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.report import (
     Communication,
@@ -52,9 +56,67 @@ from nsysdiag.report import (
     SignatureRow,
     Window,
 )
+from nsysdiag.trace.strings import Strings
+from nsysdiag.utilization.facts import Utilization
+from nsysdiag.utilization.utilization import utilization as measure_utilization
 from nsysdiag.wakeups.root_attribution import RootSlices
 
 steps: Steps = Steps()
+
+
+@steps.step()
+def iterations(
+    repeating: Loop | None, slices: Slices, split: WindowSplit, strings: Strings, job_phases: JobPhases
+) -> DeviceIterations:
+    """What the iterations are made of."""
+    pauses = Intervals.of([(each.start, each.end) for each in job_phases.phases if each.name == "pause"])
+    return device_iterations(repeating, slices, split, strings, pauses)
+
+
+@steps.step(background=True)
+def metrics(
+    measured: Measured | None,
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    ranges: NvtxRanges,
+    strings: Strings,
+    window: AnalysisWindow,
+    gaps: Gaps,
+    split: WindowSplit,
+    iterations: DeviceIterations,
+    settings: Settings,
+) -> GpuMetrics | None:
+    """What the GPU's own counters say of the window."""
+    if measured is None or not window.length_ns:
+        return None
+    return counter_report.gpu_metrics(
+        measured,
+        device,
+        activity.api_calls.rows,
+        ranges,
+        strings,
+        window.parts,
+        Intervals(gaps.start, gaps.end),
+        split,
+        iterations.report,
+        settings.thresholds.clock,
+    )
+
+
+@steps.step(background=True)
+def utilization(
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    strings: Strings,
+    window: AnalysisWindow,
+    split: WindowSplit,
+    inside: BoolArray,
+    metrics: GpuMetrics | None,
+    settings: Settings,
+) -> Utilization:
+    """How well the GPU was used, by its counters or by what was launched."""
+    sms = measured_sm_active(metrics)
+    return measure_utilization(device, window.parts, split, inside, activity.shapes, strings, settings, sms)
 
 
 @steps.step(background=True)

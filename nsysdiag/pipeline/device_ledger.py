@@ -7,9 +7,7 @@ import numpy as np
 from nsysdiag.account.filling import hollow_time
 from nsysdiag.arrays.intervals import BoolArray, Intervals, contains
 from nsysdiag.config.settings import Settings
-from nsysdiag.counters import report as counter_report
-from nsysdiag.counters.counters import Counters, measured_sm_active
-from nsysdiag.counters.facts import GpuMetrics
+from nsysdiag.counters.counters import Counters
 from nsysdiag.counters.report import Measured
 from nsysdiag.diagnosis.missing import Missing, UnseenLaunches, missing_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -23,7 +21,6 @@ from nsysdiag.gaps.launch_frame import DeviceSide, Frame, frame_of
 from nsysdiag.gaps.stream_waits import EventWaits, event_waits
 from nsysdiag.iterations.iterations import find_loops, main_loop
 from nsysdiag.iterations.loop import Loop
-from nsysdiag.iterations.report import DeviceIterations, device_iterations
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.kernels.kernels import kernel_rows
 from nsysdiag.kernels.residency import residency
@@ -38,8 +35,6 @@ from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.levels import finest_level
 from nsysdiag.timeline.levels import overview as draw_overview
 from nsysdiag.trace.strings import Strings
-from nsysdiag.utilization.facts import Utilization
-from nsysdiag.utilization.utilization import utilization as measure_utilization
 
 steps: Steps = Steps()
 
@@ -162,12 +157,6 @@ def ledger(slices: Slices, gaps: Gaps) -> Ledger:
 
 
 @steps.step()
-def iterations(repeating: Loop | None, slices: Slices, split: WindowSplit, strings: Strings) -> DeviceIterations:
-    """What the iterations are made of."""
-    return device_iterations(repeating, slices, split, strings)
-
-
-@steps.step()
 def inside(device: DeviceTimeline, window: AnalysisWindow) -> BoolArray:
     """The operations that tables count: all of the device, or those that start inside a narrowed window."""
     if not window.narrowed:
@@ -185,52 +174,6 @@ def missing(
 ) -> Missing:
     """What was not recorded."""
     return missing_of(device, activity, unseen, partial_graphs, reported=events_dropped)
-
-
-@steps.step(background=True)
-def metrics(
-    measured: Measured | None,
-    device: DeviceTimeline,
-    activity: DeviceActivity,
-    ranges: NvtxRanges,
-    strings: Strings,
-    window: AnalysisWindow,
-    gaps: Gaps,
-    split: WindowSplit,
-    iterations: DeviceIterations,
-    settings: Settings,
-) -> GpuMetrics | None:
-    """What the GPU's own counters say of the window."""
-    if measured is None or not window.length_ns:
-        return None
-    return counter_report.gpu_metrics(
-        measured,
-        device,
-        activity.api_calls.rows,
-        ranges,
-        strings,
-        window.parts,
-        Intervals(gaps.start, gaps.end),
-        split,
-        iterations.report,
-        settings.thresholds.clock,
-    )
-
-
-@steps.step(background=True)
-def utilization(
-    device: DeviceTimeline,
-    activity: DeviceActivity,
-    strings: Strings,
-    window: AnalysisWindow,
-    split: WindowSplit,
-    inside: BoolArray,
-    metrics: GpuMetrics | None,
-    settings: Settings,
-) -> Utilization:
-    """How well the GPU was used, by its counters or by what was launched."""
-    sms = measured_sm_active(metrics)
-    return measure_utilization(device, window.parts, split, inside, activity.shapes, strings, settings, sms)
 
 
 @steps.step(background=True)

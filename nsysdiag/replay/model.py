@@ -111,8 +111,9 @@ class Model(Struct, frozen=True, dict=True):
 
     `pace` is that of the devices. `program` has a row for each PROGRAM edge, and `pieces` its host time, on the axis of
     `host`; `words` are its labels and calls. `cost` is the time of each operation's launch call before the launch is
-    issued, `length` the duration of the operation. `cpus` is how many CPUs the trace shows, 0 if unknown. `explained`
-    marks the operations of which rows say why they started late."""
+    issued, `length` the duration of the operation. `first` is when the first operation of each device of the trace starts,
+    by the numbers of devices. `cpus` is how many CPUs the trace shows, 0 if unknown. `explained` marks the operations of
+    which rows say why they started late."""
 
     stretch: Stretch
     work: Work
@@ -128,6 +129,7 @@ class Model(Struct, frozen=True, dict=True):
     length: IntArray
     names: Names
     outlived: Outlived
+    first: IntArray
     cpus: int = 0
     explained: BoolArray = np.empty(0, dtype=np.bool_)
 
@@ -307,6 +309,8 @@ def model_of(
     names = Names.of(work, activity, host_trace.ranges, strings)
     threads = replace(threads, woken_cause=_causes(threads.woken, host))
     cpus = len(host_trace.tables.cpus.numbers)
+    first = np.full(len(activity.devices), stretch.end)
+    np.minimum.at(first, activity.device, activity.operations.start)
     model = Model(
         stretch,
         work,
@@ -322,6 +326,7 @@ def model_of(
         length,
         names,
         outlasting,
+        first,
         cpus,
         kept,
     )

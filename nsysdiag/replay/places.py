@@ -34,11 +34,11 @@ def others(finding: Finding, among: Iterable[Finding]) -> list[Problem]:
     return [problem for each in rest for problem in problems_of(each)]
 
 
-def part_of(model: Model, problem: Problem, rest: Sequence[Problem]) -> Part | None:
-    """What a problem on a cause is about, `rest` being the problems of other findings. None where the replay knows
-    nothing of it. It is inside the innermost range of its place in which anything is: the place is that of a gap, and a
-    call that opened the gap may be in an outer range only."""
-    every = of_cause(model, problem.cause)
+def part_of(model: Model, problem: Problem, rest: Sequence[Problem], its: Part) -> Part | None:
+    """What a problem on a cause is about in the time `its`, `rest` being the problems of other findings. None where the
+    replay knows nothing of it. It is inside the innermost range of its place in which anything is: the place is that of
+    a gap, and a call that opened the gap may be in an outer range only."""
+    every = of_cause(model, problem.cause).within(its)
     paths = [problem.nvtx[:depth] for depth in range(len(problem.nvtx), -1, -1)]
     found = ((path, every.within(_part(model, problem, path))) for path in paths)
     path, part = next(((path, part) for path, part in found if part.anything), (None, None))

@@ -17,7 +17,7 @@ from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.graph import NEVER_NS, Edges, Kind, replay
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.repairs import repair
+from nsysdiag.replay.repairs import may_only_move, repair
 from nsysdiag.replay.reshaped import with_edges
 from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.stretch import first_border
@@ -170,7 +170,10 @@ def predict(
 ) -> Prediction:
     """With all these transforms together; `findings` are those of the report by id. Raises UsageError where one matches
     nothing."""
-    views = [View.LIKELY, *([View.LEAST, View.MOST] if any(each.option in SHAPES for each in transforms) else [])]
+    known = findings or {}
+    repaired = [known[each.of] for each in transforms if each.option == "finding" and each.of in known]
+    unsure = any(each.option in SHAPES for each in transforms) or any(may_only_move(model, each) for each in repaired)
+    views = [View.LIKELY, *([View.LEAST, View.MOST] if unsure else [])]
     rewired = with_edges(model, Edges.concatenate([Edges.empty(), *(edges_of(model, each) for each in transforms)]))
     likely, *others = [Changes.none(rewired, view) for view in views]
     for changes in (likely, *others):
@@ -178,7 +181,7 @@ def predict(
             if transform.option != "finding":
                 apply(changes, transform)
             else:
-                _repair(changes, transform.of, findings or {})
+                _repair(changes, transform.of, known)
     return prediction_of(likely, identity, others)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.account.outside import Outside, start_of
-from nsysdiag.arrays.intervals import coverage, union
+from nsysdiag.account.outside import COMPILING, Outside, start_of
+from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.causes import (
     CAUSES,
     FALLBACK,
@@ -23,7 +23,8 @@ from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.diagnosis.facts import UNKNOWN
 from nsysdiag.replay.behind import loaders
-from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.changes import Changes, View
+from nsysdiag.replay.model import Model
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.transforms import Part, overlap, take_out
@@ -53,12 +54,36 @@ def repair(changes: Changes, finding: Finding, among: Iterable[Finding] = ()) ->
     """Make the changes that repair a finding and the findings joined with it; what is left to others `among` all
     findings stays. Returns the reason if the replay has no such changes, or if the finding is not in the replayed
     time."""
-    if finding.cause == LATE_RANK:
-        return _late_rank(changes, finding)
+    if changes.view == View.LEAST and may_only_move(changes.model, finding):
+        return ""
     if finding.cause == BEFORE_WORK:
         return _before_work(changes, finding)
+    its = _its_time(changes.model, finding)
+    if finding.cause == LATE_RANK:
+        return _late_rank(changes, finding, its)
     rest = others(finding, among)
-    return next(filter(None, [_repair(changes, each, rest) for each in problems_of(finding)]), "")
+    return next(filter(None, [_repair(changes, each, rest, its) for each in problems_of(finding)]), "")
+
+
+def may_only_move(model: Model, finding: Finding) -> bool:
+    """Whether a repair may save nothing: each start of a program has to create a context and to load the code that it
+    runs, and what is loaded at another moment is in the window still. Steps no longer have it."""
+    return finding.bottleneck == STARTUP and finding.variant != COMPILING and not model.stretch.stepwise
+
+
+def _its_time(model: Model, finding: Finding) -> Part:
+    """The host time and the waits since the first work of a finding's devices: what is before that in a start is for
+    the findings on this time."""
+    keys, axis, threads = model.names.keys, model.host.host.axis, model.threads
+    since = min(int(model.first[keys.index(each)]) for each in finding.devices or [finding.device] if each in keys)
+    lanes = np.arange(len(axis.threads))
+    after = axis.place(lanes, Intervals(np.full(len(lanes), since), np.full(len(lanes), model.stretch.end)))
+    return Part(
+        pieces=model.pieces.inside(union(after)) if since > model.stretch.begin else np.ones(len(model.pieces)),
+        held=threads.held.end > since,
+        full=threads.full.end > since,
+        woken=threads.woken.end > since,
+    )
 
 
 def _before_work(changes: Changes, finding: Finding) -> str:
@@ -81,17 +106,17 @@ def _before_work(changes: Changes, finding: Finding) -> str:
     return "" if inside.any() else NOT_THERE
 
 
-def _late_rank(changes: Changes, finding: Finding) -> str:
+def _late_rank(changes: Changes, finding: Finding, its: Part) -> str:
     """What made it late is joined with it. That stays, as others have it, too; but input comes in time."""
     for each in finding.joined:
         if each.cause == INPUT_WAIT:
-            _repair(changes, replace(each, variant=""), [])
+            _repair(changes, replace(each, variant=""), [], its)
     return "" if like_the_median(changes) else ALONE
 
 
-def _repair(changes: Changes, problem: Problem, rest: Sequence[Problem]) -> str:
+def _repair(changes: Changes, problem: Problem, rest: Sequence[Problem], its: Part) -> str:
     if problem.cause in RULES:
-        return "" if RULES[problem.cause](changes) else NOT_HIDDEN
+        return "" if RULES[problem.cause](changes, its) else NOT_HIDDEN
     cause = CAUSES.get(problem.cause)
     if cause is None or (cause.side == "device" and cause.id != INPUT_WAIT):
         return ON_THE_DEVICE
@@ -101,12 +126,12 @@ def _repair(changes: Changes, problem: Problem, rest: Sequence[Problem]) -> str:
     if variant is not None and variant.hint not in (None, AFTER_READ_BACK):
         return IN_SAMPLES
     if cause.id == INPUT_WAIT and problem.variant in OF_WORKERS:
-        return _shorten_workers(changes, OF_WORKERS[problem.variant])
-    return _take_out(changes, problem, rest)
+        return _shorten_workers(changes, OF_WORKERS[problem.variant], its)
+    return _take_out(changes, problem, rest, its)
 
 
-def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem]) -> str:
-    part = part_of(changes.model, problem, rest)
+def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem], its: Part) -> str:
+    part = part_of(changes.model, problem, rest, its)
     if part is not None and part.anything:
         part = part.without(_paced(changes))
         if not part.anything:
@@ -125,38 +150,38 @@ def _paced(changes: Changes) -> Part:
     return Part(pieces, *none)
 
 
-def _shorten_workers(changes: Changes, causes: tuple[str, ...]) -> str:
+def _shorten_workers(changes: Changes, causes: tuple[str, ...], its: Part) -> str:
     """What threads that load data did for these causes takes no time; the rest of their work does."""
     model = changes.model
     mine = np.isin(model.program.thread[model.pieces.owner], loaders(model.threads.woken))
     mine &= np.isin(model.pieces.cause, [PLACE[each] for each in causes])
-    changes.time[mine] = 0
+    changes.time[mine] *= 1 - its.pieces[mine]
     return "" if mine.any() else NOT_THERE
 
 
-def _exposed_copy(changes: Changes) -> bool:
+def _exposed_copy(changes: Changes, its: Part) -> bool:
     work = changes.model.work
     copies, kernels = (int(work.length[work.kind == kind].sum()) for kind in (Class.COPY, Class.COMPUTE))
     return copies <= DWARFED * kernels and overlap(changes, Class.COPY)
 
 
-def _exposed_communication(changes: Changes) -> bool:
+def _exposed_communication(changes: Changes, its: Part) -> bool:
     return overlap(changes, Class.COMMUNICATION)
 
 
-def _exposed_mpi(changes: Changes) -> bool:
+def _exposed_mpi(changes: Changes, its: Part) -> bool:
     """Of the time in MPI calls stays what kernels cannot hide."""
     model = changes.model
     pieces, mpi = model.pieces, union(model.host.host.mpi.spans)
-    inside = coverage(mpi, pieces.spans)
+    inside = coverage(mpi, pieces.spans) * its.pieces
     compute = int(model.work.length[model.work.kind == Class.COMPUTE].sum())
     threads = len(np.unique(model.program.thread))
-    hidden = min(compute * threads / max(int(inside.sum()), 1), 1.0)
-    changes.time[:] *= 1 - hidden * pieces.inside(mpi)
+    hidden = min(compute * threads / max(float(inside.sum()), 1.0), 1.0)
+    changes.time[:] *= 1 - hidden * pieces.inside(mpi) * its.pieces
     return bool(inside.any())
 
 
-RULES: dict[str, Callable[[Changes], bool]] = {
+RULES: dict[str, Callable[[Changes, Part], bool]] = {
     "exposed_copy": _exposed_copy,
     "exposed_comm": _exposed_communication,
     "exposed_mpi": _exposed_mpi,

@@ -8,12 +8,12 @@ import numpy as np
 from msgspec import Struct, field
 
 from nsysdiag.diagnosis.facts import REPLAY, Predicted
-from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Saving, Transform
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.parts import four_parts, step_idle
 from nsysdiag.replay.predict import Prediction, Run, identity_of, prediction_of, reason_against, run_of
-from nsysdiag.replay.repairs import repair
+from nsysdiag.replay.repairs import may_only_move, repair
 from nsysdiag.report import Finding, Outlook
 
 Told = Mapping[str, Prediction | str]
@@ -93,11 +93,13 @@ def predicted(
     model: Model, findings: Sequence[Finding], identity: Identity, among: Sequence[Finding] = ()
 ) -> Prediction | str:
     """With all these `among` all findings repaired, or why the replay cannot tell."""
-    changes = Changes.none(model)
-    for finding in findings:
-        if reason := repair(changes, finding, among):
-            return reason
-    return prediction_of(changes, identity)
+    moved = any(may_only_move(model, each) for each in findings)
+    likely, *others = [Changes.none(model, view) for view in (View.LIKELY, View.LEAST)[: 1 + moved]]
+    for changes in (likely, *others):
+        for finding in findings:
+            if reason := repair(changes, finding, among):
+                return reason
+    return prediction_of(likely, identity, others)
 
 
 def _together(

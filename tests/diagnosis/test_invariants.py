@@ -164,6 +164,8 @@ BREAKS: list[tuple[str, str, Break]] = [
     ("savings_have_bounds", "of the diagnosis", _diagnosis(saves=finding("f", "x", "host", 3, 2)["saves"])),
     ("savings_have_bounds", "a strange method", _saves(0, method="guess")),
     ("ceilings_are_at_most_the_savings", "more", _finding(0, ceiling_ns=170 * MS)),
+    ("no_finding_saves_more_than_its_phase_has", "in all steps", _saves(0, per="step", ns=300 * MS)),
+    ("no_finding_saves_more_than_its_phase_has", "in the window", _saves(0, per="window", ns=2_000 * MS)),
     ("a_synchronization_saves_idle_time_at_most", "all of it", _all_of_a_synchronization),
     ("overlapping_saves_the_smaller_side_at_most", "more than copies", _overlap_too_much),
     ("at_best_is_within_the_judged_time", "more", _finding(0, title="Reading: at best 0.5 s can be saved")),

@@ -9,7 +9,7 @@ import pytest
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds, Settings
 from nsysdiag.findings.rules import severity
-from nsysdiag.report import Finding
+from nsysdiag.report import Finding, Report
 from nsysdiag.share.redaction import redacted
 from tests.builder import MAIN, TraceBuilder, global_pid, global_tid
 from tests.causes.example import NEIGHBOUR, first, late
@@ -443,6 +443,13 @@ class TestSeveralDevices:
         assert "io_wait" not in {each.cause for each in others}
 
 
+def _focus(report: Report) -> int:
+    """Where the phase begins that the headline is about."""
+    assert report.diagnosis is not None
+    assert report.diagnosis.phase is not None
+    return report.phases[report.diagnosis.phase].start_ns
+
+
 class TestIterations:
     def steps(self, lengths: list[int], *, works: set[int] | None = None) -> TraceBuilder:
         """Each step launches one kernel of 100_000 at its beginning (if it is in `works`), reads, and ends."""
@@ -475,6 +482,26 @@ class TestIterations:
 
     def test_even_ones_are_no_finding(self, tmp_path: Path) -> None:
         assert "slow_iterations" not in by_cause(report_of(self.steps([300_000] * 10), tmp_path))
+
+    @pytest.mark.parametrize("pause_ms", [60, 100, 400])
+    def test_a_pause_between_two_phases_is_no_slow_iteration(self, pause_ms: int, tmp_path: Path) -> None:
+        """Two loops of 150 steps of 400 µs each, and time between them that is longer than any step."""
+        idle = [300_000] * 149 + [pause_ms * 1_000_000] + [300_000] * 150
+        report = report_of(self.steps(idle), tmp_path)
+        assert [each.name for each in report.phases] == ["steady", "pause", "steady"]
+        assert "slow_iterations" not in by_cause(report)
+        assert all(each.iterations is None or not each.iterations.slow for each in report.devices)
+
+    def test_slow_ones_of_the_judged_phase_alone_are_told(self, tmp_path: Path) -> None:
+        """Two loops, the second one with more to save: of the slow steps of both, those of this one are the finding."""
+        first, second = ([300_000] * 150 for _ in range(2))
+        first[20], second[40], second[90] = 9_300_000, 2_300_000, 2_300_000
+        report = report_of(self.steps([*first[:-1], 200_000_000, *second]), tmp_path)
+        (phase,) = (each for each in report.phases if each.judged and each.start_ns == _focus(report))
+        slow = by_cause(report).get("slow_iterations")
+        outside = 9_000_000 if phase.start_ns < 100_000_000 else 4_000_000
+        assert slow is not None
+        assert slow.ceiling_ns == outside
 
     def test_steps_without_work(self, tmp_path: Path) -> None:
         """Thirty of 32 steps launch nothing to the device: the first and the last do."""

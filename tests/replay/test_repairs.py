@@ -213,3 +213,27 @@ def test_findings_about_the_host_are_repaired(name: str) -> None:
         cause = CAUSES.get(finding.cause)
         if cause is not None and cause.side == "host" and not cause.unresolved:
             assert repair(Changes.none(modelled(found)), finding) == ""
+
+
+START = "start before the first work, as its finding says"
+
+
+def test_a_start_may_save_nothing_of_its_initialization() -> None:
+    """A context is created and code is loaded in any case, so no lower bound is above 0; other repairs have one."""
+    found = replay_of_pair(START).report.findings
+    startup = [each for each in found if each.bottleneck == "startup" and each.saves is not None]
+    assert {"before_work", "module_load"} <= {each.cause for each in startup}
+    assert [each.saves.low_ns for each in startup if each.saves] == [0] * len(startup)
+    others = [each for each in found if each.bottleneck != "startup" and each.saves is not None]
+    assert any(each.saves.low_ns for each in others if each.saves)
+
+
+@pytest.mark.parametrize("cause", ["module_load", "context_init", "memory_allocation", "host_compute"])
+def test_a_repair_leaves_what_comes_before_the_first_work(cause: str) -> None:
+    """That is for the findings on the time before it."""
+    found = replay_of_pair(START)
+    model, finding = modelled(found), replace(found.report.findings[0], cause=cause, nvtx=[], variant="", joined=[])
+    changes = Changes.none(model)
+    _ = repair(changes, finding)
+    time = model.host.host.axis.time(model.pieces.end)
+    assert (changes.time[time <= int(model.work.start.min())] == 1).all()

@@ -105,6 +105,23 @@ def at_best_is_within_the_judged_time(report: Json) -> Iterator[str]:
                 yield f"more than the judged time: {text!r}"
 
 
+@invariant
+def no_finding_saves_more_than_its_phase_has(report: Json) -> Iterator[str]:
+    """The saving of all steps, or of the window, is within the judged time; and what findings on the time since the
+    first work of the GPUs save of a window is within that."""
+    judged, steps = _judged_ns(report), [phase["steps"]["count"] for phase in judged_phases(report) if phase["steps"]]
+    working_ns = max((device["window_ns"] for device in report["devices"]), default=0)
+    for name, saves in _saving(report):
+        times = max(steps, default=1) if saves["per"] == "step" else 1
+        if saves["ns"] * times > judged * (1 + SLACK):
+            yield f"{name} saves {saves['ns']} in each of {times}, judged are {judged}"
+    for finding in report["findings"]:
+        saves = finding["saves"]
+        late = saves and saves["per"] == "window" and finding["cause"] != "before_work"
+        if late and saves["ns"] > working_ns + SLACK * saves["of_ns"]:
+            yield f"{finding['id']} saves {saves['ns']}, the GPUs have work for {working_ns}"
+
+
 VISIBLE = 0.003
 """A difference of shares beyond rounding."""
 OTHER_WORK = frozenset({"late_rank", "slow_iterations", "empty_iterations"})
