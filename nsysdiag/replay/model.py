@@ -111,9 +111,9 @@ class Model(Struct, frozen=True, dict=True):
 
     `pace` is that of the devices. `program` has a row for each PROGRAM edge, and `pieces` its host time, on the axis of
     `host`; `words` are its labels and calls. `cost` is the time of each operation's launch call before the launch is
-    issued, `length` the duration of the operation. `first` is when the first operation of each device of the trace starts,
-    by the numbers of devices. `cpus` is how many CPUs the trace shows, 0 if unknown. `explained` marks the operations of
-    which rows say why they started late."""
+    issued, `length` the duration of the operation. `first` is when the first operation of each device of the trace
+    starts, by the numbers of devices. `cpus` is how many CPUs the trace shows, 0 if unknown. `explained` marks the
+    operations of which rows say why they started late."""
 
     stretch: Stretch
     work: Work
