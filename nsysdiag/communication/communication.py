@@ -71,6 +71,13 @@ def mpi_meetings(mpi: Lane, threads: IntArray, axis: ThreadAxis) -> Collectives:
     return Collectives(row, start, start + length[row], kind[row], nothing, lane[row])
 
 
+def time_in_mpi(mpi: Lane, threads: IntArray, axis: ThreadAxis) -> Intervals:
+    """The set of time in which any of these lanes is in a call of MPI."""
+    mine = mpi.spans[np.isin(mpi.spans.start // axis.stride, threads)]
+    start = axis.time(mine.start)
+    return union(Intervals(start, start + (mine.end - mine.start)))
+
+
 def _meeting(name: str) -> int:
     """The kind of a blocking MPI call; -1 for all that may leave early: MPI_Iallreduce, MPI_Send, MPI_Init."""
     kind = kind_of(name)

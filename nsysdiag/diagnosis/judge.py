@@ -169,7 +169,7 @@ def judge(
         duration_ns=duration_ns,
         recorded=recorded,
         missing=lost,
-        ranks=ranks,
+        ranks=ranks_elsewhere(ranks, processes, mpi=MPI in frameworks) if ranks is not None else "",
         predict=predict,
         scheduled=scheduled,
         host_unseen=host_unseen,
@@ -196,13 +196,14 @@ def diagnose(
     duration_ns: int | None,
     recorded: tuple[int, int] = (0, 0),
     missing: Mapping[str, Missing],
-    ranks: MpiRanks | None = None,
+    ranks: str = "",
     predict: Predict | None = None,
     scheduled: bool = True,
     host_unseen: bool = False,
     in_turns: Sequence[str] = (),
 ) -> tuple[Diagnosis, list[Finding]]:
-    """The bottleneck of a job and its findings in order, by what each device did in the judged time."""
+    """The bottleneck of a job and its findings in order, by what each device did in the judged time. `ranks` is a
+    sentence on MPI ranks that were not traced."""
     active = working(judged)
     times = {each.key: Judged.of(each) for each in active}
     merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, limits, predict)]
@@ -222,7 +223,7 @@ def diagnose(
         which=scope.which,
         work_ns=sum(each.compute_ns + each.exposed_comm_ns + each.exposed_copy_ns for each in active),
         later=scope.later,
-        ranks=ranks_elsewhere(ranks, processes, mpi=MPI in frameworks) if ranks is not None else "",
+        ranks=ranks,
         recorded_ns=run[1] - run[0],
         rest=rest_of_capture(scope, run, judged_ns, sliced=sliced),
         sliced=sliced,

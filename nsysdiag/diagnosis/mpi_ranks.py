@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from nsysdiag.events.mpi_ranks import MpiRanks
 from nsysdiag.units import listed
 
@@ -20,6 +22,20 @@ def ranks_elsewhere(found: MpiRanks, processes: int | None, *, mpi: bool) -> str
     if held == 1:
         return "The trace holds only MPI rank 0."
     return ""
+
+
+def ranks_left_out(found: MpiRanks) -> str:
+    """A sentence on ranks of which no file is among several; empty if there is no evidence of any."""
+    ends = (-1, *found.ranks, found.at_least)
+    missing = [(before + 1, behind - 1) for before, behind in pairwise(ends) if behind - before > 1]
+    if not found.ranks or not missing:
+        return ""
+    count = found.at_least - len(found.ranks)
+    named = [f"{first}" if first == last else f"{first} to {last}" for first, last in missing]
+    if len(named) > MOST_LISTED:
+        return f"{count} of at least {found.at_least} MPI ranks are not among the files."
+    one = f"MPI rank {named[0]} is"
+    return f"{one if count == 1 else f'MPI ranks {listed(named)} are'} not among the files."
 
 
 def _some(ranks: tuple[int, ...], most: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -24,6 +25,13 @@ class MpiRanks(Struct, frozen=True):
 
     ranks: tuple[int, ...] = ()
     at_least: int = 0
+
+
+def together(found: Iterable[MpiRanks]) -> MpiRanks:
+    """The ranks of several traces of one program."""
+    each = list(found)
+    ranks = tuple(sorted({rank for one in each for rank in one.ranks}))
+    return MpiRanks(ranks, max((one.at_least for one in each), default=0))
 
 
 def mpi_ranks(trace: Trace) -> MpiRanks:

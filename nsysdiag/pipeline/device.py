@@ -6,7 +6,7 @@ from msgspec import structs
 
 from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.account.outside import Start
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.focus import Focus
@@ -320,6 +320,7 @@ def result(
     split: WindowSplit,
     collectives: Collectives,
     meetings: Collectives,
+    in_mpi: Intervals,
     job_phases: JobPhases,
     phases: list[PhaseDevice],
     focus: Focus,
@@ -334,6 +335,7 @@ def result(
         split,
         collectives,
         meetings,
+        in_mpi,
         job_phases,
         phases,
         focus,

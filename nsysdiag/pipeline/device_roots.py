@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes.evidence import Layer
 from nsysdiag.communication import communication
 from nsysdiag.config.settings import Settings
@@ -145,3 +145,9 @@ def threads(device: DeviceTimeline, activity: DeviceActivity, host: HostActivity
 def meetings(host: HostActivity, threads: IntArray) -> Collectives:
     """The MPI calls in which these threads met those of other ranks."""
     return communication.mpi_meetings(host.mpi, threads, host.axis)
+
+
+@steps.step()
+def in_mpi(host: HostActivity, threads: IntArray) -> Intervals:
+    """The time in which any of these threads is in a call of MPI."""
+    return communication.time_in_mpi(host.mpi, threads, host.axis)

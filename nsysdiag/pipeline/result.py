@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import Missing
 from nsysdiag.events.collectives import Collectives
+from nsysdiag.events.mpi_ranks import MpiRanks
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.phases.facts import PhaseDevice
@@ -18,9 +20,9 @@ from nsysdiag.timeline.timeline import DeviceLanes
 
 class DeviceResult(Struct, frozen=True):
     """The result for one device: its report, the slices of its root ledger, its findings, and the timeline without
-    thread lanes (None: not requested, or nothing ran). Also the work inside its window, its communication kernels, and
-    the MPI calls that align its threads with other ranks; the phases of the job, what the device did in each, and the
-    judged ones."""
+    thread lanes (None: not requested, or nothing ran). Also the work inside its window, its communication kernels, the
+    MPI calls that align its threads with other ranks, and the time in which these threads are in any call of MPI; the
+    phases of the job, what the device did in each, and the judged ones."""
 
     report: DeviceReport
     slices: Slices
@@ -29,6 +31,7 @@ class DeviceResult(Struct, frozen=True):
     split: WindowSplit
     collectives: Collectives
     meetings: Collectives
+    in_mpi: Intervals
     job_phases: JobPhases
     phases: list[PhaseDevice]
     focus: Focus
@@ -39,7 +42,7 @@ class TraceResult(Struct, frozen=True):
     """The result of one trace for a comparison of ranks: its devices, warnings about its rows, and the frameworks of
     its programs (ids of programs.facts); the number of GPUs of the machine, and the length of the capture, both None if
     unknown. Also the function that predicts the savings of findings, or why there is none; and whether the trace has
-    scheduling events."""
+    scheduling events, and the MPI ranks that it holds."""
 
     devices: list[DeviceResult]
     warnings: list[str]
@@ -48,3 +51,4 @@ class TraceResult(Struct, frozen=True):
     duration_ns: int | None
     predictions: Predictions | str
     scheduled: bool
+    ranks: MpiRanks = MpiRanks()

@@ -89,6 +89,7 @@ def trace_result(
         activity.duration_ns,
         predictions,
         scheduled=scheduled,
+        ranks=mpi_ranks(trace),
     )
 
 

@@ -28,6 +28,7 @@ from nsysdiag.record import Record
 
 class RankRow(Record, frozen=True):
     """One rank: a device of a file. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = span_ns.
+    `exposed_comm_ns` includes idle time of the device in which a thread that launches to it is in a call of MPI.
 
     `collectives` is how many it ran, `matched` how many of them were found on other ranks too. Inside these it spent
     `wait_ns` more than the rank that came last, and `transfer_ns` as long as that one. `late` counts those that it was

@@ -12,7 +12,9 @@ from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.diagnosis.focus import Scope, judged_parts
 from nsysdiag.diagnosis.judge import diagnose
 from nsysdiag.diagnosis.late import Lateness, followed, lateness, with_late
+from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere, ranks_left_out
 from nsysdiag.diagnosis.savings import predict_of
+from nsysdiag.events.mpi_ranks import together
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.ranks.report import RankAccount, RankFinding
@@ -70,6 +72,7 @@ def diagnose_ranks(
     ]
     late = lateness([rank.report for rank in ranks], compared)
     judged = [part for rank in ranks for part in rank.judged(late.get(rank.name))]
+    held = together(trace.ranks for trace in traces)
     durations = [trace.duration_ns for trace in traces if trace.duration_ns is not None]
     diagnosis, findings = diagnose(
         _scope(traces),
@@ -82,6 +85,7 @@ def diagnose_ranks(
         missing={rank.name: rank.result.missing for rank in ranks},
         predict=predict_of(traces[0].predictions if len(traces) == 1 else SEVERAL),
         scheduled=all(trace.scheduled for trace in traces),
+        ranks=ranks_elsewhere(held, None, mpi=True) if len(traces) == 1 else ranks_left_out(held),
     )
     return RankJob(
         diagnosis,

@@ -89,10 +89,13 @@ def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
 
 
 def _names(files: list[_File]) -> list[list[str]]:
-    """For each file the shortest names that distinguish its devices from those of all files."""
+    """For each file the shortest names that distinguish its devices from those of all files: the MPI ranks where each
+    holds one, and no two the same."""
     if len(files) == 1:
         return [[device.report.key for device in files[0].result.devices]]
-    stems = [stem_of(Path(file.trace.file)) for file in files]
+    held = [file.result.ranks.ranks for file in files]
+    apart = all(len(each) == 1 for each in held) and len(set(held)) == len(files)
+    stems = [f"MPI rank {each[0]}" for each in held] if apart else [stem_of(Path(file.trace.file)) for file in files]
     found = []
     for number, (file, stem) in enumerate(zip(files, stems, strict=True)):
         name = stem if stems.count(stem) == 1 else f"{stem}#{number}"

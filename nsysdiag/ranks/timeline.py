@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, subtract, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.report import IterationReport
@@ -20,7 +20,7 @@ WORK = ("compute", "exposed_comm", "exposed_copy")
 class RankTimeline(Struct, frozen=True):
     """One rank: a device of a file. Ranks of one file have the same `clock`, a number; `epoch_ns` is the UTC of its
     time 0, None where the file does not say. `parts` is the time in `window` by what the device did and, where it was
-    idle, by cause: disjoint sets that cover it."""
+    idle, by cause: disjoint sets that cover it. Idle time in calls of MPI is exposed communication."""
 
     rank: str
     file: str
@@ -44,6 +44,8 @@ def rank_timeline(
         mine = rows.cause == number
         if mine.any():
             parts[cause] = union(Intervals(rows.start[mine], rows.end[mine]))
+    if len(result.in_mpi):
+        parts = _with_mpi(parts, result.in_mpi)
     return RankTimeline(
         rank=rank,
         file=file,
@@ -56,6 +58,12 @@ def rank_timeline(
         parts=parts,
         iterations=report.iterations,
     )
+
+
+def _with_mpi(parts: dict[str, Intervals], mpi: Intervals) -> dict[str, Intervals]:
+    idle = union(*(spans for name, spans in parts.items() if name not in WORK))
+    left = {name: spans if name in WORK else subtract(spans, mpi) for name, spans in parts.items()}
+    return left | {"exposed_comm": union(parts["exposed_comm"], intersect(idle, mpi))}
 
 
 def meet_by_mpi(results: list[DeviceResult]) -> bool:

@@ -368,6 +368,66 @@ class TestMpi:
         assert [group.kind for group in compared(tmp_path, trace).groups] == ["AllReduce"]
 
 
+class TestMpiRanksInFiles:
+    """
+    rank 6   [kernel)[Sendrecv)[Allreduce .......)     arrives at 3 ms
+    rank 7   [kernel)[Sendrecv ...........)[Allr.)     arrives at 7 ms, all of it in MPI
+    """
+
+    @staticmethod
+    def files(folder: Path, *numbers: int, named: str = "MPI Rank {}", host: int = 0) -> list[Path]:
+        """A file a rank; the last one is late by 4 ms, of which `host` are host code."""
+        paths = []
+        for rank in numbers:
+            thread = (100 + rank, 100 + rank)
+            trace = (
+                TraceBuilder().thread_name(named.format(rank), thread=thread).sched(1, True, thread=thread, cpu=rank)
+            )
+            trace.row("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs": 1_700_000_000_000_000_000})
+            for step in range(1, 13):
+                base = step * PERIOD
+                trace.kernel(base, base + 2 * MS, launch=(base - 20 * US, base - 15 * US), thread=thread)
+                begin, arrive = base + 2 * MS, base + (7 * MS if rank == numbers[-1] else 3 * MS)
+                sent = arrive - (host if rank == numbers[-1] else 0)
+                for name, start, end in (("MPI_Sendrecv", begin, sent), ("MPI_Allreduce", arrive, base + 8 * MS)):
+                    row = {"start": start, "end": end, "globalTid": global_tid(thread), "textId": trace.string(name)}
+                    trace.row("MPI_OTHER_EVENTS", row)
+            paths.append(trace.write(folder / f"report{rank}.sqlite"))
+        return paths
+
+    def test_time_in_mpi_is_communication(self, tmp_path: Path) -> None:
+        (late,) = analyze_ranks(self.files(tmp_path, 6, 7)).comparison.stragglers
+        assert (late.rank, set(late.more), set(late.meanwhile)) == ("MPI rank 7", {"exposed_comm"}, {"exposed_comm"})
+
+    def test_host_code_between_calls_stays_host_code(self, tmp_path: Path) -> None:
+        (late,) = analyze_ranks(self.files(tmp_path, 6, 7, host=3 * MS)).comparison.stragglers
+        assert late.more["host_compute"] > 2 * late.more["exposed_comm"] > 0
+
+    @pytest.mark.parametrize(
+        ("numbers", "said"),
+        [
+            ((6, 7), "MPI ranks 0 to 5 are not among the files."),
+            ((0, 2), "MPI rank 1 is not among the files."),
+            ((1, 4, 5), "MPI ranks 0 and 2 to 3 are not among the files."),
+            ((0, 1), ""),
+        ],
+    )
+    def test_ranks_keep_their_numbers_and_missing_ones_are_told(
+        self, numbers: tuple[int, ...], said: str, tmp_path: Path
+    ) -> None:
+        report = analyze_ranks(self.files(tmp_path, *numbers))
+        assert [row.rank for row in report.comparison.ranks] == [f"MPI rank {each}" for each in numbers]
+        assert report.diagnosis is not None
+        assert said in report.diagnosis.headline
+        assert bool(said) == ("not among the files" in report.diagnosis.headline)
+
+    def test_without_numbers_files_name_the_ranks(self, tmp_path: Path) -> None:
+        report = analyze_ranks(self.files(tmp_path, 6, 7, named="worker {}"))
+        assert [row.rank for row in report.comparison.ranks] == ["report6", "report7"]
+        assert report.diagnosis is not None
+        assert "not among" not in report.diagnosis.headline
+
+
 class TestDevicesOfOneTrace:
     def test_a_report_compares_them(self, tmp_path: Path) -> None:
         path = one_file(RANK_3_LATE).write(tmp_path / "run.sqlite")

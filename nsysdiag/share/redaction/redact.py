@@ -80,6 +80,7 @@ _CALL_TABLES = re.compile(
     r"|MPI_[A-Z0-9_]+_EVENTS"
 )
 _DEVICE_KEY = re.compile(r"gpu-?[0-9]+(-pid[0-9]+)?")
+_MPI_RANK = re.compile(rf"MPI rank [0-9]+( {_DEVICE_KEY.pattern})?")
 _BEHIND_STEM = re.compile(rf"([ #]([0-9]+|{_DEVICE_KEY.pattern}))*")
 _OF_FINDING = rf"f-({_DEVICE_KEY.pattern}-)?[a-z_]+(-({'|'.join(FAMILIES)}))?"
 _PLAIN_ID = re.compile(rf"{_OF_FINDING}(-rest)?")
@@ -180,7 +181,7 @@ class _Redaction:
         stem = next((each for each in longest if value == each or value.startswith((f"{each} ", f"{each}#"))), None)
         if stem is not None and _BEHIND_STEM.fullmatch(value, len(stem)):
             return self._stems[stem] + value[len(stem) :]
-        return value if _DEVICE_KEY.fullmatch(value) else self._names.of("rank", value)
+        return value if _DEVICE_KEY.fullmatch(value) or _MPI_RANK.fullmatch(value) else self._names.of("rank", value)
 
     def _id(self, value: str) -> str:
         """An id may end in a hash of names, which lists of names would give away: it is hashed again, or numbered."""
