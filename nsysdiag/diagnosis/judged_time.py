@@ -87,7 +87,7 @@ def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
     limit = next((share for share in kernels if abs(saved - share) < ABOUT), None)
     if limit is None or finding.share - finding.saves.most <= ABOUT:
         return finding
-    return replace(finding, note=f"kernels take only {format_share(limit, 1)} of the time and can hide no more")
+    return replace(finding, note=f"kernels can hide only {format_share(limit, 1)}")
 
 
 def _elsewhere(finding: Finding) -> str:

@@ -62,8 +62,8 @@ NOT_FOLLOWED = "; what that wait was for is not in the trace"
 """Behind a wait for another thread without scheduling events, by which it is followed to what that thread did."""
 TOLD = 0.1
 """Share of the time that is not judged: smaller parts are not named."""
-NEARLY_ALL_OF_IT = 0.97
-"""Share of the time that is not judged: parts that are less together are said to be most of it."""
+MOST_PARTS, NEARLY_ALL_OF_IT = 3, 0.97
+"""So many parts of the time that is not judged are named, and less of it than this is said to be most of it."""
 OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
 SHOWN = 0.0005
 """The least share that is not shown as 0.0%."""
@@ -180,7 +180,7 @@ def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, slice
     else:
         parts |= {BEFORE_CALLS if scope.started else BEFORE_OPERATIONS: before, AFTER_OPERATIONS: behind}
     large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= TOLD * sum(parts.values())]
-    large = [name for name in large if parts[name]]
+    large = [name for name in large if parts[name]][:MOST_PARTS]
     told = sum(parts[name] for name in large)
     mostly = "" if told >= NEARLY_ALL_OF_IT * sum(parts.values()) else "mostly "
     return f"; the rest is {mostly}{listed([f'{name} ({format_ns(parts[name])})' for name in large])}" if large else ""

@@ -21,8 +21,8 @@ from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, naming, phase_label, phase_verdict
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
-    EVERYWHERE,
     NOT_PAGE,
+    NOT_TERMINAL,
     PAGE,
     TERMINAL,
     Block,
@@ -62,7 +62,7 @@ CUDA_CALLS, MORE_OF_HOST = "cuda-api", "To see more of the host, capture again w
 MANY = 2
 GPUS_JUDGED = "GPUs in the judged time"
 DIVIDES = "How the window divides into compute, exposed communication, exposed copies and idle"
-HEADLINE = "; the headline and the findings are about this phase, which has most time outside kernels"
+HEADLINE = "; the headline is about it"
 IN_TICKET = Limit(page=0, summary=0, brief=0)
 PHASES = (
     Column("Phase", TEXT, head=True),
@@ -99,7 +99,8 @@ def opening(context: Context) -> list[Block]:
         *phase_strip(report.phases, found.basis, found.phase),
         Table("", PHASES, _phase_rows(report, found) if several else [], limit=IN_TICKET),
         Paragraph(title, "quiet", PAGE),
-        replace(account_chart(account, title, host_unseen=host_unseen(report)), limit=EVERYWHERE),
+        replace(account_chart(account, title, host_unseen=host_unseen(report)), limit=NOT_TERMINAL),
+        replace(account_chart(account, "", host_unseen=host_unseen(report)), limit=TERMINAL),
     ]
 
 

@@ -58,6 +58,7 @@ PAGE = Limit(ticket=0, summary=0, brief=0)
 """The page alone."""
 NOT_PAGE = Limit(page=0)
 TERMINAL = Limit(page=0, ticket=0)
+NOT_TERMINAL = Limit(summary=0, brief=0)
 """Text alone."""
 
 

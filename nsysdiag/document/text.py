@@ -98,7 +98,7 @@ def text_blocks(blocks: Sequence[Block], detail: Detail, width: int, indent: int
     """Blocks in `width` columns, of which the first `indent` stay empty."""
     before: Block | None = None
     for block in shown(blocks, detail):
-        if before and (_stands_apart(before) or _stands_apart(block)):
+        if before and (_stands_apart(before) or _stands_apart(block)) and not isinstance(block, Command):
             yield Text()
         before = block
         match block:
@@ -117,7 +117,7 @@ def text_blocks(blocks: Sequence[Block], detail: Detail, width: int, indent: int
 
 
 def _stands_apart(block: Block) -> bool:
-    """Tables, and what has a title above it, have empty lines around them."""
+    """Tables, and what has a title above it, have empty lines around them; commands have one behind them."""
     return isinstance(block, Table | Command) or (isinstance(block, Entry) and not block.mark)
 
 
@@ -153,7 +153,8 @@ def _simple(block: Block, detail: Detail, width: int) -> Iterator[RenderableType
 
 def _split(drawing: Stack, width: int) -> Iterator[Text]:
     """A stacked bar on one line, and below it what its signs mean. Parts too small for a sign share the last one."""
-    yield Text(visible(drawing.label), "bold")
+    if drawing.label:
+        yield Text(visible(drawing.label), "bold")
     segments = sorted(drawing.segments, key=lambda segment: -segment.ns)
     wide = [each for each in segments if each.ns >= LEAST_SIGN * drawing.whole] or segments[:1]
     shown = wide[: len(SIGNS)]

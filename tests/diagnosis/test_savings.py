@@ -16,7 +16,7 @@ from nsysdiag.report import Finding
 
 LIMITS = FindingThresholds()
 JUDGED = 1_000
-HIDES = "kernels take only {:.1f}% of the time and can hide no more"
+HIDES = "kernels can hide only {:.1f}%"
 STEPS = 4
 
 
