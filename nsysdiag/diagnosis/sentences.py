@@ -182,8 +182,8 @@ def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, slice
     large = [name for name in sorted(parts, key=lambda name: -parts[name]) if parts[name] >= TOLD * sum(parts.values())]
     large = [name for name in large if parts[name]][:MOST_PARTS]
     told = sum(parts[name] for name in large)
-    mostly = "" if told >= NEARLY_ALL_OF_IT * sum(parts.values()) else "mostly "
-    return f"; the rest is {mostly}{listed([f'{name} ({format_ns(parts[name])})' for name in large])}" if large else ""
+    rest = "the rest" if told >= NEARLY_ALL_OF_IT * sum(parts.values()) else "most of the rest"
+    return f"; {rest} is {listed([f'{name} ({format_ns(parts[name])})' for name in large])}" if large else ""
 
 
 def _saves_more(action: Finding) -> bool:

@@ -55,7 +55,7 @@ def find_loops(
 ) -> list[Loop]:
     """All loops with at least `fewest` repeats inside the span `whole`: by repeating ranges or, in the time without
     such, by a repeating operation. Most time first, and no two over the same time. Without the `names` of the calls
-    no repeats are told from layers of one pass."""
+    repeats are not distinguished from layers of one pass."""
     if len(whole) == 0:
         return []
     kinds = Kinds.of(ranges)

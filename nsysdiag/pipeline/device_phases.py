@@ -30,8 +30,8 @@ steps: Steps = Steps()
 def outside(
     window: AnalysisWindow, activity: DeviceActivity, device: DeviceTimeline, recorded_span: tuple[int, int]
 ) -> Outside | None:
-    """What the program did from its first CUDA call to the device's first work, or in the chosen time before that, as
-    far as anything was recorded."""
+    """What the program did from its first CUDA call to the device's first work, as far as anything was recorded; or in
+    the chosen time before that work."""
     if window.narrowed and window.asked is None:
         return None
     found = outside_of(window.parts, device, activity.api_calls.rows)

@@ -27,8 +27,8 @@ CAVEATS = (
 )
 
 UNPAIRED = (
-    "Kernels that send or receive are not paired with those of their peers: the bounds hold if these are as late as "
-    "they were, and if no kernel waits for its peer."
+    "Kernels that send or receive are not paired with those of their peers. The bounds are those of peers as late as "
+    "they were, and of kernels that wait for no peer."
 )
 IN_MPI = "MPI calls take as long as recorded: this trace does not show whether other ranks would be faster."
 

@@ -231,7 +231,7 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
 
 
 def _of_others(changes: Changes, now: Run, run: Run) -> list[int]:
-    """The lengths of a step in ns if work beside the steps, which may belong to them, does; and if steps that no range
+    """The lengths of a step in ns if work next to the steps, which may belong to them, does; and if steps that no range
     names are not those that were found, but what another thread does in a loop of its own. In a window without steps
     each of several threads may be meant."""
     model, found = changes.model, []
@@ -253,7 +253,7 @@ def _of_others(changes: Changes, now: Run, run: Run) -> list[int]:
 def _of_locks(changes: Changes, now: Run, run: Run) -> list[int]:
     """The lengths of a step in ns if locks are free when they are needed, and if they are held as long as they were:
     who holds one goes on at its own pace, and takes it at other times once the steps are shorter. A holder whose own
-    time is changed gives it back sooner."""
+    time is changed releases it sooner."""
     model, edges = changes.model, changes.model.graph.edges
     woken = model.threads.woken
     repaired = distinct_values(model.program.thread[model.pieces.owner[changes.time < 1]])
@@ -268,8 +268,8 @@ def _of_locks(changes: Changes, now: Run, run: Run) -> list[int]:
 
 
 def _without_peers(changes: Changes, now: Run) -> list[int]:
-    """The lengths of a step in ns if kernels that send or receive, of which the peers are not known, last as long as
-    they did, as the peers are late for another reason; and if none waits for its peer any more."""
+    """The lengths of a step in ns for kernels that send or receive, of which the peers are not known. They last as long
+    as they did, as the peers are late for another reason; or none waits for its peer any more."""
     model = changes.model
     if not model.unpaired.any():
         return []

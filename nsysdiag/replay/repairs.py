@@ -66,8 +66,8 @@ def repair(changes: Changes, finding: Finding, among: Iterable[Finding] = ()) ->
 
 
 def may_only_move(model: Model, finding: Finding) -> bool:
-    """Whether a repair may save nothing: each start of a program has to create a context and to load the code that it
-    runs, and what is loaded at another moment is in the window still. Steps no longer have it."""
+    """Whether a repair may save nothing. Each start of a program has to create a context and to load the code that it
+    runs. What is loaded at another moment is in the window still; steps no longer have it."""
     return finding.bottleneck == STARTUP and finding.variant != COMPILING and not model.stretch.stepwise
 
 

@@ -1,9 +1,9 @@
-"""Which operations are work of the steps, and which run beside them at a pace of their own.
+"""Which operations are work of the steps, and which run at a pace of their own meanwhile.
 
 ```
 thread     [step 1    ][step 2    ][step 3    ]      its operations begin the steps: they are work of the steps,
 stream 7   [==)  [=)   [==)  [=)   [==)  [=)         and so is all in their streams
-stream 9   [====)[====)[====)[====)[====)[==         of another thread or process: beside them, unless the steps wait
+stream 9   [====)[====)[====)[====)[====)[==         of another thread or process: not of the steps, unless they wait
 ```
 """
 

@@ -192,7 +192,7 @@ def _overlap(changes: Changes, transform: Transform) -> bool:
 
 def overlap(changes: Changes, kind: Class) -> bool:
     """Operations of a class and the others no longer wait for each other, only each for its own in a stream. In doubt,
-    communication still waits for the kernels before it, which may make its data, and kernels for the communication
+    communication still waits for the kernels before it, which may make its data. Kernels wait for the communication
     before them, whose data they may use. A call that waits for one of them still waits for the kernels before that."""
     model, edges = changes.model, changes.model.graph.edges
     mine = model.work.kind == kind

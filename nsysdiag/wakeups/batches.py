@@ -28,7 +28,7 @@ SHORT_NS = 20_000
 
 class Batches(Struct, frozen=True):
     """`worker` is the row in `ns` of the worker that each slice waited for, -1 for none. `ns` is the time of each
-    worker by variants of input waits, without waits of its own, for an index to fill or for a free slot."""
+    worker by variants of input waits. Its own waits, for an index or for a free slot, are left out."""
 
     worker: IntArray
     ns: IntArray

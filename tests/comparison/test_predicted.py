@@ -163,7 +163,7 @@ class TestReplayedSteps:
         assert compare_sides([after], [found]).devices[0].length.before_ns == step(after)
 
     def test_an_analysis_and_its_prediction_agree(self, tmp_path: Path) -> None:
-        trace = SLOW.write(tmp_path / "before.sqlite")
+        trace = Program(steps=12, sync=True, thinking=500 * US).write(tmp_path / "before.sqlite")
         found = nsysdiag_whatif(trace, [Transform(option="without", of="sync")])
         made = compare_sides([analyze(trace)], [found])
         assert made.job is not None

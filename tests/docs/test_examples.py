@@ -164,7 +164,7 @@ def test_settings_shown_are_understood(tmp_path: Path) -> None:
     (example,) = fenced(page("settings.md"), "toml")
     (tmp_path / "nsysdiag.toml").write_text(example, encoding="utf-8")
     settings = read_settings(tmp_path / "nsysdiag.toml")
-    named = {"gaps", "disabled", "communication_patterns", "thresholds", "findings", "cost", "config"}
+    named = {"gaps", "disabled", "communication_patterns", "step", "thresholds", "findings", "cost", "config"}
     assert settings.changed().keys() == named
     assert price_of("NVIDIA H100 80GB HBM3", settings.cost) == (3.2, "H100")
     assert set(settings.disabled) <= set(CAUSES)
