@@ -54,8 +54,8 @@ class Loop(Struct, frozen=True):
 
     `ends[i]` is `starts[i + 1]` unless the loop is left there: such a repeat is `open` and ends with its own work or,
     if that is unknown, after the usual time. A repeat with little work after it ends with all work and is not open.
-    `kind` is `step`, or `layer` where the repeats are parts of a model inside one pass of the program's loop. Where they
-    may be that, it is `repeat`, each of so many `kernels`; `model`: these are those of a layer.
+    `kind` is `step`, or `layer` where the repeats are parts of a model inside one pass of the program's loop. Where
+    they may be that, it is `repeat`, each of so many `kernels`; `model`: these are those of a layer.
 
     `certain` is False where the trace does not show which are the steps: these, those of `inner`, or those of `outer`,
     a longer period. `per_iteration` of that is the number of repeats in each, `median_ns` its length.

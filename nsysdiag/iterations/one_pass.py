@@ -127,7 +127,8 @@ def _replays(loop: Loop, device: DeviceTimeline) -> bool:
 
 def _calls(loop: Loop, device: DeviceTimeline, calls: CallRows, names: Sequence[str]) -> bool:
     """Whether the launching threads copy from or to the host in most repeats, for this device or another, or wait. Or
-    they record an event that no stream waits for, as a timer does. Copies may run long before the repeat that needs them."""
+    they record an event that no stream waits for, as a timer does. Copies may run long before the repeat that needs
+    them."""
     issued = device.launch[np.searchsorted(device.operations.start, loop.starts)]
     if not len(calls) or (issued < 0).any():
         return False

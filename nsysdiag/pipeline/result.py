@@ -20,8 +20,8 @@ from nsysdiag.timeline.timeline import DeviceLanes
 
 class DeviceResult(Struct, frozen=True):
     """The result for one device: its report, the slices of its root ledger, its findings, and the timeline without
-    thread lanes (None: not requested, or nothing ran). Also the work inside its window, its communication kernels, and the
-    MPI calls that align its threads with other ranks; the time in which these threads are in any call of MPI; the
+    thread lanes (None: not requested, or nothing ran). Also the work inside its window, its communication kernels, and
+    the MPI calls that align its threads with other ranks; the time in which these threads are in any call of MPI; the
     phases of the job, what the device did in each, and the judged ones."""
 
     report: DeviceReport
