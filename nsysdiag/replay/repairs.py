@@ -18,10 +18,12 @@ from nsysdiag.causes import (
     host_compute,
     io_wait,
     os_memory,
+    sleep,
 )
 from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.diagnosis.facts import UNKNOWN
+from nsysdiag.events.rows import distinct
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.model import Model
@@ -32,6 +34,8 @@ from nsysdiag.replay.work import Class
 from nsysdiag.report import Finding
 
 BEFORE_WORK, STARTUP = "before_work", "startup"
+POLLS = 1.2
+"""Sleeps a step, at least, of a thread that may be polling: what a program does on purpose, it mostly does once."""
 DWARFED = 2
 """Copies that take more than this many times as long as all kernels cannot be overlapped. Then the repair is fewer
 bytes, by an unknown amount."""
@@ -68,7 +72,18 @@ def repair(changes: Changes, finding: Finding, among: Iterable[Finding] = ()) ->
 def may_only_move(model: Model, finding: Finding) -> bool:
     """Whether a repair may save nothing. Each start of a program has to create a context and to load the code that it
     runs. What is loaded at another moment is in the window still; steps no longer have it."""
-    return finding.bottleneck == STARTUP and finding.variant != COMPILING and not model.stretch.stepwise
+    starts = finding.bottleneck == STARTUP and finding.variant != COMPILING and not model.stretch.stepwise
+    return starts or _polls(model, finding)
+
+
+def _polls(model: Model, finding: Finding) -> bool:
+    """Whether a thread sleeps several times a step, as one that asks again and again for what is not in the trace: it
+    may have to wait for that without the sleeps, too."""
+    if finding.cause != sleep.CAUSE.id or "sleep" not in (finding.call or ""):
+        return False
+    asleep = model.pieces.cause == PLACE[sleep.CAUSE.id]
+    _, thread = distinct(model.program.thread[model.pieces.owner[asleep]])
+    return int(np.bincount(thread).max(initial=0)) >= POLLS * model.stretch.count
 
 
 def _its_time(model: Model, finding: Finding) -> Part:

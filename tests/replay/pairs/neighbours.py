@@ -279,7 +279,58 @@ def updating(sim: Simulation, marks: Marks, *, update: int, work: int, call: str
 NO_OWN, NO_HOST = {"own": 0}, {"host": 0}
 PREPARE = faster("host", "prepare", 0.0)
 GRAPH, LAYERS = {"graph": True}, Transform("graphs", "layers")
+
+
+def asking(sim: Simulation, marks: Marks, *, every: int, batch: int, work: int, sleeps: bool = True) -> None:
+    """The launching thread sleeps and looks again until a worker, which computes all the time, has a batch.
+
+    worker  [computes ........](post)[computes ........](post)
+    T       [sleep][sleep][sleep][sleep][l][sync][sleep]
+    """
+    trainer, full, free = sim.process(), sim.channel(), sim.channel()
+    free.items = 2
+
+    def prepare(t: Thread) -> Body:
+        for number in range(STEPS):
+            yield from t.get(free, "sem_wait")
+            yield from t.compute(varied(batch, "batch", number), "tokenize_batch")
+            yield from t.put(full, "sem_post")
+
+    def step(t: Thread, number: int) -> Body:
+        while sleeps and full.items == 0:
+            yield from t.compute(5 * US, "queue_empty")
+            yield from t.sleep(every)
+        if sleeps:
+            full.items -= 1
+        else:
+            yield from t.get(full, "sem_wait")
+        yield from t.put(free, "sem_post")
+        yield from t.launch("bert_layer", varied(work, "gemm", number))
+        yield from t.synchronize(t.process.null)
+
+    waking(sim.thread(trainer, prepare, name="tokenizer"))
+    waking(loop(sim, marks, step, process=trainer))
+
+
 PAIRS: tuple[Pair, ...] = (
+    pair(
+        "sleeps of a thread that asks for batches, as the finding says",
+        partial(asking, every=1 * MS, batch=3300 * US, work=1500 * US),
+        {"sleeps": False},
+        (),
+        (-0.01, 0.08),
+        finding="sleep",
+        tolerated=0.7,
+    ),
+    pair(
+        "short sleeps of a thread that asks for batches, as the finding says",
+        partial(asking, every=200 * US, batch=3300 * US, work=1500 * US),
+        {"sleeps": False},
+        (),
+        (-0.01, 0.08),
+        finding="sleep",
+        tolerated=0.7,
+    ),
     pair(
         "own file read before a slower loader that reads",
         partial(own_reads, own=400 * US, batch=4 * MS, work=800 * US),
