@@ -42,8 +42,9 @@ def test_what_the_host_computes_after_the_read_counts_to_the_read(tmp_path: Path
     assert device.ledger["host_compute"] == 23 * 800_000
     assert device.account["sync"] >= 23 * 800_000
     assert "host" not in device.account
-    assert [(each.cause, each.bottleneck) for each in report.findings if each.saves] == [("blocking_copy", "sync")]
-    assert report.findings[0].ceiling_ns >= 23 * 800_000
+    found = [each for each in report.findings if each.saves and each.cause != "single_precision"]
+    assert [(each.cause, each.bottleneck) for each in found] == [("blocking_copy", "sync")]
+    assert found[0].ceiling_ns >= 23 * 800_000
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def expected(record: str, name: str, leaf: Leaf) -> tuple[int, int]:
         return 1, INT64[1]
     if name == "buckets":
         return 0, MOST_BUCKETS
-    if name in MOMENTS or name.endswith("_start_ns"):
+    if (name in MOMENTS and record != "PhaseSteps") or name.endswith("_start_ns"):
         return MOMENT
     return (0 if leaf.unit is Unit.COUNT or (leaf.unit is Unit.NUMBER and name in PLACES) else INT64[0]), INT64[1]
 

@@ -35,6 +35,10 @@ class DeviceIterations(Struct, frozen=True):
     parts: dict[str, IntArray] = field(default_factory=dict)
 
 
+LEFT_FOR = 10
+"""Times a usual iteration: a shorter one, in which a pause begins or ends, is slow, and the loop was not left."""
+
+
 def device_iterations(
     found: Loop | None, slices: Slices, split: WindowSplit, strings: Strings, paused: Intervals
 ) -> DeviceIterations:
@@ -58,6 +62,7 @@ def iteration_report(
     spans = found.spans
     length = spans.end - spans.start
     left = found.open | (np.zeros(len(length), dtype=np.bool_) if paused is None else _across(spans, paused))
+    left &= found.open | (length >= LEFT_FOR * np.median(length))
     steady = _steady(length, left, parts.get(GRAPH_BUILD, np.zeros(len(length), dtype=np.int64)))
     inside = np.flatnonzero(steady)
     order = inside[np.argsort(length[inside], kind="stable")]

@@ -20,7 +20,7 @@ from tests.output.samples import RECAPTURE, SAMPLES, device, gap
 if TYPE_CHECKING:
     from nsysdiag.report import Gap
 
-COMMAND = re.compile(r"(?<=\n\n)  nsys profile .*$", re.MULTILINE)
+COMMAND = re.compile(r"(?<=\n)  nsys profile .*$", re.MULTILINE)
 """It is never cut: it is to be copied."""
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -44,7 +44,7 @@ def test_uses_the_width() -> None:
 
 
 def test_the_command_can_be_copied_whole() -> None:
-    assert f"\n\n  {RECAPTURE}\n" in text("several_devices")
+    assert f"\n  {RECAPTURE}\n" in text("several_devices")
 
 
 @pytest.mark.parametrize("sample", EVERY_SAMPLE)

@@ -43,4 +43,5 @@ def test_after_the_last_device_and_not_before(tmp_path: Path, monkeypatch: pytes
     trace.write_bytes(gzip.decompress((FIXTURES / "sim_two_gpus.sqlite.gz").read_bytes()))
     assert len(analyze(trace).devices) == 2
     assert len(finders) == 1, "one for all devices"
-    assert alive == [True, False]
+    assert alive == [True, True], "batches of loaders are read with it, too"
+    assert finders[0]() is None

@@ -30,7 +30,7 @@ def accounts_add_up(report: Json) -> Iterator[str]:
 def accounts_hold_bottlenecks(report: Json) -> Iterator[str]:
     """Accounts name known bottlenecks, none below zero, and begin at the first CUDA call in start-ups, or where the
     chosen time begins."""
-    cold = diagnosis_of(report)["basis"] == "cold" or bool({"start_ns", "nvtx"} & report["settings"].keys())
+    cold = diagnosis_of(report)["basis"] == "cold" or bool({"start_ns", "nvtx"} & report.get("settings", {}).keys())
     starts = {f"phase {number}" for number, phase in enumerate(phases_of(report)) if phase["name"] == "start-up"}
     for place, device in _places(report):
         if unknown := set(device["account"]) - BOTTLENECKS:
