@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from nsysdiag.arrays.groups import summed
 from nsysdiag.replay.changes import Changes
@@ -69,8 +69,10 @@ def answered(
     findings = {each.id: each for each in report.findings}
     found = known if isinstance(known, Prediction) else predict(model, transforms, identity, findings)
     stretch = model.stretch
-    now = idle_of(Changes.none(model), found.now)
-    then = now if not transforms else idle_of(found.changes, found.run)
+    shown = {each.key for each in report.devices}
+    numbers = [number for number in model.devices if model.names.keys[number] in shown]
+    now = idle_of(Changes.none(model), found.now, numbers)
+    then = now if not transforms else idle_of(found.changes, found.run, numbers)
     made = WhatIf(
         schema_version=WHATIF_SCHEMA_VERSION,
         kind=KIND,
@@ -104,9 +106,9 @@ Idle = dict[int, dict[str, int]]
 """Idle time by cause, by the number of the device; of a step or of the window, in ns."""
 
 
-def idle_of(changes: Changes, run: Run) -> Idle:
-    """The idle time of the devices by cause, in a step (a mean over the counted steps) or in the window."""
-    return {device: step_idle(changes, run, device) for device in changes.model.devices}
+def idle_of(changes: Changes, run: Run, devices: Iterable[int]) -> Idle:
+    """The idle time of `devices` (numbers) by cause, in a step (a mean over the counted steps) or in the window."""
+    return {device: step_idle(changes, run, device) for device in devices}
 
 
 def _waterfall(now: Idle, then: Idle) -> list[CauseChange]:
@@ -119,7 +121,7 @@ def _waterfall(now: Idle, then: Idle) -> list[CauseChange]:
 
 
 def _devices(model: Model, found: Prediction, now: Idle, then: Idle) -> list[WhatIfDevice]:
-    return [_device(model, found, number, now[number], then[number]) for number in model.devices]
+    return [_device(model, found, number, now[number], then[number]) for number in now]
 
 
 def _device(model: Model, found: Prediction, number: int, now: dict[str, int], then: dict[str, int]) -> WhatIfDevice:

@@ -107,8 +107,8 @@ def test_window_in_parts(tmp_path: Path) -> None:
     """
     trace = TraceBuilder().kernel(100 * MS, 180 * MS, launch=(90 * MS, 91 * MS))
     for begin in (10 * MS, 210 * MS):
-        trace.nvtx("step", begin - 5 * MS, begin + 29 * MS)
-        trace.kernel(begin, begin + 10 * MS, launch=(begin - 4 * MS, begin - 3 * MS))
+        trace.nvtx("step", begin, begin + 29 * MS)
+        trace.kernel(begin, begin + 10 * MS, launch=(begin, begin + 5_000))
         trace.kernel(begin + 29 * MS, begin + 30 * MS, launch=(begin + 20 * MS, begin + 21 * MS))
     limits = UtilizationThresholds(poll_ns=20 * MS, sample_ns=20 * MS)
     found = utilization(trace, tmp_path, Settings(nvtx="step", utilization=limits))

@@ -65,7 +65,7 @@ def _place(finding: Json) -> float | None:
     """The share that a finding is ordered by: what it saves, of an unknown one its share of the time."""
     share = saved_share(finding)
     if share is None and finding["bottleneck"] == "unknown":
-        return float(finding.get("share", 0))
+        return float(finding.get("share", finding["lost_share"]))
     return share
 
 
