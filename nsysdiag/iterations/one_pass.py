@@ -28,6 +28,8 @@ from nsysdiag.trace.strings import Strings
 
 FEW, FEWEST_SIZES = 20, 3
 """Fewer repeats are few. The stages of a network have so many sizes of launches."""
+MOST_EXCHANGES = 4
+"""A pass takes its input once and gives its result once, each in a few copies."""
 MOST_LAYERS = 200
 """The deepest models have some 120 layers in a pass; a solver takes thousands of steps."""
 FEWEST_KERNELS, FEWEST_PARTS = 2, 4
@@ -73,6 +75,8 @@ def perhaps_layers(
     `names` are those of the calls."""
     if loop.called.range or loop.kind != STEP or not loop.certain or len(loop) >= MOST_LAYERS:
         return loop
+    if _exchanges(loop, device) > MOST_EXCHANGES:
+        return loop
     usual = Segments.of(happened, loop.starts, None, int(loop.ends[-1])).usual
     inside = {code: count for code, count in usual.items() if count}
     kernels = {code: count for code, count in inside.items() if code in happened.kernels}
@@ -91,6 +95,13 @@ def _of_a_model(kernels: list[str]) -> bool:
     """Whether these are the kernels of a transformer's layer."""
     attention, product, norm = (any(map(each.search, kernels)) for each in (_ATTENTION, _PRODUCT, _NORM))
     return attention or (product and norm)
+
+
+def _exchanges(loop: Loop, device: DeviceTimeline) -> int:
+    """How many copies from or to the host begin while the loop runs."""
+    operations = device.operations
+    host = np.isin(operations.copy_kind, (CopyKind.HOST_TO_DEVICE, CopyKind.DEVICE_TO_HOST))
+    return int(np.count_nonzero(host & (_place(loop, operations.start) >= 0)))
 
 
 def _in_most(loop: Loop, place: IntArray) -> bool:

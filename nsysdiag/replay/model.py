@@ -155,7 +155,9 @@ class Model(Struct, frozen=True, dict=True):
     def unpaired(self) -> BoolArray:
         """The kernels that send or receive, where it is not known of many what their peer does."""
         kinds = np.array([kind_of(text) == KINDS.index(SEND_RECEIVE) for text in self.names.texts], dtype=np.bool_)
-        sends = (self.work.kind == Class.COMMUNICATION) & kinds[self.names.short]
+        short = self.names.short
+        known = (short >= 0) & (short < len(kinds))
+        sends = (self.work.kind == Class.COMMUNICATION) & known & np.append(kinds, False)[np.where(known, short, -1)]
         alone = sends & (self.places.end == self.places.operation)
         many: BoolArray = alone & (alone.sum() > MOST_UNPAIRED * sends.sum())
         return many

@@ -118,7 +118,7 @@ def test_no_api_rows_at_all(tmp_path: Path) -> None:
     device = only_device(trace, tmp_path)
     assert device.ledger == {"dispatch": 3_000, "launch_unknown": 100_000}
     assert device.verdict.id == "gpu-bound"
-    assert device.verdict.sentence.endswith("second: unexplained idle time, 25.6%.")
+    assert device.verdict.sentence.endswith("second: host code outside CUDA calls, 25.6%.")
 
 
 def test_threads_of_the_profiler_itself(tmp_path: Path) -> None:
