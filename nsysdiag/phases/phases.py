@@ -38,6 +38,8 @@ SHORT_STEADY = 0.2
 STARTING_OR_UNKNOWN, STARTING = 0.6, 0.4
 """Of the time since the first CUDA call: what start-up, memory and unknown causes take of a start, and of that start-up
 and memory. All time before the first work of a GPU is part of a start."""
+MANY_NAMED = 20
+"""Steps that NVTX ranges name: so many are a loop, however short."""
 LEAST_STEADY = 100_000_000
 """In ns. Steady phases that take less, and far less than the start before them, show no steady state. GPU clocks rise
 for some tens of milliseconds."""
@@ -186,7 +188,11 @@ def _runs_once(found: Segments, phases: list[FoundPhase], signals: list[DeviceSi
 
 
 def _is_short(phases: list[FoundPhase]) -> bool:
-    """Whether all that repeats is over soon after a far longer start."""
+    """Whether all that repeats is over soon after a far longer start, and is no loop of many steps that the program
+    names."""
+    steps = [phase.steps for phase in phases if phase.name == "steady" and phase.steps is not None]
+    if any(each.source != "anchor" and each.count >= MANY_NAMED for each in steps):
+        return False
     steady, start = (_length(phases, name) for name in ("steady", "start-up"))
     return steady < LEAST_STEADY and steady < SHORT_STEADY * (steady + start)
 
