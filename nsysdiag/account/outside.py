@@ -117,7 +117,8 @@ class Start(Struct, frozen=True):
 
 def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges) -> Start:
     """What the thread did in that time. Until CUDA is initialized, its calls and unexplained time count as
-    initialization; what is inside MPI_Init, or a range that compiles, and is not CUDA's own start, counts to that."""
+    initialization. What is inside MPI_Init, or a range that compiles, and is not CUDA's own start, is charged to
+    that."""
     axis = layered.host.axis
     lane = int(axis.rank(np.array([outside.thread], dtype=np.int64))[0])
     ready = _initialized(layered, lane, outside)

@@ -23,7 +23,7 @@ def device_phases(
     keys: list[str],
 ) -> list[PhaseDevice]:
     """One record a phase, in their order. The account of a start-up begins with what the program did before the work of
-    the device, `start`, where that is given; where that is judged, all of it counts to the first phase. `keys` are
+    the device, `start`, where that is given; where that is judged, all of it is charged to the first phase. `keys` are
     those of all devices, by number."""
     before = _before(found, start)
     spans = Intervals.of([(phase.start, phase.end) for phase in found.phases])

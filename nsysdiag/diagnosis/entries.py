@@ -94,7 +94,7 @@ def _numbered(keys: Sequence[str]) -> str:
 
 
 def _paged(device: PhaseDevice) -> int:
-    """The time of kernels that counts to memory: unified memory is paged inside them."""
+    """The time of kernels that is charged to memory: unified memory is paged inside them."""
     kernels = sum(device.account.get(name, 0) for name in KERNELS)
     return min(max(device.compute_ns - kernels, 0), device.account.get("memory", 0))
 

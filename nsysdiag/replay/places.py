@@ -66,7 +66,7 @@ def _is_inside(other: Problem, problem: Problem, path: list[str]) -> bool:
 def _part(model: Model, problem: Problem, path: list[str]) -> Part:
     """How much of each piece of host time and which waits are of a problem's cause and variant, inside `path`: what
     launching threads do there, and what others do that they wait for. What loading workers do is no part of it, as
-    that counts to the wait for input."""
+    that is charged to the wait for input."""
     where, threads = _inside(model, path), model.threads
     woken = where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end))
     loads = (threads.woken.loader > 0) & (problem.cause != INPUT_WAIT)

@@ -102,8 +102,8 @@ def _its_time(model: Model, finding: Finding) -> Part:
 
 
 def _before_work(changes: Changes, finding: Finding) -> str:
-    """What counts to the finding's bottleneck before the first work of its device, by the rules of that account; except
-    for CUDA itself also in other threads, as the launching thread may wait for them."""
+    """What is charged to the finding's bottleneck before the first work of its device, by the rules of that account;
+    except for CUDA itself also in other threads, as the launching thread may wait for them."""
     model = changes.model
     work = model.work
     mine = np.flatnonzero((work.device == model.names.keys.index(finding.device)) & (work.launch >= 0))
