@@ -127,12 +127,16 @@ def test_a_finding_is_repaired(tmp_path: Path) -> None:
         "own file read before a slower loader that reads, without ranges": "io_wait",
         "own file read beside a loader that is ahead": "io_wait",
         "lock held in a range, as its finding says": "host_compute",
+        "short sleeps of a thread that asks for batches, as the finding says": "sleep",
         "sleep, as its finding says": "sleep",
+        "sleeps of a thread that asks for batches, as the finding says": "sleep",
         "start before the first work, as its finding says": "before_work",
         "wait in MPI": "exposed_mpi",
+        "worker that decodes more than it reads, as its finding says": "data_loading",
         "worker that mostly decodes, as its finding says": "data_loading",
         "worker that mostly reads, as its finding says": "data_loading",
         "worker that reads behind a thread that feeds its queue": "data_loading",
+        "worker that reads more than it decodes, as its finding says": "data_loading",
     }
 
 

@@ -176,7 +176,7 @@ PAIRS: tuple[Pair, ...] = (
         without("sync"),
         (0.15, 0.3),
         capture=EVERYTHING.but(event_rows=False, sync_rows=False),
-        tolerated=1.0,
+        refusable=True,
     ),
     pair(
         "sync of two streams in turns",
