@@ -139,7 +139,7 @@ class TestSlowSteps:
         assert job_of(made).step.change_ns == pytest.approx(-500 * US, rel=0.1)
 
     def test_they_make_no_other_step_by_themselves(self) -> None:
-        job = job_of(compared(LONG, replace(LONG, every=12)))
+        job = job_of(compared(LONG, replace(LONG, every=40)))  # one in 60
         assert job.step.after_ns == pytest.approx(job.step.before_ns, rel=0.02)
 
     def test_where_they_alone_changed_it_is_said(self) -> None:
