@@ -83,7 +83,7 @@ class TestTutorial:
         assert all(cell.execution_count for cell in cells(ran, "code"))
         shown = list(data(ran))
         assert sum("text/html" in each for each in shown) > 3
-        assert sum(PLOTLY in each for each in shown) == 7
+        assert sum(PLOTLY in each for each in shown) == 6
         streams = [each for cell in cells(ran, "code") for each in cell.outputs if each.output_type == "stream"]
         assert [each.text for each in streams if each.name == "stderr"] == []
 

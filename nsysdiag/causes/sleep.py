@@ -14,6 +14,8 @@ CALLS = re.compile(
     r"|v?fork|clone3?|posix_spawnp?|exec[vl]p?e?|fexecve|system|p(open|close)|daemon"
     r"|pthread_(create|join|tryjoin_np|timedjoin_np|clockjoin_np|kill|cancel)|thrd_(create|join|sleep)|wait[34]?|waitp?id)"
 )
+SLEEPS = re.compile("sleep")
+"""The calls among them that wait for a time, not for a process or thread."""
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:

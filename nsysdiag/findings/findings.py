@@ -14,7 +14,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.findings.attribution import Shares, inside_mpi
 from nsysdiag.findings.exposed import exposed_findings
 from nsysdiag.findings.hotspots import Spot, spots_of
-from nsysdiag.findings.other_gpus import Gpus, waits_for_others
+from nsysdiag.findings.other_gpus import waits_for_others
 from nsysdiag.findings.pageable import copies_as_one
 from nsysdiag.findings.rules import NOT_SAVED, severity
 from nsysdiag.findings.text import FindingContext, Story, story_of
@@ -22,7 +22,7 @@ from nsysdiag.report import DeviceReport, Finding, Named
 
 
 def findings_of(
-    device: DeviceReport, context: FindingContext, shares: Shares, work: Bottlenecks, gpus: Gpus
+    device: DeviceReport, context: FindingContext, shares: Shares, work: Bottlenecks, gpus: list[str]
 ) -> list[Finding]:
     """The findings of one device: every cause and exposed work that takes, or may bring, at least 1% of the judged
     time. `gpus` are all of the trace."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import replace
 
 from nsysdiag.causes import CAUSES, EVENT_WAIT
 from nsysdiag.causes.advice import Advice
@@ -26,16 +24,9 @@ DID = {
 """What another GPU was busy with; if it was idle itself, only its name."""
 
 
-class Gpus(Struct, frozen=True):
-    """The keys of all GPUs of a trace, by number, and the numbers of those that are `analysed`."""
-
-    keys: list[str]
-    analysed: frozenset[int]
-
-
-def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shares, gpus: Gpus) -> list[Finding]:
+def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shares, gpus: list[str]) -> list[Finding]:
     """Findings on a device's waits for others: one for each other device and its bottleneck, from the smallest share of
-    the judged time on. `shares` are these waits."""
+    the judged time on. `shares` are these waits, `gpus` the keys of all GPUs by number."""
     least = max(context.thresholds.smallest * context.judged.ns, 1)
     pair = joint(shares.other, shares.family, len(FAMILIES))
     found = []
@@ -43,21 +34,8 @@ def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shar
         number, family = divmod(each, len(FAMILIES))
         mine = shares.take(pair == each)
         if int(mine.lost.sum()) >= least:
-            finding = _finding(device, context, mine, gpus.keys[number], FAMILIES[family])
-            found.append(finding if number in gpus.analysed else _left_out(finding, gpus.keys[number]))
+            found.append(_finding(device, context, mine, gpus[number], FAMILIES[family]))
     return found
-
-
-def _left_out(finding: Finding, other: str) -> Finding:
-    """For a GPU that is not analysed, it is unknown what it did meanwhile."""
-    return replace(
-        finding,
-        title=f"{finding.title}, which --device leaves out",
-        ceiling_ns=0,
-        advice=[f"Analyze {other} as well, without --device: what it did meanwhile tells what to do."],
-        chain=[*finding.chain[:-1], f"analyze {other} as well"],
-        summary=f"{finding.summary}, which --device leaves out",
-    )
 
 
 def _finding(device: DeviceReport, context: FindingContext, shares: Shares, other: str, family: Family) -> Finding:

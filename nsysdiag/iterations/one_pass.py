@@ -99,9 +99,12 @@ def _of_a_model(kernels: list[str]) -> bool:
 
 def _exchanges(loop: Loop, device: DeviceTimeline) -> int:
     """How many copies from or to the host begin while the loop runs."""
-    operations = device.operations
-    host = np.isin(operations.copy_kind, (CopyKind.HOST_TO_DEVICE, CopyKind.DEVICE_TO_HOST))
-    return int(np.count_nonzero(host & (_place(loop, operations.start) >= 0)))
+    return int(np.count_nonzero(_with_host(device) & (_place(loop, device.operations.start) >= 0)))
+
+
+def _with_host(device: DeviceTimeline) -> BoolArray:
+    """Which operations are copies from or to the host."""
+    return np.isin(device.operations.copy_kind, (CopyKind.HOST_TO_DEVICE, CopyKind.DEVICE_TO_HOST))
 
 
 def _in_most(loop: Loop, place: IntArray) -> bool:
@@ -155,8 +158,7 @@ def _calls(loop: Loop, device: DeviceTimeline, calls: CallRows, names: Sequence[
     def often(wanted: Sequence[bool]) -> bool:
         return in_most(calls.start[mine & np.array(wanted, np.bool_)[calls.name]])
 
-    copied = np.isin(device.operations.copy_kind, (CopyKind.HOST_TO_DEVICE, CopyKind.DEVICE_TO_HOST))
-    if in_most(calls.start[device.launch[copied & (device.launch >= 0)]]):
+    if in_most(calls.start[device.launch[_with_host(device) & (device.launch >= 0)]]):
         return True
     if often([bool(_TOUCHES.search(name)) for name in names]):
         return True

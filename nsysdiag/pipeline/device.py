@@ -22,7 +22,6 @@ from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.findings import findings_of
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.kernels import KernelWork, kernel_findings
-from nsysdiag.findings.other_gpus import Gpus
 from nsysdiag.findings.phase_work import work_of_phase
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.text import FindingContext
@@ -225,7 +224,7 @@ def of_idle_time(
     finding_context: FindingContext,
     shares: tuple[Shares, list[list[str]]],
     bottlenecks: Bottlenecks,
-    gpus: Gpus,
+    gpus: list[str],
 ) -> list[Finding]:
     """The findings on time in which the device waited, or worked exposed."""
     return findings_of(report, finding_context, shares[0], bottlenecks, gpus)

@@ -40,7 +40,6 @@ from nsysdiag.events.python_stacks import PythonStacks
 from nsysdiag.events.samples import chain_symbols
 from nsysdiag.events.samples import leaf_symbols as read_leaf_symbols
 from nsysdiag.events.sharing import Sharing, sharing_of
-from nsysdiag.findings.other_gpus import Gpus
 from nsysdiag.iterations.chosen import chosen_loops
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.iterations.host_ranges import host_loop as find_host_loop
@@ -139,9 +138,9 @@ def shown(activity: DeviceActivity, settings: Settings) -> frozenset[str]:
 
 
 @steps.step()
-def gpus(devices: list[DeviceTimeline], activity: DeviceActivity) -> Gpus:
-    """The keys of all devices, and which are analysed."""
-    return Gpus([each.key for each in activity.devices], frozenset(each.number for each in devices))
+def gpus(activity: DeviceActivity) -> list[str]:
+    """The keys of all devices, by number."""
+    return [each.key for each in activity.devices]
 
 
 @steps.step()

@@ -79,7 +79,7 @@ def may_only_move(model: Model, finding: Finding) -> bool:
 def _polls(model: Model, finding: Finding) -> bool:
     """Whether a thread sleeps several times a step, as one that asks again and again for what is not in the trace: it
     may have to wait for that without the sleeps, too."""
-    if finding.cause != sleep.CAUSE.id or "sleep" not in (finding.call or ""):
+    if finding.cause != sleep.CAUSE.id or not sleep.SLEEPS.search(finding.call or ""):
         return False
     asleep = model.pieces.cause == PLACE[sleep.CAUSE.id]
     _, thread = distinct(model.program.thread[model.pieces.owner[asleep]])

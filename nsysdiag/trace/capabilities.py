@@ -54,7 +54,7 @@ KINDS: dict[str, Kind] = {
 """Every kind of evidence by its id."""
 
 
-EVENT_TYPES = {
+_EVENT_TYPES = {
     "cuda": ("kernels", "copies", "cuda-api", "synchronization"),
     "osruntime": (OS_RUNTIME,),
     "nvtxevents": ("nvtx",),
@@ -80,7 +80,7 @@ class Captured(Struct, frozen=True):
         told = list(options)
         types = {value.lower() for name, value in told if name == "CAPTURE_EVENT_TYPE"}
         types |= {"cuda" for name, value in told if name.endswith("COLLECT_CUDA_TRACE") and value.lower() == "true"}
-        asked = frozenset(kind for each in types for kind in EVENT_TYPES.get(each, ()))
+        asked = frozenset(kind for each in types for kind in _EVENT_TYPES.get(each, ()))
         described = [value for name, value in (*told, *system) if _SYSTEM.fullmatch(name)]
         return cls(asked, any("windows" in value.lower() for value in described))
 
