@@ -19,6 +19,7 @@ from nsysdiag.replay.graph import NEVER_NS, Edges, Kind, replay
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.repairs import may_only_move, repair
 from nsysdiag.replay.reshaped import with_edges
+from nsysdiag.replay.slices import beside_others
 from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.stretch import first_border
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of
@@ -88,10 +89,12 @@ class Prediction(Struct, frozen=True):
         return self.high_ns - self.low_ns > MOST_APART * self.now.ns
 
     def saving(self, most: float) -> Prediction:
-        """The same, but no more than this share is saved."""
+        """The same, but no more than this share is saved. Where processes run at once on a GPU, its idle time is no
+        limit: more may run at once."""
         least = math.ceil((1 - most) * self.now.ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
-        return replace(self, run=run, low_ns=max(self.low_ns, least), high_ns=max(self.high_ns, least))
+        low_ns = min(self.low_ns, run.ns) if _without_slices(self.changes) else max(self.low_ns, least)
+        return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))
 
 
 def run_of(
@@ -201,11 +204,14 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
     synchronizations that outlast what they are known to wait for, and in the shorter bound they do not. In the
     shorter bound, if it saves more, operations do not wait for work that they only followed, and threads not for
     unknown ones. The lengths of the same changes made in other ways (`others`) are bounds, too. The spread of the steps
-    and the error of the model widen both. But no step is shorter than the kernels of the device that computes most."""
+    and the error of the model widen both. Where kernels of several processes run
+    at once, they meet none of the others, or so many more that nothing is saved. But no step is shorter than the
+    kernels of the device that computes most."""
     model = changes.model
     now, run = _run(model, model.graph.time, model.length), run_of(changes)
-    extremes = [run_of(each) for each in others]
-    bounds = [run.ns, *(each.ns for each in extremes)]
+    alone = _without_slices(changes)
+    extremes = [run_of(each) for each in (*others, *alone)]
+    bounds = [run.ns, *(each.ns for each in extremes), *([now.ns] if alone else [])]
     if not changes.certain:
         bounds.append(run_of(changes, proven=True).ns)
     timed = model.threads.timed
@@ -228,6 +234,15 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
     computing = min(_computing(model, each) for each in (run, *extremes))
     low = max(min(bounds) - slack, round(min(computing, run.ns) - least), 0)
     return Prediction(changes, now, run, low, max(bounds) + slack)
+
+
+def _without_slices(changes: Changes) -> list[Changes]:
+    """The same with kernels that meet none of another process, if any do. With less idle time they may also meet more
+    of them, and nothing is saved."""
+    model, length = changes.model, changes.length
+    shared = beside_others(model.work, model.launched_by)
+    left = 1 - shared / np.maximum(model.work.length, 1)
+    return [replace(changes, length=np.round(length * left).astype(np.int64))] if shared.any() else []
 
 
 def _of_others(changes: Changes, now: Run, run: Run) -> list[int]:

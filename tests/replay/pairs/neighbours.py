@@ -250,6 +250,31 @@ def sliced(sim: Simulation, marks: Marks, *, host: int, work: int, mine: int, ot
     loop(sim, marks, step)
 
 
+def served(sim: Simulation, marks: Marks, *, host: int, syncs: int = 2) -> None:
+    """A trainer and a server of another process run kernels on one GPU at once; the server is busy all the time.
+
+    Of the two, `syncs` wait for their kernels."""
+    server = sim.process()
+
+    def step(t: Thread, number: int) -> Body:
+        if host:
+            yield from t.compute(varied(host, "host", number), "collate")
+        for kernel in range(6):
+            yield from t.launch("train", 500 * US + number % 3 + kernel)
+        if syncs == 2:
+            yield from t.synchronize(t.process.null)
+
+    def serve(t: Thread) -> Body:
+        for number in range(STEPS * 3 // 2):
+            yield from t.compute(varied(1 * MS, "parse", number), "parse_request")
+            yield from t.launch("infer", varied(2 * MS, "infer", number))
+            if syncs:
+                yield from t.synchronize(t.process.null)
+
+    loop(sim, marks, step)
+    sim.thread(server, serve, name="infer")
+
+
 def faulting(sim: Simulation, marks: Marks, *, host: int, work: int, chunks: int, each: int = 30 * US) -> None:
     """Pages of unified memory migrate in each step, in chunks with the driver's own work between them."""
 
@@ -313,6 +338,26 @@ def asking(sim: Simulation, marks: Marks, *, every: int, batch: int, work: int, 
 
 
 PAIRS: tuple[Pair, ...] = (
+    pair(
+        "synchronizations of a trainer beside a server of another process, as the finding says",
+        partial(served, host=1500 * US),
+        {"syncs": 1},
+        (),
+        (-0.1, 0.1),
+        finding="sync",
+        steps=0,
+        tolerated=0.7,
+    ),
+    pair(
+        "synchronizations of a trainer and of a server of another process, as the finding says",
+        partial(served, host=1500 * US),
+        {"syncs": 0},
+        (),
+        (0.2, 0.4),
+        finding="sync",
+        steps=0,
+        tolerated=0.7,
+    ),
     pair(
         "sleeps of a thread that asks for batches, as the finding says",
         partial(asking, every=1 * MS, batch=3300 * US, work=1500 * US),
