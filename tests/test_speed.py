@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nsysdiag
-from nsysdiag import analyze
+from nsysdiag import Settings, analyze
 from tests.peak_memory import peak_bytes_of
 from tests.reading import read_columns, watched_analysis
 from tests.simulator import EVERYTHING, Simulation
@@ -84,6 +84,10 @@ def test_time_grows_about_as_the_trace_does(folder: Path) -> None:
     assert cpu_seconds(lambda: analyze(large)) < 6 * cpu_seconds(lambda: analyze(small))
 
 
+GAPS = 20
+"""The longest gaps are described one by one: a few, of which any number may lead to another thread."""
+
+
 def executed_lines(trace: Path) -> Lines:
     """The lines of code run in the folders of the package but `trace`, by function; a turn of a comprehension is one
     too."""
@@ -100,7 +104,7 @@ def executed_lines(trace: Path) -> Lines:
     before = sys.gettrace()
     sys.settrace(enter)
     try:
-        analyze(trace)
+        analyze(trace, Settings(gaps=GAPS))
     finally:
         sys.settrace(before)
     assert {"arrays", "events", "ledger", "wakeups"} <= {name.partition("/")[0] for name in lines}

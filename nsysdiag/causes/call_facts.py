@@ -59,7 +59,8 @@ def _flags(count: int, rows: IntArray) -> BoolArray:
 def _creates_context(activity: DeviceActivity) -> BoolArray:
     """The API calls over 1 ms of each process, up to and with the first that does more than ask about devices, whatever
     its name. An example is `cudaFree(0)` after `cudaGetDeviceCount`. Left out if the context existed before: an
-    operation had begun, or was launched before the capture."""
+    operation had begun, or was launched before the capture. A call that launches work creates the context before that
+    begins: a copy that is staged or waited for is long by itself."""
     calls, operations = activity.api_calls.rows, activity.operations
     flags = np.zeros(len(calls), dtype=np.bool_)
     if len(calls) == 0:
@@ -78,8 +79,17 @@ def _creates_context(activity: DeviceActivity) -> BoolArray:
     asks = np.array([ASKS.fullmatch(name) is not None for name in activity.api_calls.names], dtype=np.bool_)
     uses = picked(~asks[calls.name])
     until = least_of_each(owner[uses], calls.start[uses], len(processes))
-    flags[:] = fresh[owner] & (calls.start <= until[owner]) & (calls.end - calls.start > LONG_NS)
+    flags[:] = fresh[owner] & (calls.start <= until[owner])
+    flags &= _work_begins(activity) - calls.start > LONG_NS
     return flags
+
+
+def _work_begins(activity: DeviceActivity) -> IntArray:
+    """When the work of each API call begins; its end if it launches none."""
+    begins, launch = activity.api_calls.rows.end.copy(), activity.launch
+    known = launch >= 0
+    np.minimum.at(begins, launch[known], activity.operations.start[known])
+    return begins
 
 
 def _first_of_each(group: IntArray, start: IntArray, end: IntArray) -> IntArray:
