@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, Intervals, contains, subtract, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, contains, subtract, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import (
     BLOCKING_COPY,
@@ -193,7 +193,8 @@ def _overlap(changes: Changes, transform: Transform) -> bool:
 def overlap(changes: Changes, kind: Class) -> bool:
     """Operations of a class and the others no longer wait for each other, only each for its own in a stream. In doubt,
     communication still waits for the kernels before it, which may make its data. Kernels wait for the communication
-    before them, whose data they may use. A call that waits for one of them still waits for the kernels before that."""
+    before them, whose data they may use. A call that waits for one of them still waits for the kernels before that.
+    In doubt, too, a copy that operations of another device wait for hands over data of the kernels before it."""
     model, edges = changes.model, changes.model.graph.edges
     mine = model.work.kind == kind
     of_device = np.isin(edges.kind, (Kind.STREAM, Kind.EVENT, Kind.BARRIER)) & (edges.row >= 0)
@@ -202,11 +203,27 @@ def overlap(changes: Changes, kind: Class) -> bool:
     rows = np.flatnonzero(of_device)
     before, after = mine[edges.row[rows]], mine[target[edges.target[rows]]]
     changes.dropped[rows[before != after]] = True
-    changes.doubted[rows[before != after]] = kind == Class.COMMUNICATION
+    doubted = (kind == Class.COMMUNICATION) | _handed_over(model, edges.row[rows], target[edges.target[rows]])
+    changes.doubted[rows[before != after]] = doubted[before != after]
     if kind == Class.COPY:
         held = model.threads.held
         changes.held[(held.cause == PLACE[BLOCKING_COPY]) & mine[held.target]] = False
     return bool(mine.any())
+
+
+def _handed_over(model: Model, before: IntArray, after: IntArray) -> BoolArray:
+    """Which orders of two operations have one that waits for another device, or that another device waits for.
+
+    ```
+    GPU 0   [== k0 ==)[copy)
+    GPU 1   ................[== k1 ==)     both orders: k0 made what the copy moves, and k1 uses it
+    ```
+    """
+    across = (after >= 0) & (model.work.device[before] != model.work.device[after])
+    linked = np.zeros(len(model.work), dtype=np.bool_)
+    linked[before[across]] = linked[after[across]] = True
+    handed: BoolArray = linked[before] | linked[after]
+    return handed
 
 
 def _graphs(changes: Changes, transform: Transform) -> bool:

@@ -15,9 +15,9 @@ from nsysdiag.replay.model import Model
 from nsysdiag.replay.predict import run_of
 from nsysdiag.replay.transforms import apply, causes_of
 from nsysdiag.replay.work import Class
-from tests.diagnosis.programs.registry import US, Marks, solver
+from tests.diagnosis.programs.registry import MS, US, Marks, solver
 from tests.replay.making import VARIED, model_of_pair, modelled, replay_of_program
-from tests.replay.pairs.pair import loop, ranged
+from tests.replay.pairs.pair import loop, ranged, varied
 from tests.simulator import Simulation
 from tests.simulator.actions import Thread
 from tests.simulator.host import Body
@@ -150,6 +150,34 @@ def test_communication_that_overlaps_and_kernels_may_still_need_each_other() -> 
         assert communication[source] != communication[target]
     assert changes.dropped.any()
     assert (changes.doubted == changes.dropped).all()
+
+
+@pytest.mark.parametrize(("kernel", "copy", "host"), [(3, 1, 2), (3, 1, 0), (1, 2, 1), (2, 2, 0)])
+def test_copies_that_another_device_waits_for_may_save_nothing(kernel: int, copy: int, host: int) -> None:
+    """GPU 0 makes the data, the copy moves it, GPU 1 uses it: there may be nothing to overlap. Lengths in ms."""
+
+    def build(simulation: Simulation, marks: Marks) -> None:
+        process = solver(simulation, [0, 1])
+        makes, uses = process.stream(0), process.stream(1)
+
+        def step(t: Thread, number: int) -> Body:
+            yield from t.compute(max(varied(host * MS, number), US))
+            yield from t.launch("make", varied(kernel * MS, "make", number), makes)
+            yield from t.copy("PtoP", 1 << 26, varied(copy * MS, "copy", number), makes)
+            event = t.event()
+            yield from t.record(event, makes)
+            yield from t.wait_event(uses, event)
+            yield from t.launch("use", varied(kernel * MS, "use", number), uses)
+            yield from t.synchronize(uses)
+
+        loop(simulation, marks, step, process=process)
+
+    model = modelled(replay_of_program(build, gpus=2))
+    changes = changed(model, "overlap", "copies")
+    assert (changes.doubted == changes.dropped).all()
+    now = run_of(Changes.none(model)).ns
+    assert run_of(changes).ns < 0.95 * now
+    assert abs(run_of(changes, proven=True).ns - now) < 0.02 * now
 
 
 def in_ranges(outer: str, inner: str) -> Model:
