@@ -33,7 +33,8 @@ def gil_waits(host: HostActivity) -> BoolArray:
 
     A process has such waits if at least three are that long, and no more are longer. If none is longer, the shorter
     ones count too. A longer one counts if the thread waits again at once, and at most one in five of its long waits is
-    longer: its timer was late.
+    longer: its timer was late. Where no long wait is followed by another at once, they
+    are timers of the program's own.
     """
     lane = host.os_calls
     rows = np.flatnonzero(named(lane, _TIMED_WAIT))
@@ -55,5 +56,7 @@ def gil_waits(host: HostActivity) -> BoolArray:
     seldom = np.bincount(thread, full) >= RATHER * np.bincount(thread, length > SWITCH_INTERVAL_NS[1])
     late &= seldom[thread]
     follows = np.append(False, again & (full | late)[:-1])
+    # Who does not get the lock in time waits again at once; a timer of the program's own does not.
+    often &= np.bincount(process, full & np.append(again, False)) > 0
     result[rows] = often[process] & (full | late | follows | (longer == 0)[process])
     return result

@@ -268,11 +268,25 @@ def test_a_late_timer_is_one_where_the_thread_waits_again(
     T  [timedwait 5.1]  [timedwait 5.1]  [timedwait 5.1]  [timedwait 5.1]  [timedwait 9.0][0.3]
     """
     trace, begin = late(60 * MS), 200 * US
-    for each, idle in (*[(5_100 * US, MS)] * 4, (length, again_after), (300 * US, MS)):
+    for each, idle in (
+        (5_100 * US, 10 * US),
+        *[(5_100 * US, MS)] * 3,
+        (length, again_after),
+        (300 * US, MS),
+    ):
         trace.osrt("pthread_cond_timedwait", begin, begin + each)
         begin += each + idle
     device = only_device(trace, tmp_path)
     assert device.labels["lock_wait"] == {INTERPRETER_LOCK: told}
+
+
+def test_a_timer_of_5_ms_is_no_interpreter_lock(tmp_path: Path) -> None:
+    """Each wait ends by its timeout, and none follows at once: a program that gathers requests for a while."""
+    trace, begin = late(60 * MS), 200 * US
+    for _ in range(6):
+        trace.osrt("pthread_cond_timedwait", begin, begin + 5_060 * US)
+        begin += 8 * MS
+    assert INTERPRETER_LOCK not in only_device(trace, tmp_path).labels.get("lock_wait", {})
 
 
 def test_a_loop_of_longer_waits_beside_is_none(tmp_path: Path) -> None:
