@@ -20,6 +20,7 @@ from nsysdiag.replay.model import Model
 from nsysdiag.replay.repairs import may_only_move, repair
 from nsysdiag.replay.reshaped import with_edges
 from nsysdiag.replay.slices import beside_others
+from nsysdiag.replay.sources import source_may_limit
 from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.stretch import first_border
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of
@@ -203,10 +204,10 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
     may have a time of their own grow by what is saved there: up to twice their length where that is not sure. So do
     synchronizations that outlast what they are known to wait for, and in the shorter bound they do not. In the
     shorter bound, if it saves more, operations do not wait for work that they only followed, and threads not for
-    unknown ones. The lengths of the same changes made in other ways (`others`) are bounds, too. The spread of the steps
-    and the error of the model widen both. Where kernels of several processes run
-    at once, they meet none of the others, or so many more that nothing is saved. But no step is shorter than the
-    kernels of the device that computes most."""
+    unknown ones. A source outside of the program that is asked in each step may be no faster. The lengths of the same
+    changes made in other ways (`others`) are bounds, too. Where kernels of several processes run at once, they meet
+    none of the others, or so many more that nothing is saved. The spread of the steps and the error of the model widen
+    both. But no step is shorter than the kernels of the device that computes most."""
     model = changes.model
     now, run = _run(model, model.graph.time, model.length), run_of(changes)
     alone = _without_slices(changes)
@@ -223,6 +224,8 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
         bounds.append(pinned if gone else min(pinned, max(bounds) + absorbed))
     if model.outlived.share > 0:
         bounds.append(min(run.ns, run_of(changes, brief=True).ns))
+    if run.ns < (1 - LEAST_ERROR) * now.ns and source_may_limit(changes):
+        bounds.append(now.ns)
     bounds += [*_of_others(changes, now, run), *_without_peers(changes, now), *_of_locks(changes, now, run)]
     if model.explained.any():
         bounds.append(min(run_of(replace(changes, prompt=changes.prompt | model.explained)).ns, run.ns))
