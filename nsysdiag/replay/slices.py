@@ -16,7 +16,7 @@ from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.work import Class, Work
 
 LEAST_SHARED = 0.005
-"""Share of the time of kernels, as no prediction is better: less beside other processes changes no prediction."""
+"""Share of the time of kernels, as no prediction is better: less next to other processes changes no prediction."""
 
 
 def beside_others(work: Work, thread: IntArray) -> IntArray:

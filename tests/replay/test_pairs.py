@@ -131,6 +131,8 @@ def test_a_finding_is_repaired(tmp_path: Path) -> None:
         "sleep, as its finding says": "sleep",
         "sleeps of a thread that asks for batches, as the finding says": "sleep",
         "start before the first work, as its finding says": "before_work",
+        "synchronizations of a trainer and of a server of another process, as the finding says": "sync",
+        "synchronizations of a trainer beside a server of another process, as the finding says": "sync",
         "wait in MPI": "exposed_mpi",
         "worker that decodes more than it reads, as its finding says": "data_loading",
         "worker that mostly decodes, as its finding says": "data_loading",
