@@ -8,7 +8,7 @@ launch call ----> kernel starts ------> wait ends ----> next launch call
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, unique
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,7 @@ NEVER_NS = -(1 << 60)
 """As the length of an edge: it holds nothing back."""
 
 
+@unique
 class Kind(IntEnum):
     """Why a moment waits for another."""
 
@@ -44,7 +45,7 @@ class Kind(IntEnum):
     PASSED = 14  # what such a wait is for besides its target, and the same of the wait before
     PACED = 15  # the end of a wait that has a time of its own
     HIDDEN = 16  # the order of streams that wait for events of which the trace does not say what they are for
-    AHEAD = 16  # a wait for a device, and an operation of an earlier step
+    AHEAD = 17  # a wait for a device, and an operation of an earlier step
 
 
 class Edges(Rows, frozen=True):

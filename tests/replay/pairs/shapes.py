@@ -294,6 +294,14 @@ PAIRS: tuple[Pair, ...] = (
         (0.2, 0.5),
     ),
     pair(
+        "host a step ahead of steps that vary much",
+        partial(in_step, host=900 * US, kernel=900 * US, spread=0.99),
+        {"ahead": 1},
+        AHEAD,
+        (0.2, 0.5),
+        tolerated=0.02,
+    ),
+    pair(
         "value read back a step later",
         partial(in_step, host=600 * US, kernel=1 * MS, read=True),
         {"ahead": 1, "read": False},
