@@ -17,6 +17,7 @@ from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.graph import NEVER_NS, Edges, Kind, replay
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.mpi_peers import without_waits
 from nsysdiag.replay.repairs import may_only_move, repair
 from nsysdiag.replay.reshaped import with_edges
 from nsysdiag.replay.slices import beside_others
@@ -90,11 +91,12 @@ class Prediction(Struct, frozen=True):
         return self.high_ns - self.low_ns > MOST_APART * self.now.ns
 
     def saving(self, most: float) -> Prediction:
-        """The same, but no more than this share is saved. Where processes run at once on a GPU, its idle time is no
-        limit: more may run at once."""
+        """The same, but no more than this share is saved. That is no limit where processes run at once on a GPU, as
+        more may run at once; nor where ranks wait for each other, as a rank may hold up another one."""
         least = math.ceil((1 - most) * self.now.ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
-        low_ns = min(self.low_ns, run.ns) if _without_slices(self.changes) else max(self.low_ns, least)
+        limited = not _without_slices(self.changes) and without_waits(self.changes) is None
+        low_ns = max(self.low_ns, least) if limited else min(self.low_ns, run.ns)
         return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))
 
 
@@ -286,16 +288,17 @@ def _of_locks(changes: Changes, now: Run, run: Run) -> list[int]:
 
 
 def _without_peers(changes: Changes, now: Run) -> list[int]:
-    """The lengths of a step in ns for kernels that send or receive, of which the peers are not known. They last as long
-    as they did, as the peers are late for another reason; or none waits for its peer any more."""
-    model = changes.model
+    """The lengths of a step in ns for kernels and calls of MPI that send or receive, of which the peers are not known.
+    They last as long as they did, as the peers are late for another reason; or none waits for its peer any more."""
+    model, prompt = changes.model, without_waits(changes)
+    found = [now.ns, run_of(prompt).ns] if prompt is not None else []
     if not model.unpaired.any():
-        return []
+        return found
     alone, length = np.flatnonzero(model.unpaired), changes.length.copy()
     least = np.full(len(model.names.texts), np.iinfo(np.int64).max)
     np.minimum.at(least, model.names.short[alone], model.length[alone])
     length[alone] = np.minimum(length[alone], least[model.names.short[alone]])
-    return [now.ns, run_of(replace(changes, length=length)).ns]
+    return [*found, now.ns, run_of(replace(changes, length=length)).ns]
 
 
 def _computing(model: Model, run: Run) -> float:

@@ -1,0 +1,53 @@
+"""Calls of MPI that wait for one other rank: the trace does not say which call of that rank they are for.
+
+```
+rank 0   [MPI_Sendrecv ====)      ends sooner, or as it did, once rank 1 is faster
+rank 1   [computes    ][===)
+```
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from msgspec.structs import replace
+
+from nsysdiag.arrays.intervals import IntArray, nearest_before
+from nsysdiag.events.axis import Lane
+from nsysdiag.replay.changes import Changes
+
+_EXCHANGES = re.compile(r"MPI_(Sendrecv\w*|[BRS]?send|Send|M?Recv|M?Probe|Wait(all|any|some)?)", re.IGNORECASE)
+LEAST_WAITED = 0.005
+"""Share of the replayed time, as no prediction is better: shorter waits change none."""
+
+
+def without_waits(changes: Changes) -> Changes | None:
+    """The same if no such call of a rank waits: each takes as long as the shortest one of its name, except for those
+    that are changed themselves. None where hardly any waits."""
+    model, lane = changes.model, changes.model.host.host.mpi
+    calls = lane.take(_exchanging(lane))
+    if not len(calls) or not len(model.pieces):
+        return None
+    length = calls.spans.end - calls.spans.start
+    least = np.full(len(calls.names), np.iinfo(np.int64).max)
+    np.minimum.at(least, calls.name, length)
+    left = np.append(least[calls.name] / np.maximum(length, 1), 1.0)[_call_of(changes, calls)]
+    left = np.where(changes.time < 1, 1.0, left)
+    waited = float(((model.pieces.end - model.pieces.start) * (1 - left)).sum())
+    if waited < LEAST_WAITED * (model.stretch.end - model.stretch.begin):
+        return None
+    return replace(changes, time=changes.time * left)
+
+
+def _exchanging(lane: Lane) -> IntArray:
+    """The rows of outermost calls that wait for one rank."""
+    named = np.array([_EXCHANGES.fullmatch(each) is not None for each in lane.names], dtype=np.bool_)
+    return np.flatnonzero(named[lane.name] & lane.outermost) if len(lane) else np.empty(0, dtype=np.int64)
+
+
+def _call_of(changes: Changes, calls: Lane) -> IntArray:
+    """The call that each piece of host time is in, -1 for none."""
+    begin = changes.model.pieces.start
+    row = nearest_before(calls.spans.start, begin)
+    return np.where((row >= 0) & (np.append(calls.spans.end, 0)[row] > begin), row, -1)
