@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, contains, union
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
@@ -51,11 +52,22 @@ class _Work(Struct, frozen=True):
         operations = device.operations
         category = operations.category
         chosen = np.flatnonzero(device.running & ((category == Category.KERNEL) | (category == Category.GRAPH)))
-        # Nodes of one graph launch come with it: the launch is what repeats.
         called = np.where(category[chosen] == Category.GRAPH, -2, operations.name[chosen])
         names, code = distinct(called)
         order = np.argsort(code, kind="stable")  # the operations of a device are in order of time
+        order = order[_once_a_launch(code, device, chosen)[order]]
         return cls(operations.start[chosen][order], order, code[order], names, end)
+
+
+def _once_a_launch(code: IntArray, device: DeviceTimeline, rows: IntArray) -> BoolArray:
+    """Which of the operations `rows` come first of their name in one launch of a graph, whose nodes come with it: the
+    launch is what repeats. All others are launched by themselves."""
+    operations = device.operations
+    result = operations.graph_node[rows] < 0
+    nodes = np.flatnonzero(~result)
+    number = distinct(operations.correlation[rows[nodes]])[1]
+    result[nodes[np.unique(joint(number, code[nodes], len(rows)), return_index=True)[1]]] = True
+    return result
 
 
 class _Candidates(Struct, frozen=True):

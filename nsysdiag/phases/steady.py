@@ -22,7 +22,9 @@ ALIKE_HALVES, STRONG_HALVES = 0.7, 0.95
 LEAST_BUSY = 0.02
 LOOP_SHARE = 0.8
 """Of a part whose devices work less: what whole steps of a loop take at least, if it is steady."""
-MOST_STARTUP = 0.15
+MOST_STARTUP, MANY_STEPS = 0.15, 20
+"""Share of a part that start-up causes take at most. In so many steps, none a layer of one pass, they are what each
+step does: building a graph anew, for example."""
 COPIES_FOR_KERNELS = 3
 """Where copies take so many times as long as kernels, copies are the work that repeats."""
 STRONG_OPERATIONS = 200
@@ -106,7 +108,9 @@ def segments_of(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal
     account, busy_ns = _accounts(borders, signals)
     operations = count.sum(axis=2).max(axis=1)
     works = (account[:, :3].sum(axis=1) >= LEAST_BUSY) | ((kernel_ns > 0) & _full_of_steps(borders, loops))
-    works &= account[:, 3] <= MOST_STARTUP
+    works &= (account[:, 3] <= MOST_STARTUP) | _full_of_steps(
+        borders, [loop for loop in loops if loop.certain and len(loop) >= MANY_STEPS]
+    )
     many = (alike >= STRONG_HALVES) & (operations >= STRONG_OPERATIONS)
     steady = repeated & works & (alike >= ALIKE_HALVES) & (many | ~_within_steps(borders, loops))
     computes = steady & (kernel_ns > 0) & (repeats > 1)

@@ -17,7 +17,7 @@ from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.graph import NEVER_NS, Edges, Kind, replay
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.mpi_peers import without_waits
+from nsysdiag.replay.mpi_peers import most_sooner, without_waits
 from nsysdiag.replay.repairs import may_only_move, repair
 from nsysdiag.replay.reshaped import with_edges
 from nsysdiag.replay.slices import beside_others
@@ -289,9 +289,10 @@ def _of_locks(changes: Changes, now: Run, run: Run) -> list[int]:
 
 def _without_peers(changes: Changes, now: Run) -> list[int]:
     """The lengths of a step in ns for kernels and calls of MPI that send or receive, of which the peers are not known.
-    They last as long as they did, as the peers are late for another reason; or none waits for its peer any more."""
+    They last as long as they did, as the peers are late for another reason; or none waits for its peer any more, as far
+    as the changes may make that one faster."""
     model, prompt = changes.model, without_waits(changes)
-    found = [now.ns, run_of(prompt).ns] if prompt is not None else []
+    found = [now.ns, _prompt_ns(changes, prompt)] if prompt is not None else []
     if not model.unpaired.any():
         return found
     alone, length = np.flatnonzero(model.unpaired), changes.length.copy()
@@ -299,6 +300,12 @@ def _without_peers(changes: Changes, now: Run) -> list[int]:
     np.minimum.at(least, model.names.short[alone], model.length[alone])
     length[alone] = np.minimum(length[alone], least[model.names.short[alone]])
     return [*found, now.ns, run_of(replace(changes, length=length)).ns]
+
+
+def _prompt_ns(changes: Changes, prompt: Changes) -> int:
+    """The length of a step in ns where calls of MPI do not wait, as far as the same changes of other ranks allow."""
+    shortest = run_of(changes).ns - most_sooner(changes)
+    return max(run_of(prompt).ns, math.ceil(max(shortest, 0)))
 
 
 def _computing(model: Model, run: Run) -> float:
