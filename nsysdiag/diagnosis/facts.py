@@ -32,6 +32,8 @@ KERNELS = ("kernels", "parallelism")
 NO_DECIMALS = (0.0995, 0.995)
 """Predicted shares from, and below: they are shown in whole per cent, and never as all."""
 UNKNOWN, PROFILER = "unknown", "profiler"
+UNSEEN = "host code outside CUDA calls"
+"""Unknown time in a trace without OS calls, scheduling events and CPU samples."""
 NO_WORK, UNRESOLVED = "no-gpu-work", "unresolved"
 """Verdicts on a device on which nothing ran, and on one whose bottleneck is unknown."""
 CANNOT_TELL = "cannot tell"
@@ -42,6 +44,13 @@ REPLAY = "replay"
 NOTABLE_UNKNOWN = 0.05
 """Share of the judged time. If less of it is unexplained or in unnamed host code, another capture would not change what
 to do first."""
+
+
+def noun_of(bottleneck: str, *, host_unseen: bool = False) -> str:
+    """A bottleneck inside a sentence; one of a later version stands for itself."""
+    if host_unseen and bottleneck == UNKNOWN:
+        return UNSEEN
+    return NOUNS.get(bottleneck, bottleneck.replace("_", " "))
 
 
 class Saves(Record, frozen=True):

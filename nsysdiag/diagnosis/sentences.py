@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import CAUSES, FALLBACK, THREAD_WAIT
-from nsysdiag.diagnosis.facts import KERNELS, NOUNS, PACED, UNKNOWN, Part
+from nsysdiag.diagnosis.facts import KERNELS, NOUNS, PACED, UNKNOWN, UNSEEN, Part, noun_of
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.savings import MORE_BY_REPLAY
 from nsysdiag.findings.first import kernels_first
@@ -39,7 +39,7 @@ TAKES = {
     "profiler": "The profiler itself takes",
     "unknown": "Unexplained idle time takes",
 }
-UNSEEN, NOT_CAPTURED = "host code outside CUDA calls", "what it did was not captured"
+NOT_CAPTURED = "what it did was not captured"
 UNSEEN_TAKES = f"{capitalized(UNSEEN)} takes"
 """Of unknown time in a trace without OS calls, scheduling events and CPU samples."""
 UNEXPLAINED, UNSEEN_TITLE = CAUSES[FALLBACK].title, f"{capitalized(UNSEEN)}; {NOT_CAPTURED}"
@@ -124,7 +124,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.waiting and bottleneck in KERNELS:
         sentences.append(said.waiting)
     if second is not None:
-        noun = _noun(second.bottleneck, said.host_unseen)
+        noun = noun_of(second.bottleneck, host_unseen=said.host_unseen)
         sentences.append(f"Second: {noun}, {format_share(second.share, 1)}.")
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)
@@ -233,12 +233,8 @@ def phase_sentence(
     """One phase in a sentence; the share is one of its length. `did` is what took most of it, empty for none."""
     length = format_ns(length_ns)
     steps = f", {phase.steps.words}" if phase.steps is not None else ""
-    most = f"{_noun(bottleneck, host_unseen)} {format_share(share, 1)}"
+    most = f"{noun_of(bottleneck, host_unseen=host_unseen)} {format_share(share, 1)}"
     return f"{capitalized(phase.name)}, {length}{steps}: {most}{did and f'; {did}'}."
-
-
-def _noun(bottleneck: str, host_unseen: bool) -> str:
-    return UNSEEN if host_unseen and bottleneck == UNKNOWN else NOUNS[bottleneck]
 
 
 def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host_unseen: bool = False) -> str:
@@ -246,7 +242,7 @@ def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host
     takes = UNSEEN_TAKES if host_unseen and bottleneck == UNKNOWN else TAKES[bottleneck]
     text = f"{takes} {format_share(share, 1)} of the judged time"
     return (
-        f"{text}; second: {_noun(second.bottleneck, host_unseen)}, {format_share(second.share, 1)}."
+        f"{text}; second: {noun_of(second.bottleneck, host_unseen=host_unseen)}, {format_share(second.share, 1)}."
         if second
         else f"{text}."
     )

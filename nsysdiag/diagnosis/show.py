@@ -119,24 +119,27 @@ def _phase_lines(report: Report, found: Diagnosis) -> list[Block]:
     names = phase_names(phases, found.basis)
     judged_ns = sum(each.end_ns - each.start_ns for each in phases if each.judged)
     if found.phase is not None and sum(phase.judged for phase in phases) > 1:
-        return _verdicts(phases, names, found.phase, judged_ns)
+        return _verdicts(phases, names, found.phase, judged_ns, unseen=host_unseen(report))
     several = len(phases) > 1
     if not several and phases[0].steps is None:
         return []
     named = [
-        phase_label(each, name, judged=True, judged_ns=judged_ns) for each, name in zip(phases, names, strict=True)
+        phase_label(each, name, judged=True, judged_ns=judged_ns, host_unseen=host_unseen(report))
+        for each, name in zip(phases, names, strict=True)
     ]
     more = f", and {len(named) - MOST_PHASES} more" if len(named) > MOST_PHASES else ""
     text = f"Phases: {', '.join(named[:MOST_PHASES])}{more}."
     return [Paragraph(text, limit=TERMINAL if several else NOT_PAGE)]
 
 
-def _verdicts(phases: Sequence[Phase], names: Sequence[str], about: int, judged_ns: int) -> list[Block]:
+def _verdicts(
+    phases: Sequence[Phase], names: Sequence[str], about: int, judged_ns: int, *, unseen: bool
+) -> list[Block]:
     """What takes most of each judged phase, and which of them the headline is about; the other phases in a line."""
     unjudged = [(each, name) for each, name in zip(phases, names, strict=True) if not each.judged]
-    others = [phase_label(each, name, judged_ns=judged_ns) for each, name in unjudged]
+    others = [phase_label(each, name, judged_ns=judged_ns, host_unseen=unseen) for each, name in unjudged]
     lines = [
-        phase_verdict(phases[at], names[at]) + (HEADLINE if at == about else "")
+        phase_verdict(phases[at], names[at], host_unseen=unseen) + (HEADLINE if at == about else "")
         for at in shown_phases(phases)
         if phases[at].judged
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.diagnosis.facts import NOUNS, UNKNOWN
+from nsysdiag.diagnosis.facts import NOUNS, UNKNOWN, noun_of
 from nsysdiag.phases.facts import done
 from nsysdiag.units import capitalized, format_ns, format_share
 
@@ -44,7 +44,7 @@ def label(bottleneck: str, *, host_unseen: bool = False) -> str:
     return LABELS.get(bottleneck, bottleneck.replace("_", " "))
 
 
-def phase_label(phase: Phase, name: str, *, judged: bool = False, judged_ns: int = 0) -> str:
+def phase_label(phase: Phase, name: str, *, judged: bool = False, judged_ns: int = 0, host_unseen: bool = False) -> str:
     """`steady (425 ms, 30 steps, median 12.0 ms, judged)`; `judged`: judged phases are marked. One that is not judged
     says what it did: `start-up (863 ms: cudaHostAlloc 308 ms)`, and the reason if it repeats. One that is longer than
     the judged time `judged_ns`, and whose work has no name, has its bottleneck."""
@@ -53,13 +53,13 @@ def phase_label(phase: Phase, name: str, *, judged: bool = False, judged_ns: int
     facts += ["too short to judge"] if phase.name == "steady" and not phase.judged else []
     did = "" if phase.judged else done(phase.devices)
     if not did and judged_ns and not phase.judged and phase.end_ns - phase.start_ns > judged_ns:
-        did = f"{NOUNS.get(phase.bottleneck) or label(phase.bottleneck)} {format_share(phase.share, 1)}"
+        did = f"{noun_of(phase.bottleneck, host_unseen=host_unseen)} {format_share(phase.share, 1)}"
     return f"{name} ({', '.join(facts)}{did and f': {did}'})"
 
 
-def phase_verdict(phase: Phase, name: str) -> str:
+def phase_verdict(phase: Phase, name: str, *, host_unseen: bool = False) -> str:
     """`steady 1 (3.50 s, 1,000 steps, median 3.50 ms): kernels 98.6%`."""
-    noun = NOUNS.get(phase.bottleneck) or label(phase.bottleneck)
+    noun = noun_of(phase.bottleneck, host_unseen=host_unseen)
     return f"{phase_label(phase, name)}: {noun} {format_share(phase.share, 1)}"
 
 

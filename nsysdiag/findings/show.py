@@ -149,7 +149,7 @@ def _in_a_row(finding: Finding, on: str, *, share: bool) -> str:
     about = ", ".join(filter(None, (finding.title, on, takes)))
     sure = finding.saves is not None and finding.saves.low_ns > finding.share * finding.saves.of_ns
     if sure:
-        return f"{about}; it delays other work, too"
+        return f"{about}; other work waits for it"
     return f"{about}; {finding.note}" if finding.note and not more else about
 
 

@@ -18,7 +18,7 @@ from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI, NAMED, joined
 from nsysdiag.diagnosis.facts import NOUNS, Saves
 from nsysdiag.diagnosis.savings import MORE_BY_REPLAY
 from nsysdiag.diagnosis.sentences import Said, headline
-from nsysdiag.diagnosis.words import COLORS, LABELS, WORK, phase_label
+from nsysdiag.diagnosis.words import COLORS, LABELS, WORK, phase_label, phase_verdict
 from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
 from nsysdiag.document.figures import Stack
 from nsysdiag.document.kinds import SHARE
@@ -160,7 +160,7 @@ class TestSaves:
     def test_one_that_is_larger_than_its_share_says_why(self) -> None:
         for share, said in ((0.3, True), (0.32, False)):
             shown = text_of(report([device()], [finding(saves=self.predicted(31, 36), share=share)]))
-            assert ("it delays other work, too" in " ".join(shown.split())) == said
+            assert ("other work waits for it" in " ".join(shown.split())) == said
 
     def predicted(self, low: float, high: float) -> Saves:
         """Of 10 ms so many per cent, 2 ms in between."""
@@ -383,6 +383,11 @@ class TestPhases:
         assert phase_label(start, "start-up", judged_ns=400 * MS) == "start-up (400 ms)"
         longer = phase_label(start, "start-up", judged_ns=399 * MS)
         assert longer == f"start-up (400 ms: {NOUNS[start.bottleneck]} {format_share(start.share, 1)})"
+
+    def test_unknown_time_of_an_unseen_host_is_named_as_in_the_headline(self) -> None:
+        unknown = replace(self.FOUND[1], bottleneck="unknown", share=0.8)
+        assert phase_verdict(unknown, "steady 1", host_unseen=True).endswith(": host code outside CUDA calls 80.0%")
+        assert phase_verdict(unknown, "steady 1").endswith(f": {NOUNS['unknown']} 80.0%")
 
     def test_times_below_do_not_touch(self) -> None:
         chart, _captions = phase_strip(self.FOUND)
