@@ -33,11 +33,12 @@ ELSE_DIFFERENT = "its share of the data, the CPU cores and NUMA node of its proc
 
 class Lateness(Struct, frozen=True):
     """The `share` of one device's communication that is waiting for late devices, divided by why these were late:
-    shares by cause or kind of work. `ranks` are the late ones, longest wait first."""
+    shares by cause or kind of work. `ranks` are the late ones with the time that it waited for each in ns, longest wait
+    first."""
 
     share: float
     reasons: dict[str, float]
-    ranks: list[str]
+    ranks: dict[str, int]
 
     def part(self, family: str) -> float:
         """How much of the waiting counts to a bottleneck; waits without a reason stay with communication."""
@@ -87,8 +88,9 @@ def _reasons(waits: list[RankWait], waited: int) -> dict[str, float]:
     return {reason: ns / waited for reason, ns in sorted(total.items(), key=lambda item: (-item[1], item[0]))}
 
 
-def _late(waits: list[RankWait]) -> list[str]:
-    return [wait.late_rank for wait in sorted(waits, key=lambda each: -each.wait_ns) if wait.late_rank]
+def _late(waits: list[RankWait]) -> dict[str, int]:
+    longest = sorted(waits, key=lambda each: -each.wait_ns)
+    return summed({wait.late_rank: wait.wait_ns} for wait in longest if wait.late_rank)
 
 
 def with_late(findings: list[Finding], late: dict[str, Lateness], limits: FindingThresholds) -> list[Finding]:
@@ -121,10 +123,14 @@ def _rest(finding: Finding, mine: Lateness, limits: FindingThresholds) -> Findin
 
 
 def _most_late(late: dict[str, Lateness]) -> str | None:
-    """The one device that most of the others wait for first; None where they wait for each other."""
-    first = [each.ranks[0] for each in late.values()]
+    """The one device that most of the others wait for first, and for more than half of all such time; None where they
+    wait for each other, as those of which another one is late in each step."""
+    first = [next(iter(each.ranks)) for each in late.values()]
     most = max(sorted(set(first)), key=first.count, default=None)
-    return most if most not in late or first.count(most) > 1 else None
+    if most is None or (most in late and first.count(most) == 1):
+        return None
+    waited = summed(each.ranks for each in late.values())
+    return most if 2 * waited[most] > sum(waited.values()) else None
 
 
 def _waiting(
