@@ -177,14 +177,17 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
 
 
 def _with_file(made: "Comparison", file: "Settings", settings: "Settings", names: "Names | None") -> "Comparison":
-    """The comparison with the name of the settings file that its traces were analysed by, where it set anything."""
+    """The comparison with the steps asked for, and the name of the settings file that its traces were analysed
+    by, where it set anything."""
     from msgspec.structs import replace
 
     from nsysdiag.cli.settings import changes_analysis
     from nsysdiag.share.redaction.forms import FILE
+    from nsysdiag.share.redaction.settings import setting
 
-    if settings.step is not None and names is None:
-        made = replace(made, settings={**made.settings, "step": settings.step})
+    if settings.step is not None:
+        step = setting(names, "step", settings.step) if names else settings.step
+        made = replace(made, settings={**made.settings, "step": step})
     if file.config is None or not changes_analysis(file, settings):
         return made
     config = names.of(FILE, file.config) if names else file.config

@@ -198,6 +198,11 @@ class TestRedacted:
         assert result.code == 5
         assert "some reports have pseudonyms for names, others do not" in result.stderr
 
+    @pytest.mark.parametrize(("step", "said"), [("count=4", "--step count=4"), ("kernel=gemm", "--step 'pattern 1'")])
+    def test_the_repeated_command_keeps_the_steps(self, cli: Cli, traces: list[str], step: str, said: str) -> None:
+        result = cli("compare", *traces, "--redact", "--step", step, "--format", "md", "-o", "-", "-q")
+        assert f"--redact {said}".encode() in result.stdout
+
     def test_a_redacted_report_cannot_be_redacted_again(self, cli: Cli, traces: list[str]) -> None:
         assert cli("analyze", traces[0], "--redact", "--redact-key", "K", "-o", "r.json", "-q").code == 0
         result = cli("compare", "r.json", "r.json", "--redact", "-o", "c.html")
