@@ -24,7 +24,7 @@ LOOP_SHARE = 0.8
 """Of a part whose devices work less: what whole steps of a loop take at least, if it is steady."""
 MOST_STARTUP, MANY_STEPS = 0.15, 20
 """Share of a part that start-up causes take at most. In so many steps, none a layer of one pass, they are what each
-step does: building a graph anew, for example."""
+step does: building a graph, for example."""
 COPIES_FOR_KERNELS = 3
 """Where copies take so many times as long as kernels, copies are the work that repeats."""
 STRONG_OPERATIONS = 200
