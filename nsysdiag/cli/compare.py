@@ -121,7 +121,7 @@ def compare(
     if redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
         given = made.before if base else _given(made.before, left, names)
         made = replace(made, before=given, after=_given(made.after, right, names))
-        made = made if saved else _with_file(made, file, settings, names)
+        made = made if saved else _with_settings(made, file, settings, names)
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
     judged = judge([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]), unjudged.value)
     judged, made = with_accepted(base, judged, made, redact=redact)
@@ -176,9 +176,9 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     return report
 
 
-def _with_file(made: "Comparison", file: "Settings", settings: "Settings", names: "Names | None") -> "Comparison":
-    """The comparison with the steps asked for, and the name of the settings file that its traces were analysed
-    by, where it set anything."""
+def _with_settings(made: "Comparison", file: "Settings", settings: "Settings", names: "Names | None") -> "Comparison":
+    """The comparison with the steps asked for, and the name of the settings file that its traces were analysed by,
+    where it set anything."""
     from msgspec.structs import replace
 
     from nsysdiag.cli.settings import changes_analysis

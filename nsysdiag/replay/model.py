@@ -52,6 +52,7 @@ from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads, moments_of
 from nsysdiag.replay.mpi_meetings import MpiCalls, within
 from nsysdiag.replay.outlived import Outlived, outlived
 from nsysdiag.replay.pacing import Timed, owned, timed_waits
+from nsysdiag.replay.slices import beside_others
 from nsysdiag.replay.step_work import step_work
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import Wakes, wakes
@@ -156,8 +157,8 @@ class Model(Struct, frozen=True, dict=True):
         """The kernels that send or receive, where it is not known of many what their peer does."""
         kinds = np.array([kind_of(text) == KINDS.index(SEND_RECEIVE) for text in self.names.texts], dtype=np.bool_)
         short = self.names.short
-        known = (short >= 0) & (short < len(kinds))
-        sends = (self.work.kind == Class.COMMUNICATION) & known & np.append(kinds, False)[np.where(known, short, -1)]
+        named = np.append(kinds, False)[np.where((short >= 0) & (short < len(kinds)), short, -1)]
+        sends = (self.work.kind == Class.COMMUNICATION) & named
         alone = sends & (self.places.end == self.places.operation)
         many: BoolArray = alone & (alone.sum() > MOST_UNPAIRED * sends.sum())
         return many
@@ -185,14 +186,23 @@ class Model(Struct, frozen=True, dict=True):
         rows = rows.take(np.isin(rows.name, codes))
         return self.on_axis(rows.thread, rows.start, rows.end)
 
+    def row_of_piece(self, spans: Intervals) -> IntArray:
+        """The row in `spans` (on the axis of `host`, in any order) in which each piece of host time begins: the one
+        that starts last, -1 for none."""
+        order = np.argsort(spans.start, kind="stable")
+        row = np.append(order, -1)[nearest_before(spans.start[order], self.pieces.start)]
+        return np.where((row >= 0) & (np.append(spans.end, 0)[row] > self.pieces.start), row, -1)
+
     @cached_property
     def timed_of_piece(self) -> IntArray:
         """The row in `threads.timed` of the wait that each piece of host time is in, -1 for none."""
         timed = self.threads.timed
-        spans = self.on_axis(timed.thread, timed.begin, timed.end)
-        order = np.argsort(spans.start, kind="stable")
-        row = np.append(order, -1)[nearest_before(spans.start[order], self.pieces.start)]
-        return np.where((row >= 0) & (np.append(spans.end, 0)[row] > self.pieces.start), row, -1)
+        return self.row_of_piece(self.on_axis(timed.thread, timed.begin, timed.end))
+
+    @cached_property
+    def beside_others(self) -> IntArray:
+        """For how long kernels of other processes run on its device during each operation, in ns."""
+        return beside_others(self.work, self.launched_by)
 
     @cached_property
     def launch_spans(self) -> Intervals:
@@ -216,12 +226,7 @@ class Model(Struct, frozen=True, dict=True):
     @cached_property
     def call_of_piece(self) -> IntArray:
         """The index in `threads.launches` of the call during which each piece of host time ran, -1 for none."""
-        spans = self.launch_spans
-        order = np.argsort(spans.start, kind="stable")
-        at = nearest_before(spans.start[order], self.pieces.start)
-        call = order[np.maximum(at, 0)] if len(order) else at
-        inside = (at >= 0) & (np.append(spans.end, 0)[call] > self.pieces.start)
-        return np.where(inside, call, -1)
+        return self.row_of_piece(self.launch_spans)
 
     @cached_property
     def call_of_operation(self) -> IntArray:

@@ -13,7 +13,7 @@ import re
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import IntArray, nearest_before
+from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.axis import Lane
 from nsysdiag.replay.changes import Changes
 
@@ -32,7 +32,7 @@ def without_waits(changes: Changes) -> Changes | None:
     length = calls.spans.end - calls.spans.start
     least = np.full(len(calls.names), np.iinfo(np.int64).max)
     np.minimum.at(least, calls.name, length)
-    left = np.append(least[calls.name] / np.maximum(length, 1), 1.0)[_call_of(changes, calls)]
+    left = np.append(least[calls.name] / np.maximum(length, 1), 1.0)[model.row_of_piece(calls.spans)]
     left = np.where(changes.time < 1, 1.0, left)
     waited = float(((model.pieces.end - model.pieces.start) * (1 - left)).sum())
     if waited < LEAST_WAITED * (model.stretch.end - model.stretch.begin):
@@ -58,10 +58,3 @@ def _exchanging(lane: Lane) -> IntArray:
     """The rows of outermost calls that wait for one rank."""
     named = np.array([_EXCHANGES.fullmatch(each) is not None for each in lane.names], dtype=np.bool_)
     return np.flatnonzero(named[lane.name] & lane.outermost) if len(lane) else np.empty(0, dtype=np.int64)
-
-
-def _call_of(changes: Changes, calls: Lane) -> IntArray:
-    """The call that each piece of host time is in, -1 for none."""
-    begin = changes.model.pieces.start
-    row = nearest_before(calls.spans.start, begin)
-    return np.where((row >= 0) & (np.append(calls.spans.end, 0)[row] > begin), row, -1)

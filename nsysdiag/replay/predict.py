@@ -20,7 +20,6 @@ from nsysdiag.replay.model import Model
 from nsysdiag.replay.mpi_peers import most_sooner, without_waits
 from nsysdiag.replay.repairs import may_only_move, repair
 from nsysdiag.replay.reshaped import with_edges
-from nsysdiag.replay.slices import beside_others
 from nsysdiag.replay.sources import source_may_limit
 from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.stretch import first_border
@@ -77,13 +76,16 @@ class Run(Struct, frozen=True):
 
 
 class Prediction(Struct, frozen=True):
-    """The length of a step or of the window as it was, as predicted with `changes`, and the bounds of that, in ns."""
+    """The length of a step or of the window as it was, as predicted with `changes`, and the bounds of that, in ns.
+    `entangled`: more may be saved than what is repaired takes. Where processes run at once on a GPU, more may run at
+    once; where ranks wait for each other, one may hold up another."""
 
     changes: Changes
     now: Run
     run: Run
     low_ns: int
     high_ns: int
+    entangled: bool = False
 
     @property
     def cannot_tell(self) -> bool:
@@ -91,12 +93,10 @@ class Prediction(Struct, frozen=True):
         return self.high_ns - self.low_ns > MOST_APART * self.now.ns
 
     def saving(self, most: float) -> Prediction:
-        """The same, but no more than this share is saved. That is no limit where processes run at once on a GPU, as
-        more may run at once; nor where ranks wait for each other, as a rank may hold up another one."""
+        """The same, but no more than this share is saved; what is entangled may still save more."""
         least = math.ceil((1 - most) * self.now.ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
-        limited = not _without_slices(self.changes) and without_waits(self.changes) is None
-        low_ns = max(self.low_ns, least) if limited else min(self.low_ns, run.ns)
+        low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least)
         return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))
 
 
@@ -207,14 +207,15 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
     synchronizations that outlast what they are known to wait for, and in the shorter bound they do not. In the
     shorter bound, if it saves more, operations do not wait for work that they only followed, and threads not for
     unknown ones. A source outside of the program that is asked in each step may be no faster. The lengths of the same
-    changes made in other ways (`others`) are bounds, too. Where kernels of several processes run at once, they meet
-    none of the others, or so many more that nothing is saved. The spread of the steps and the error of the model widen
-    both. But no step is shorter than the kernels of the device that computes most."""
+    changes made in other ways (`others`) are bounds, too. Calls of MPI that wait for one rank end when they did, or as
+    soon as the changes may make that rank. Where kernels of several processes run at once, they meet none of the
+    others, or so many more that nothing is saved. The spread of the steps and the error of the model widen both. But no
+    step is shorter than the kernels of the device that computes most."""
     model = changes.model
     now, run = _run(model, model.graph.time, model.length), run_of(changes)
-    alone = _without_slices(changes)
-    extremes = [run_of(each) for each in (*others, *alone)]
-    bounds = [run.ns, *(each.ns for each in extremes), *([now.ns] if alone else [])]
+    alone, prompt = _without_slices(changes), without_waits(changes)
+    extremes = [run_of(each) for each in (*others, *([] if alone is None else [alone]))]
+    bounds = [run.ns, *(each.ns for each in extremes), *([] if alone is None else [now.ns])]
     if not changes.certain:
         bounds.append(run_of(changes, proven=True).ns)
     timed = model.threads.timed
@@ -228,6 +229,8 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
         bounds.append(min(run.ns, run_of(changes, brief=True).ns))
     if run.ns < (1 - LEAST_ERROR) * now.ns and source_may_limit(changes):
         bounds.append(now.ns)
+    if prompt is not None:  # the peers are late for another reason, or as far as the same changes make them
+        bounds += [now.ns, max(run_of(prompt).ns, math.ceil(max(run.ns - most_sooner(changes), 0)))]
     bounds += [*_of_others(changes, now, run), *_without_peers(changes, now), *_of_locks(changes, now, run)]
     if model.explained.any():
         bounds.append(min(run_of(replace(changes, prompt=changes.prompt | model.explained)).ns, run.ns))
@@ -238,16 +241,15 @@ def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes
     slack = round(max(identity.length_error * now.ns, least) + _spread(now.steps, run.steps // run.each))
     computing = min(_computing(model, each) for each in (run, *extremes))
     low = max(min(bounds) - slack, round(min(computing, run.ns) - least), 0)
-    return Prediction(changes, now, run, low, max(bounds) + slack)
+    return Prediction(changes, now, run, low, max(bounds) + slack, alone is not None or prompt is not None)
 
 
-def _without_slices(changes: Changes) -> list[Changes]:
-    """The same with kernels that meet none of another process, if any do. With less idle time they may also meet more
-    of them, and nothing is saved."""
-    model, length = changes.model, changes.length
-    shared = beside_others(model.work, model.launched_by)
-    left = 1 - shared / np.maximum(model.work.length, 1)
-    return [replace(changes, length=np.round(length * left).astype(np.int64))] if shared.any() else []
+def _without_slices(changes: Changes) -> Changes | None:
+    """The same with kernels that meet none of another process, None where none do. With less idle time they may also
+    meet more of them, and nothing is saved."""
+    model = changes.model
+    left = 1 - model.beside_others / np.maximum(model.work.length, 1)
+    return replace(changes, length=np.round(changes.length * left).astype(np.int64)) if (left < 1).any() else None
 
 
 def _of_others(changes: Changes, now: Run, run: Run) -> list[int]:
@@ -288,24 +290,16 @@ def _of_locks(changes: Changes, now: Run, run: Run) -> list[int]:
 
 
 def _without_peers(changes: Changes, now: Run) -> list[int]:
-    """The lengths of a step in ns for kernels and calls of MPI that send or receive, of which the peers are not known.
-    They last as long as they did, as the peers are late for another reason; or none waits for its peer any more, as far
-    as the changes may make that one faster."""
-    model, prompt = changes.model, without_waits(changes)
-    found = [now.ns, _prompt_ns(changes, prompt)] if prompt is not None else []
+    """The lengths of a step in ns for kernels that send or receive, of which the peers are not known. They last as long
+    as they did, as the peers are late for another reason; or none waits for its peer any more."""
+    model = changes.model
     if not model.unpaired.any():
-        return found
+        return []
     alone, length = np.flatnonzero(model.unpaired), changes.length.copy()
     least = np.full(len(model.names.texts), np.iinfo(np.int64).max)
     np.minimum.at(least, model.names.short[alone], model.length[alone])
     length[alone] = np.minimum(length[alone], least[model.names.short[alone]])
-    return [*found, now.ns, run_of(replace(changes, length=length)).ns]
-
-
-def _prompt_ns(changes: Changes, prompt: Changes) -> int:
-    """The length of a step in ns where calls of MPI do not wait, as far as the same changes of other ranks allow."""
-    shortest = run_of(changes).ns - most_sooner(changes)
-    return max(run_of(prompt).ns, math.ceil(max(shortest, 0)))
+    return [now.ns, run_of(replace(changes, length=length)).ns]
 
 
 def _computing(model: Model, run: Run) -> float:

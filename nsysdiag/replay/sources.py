@@ -38,13 +38,21 @@ def source_may_limit(changes: Changes) -> bool:
     if not stretch.stepwise or not len(pieces):
         return False
     lane = pieces.start // model.host.host.axis.stride
+    messages, unknown = _named(model, _MESSAGES), _unknown(model)
+    kind = joint(lane, pieces.call, len(model.words) + 1)
+    # Who was woken once by a recorded thread, or may be fed by one, knows the pace.
+    waited = messages & ~unknown & (model.call_of_piece < 0)
+    fed = (messages & _others_send(model, lane)) | np.isin(kind, kind[waited])
+    asked = (messages | _named(model, _DEVICES)) & ~fed & unknown & (changes.time >= 1)
+    return _ahead(model, kind, np.flatnonzero(asked))
+
+
+def _others_send(model: Model, lane: IntArray) -> BoolArray:
+    """Whether another thread than that of each piece, whose `lane` is given, sends something in MANY steps."""
     sending = np.flatnonzero(_named(model, _SENDS))
     sender, number = distinct(lane[sending])
-    senders = sender[_steps(model, number, sending) >= MANY * stretch.count]
-    another = (lane != senders[0]) | (len(senders) > 1) if len(senders) else np.zeros(len(lane), np.bool_)
-    fed = _named(model, _MESSAGES) & another
-    asked = (_named(model, _DEVICES) | _named(model, _MESSAGES)) & ~fed & _unknown(model) & (changes.time >= 1)
-    return _ahead(model, lane, asked)
+    senders = sender[_steps(model, number, sending) >= MANY * model.stretch.count]
+    return np.full(len(lane), len(senders) > 1) | ((lane != senders[0]) if len(senders) else False)
 
 
 def _named(model: Model, pattern: re.Pattern[str]) -> BoolArray:
@@ -63,15 +71,13 @@ def _unknown(model: Model) -> BoolArray:
     return unknown
 
 
-def _ahead(model: Model, lane: IntArray, asked: BoolArray) -> bool:
-    """Whether a thread asked in MANY steps by the same call, and did not wait in most of these."""
+def _ahead(model: Model, kind: IntArray, rows: IntArray) -> bool:
+    """Whether a thread asked in MANY steps by the same call, of the same `kind`, and did not wait in most of these;
+    `rows` are the pieces in which one asks."""
     pieces, stretch = model.pieces, model.stretch
-    every = joint(lane, pieces.call, len(model.words) + 1)
-    waited = _named(model, _MESSAGES) & ~_unknown(model) & (model.call_of_piece < 0)
-    rows = np.flatnonzero(asked & ~np.isin(every, every[waited]))
-    kind = distinct(every[rows])[1]
+    number = distinct(kind[rows])[1]
     soon = (pieces.end - pieces.start)[rows] < LEAST_PART * (stretch.end - stretch.begin) / stretch.count
-    asking, at_once = _steps(model, kind, rows), _steps(model, kind[soon], rows[soon])
+    asking, at_once = _steps(model, number, rows), _steps(model, number[soon], rows[soon])
     at_once = np.append(at_once, np.zeros(len(asking) - len(at_once), dtype=np.int64))
     return bool(((asking >= MANY * stretch.count) & (2 * at_once > asking)).any())
 
