@@ -18,7 +18,8 @@ from nsysdiag.replay.facts import (
 )
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.parts import four_parts, step_idle
-from nsysdiag.replay.predict import Prediction, Run, predict
+from nsysdiag.replay.predict import Prediction, predict
+from nsysdiag.replay.run import Run
 from nsysdiag.replay.savings import Told, floor_of, savings_of
 from nsysdiag.report import Report
 
@@ -26,10 +27,6 @@ CAVEATS = (
     "Not predicted: contention for clocks, memory bandwidth and SMs; data dependencies that the trace does not show.",
 )
 
-UNPAIRED = (
-    "Kernels that send or receive are not paired with those of their peers. The bounds are those of peers as late as "
-    "they were, and of kernels that wait for no peer."
-)
 IN_MPI = "MPI calls take as long as recorded: this trace does not show whether other ranks would be faster."
 
 
@@ -93,11 +90,8 @@ def answered(
         floor_ns=floor_of(model, report.findings).ns,
         cannot_tell=bool(transforms) and found.cannot_tell,
         paced_ns=model.threads.timed.pace(stretch) or None,
-        caveats=[
-            *CAVEATS,
-            *([IN_MPI] if len(model.host.host.mpi) else []),
-            *([UNPAIRED] if model.unpaired.any() else []),
-        ],
+        caveats=[*CAVEATS, *([IN_MPI] if len(model.host.host.mpi) else [])],
+        reasons=list(found.why) if transforms else [],
     )
     return complete(made, report)
 

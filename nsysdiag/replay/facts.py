@@ -101,8 +101,8 @@ class WhatIf(Result, frozen=True):
     what each finding would bring; `floor_ns` is what stays when all are repaired. `refused` says why nothing is
     predicted; lengths are those of now then. With `cannot_tell` the bounds are too far apart for `predicted_ns` to say
     anything. `paced_ns` is the time of a step that the loop waits for, None where it waits for none that is known.
-    `caveats` says what the prediction leaves out. `causes` and `settings`
-    are those of the analysis, `phrases` the names in sentences, as in a report."""
+    `caveats` says what the prediction leaves out, `reasons` why its bounds are apart. `causes` and `settings` are those
+    of the analysis, `phrases` the names in sentences, as in a report."""
 
     schema_version: OwnText
     kind: OwnText
@@ -127,3 +127,4 @@ class WhatIf(Result, frozen=True):
     phrases: Phrases | None = None
     cannot_tell: bool = False
     paced_ns: Ns | None = None
+    reasons: list[Sentence] = []

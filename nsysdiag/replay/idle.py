@@ -18,7 +18,7 @@ from nsysdiag.causes.dispatch import CAUSE as DISPATCH
 from nsysdiag.causes.stream_barrier import CAUSE as STREAM_BARRIER
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.graph import Kind
-from nsysdiag.replay.predict import Run
+from nsysdiag.replay.run import Run
 
 OF_KIND = {
     Kind.LAUNCH: LAUNCH_LATENCY,

@@ -16,10 +16,9 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.axis import Lane
 from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.stretch import LEAST_ERROR
 
 _EXCHANGES = re.compile(r"MPI_(Sendrecv\w*|[BRS]?send|Send|M?Recv|M?Probe|Wait(all|any|some)?)", re.IGNORECASE)
-LEAST_WAITED = 0.005
-"""Share of the replayed time, as no prediction is better: shorter waits change none."""
 
 
 def without_waits(changes: Changes) -> Changes | None:
@@ -35,7 +34,7 @@ def without_waits(changes: Changes) -> Changes | None:
     left = np.append(least[calls.name] / np.maximum(length, 1), 1.0)[model.row_of_piece(calls.spans)]
     left = np.where(changes.time < 1, 1.0, left)
     waited = float(((model.pieces.end - model.pieces.start) * (1 - left)).sum())
-    if waited < LEAST_WAITED * (model.stretch.end - model.stretch.begin):
+    if waited < LEAST_ERROR * (model.stretch.end - model.stretch.begin):
         return None
     return replace(changes, time=changes.time * left)
 

@@ -18,12 +18,10 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.host_time import HostTime
 from nsysdiag.replay.pacing import OUTLIVED, Timed
-from nsysdiag.replay.stretch import Stretch
+from nsysdiag.replay.stretch import LEAST_ERROR, Stretch
 
 RETURN_NS = 100_000
 """The longest return of a wait: a thread that slept for a device in captured programs was back in up to 70 µs."""
-LEAST_SHARE = 0.005
-"""Of the replayed time on a thread: less changes no prediction."""
 
 
 class Outlived(Struct, frozen=True):
@@ -51,7 +49,7 @@ def outlived(
     total = np.bincount(distinct(thread)[1], np.concatenate((ns[rows], length[unknown])))
     share = float(total.max(initial=0)) / max(stretch.end - stretch.begin, 1)
     # A thread that was late now and then had no CPU.
-    if share < LEAST_SHARE or 2 * len(thread) < stretch.count:
+    if share < LEAST_ERROR or 2 * len(thread) < stretch.count:
         return Outlived(np.zeros(len(held), dtype=np.int64), 0.0), Timed.empty()
     start = np.concatenate((held.end[rows] - ns[rows], begin))
     end = np.concatenate((held.end[rows], begin + length[unknown]))

@@ -26,12 +26,10 @@ from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.rows import Rows, RowsOf, distinct
 from nsysdiag.replay.host_time import HostTime
-from nsysdiag.replay.stretch import Stretch
+from nsysdiag.replay.stretch import LEAST_ERROR, Stretch
 
 WAITED_NS = 20_000
 """A shorter wait was none: its time had come before."""
-LEAST_SHARE = 0.005
-"""Of the replayed time: waits of a kind that take less together are not looked at, as no prediction is better."""
 LEAST_PART = 0.02
 """Of a step: shorter time in which a thread may have worked is no wait."""
 NONE_SHARE, MANY = 0.1, 0.9
@@ -104,7 +102,7 @@ def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: S
     least = LEAST_PART * (stretch.end - stretch.begin) / stretch.count if stretch.stepwise else 5 * WAITED_NS
     _, kind = distinct((lane * len(PLACE) + waits.cause) * (len(words) + 1) + waits.call + 1)
     total = np.bincount(kind, length)
-    much = total >= LEAST_SHARE * (stretch.end - stretch.begin)
+    much = total >= LEAST_ERROR * (stretch.end - stretch.begin)
     found = [Timed.empty()]
     of_kind = RowsOf(kind, among=np.flatnonzero(much))
     for each in of_kind.values():

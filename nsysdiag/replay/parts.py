@@ -10,7 +10,7 @@ from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import FourParts
 from nsysdiag.replay.idle import idle_by_cause
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.predict import Run, busy
+from nsysdiag.replay.run import Run, busy
 from nsysdiag.replay.work import Class
 
 

@@ -12,8 +12,9 @@ from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Saving, Transform
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.parts import four_parts, step_idle
-from nsysdiag.replay.predict import Prediction, Run, identity_of, prediction_of, reason_against, run_of
+from nsysdiag.replay.predict import Prediction, identity_of, prediction_of, reason_against
 from nsysdiag.replay.repairs import may_only_move, repair
+from nsysdiag.replay.run import Run, run_of
 from nsysdiag.report import Finding, Outlook
 
 Told = Mapping[str, Prediction | str]

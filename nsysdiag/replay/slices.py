@@ -13,10 +13,8 @@ import numpy as np
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct_values
+from nsysdiag.replay.stretch import LEAST_ERROR
 from nsysdiag.replay.work import Class, Work
-
-LEAST_SHARED = 0.005
-"""Share of the time of kernels, as no prediction is better: less next to other processes changes no prediction."""
 
 
 def beside_others(work: Work, thread: IntArray) -> IntArray:
@@ -30,4 +28,4 @@ def beside_others(work: Work, thread: IntArray) -> IntArray:
             its, others = mine & (process == each), mine & (process != each)
             running = union(Intervals(work.start[others], work.end[others]))
             shared[its] = coverage(running, Intervals(work.start[its], work.end[its]))
-    return shared if shared.sum() > LEAST_SHARED * work.length[computes].sum() else np.zeros_like(shared)
+    return shared if shared.sum() > LEAST_ERROR * work.length[computes].sum() else np.zeros_like(shared)

@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
 
+LEAST_ERROR = 0.005
+"""Share of the replayed time: no prediction is better, however well the model reproduces what was recorded. What takes
+less changes none."""
 FEWEST_STEPS, MOST_STEPS = 3, 100
 SETTLING = 4
 """From so many steps on the first one is left out: what was queued before it belongs to the time as it was."""

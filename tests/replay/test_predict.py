@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from nsysdiag.errors import UsageError
+from nsysdiag.replay.bounds import _spread
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.parts import four_parts
-from nsysdiag.replay.predict import LEAST_ERROR, Run, _spread, identity_of, predict, run_of
+from nsysdiag.replay.predict import identity_of, predict
+from nsysdiag.replay.run import Run, run_of
+from nsysdiag.replay.stretch import LEAST_ERROR
 from nsysdiag.replay.transforms import causes_of
 from tests.replay.making import VARIED, model_of_pair, replay_of_pair
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.predict import run_of
 from nsysdiag.replay.rank_like import LATE, _device_of_thread, _step_of, like_the_median
+from nsysdiag.replay.run import run_of
 from nsysdiag.replay.work import Class
 from tests.replay.making import model_of_pair
 

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity
-from nsysdiag.replay.predict import Prediction, identity_of, run_of
+from nsysdiag.replay.predict import Prediction, identity_of
+from nsysdiag.replay.run import run_of
 from nsysdiag.replay.savings import WORTH, Predictions, floor_of, savings_of
 from nsysdiag.replay.work import Class
 from tests.replay.making import VARIED, model_of_pair, modelled, replay_of_pair

@@ -12,7 +12,7 @@ from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.graph import Kind
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.predict import run_of
+from nsysdiag.replay.run import run_of
 from nsysdiag.replay.transforms import apply, causes_of
 from nsysdiag.replay.work import Class
 from tests.diagnosis.programs.registry import MS, US, Marks, solver

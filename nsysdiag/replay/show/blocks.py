@@ -70,6 +70,7 @@ def sections(found: WhatIf) -> list[Section]:
         Paragraph(words.headline(found), "verdict", PAGE),
         *(Paragraph(warning, "note") for warning in [words.broken_identity(found)] if warning),
         Paragraph(words.replayed(found)),
+        *_reasons(found),
         *_strips(found, causes),
         *_savings(found),
         *_waterfall(found, causes),
@@ -83,6 +84,13 @@ def sections(found: WhatIf) -> list[Section]:
         warnings = Lines(found.trace.warnings, Limit(summary=TOP_LINES, brief=TOP_LINES), "note")
         made.append(Section("traces", "Trace health", [warnings]))
     return made
+
+
+def _reasons(found: WhatIf) -> list[Block]:
+    """Why the bounds are apart."""
+    if not found.reasons:
+        return []
+    return [Paragraph("The bounds are apart:"), Lines(found.reasons, Limit(summary=TOP_LINES, brief=TOP_LINES))]
 
 
 def _predicts(found: WhatIf) -> bool:

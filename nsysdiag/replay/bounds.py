@@ -1,0 +1,250 @@
+"""Between which lengths of a step a prediction lies: each rule is a reason why the trace cannot tell more exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from nsysdiag.arrays.intervals import FloatArray, IntArray
+from nsysdiag.events.rows import distinct_values
+from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.model import Model
+from nsysdiag.replay.mpi_peers import most_sooner, without_waits
+from nsysdiag.replay.run import Run, as_run, borders_of, busy, mean_step, run_of
+from nsysdiag.replay.sources import source_may_limit
+from nsysdiag.replay.step_work import StepWork
+from nsysdiag.replay.stretch import LEAST_ERROR
+from nsysdiag.replay.work import Class
+
+SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
+
+
+class Case(Struct, frozen=True):
+    """Changes, and the same ones made in `others` ways: the steps as they were (`now`), with the changes (`run`), and
+    with those others. `apart` are kernels that meet none of another process; None where none do. `known` are the
+    lengths in ns that the rules before this one found."""
+
+    changes: Changes
+    now: Run
+    run: Run
+    others: Sequence[Changes]
+    runs: Sequence[Run]
+    apart: Run | None
+    known: Sequence[int] = ()
+
+    @classmethod
+    def of(cls, changes: Changes, others: Sequence[Changes] = ()) -> Case:
+        """Replays all of them."""
+        model, apart = changes.model, _without_slices(changes)
+        now, runs = as_run(model, model.graph.time, model.length), [run_of(each) for each in others]
+        return cls(changes, now, run_of(changes), others, runs, None if apart is None else run_of(apart))
+
+
+class Rule(Struct, frozen=True):
+    """Lengths of a step in ns that may be true as well as the likely one, and why: a sentence. `entangled`: more may be
+    saved than what the changes take away."""
+
+    why: str
+    lengths: Callable[[Case], Sequence[int]]
+    entangled: bool = False
+
+
+class Bounds(Struct, frozen=True):
+    """The shortest and the longest length of a step in ns. `why` says why they are apart: sentences, none where only
+    the spread of the steps is the reason. `entangled`: more may be saved than what the changes take away."""
+
+    low_ns: int
+    high_ns: int
+    why: Sequence[str] = ()
+    entangled: bool = False
+
+
+def bounds_of(case: Case, error: float) -> Bounds:
+    """The bounds of all rules, further apart by the spread of the steps and the `error` of the model, a share of the
+    length. But no step is shorter than the kernels of the device that computes most."""
+    now, run, model = case.now, case.run, case.changes.model
+    found = list(_found(case))
+    lengths = [run.ns, *(ns for _, each in found for ns in each)]
+    least = LEAST_ERROR * now.ns
+    slack = round(max(error * now.ns, least) + _spread(now.steps, run.steps // run.each))
+    runs = [run, *case.runs, *([] if case.apart is None else [case.apart])]
+    computing = min(_computing(model, each) for each in runs)
+    low = max(min(lengths) - slack, round(min(computing, run.ns) - least), 0)
+    why = [rule.why for rule, each in found if any(abs(ns - run.ns) > slack for ns in each)]
+    return Bounds(low, max(lengths) + slack, why, any(rule.entangled for rule, each in found if each))
+
+
+def _found(case: Case) -> Iterator[tuple[Rule, Sequence[int]]]:
+    """Each rule with what it finds."""
+    for rule in RULES:
+        lengths = rule.lengths(case)
+        case = replace(case, known=[*case.known, *lengths])
+        yield rule, lengths
+
+
+def _other_ways(case: Case) -> Sequence[int]:
+    return [each.ns for each in case.runs]
+
+
+def _slices(case: Case) -> Sequence[int]:
+    """With less idle time kernels may also meet more of those of other processes, and nothing is saved."""
+    return [] if case.apart is None else [case.apart.ns, case.now.ns]
+
+
+def _uncertain(case: Case) -> Sequence[int]:
+    """Uncertain waits for threads are as long as recorded."""
+    return [] if case.changes.certain else [run_of(case.changes, proven=True).ns]
+
+
+def _timed(case: Case) -> Sequence[int]:
+    """Waits that may have a time of their own grow by what is saved before them: up to twice their length where that
+    is not sure. So do synchronizations that outlast what they are known to wait for."""
+    changes, model = case.changes, case.changes.model
+    timed = model.threads.timed
+    absorbed = timed.absorbs(model.stretch, changes.doubtful_times)
+    gone = bool((timed.sure > changes.paced).any()) or model.outlived.share > 0
+    gone |= bool((model.graph.edges.kind == Kind.HIDDEN).any())
+    if not (absorbed or gone):
+        return []
+    pinned = run_of(changes, proven=True, pinned=True).ns
+    return [pinned if gone else min(pinned, max(case.run.ns, *case.known, 0) + absorbed)]
+
+
+def _outlasting(case: Case) -> Sequence[int]:
+    """Synchronizations end with what they are known to wait for."""
+    return [min(case.run.ns, run_of(case.changes, brief=True).ns)] if case.changes.model.outlived.share > 0 else []
+
+
+def _source(case: Case) -> Sequence[int]:
+    """A source outside of the program that is asked in each step is no faster."""
+    saves = case.run.ns < (1 - LEAST_ERROR) * case.now.ns
+    return [case.now.ns] if saves and source_may_limit(case.changes) else []
+
+
+def _mpi_peers(case: Case) -> Sequence[int]:
+    """The peers are late for another reason, or end as much sooner as the same changes make them."""
+    prompt = without_waits(case.changes)
+    if prompt is None:
+        return []
+    return [case.now.ns, max(run_of(prompt).ns, math.ceil(max(case.run.ns - most_sooner(case.changes), 0)))]
+
+
+def _beside(case: Case) -> Sequence[int]:
+    """Work next to the steps, which may belong to them, does."""
+    now, run, changes = case.now, case.run, case.changes
+    if not (changes.model.step_work == StepWork.MAYBE).any():
+        return []
+    first, each = changes.counted.tolist()
+    whole = [borders_of(changes.model, one.start, one.end, first, each, StepWork.MAYBE) for one in (now, run)]
+    return [now.ns - round((mean_step(whole[0]) - mean_step(whole[1])) / run.each)]
+
+
+def _other_loops(case: Case) -> Sequence[int]:
+    """Steps that no range names are not those that were found, but what another thread does in a loop of its own. In a
+    window without steps each of several threads may be meant."""
+    model, now = case.changes.model, case.now
+    if model.stretch.named:
+        return []
+    thread = model.launched_by
+    several = (thread != thread[0]).any() and not model.stretch.stepwise
+    found = []
+    for other in distinct_values(thread[(model.step_work < StepWork.OWN) | several]).tolist():
+        ends = [np.sort(one.end[thread == other]) for one in (now, case.run)]
+        took = [int(end[-1] - end[0]) for end in ends]
+        found.append(round(now.ns * took[1] / took[0]) if took[0] else now.ns)
+    return found
+
+
+def _locks(case: Case) -> Sequence[int]:
+    """Locks are free when they are needed; or they are held as long as they were: who holds one goes on at its own
+    pace, and takes it at other times once the steps are shorter. A holder whose own time is changed releases it
+    sooner."""
+    changes, model = case.changes, case.changes.model
+    woken, edges = model.threads.woken, model.graph.edges
+    repaired = distinct_values(model.program.thread[model.pieces.owner[changes.time < 1]])
+    locks = (woken.lock > 0) & changes.woken & ~np.isin(woken.waker, repaired)
+    if not locks.any():
+        return []
+    wakes = np.flatnonzero(edges.kind == Kind.WAKE)
+    dropped = changes.dropped.copy()
+    dropped[wakes[locks[edges.row[wakes]]]] = True
+    free = run_of(replace(changes, dropped=dropped)).ns
+    return [free, case.now.ns] if free < (1 - LEAST_ERROR) * case.run.ns else []
+
+
+def _unpaired(case: Case) -> Sequence[int]:
+    """Kernels that send or receive last as long as they did, as their peers are late for another reason; or none waits
+    for its peer any more."""
+    changes, model = case.changes, case.changes.model
+    if not model.unpaired.any():
+        return []
+    alone, length = np.flatnonzero(model.unpaired), changes.length.copy()
+    least = np.full(len(model.names.texts), np.iinfo(np.int64).max)
+    np.minimum.at(least, model.names.short[alone], model.length[alone])
+    length[alone] = np.minimum(length[alone], least[model.names.short[alone]])
+    return [case.now.ns, run_of(replace(changes, length=length)).ns]
+
+
+def _explained(case: Case) -> Sequence[int]:
+    """Operations do not start late where other rows explain why they did."""
+    changes, model = case.changes, case.changes.model
+    if not model.explained.any():
+        return []
+    return [min(run_of(replace(changes, prompt=changes.prompt | model.explained)).ns, case.run.ns)]
+
+
+def _followed(case: Case) -> Sequence[int]:
+    """Operations do not wait for work that they only followed, and threads not for unknown ones."""
+    changes, now = case.changes, case.now
+    if changes.complete:
+        return []
+    least = min(run_of(each, observed=False).ns for each in (changes, *case.others))
+    return [min(now.ns - run_of(Changes.none(changes.model), observed=False).ns + least, case.run.ns)]
+
+
+RULES = (
+    Rule("How much the change itself brings depends on how it is made.", _other_ways),
+    Rule("Kernels of several processes share the GPU: with other gaps they meet at other times.", _slices, True),
+    Rule("Some waits for threads have no waker that is sure.", _uncertain),
+    Rule("Some waits may end at a time of their own: they grow by what is saved before them.", _timed),
+    Rule("Some synchronizations last longer than what they are known to wait for.", _outlasting),
+    Rule("A source outside of the program may be no faster than it was.", _source),
+    Rule("Calls of MPI wait for a rank, and the trace does not say for which of its calls.", _mpi_peers, True),
+    Rule("Work next to the steps may belong to them.", _beside),
+    Rule("Another thread has a loop of its own, and no range says which of both is meant.", _other_loops),
+    Rule("Threads take turns with a lock: with shorter steps they meet at other times.", _locks),
+    Rule("Kernels that send or receive are not paired with those of their peers.", _unpaired),
+    Rule("Some operations start late for a reason that other rows show.", _explained),
+    Rule("Some operations and threads wait for something that is not in the trace.", _followed),
+)
+"""In this order: each knows what those before it found."""
+
+
+def _without_slices(changes: Changes) -> Changes | None:
+    """The same with kernels that meet none of another process, None where none do. With less idle time they may also
+    meet more of them, and nothing is saved."""
+    model = changes.model
+    left = 1 - model.beside_others / np.maximum(model.work.length, 1)
+    return replace(changes, length=np.round(changes.length * left).astype(np.int64)) if (left < 1).any() else None
+
+
+def _computing(model: Model, run: Run) -> float:
+    """How long the device that computes most does so in a step, in ns."""
+    own = model.step_work == StepWork.OWN
+    return max(busy(model, run, each, [Class.COMPUTE], own).total() for each in model.devices) / run.count
+
+
+def _spread(now: IntArray, then: IntArray) -> float:
+    """The uncertainty of the mean saving of a step: half of the middle 95% of its means in samples of the steps."""
+    count = min(len(now), len(then))
+    if count < 2:
+        return 0.0
+    saved: FloatArray = (now[:count] - then[:count]).astype(np.float64)
+    picks = np.random.default_rng(SEED).integers(0, count, (SAMPLES, count))
+    low, high = np.percentile(saved[picks].mean(axis=1), SPREAD)
+    return float(high - low) / 2
