@@ -1,4 +1,4 @@
-"""Between which lengths of a step a prediction lies: each rule is a reason why the trace cannot tell more exactly."""
+"""The bounds of a prediction: each rule is a reason why the trace cannot tell it more exactly."""
 
 from __future__ import annotations
 
