@@ -25,6 +25,7 @@ from nsysdiag.comparison.side import IDLE, WORK
 from nsysdiag.comparison.steps import MEAN, speedup
 from nsysdiag.comparison.units import STEP
 from nsysdiag.comparison.waterfall import moves, renaming, waterfall
+from nsysdiag.diagnosis.facts import CANNOT_TELL
 from nsysdiag.errors import NotComparableError, UsageError
 from nsysdiag.fields import SettingValue
 from nsysdiag.replay.facts import WhatIf
@@ -237,6 +238,8 @@ def _said(
     was, now = one.length if one else before.step, two.length if two else after.step
     if before.options and after.options:
         return f"{name} predicted {_bounded(was)} with {before.options}, {_bounded(now)} with {after.options}"
+    if after.options and not now.sure:
+        return f"{name} {format_ns(was.ns)}; predicted {_bounded(now)}: {after.options}"
     if after.options:
         both = format_two_ns(was.ns, now.ns, " → ")
         between = f", between {format_two_ns(*now.bounds, ' and ')}" if now.bounds else ""
@@ -245,10 +248,12 @@ def _said(
 
 
 def _bounded(length: Length) -> str:
-    """`18.9 ms (18.5 to 19.6)`."""
+    """`18.9 ms (18.5 to 19.6)`; `anywhere between 17.0 and 31.0 ms` where the trace cannot tell."""
     said = format_ns(length.ns)
     if length.bounds is None:
         return said
+    if not length.sure:
+        return f"anywhere between {format_two_ns(*length.bounds, ' and ')} ({CANNOT_TELL})"
     low, high = (format_ns(ns) for ns in length.bounds)
     unit = f" {said.partition(' ')[2]}"
     if low.endswith(unit) and high.endswith(unit):

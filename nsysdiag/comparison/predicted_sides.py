@@ -26,10 +26,12 @@ LEDGER = "ledger."
 
 
 class Length(Struct, frozen=True):
-    """A time in ns; of a prediction with its bounds, None where they are not known."""
+    """A time in ns; of a prediction with its bounds, None where they are not known. If they are too far apart for a
+    figure, it is not `sure`."""
 
     ns: int
     bounds: tuple[int, int] | None = None
+    sure: bool = True
 
 
 class DeviceLength(Struct, frozen=True):
@@ -77,7 +79,7 @@ def of_prediction(found: WhatIf) -> OneSide:
         warnings=found.trace.warnings,
         prediction=options,
     )
-    step = Length(found.predicted_ns, (found.low_ns, found.high_ns))
+    step = Length(found.predicted_ns, (found.low_ns, found.high_ns), not found.cannot_tell)
     notes = list(found.caveats)
     if found.identity is not None:
         notes.append(
@@ -94,7 +96,13 @@ def _predicted(device: WhatIfDevice, step: Length) -> DeviceLength:
     bounds = None
     if step.bounds is not None and abs(ns - step.ns) <= DIFFER * step.ns:
         bounds = (min(step.bounds[0], ns), max(step.bounds[1], ns))
-    return DeviceLength(device.key, device.name, Length(ns, bounds), _parts(device.predicted), device.ledger)
+    return DeviceLength(
+        device.key,
+        device.name,
+        Length(ns, bounds, step.sure or bounds is None),
+        _parts(device.predicted),
+        device.ledger,
+    )
 
 
 def replayed(found: WhatIf, side: OneSide) -> OneSide:

@@ -36,8 +36,8 @@ UNSEEN = "host code outside CUDA calls"
 """Unknown time in a trace without OS calls, scheduling events and CPU samples."""
 NO_WORK, UNRESOLVED = "no-gpu-work", "unresolved"
 """Verdicts on a device on which nothing ran, and on one whose bottleneck is unknown."""
-CANNOT_TELL = "cannot tell"
-"""In place of a figure whose bounds are too far apart."""
+CANNOT_TELL = "the trace cannot tell"
+"""Behind bounds that are too far apart for a figure."""
 PACED = "The loop is paced at {}: it waits for that time in each step, so what is saved makes the wait longer."
 REPLAY = "replay"
 """How a saving was found."""
@@ -87,11 +87,14 @@ class Saves(Record, frozen=True):
 
     @property
     def figure(self) -> str:
-        """`up to 12.3%`, or both bounds of a replay: `31 to 36%`, `36%` where they are the same."""
+        """`up to 12.3%`, or both bounds of a replay: `31 to 36%`, `36%` where they are the same. Bounds too far apart
+        for a figure are `anywhere between 25 and 60%`."""
         high = format_share(self.high_ns, self.of_ns)
         if not self.has_bounds:
             return f"up to {high}"
         low, high = _whole_percent(self.low_ns, self.of_ns), _whole_percent(self.high_ns, self.of_ns)
+        if self.cannot_tell:
+            return f"anywhere between {low.removesuffix('%')} and {high}"
         return high if low == high else f"{low.removesuffix('%')} to {high}"
 
     @property
@@ -103,16 +106,14 @@ class Saves(Record, frozen=True):
     def of(self) -> str:
         """What the figure is a share of, and how much time that is: `of a step (4.1 ms)`, with the length of the step
         that was replayed, as other lengths of steps are medians."""
-        return f"of {self.whole} ({self.time})"
+        return f"of {self.whole} ({self.time}){f': {CANNOT_TELL}' if self.cannot_tell else ''}"
 
     @property
     def time(self) -> str:
         """How much time it saves; both bounds where the replay cannot tell."""
         if self.cannot_tell:
-            least = (
-                format_two_ns(self.low_ns, self.high_ns, " to ") if self.low_ns else f"up to {format_ns(self.high_ns)}"
-            )
-            return f"{CANNOT_TELL}: {least}"
+            most = f"up to {format_ns(self.high_ns)}"
+            return format_two_ns(self.low_ns, self.high_ns, " to ") if self.low_ns else most
         if self.method == REPLAY and self.per == "step":
             return format_two_ns(self.shown_ns, self.of_ns, " of ")
         about = "about " if self.has_bounds and self.low_ns < self.high_ns else ""

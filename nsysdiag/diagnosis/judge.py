@@ -17,12 +17,14 @@ from nsysdiag.diagnosis.judged_time import Judged, limited
 from nsysdiag.diagnosis.missing import FEWEST, MOST, Missing
 from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere
 from nsysdiag.diagnosis.one_problem import waits_for_kernels
+from nsysdiag.diagnosis.returned import Behind, returned
 from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share, sure_share
 from nsysdiag.diagnosis.sentences import (
     Said,
     action_sentence,
     details_of,
     headline,
+    limit_sentence,
     phase_sentence,
     rest_of_capture,
     unrecorded,
@@ -148,6 +150,7 @@ def judge(
     scheduled: bool = True,
     host_unseen: bool = False,
     in_turns: Sequence[str] = (),
+    behind: Behind | None = None,
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
     `processes` did work on GPUs (None: only chosen GPUs are looked at);
@@ -155,10 +158,11 @@ def judge(
     without GPU activity, `alone` what its threads did. `cuda_asked` says that CUDA tracing was on although there is no
     CUDA call. `missing` what was not recorded of each device, by its key; `ranks` are those of the trace,
     None where it is one of several; `predict` tells what the repair of a finding saves, by replay; `scheduled` says
-    that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU."""
+    that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU. `behind` is
+    what threads did behind waits."""
     judged = judged_parts(devices, focus)
     lost = {each.key: Missing() for each in judged} | dict(missing or {})
-    diagnosis, merged = diagnose(
+    diagnosis, merged, judged = diagnose(
         Scope.of(found, focus),
         judged,
         findings,
@@ -174,13 +178,15 @@ def judge(
         scheduled=scheduled,
         host_unseen=host_unseen,
         in_turns=in_turns,
+        behind=behind,
     )
     if found.basis == "none":
         alone = alone or Alone()
         headline = unrecorded(host_loop, alone, cuda_asked=cuda_asked)
         diagnosis = replace(diagnosis, headline=headline, host=alone.lines)
     verdicts = {each.key: device_verdict(each, lost[each.key], host_unseen=host_unseen) for each in judged}
-    phases = phase_records(found, devices, found.judged, host_unseen=host_unseen)
+    accounted = with_accounts(devices, focus, judged)
+    phases = phase_records(found, accounted, found.judged, host_unseen=host_unseen)
     return Judgment(diagnosis, phases, merged, verdicts)
 
 
@@ -201,12 +207,15 @@ def diagnose(
     scheduled: bool = True,
     host_unseen: bool = False,
     in_turns: Sequence[str] = (),
-) -> tuple[Diagnosis, list[Finding]]:
-    """The bottleneck of a job and its findings in order, by what each device did in the judged time. `ranks` is a
-    sentence on MPI ranks that were not traced."""
-    active = working(judged)
-    times = {each.key: Judged.of(each) for each in active}
+    behind: Behind | None = None,
+) -> tuple[Diagnosis, list[Finding], list[PhaseDevice]]:
+    """The bottleneck of a job and its findings in order, by what each device did in the judged time; and that with
+    accounts as predictions tell. `ranks` is a sentence on MPI ranks that were not traced, `behind` what threads did
+    behind waits."""
+    times = {each.key: Judged.of(each) for each in working(judged)}
     merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, limits, predict)]
+    judged, merged = returned(judged, merged, behind or {}, limits)
+    active = working(judged)
     run = recorded if duration_ns is None else (0, duration_ns)
     most, sliced = leading(job_account(judged)), scope.phases is not None and _is_slice(missing)
     account = job_account(judged)
@@ -231,6 +240,7 @@ def diagnose(
         seen_ns=scope.phases_ns,
         steady_ns=scope.steady_ns,
         waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND),
+        limit=limit_sentence(merged),
         paced_ns=next((each.saves.paced_ns for each in merged if each.saves and each.saves.paced_ns), None),
     )
     saving = max(filter(saved_share, merged), key=sure_share, default=None)
@@ -252,7 +262,18 @@ def diagnose(
         gpus_used=len(active),
         paced_ns=said.paced_ns,
     )
-    return diagnosis, merged
+    return diagnosis, merged, judged
+
+
+def with_accounts(devices: list[list[PhaseDevice]], focus: Focus, judged: list[PhaseDevice]) -> list[list[PhaseDevice]]:
+    """The phases of devices, with the judged one as it was `judged`."""
+    if focus.phase is None:
+        return devices
+    records = {each.key: each for each in judged}
+    return [
+        [replace(each, account=records[each.key].account) if at == focus.phase else each for at, each in enumerate(its)]
+        for its in devices
+    ]
 
 
 def _is_slice(missing: Mapping[str, Missing]) -> bool:

@@ -30,6 +30,8 @@ ABOUT = 0.01
 """Shares closer than that are the same here: a prediction is not exact."""
 EXPLAINED = 0.0025
 """A difference of shares that a reader sees."""
+MORE_BY_REPLAY = "what waits for it gets shorter, too"
+COUNTED_BEFORE = "as synchronization before it"
 
 
 class Judged(Struct, frozen=True):
@@ -78,6 +80,18 @@ def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bou
     return "; ".join(parts)
 
 
+def replayed_note(finding: Finding, saved: float) -> str:
+    """Why a finding saves the share `saved` by replay, if that is more than its own: time counts to waits before it, or
+    others wait for it."""
+    if saved - finding.share <= EXPLAINED:
+        return ""
+    counted = 0.0 if finding.cause == LATE_RANK.id else min(saved, finding.lost_share) - finding.share
+    if counted <= EXPLAINED:
+        return MORE_BY_REPLAY
+    also = f"; {MORE_BY_REPLAY}" if saved - finding.lost_share > EXPLAINED else ""
+    return f"saving includes {format_share(counted, 1)} counted {COUNTED_BEFORE}{also}"
+
+
 def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
     """With a note where it saves less than its share because kernels do not take long enough to hide it."""
     if finding.cause not in HIDDEN or finding.saves is None or finding.note:
@@ -92,4 +106,4 @@ def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
 
 def _elsewhere(finding: Finding) -> str:
     """To which bottleneck time counts that a repair of a finding saves as well."""
-    return "to what made others late" if finding.cause == LATE_RANK.id else "as synchronization before it"
+    return "to what made others late" if finding.cause == LATE_RANK.id else COUNTED_BEFORE

@@ -10,15 +10,15 @@ from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, PROFILER, REPLAY, UNKNOWN, Predicted, Saves
-from nsysdiag.diagnosis.judged_time import EXPLAINED, Judged, bound_of, note_of
+from nsysdiag.diagnosis.judged_time import ABOUT, EXPLAINED, Judged, bound_of, note_of, replayed_note
 from nsysdiag.diagnosis.one_problem import each_advice_once, each_problem_once, waits_for_kernels
+from nsysdiag.diagnosis.returned import counts_before, is_behind
 from nsysdiag.findings.rules import severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding, Named
 from nsysdiag.units import format_ns
 
 STEP, WINDOW = "step", "window"
-MORE_BY_REPLAY = "what waits for it gets shorter, too"
 PACED_AT = "the loop is paced at {}"
 """The note where little is saved as the loop waits for a time in each step."""
 UNLIKE = 0.05
@@ -41,14 +41,17 @@ def job_findings(
     limits: FindingThresholds,
     predict: Predict | None = None,
 ) -> list[Finding]:
-    """The dozen findings that matter most. `judged` are the working devices, by key. Savings are per step of `steps`,
-    or of the judged time without steps: by replay if it can `predict` them, else bounds."""
+    """The dozen findings that matter most, and what threads did behind waits. `judged` are the working devices, by key.
+    Savings are per step of `steps`, or of the judged time without steps: by replay if it can `predict` them, else
+    bounds."""
     working = [each for each in found if each.device in judged and judged[each.device].account_ns]
     groups, waiting = _same(working), _waiting_for_kernels(working, judged)
     merged = [_merged(group, judged, steps, limits, waiting) for group in groups]
     known = {each.id: one.id for group, one in zip(groups, merged, strict=True) for each in group}
     pointed = [replace(each, part_of=known.get(each.part_of or "")) for each in merged]
-    chosen = sorted(each_problem_once(pointed, limits), key=_rank)[: limits.most]
+    ranked = sorted(each_problem_once(pointed, limits), key=_rank)
+    own, behind = ([each for each in ranked if is_behind(each, limits) == after] for after in (False, True))
+    chosen = [*own[: limits.most], *behind[: limits.most]]
     if predict is not None:
         bounds = {each.id: bound_of(each, judged).share for each in chosen}
         told = [_predicted(each, predict(each, chosen, bounds[each.id]), limits) for each in chosen]
@@ -79,7 +82,7 @@ def _predicted(finding: Finding, found: Predicted | str, limits: FindingThreshol
         ),
         ceiling_ns=int(most / saves.most * finding.ceiling_ns) if saves.most else 0,
         severity=severity(share, limits),
-        note=MORE_BY_REPLAY if share - finding.share > EXPLAINED else paced,
+        note=replayed_note(finding, share) or paced,
     )
 
 
@@ -122,10 +125,10 @@ def saved_share(finding: Finding) -> float:
 
 def sure_share(finding: Finding) -> float:
     """The same to choose what to do first. Where the replay cannot tell it is half of that, or what is saved at least:
-    a sure saving of about that size comes first."""
+    a sure saving of about that size comes first. So does a wait that saves about as much as what comes behind it."""
     saves = finding.saves
     if saves is None or not saves.cannot_tell:
-        return saved_share(finding)
+        return saved_share(finding) - (ABOUT if counts_before(finding) else 0.0)
     return max(saves.ns / 2, saves.low_ns) / max(saves.of_ns, 1)
 
 

@@ -12,8 +12,9 @@ from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import CAUSES, FALLBACK, THREAD_WAIT
 from nsysdiag.diagnosis.facts import KERNELS, NOUNS, PACED, UNKNOWN, UNSEEN, Part, noun_of
 from nsysdiag.diagnosis.focus import Scope
-from nsysdiag.diagnosis.savings import MORE_BY_REPLAY
+from nsysdiag.diagnosis.judged_time import EXPLAINED
 from nsysdiag.findings.first import kernels_first
+from nsysdiag.findings.full_link import FULL_LINK
 from nsysdiag.findings.rules import BEFORE_WORK, OTHER_GPU
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.host_ranges import HostLoop
@@ -61,7 +62,7 @@ SMALL_PART, NEARLY_ALL = 0.05, 0.9
 NOT_FOLLOWED = "; what that wait was for is not in the trace"
 """Behind a wait for another thread without scheduling events, by which it is followed to what that thread did."""
 TOLD = 0.1
-"""Share of the time that is not judged: smaller parts are not named."""
+"""Share of the time: smaller parts of what is not judged, and smaller limits, are not named."""
 MOST_PARTS, NEARLY_ALL_OF_IT = 3, 0.97
 """So many parts of the time that is not judged are named, and less of it than this is said to be most of it."""
 OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
@@ -83,7 +84,8 @@ class Said(Struct, frozen=True):
     second of the program from which a capture excludes start-up, None if the trace shows none. `rest` says what else
     was captured, as the end of a sentence. `inside_step`: the judged time is a part of one step. `seen_ns` is the
     time of all phases, None for several traces. `sliced`: the trace is a slice of the capture. `steady_ns`: how long
-    a cold start is steady. `paced_ns`: the time of a step that the loop waits for."""
+    a cold start is steady. `paced_ns`: the time of a step that the loop waits for. `limit` is a
+    sentence on copies that run all the time, empty where none do."""
 
     basis: str
     phase: FoundPhase | None
@@ -101,6 +103,7 @@ class Said(Struct, frozen=True):
     seen_ns: int | None = None
     sliced: bool = False
     steady_ns: int = 0
+    limit: str = ""
     paced_ns: int | None = None
     recorded_ns: int = 0
     host_unseen: bool = False
@@ -112,29 +115,35 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     unseen = said.host_unseen and bottleneck == UNKNOWN
     first = f"{UNSEEN_TAKES if unseen else TAKES[bottleneck]} {format_share(share, 1)} of {_time(said)}"
     detail = ", ".join(filter(None, (NOT_CAPTURED if unseen else "", said.details.get(bottleneck))))
-    sentences = [f"{first}: {detail}." if detail else f"{first}."]
+    ahead = action is not None and action.bottleneck != bottleneck and _saves_more(action, share)
+    also = f"; “{action.title}” saves more: {action.saves.figure}" if ahead and action and action.saves else ""
+    sentences = [f"{first}: {detail}{also}." if detail else f"{first}{also}."]
     if said.basis == "cold":
         steady = f"only {format_ns(said.steady_ns)} of steady state" if said.steady_ns else "no steady state"
         sentences.insert(0, f"The trace shows a start and {steady}: {format_ns(said.work_ns)} of GPU work.")
     whole = said.duration_ns or said.recorded_ns or said.seen_ns or 0
     if said.judged_ns < SMALL_PART * whole:
         sentences.insert(0, _judged_part(said, whole))
+    if said.limit:
+        sentences.append(said.limit)
     if said.paced_ns:
         sentences.append(PACED.format(format_ns(said.paced_ns)))
     if said.waiting and bottleneck in KERNELS:
         sentences.append(said.waiting)
     if second is not None:
         noun = noun_of(second.bottleneck, host_unseen=said.host_unseen)
-        sentences.append(f"Second: {noun}, {format_share(second.share, 1)}.")
+        made_of = said.details.get(second.bottleneck, "")
+        made_of = f", {made_of}" if made_of.startswith("mostly ") else ""
+        sentences.append(f"Second: {noun}, {format_share(second.share, 1)}{made_of}.")
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
     # A share of 0.0% is no reason to name it here: the finding says what it saves.
-    other = other and action is not None and action.share >= SHOWN
+    other = other and action is not None and action.share >= SHOWN and not ahead
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
         when = "as well" if kernels_first(bottleneck, share, action) else "first"
-        more = ", and saves more than its share" if _saves_more(action) else ""
+        more = f", and saves {action.saves.figure}" if action.saves and _saves_more(action, action.share) else ""
         sentences.append(f"{what} ({share_of_it}) can be fixed {when}{more}.")
     sentences += [each for each in (said.unused, said.ranks) if each]
     if SMALL_PART * whole <= said.judged_ns < NEARLY_ALL * whole:
@@ -186,10 +195,10 @@ def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, slice
     return f"; {rest} is {listed([f'{name} ({format_ns(parts[name])})' for name in large])}" if large else ""
 
 
-def _saves_more(action: Finding) -> bool:
-    """Whether even the low bound of what it saves is more than its share."""
+def _saves_more(action: Finding, share: float) -> bool:
+    """Whether even the low bound of what it saves is more than a share, by so much that a reader sees it."""
     saves = action.saves
-    return action.note == MORE_BY_REPLAY and saves is not None and saves.low_ns > action.share * saves.of_ns
+    return saves is not None and saves.has_bounds and saves.low_ns > (share + EXPLAINED) * saves.of_ns
 
 
 def unseen_host(findings: list[Finding]) -> list[Finding]:
@@ -246,6 +255,12 @@ def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host
         if second
         else f"{text}."
     )
+
+
+def limit_sentence(findings: list[Finding]) -> str:
+    """That copies run all the time, whatever takes most time of the account; empty where none do."""
+    full = next((each for each in findings if each.variant == FULL_LINK and each.share >= TOLD), None)
+    return f"The link to the host is the limit: {uncapitalized(full.summary)}." if full else ""
 
 
 def action_sentence(action: Finding) -> str:

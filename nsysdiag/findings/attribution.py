@@ -47,13 +47,14 @@ class Shares(Rows, frozen=True):
     """A row for each part of a slice inside the judged time, then a row for each part that a wait caused. `lost` is its
     ns by root cause; `made` is idle ns that a call of this kind caused although another cause explains it. A row has
     one of them. `counted` is the part that counts to `family`, an index into FAMILIES: all but what a wait caused.
-    `slice` is the index of the slice, -1 for what a wait caused; `wait` is the row of that wait, -1 for slices. `path`
-    is the place in the program of the gap, or of the waiting call. `other` is the number of the device waited for, to
-    whose time it counts, -1 for none."""
+    `slice` is the index of the slice, -1 for what a wait caused; `wait` is the row of that wait, -1 for slices, and
+    `behind` the slice of which it caused a part. `path` is the place in the program of the gap, or of the waiting call.
+    `other` is the number of the device waited for, to whose time it counts, -1 for none."""
 
     gap: IntArray
     slice: IntArray
     wait: IntArray
+    behind: IntArray
     cause: IntArray
     kind: IntArray
     path: IntArray
@@ -90,6 +91,7 @@ def shares_of(
         gap=gap,
         slice=row,
         wait=constant(np.full(1, -1, dtype=np.int32), len(row)),
+        behind=constant(np.full(1, -1, dtype=np.int32), len(row)),
         cause=np.where(foreign, PLACE[OTHER_PROCESS], attribution.cause[row]),
         kind=np.where(foreign, len(CAUSES[OTHER_PROCESS].variants) - 1, kinds[row]),
         path=keys.path[gap],
@@ -202,6 +204,7 @@ def _made(
         gap=gap.astype(np.int32),
         slice=np.full(len(gap), -1, dtype=np.int32),
         wait=wait.astype(np.int32),
+        behind=made.slice[inside].astype(np.int32),
         cause=np.where(copies, PLACE[BLOCKING_COPY], PLACE[SYNCHRONIZATION]).astype(np.int8),
         kind=np.where(copies, np.int32(read_back), kinds.astype(np.int32)[code]),
         path=recode[path][row],

@@ -15,6 +15,7 @@ from nsysdiag.copies.facts import TopCopy
 from nsysdiag.copies.rates import is_pageable
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
+from nsysdiag.findings.full_link import FULL_LINK, FullLink
 from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, FEWER_BYTES, PAGING, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.kernels import runs_in
@@ -150,9 +151,12 @@ def _flags(device: DeviceTimeline, rows: IntArray) -> BoolArray:
 
 def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, exposed: _Exposed) -> Finding:
     judged, ns, largest = context.judged, exposed.ns, exposed.largest
-    too_many = rule is EXPOSED_COPY and ns > DWARFS * judged.compute_ns
+    link = FullLink.of(context.gaps.device, judged.parts) if rule is EXPOSED_COPY else None
+    too_many = link is not None or (rule is EXPOSED_COPY and ns > DWARFS * judged.compute_ns)
     make = _fewer if too_many else _advice
     advice, fix = make(rule, exposed.special, context.frameworks)
+    if link is not None and exposed.special is not SETS:
+        advice = _of_link(link, exposed.special, context.frameworks)
     what = typed.kernel(exposed.rows[0].name) if exposed.rows and rule is not EXPOSED_MPI else None
     kind = _which(largest) if largest is not None else exposed.name if rule is EXPOSED_COMM else None
     doing = "move pages" if rule is PAGING else "run alone"
@@ -181,7 +185,15 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
         bottleneck=rule.bottleneck,
         share=round(judged.share(ns), 6),
         named=named,
+        variant=FULL_LINK if link is not None else "",
+        summary=link.sentence if link is not None else "",
     )
+
+
+def _of_link(link: FullLink, special: Advice | None, frameworks: tuple[str, ...]) -> list[str]:
+    """Pinned memory first, where it is faster; then fewer bytes, and what the framework has for that."""
+    faster = special.sentences(frameworks) if special is PINNING and link.pageable else ()
+    return [" ".join([link.advice, *faster]), *FEWER_BYTES.sentences(frameworks)]
 
 
 def _copied(kind: TopCopy) -> str:

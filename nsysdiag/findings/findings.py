@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import hashlib
 
+from msgspec import Struct
+
 from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.causes import CAUSES
 from nsysdiag.findings.attribution import Shares, inside_mpi
+from nsysdiag.findings.behind_waits import BehindWait, behind_waits
 from nsysdiag.findings.exposed import exposed_findings
 from nsysdiag.findings.hotspots import Spot, spots_of
 from nsysdiag.findings.other_gpus import waits_for_others
@@ -21,22 +24,31 @@ from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.report import DeviceReport, Finding, Named
 
 
+class IdleFindings(Struct, frozen=True):
+    """The findings on time in which a device waited, or worked exposed, and what threads did `behind` its waits."""
+
+    found: list[Finding]
+    behind: list[BehindWait]
+
+
 def findings_of(
     device: DeviceReport, context: FindingContext, shares: Shares, work: Bottlenecks, gpus: list[str]
-) -> list[Finding]:
+) -> IdleFindings:
     """The findings of one device: every cause and exposed work that takes, or may bring, at least 1% of the judged
     time. `gpus` are all of the trace."""
     judged, thresholds = context.judged, context.thresholds
     if judged.ns == 0:
-        return []
+        return IdleFindings([], [])
     in_mpi = inside_mpi(shares)
     own = shares.take(~in_mpi & (shares.other < 0))
-    spots = spots_of(own, judged.ns, thresholds)[: thresholds.most]
+    spots = spots_of(own, judged.ns, thresholds)
+    spots = [*spots[: thresholds.most], *[spot for spot in spots[thresholds.most :] if spot.behind]]
     stories = [story_of(device, context, own.take(spot.rows), spot) for spot in spots]
     found = [_of_spot(device, context, *each) for each in zip(spots, stories, strict=True)]
     exposed = exposed_findings(device, context, int(shares.lost[in_mpi].sum()), work)
+    behind = behind_waits(own, spots, found)
     found = copies_as_one(found, [story.kind for story in stories], exposed, context, work)
-    return [*found, *waits_for_others(device, context, shares.take(shares.other >= 0), gpus)]
+    return IdleFindings([*found, *waits_for_others(device, context, shares.take(shares.other >= 0), gpus)], behind)
 
 
 def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: Story) -> Finding:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from nsysdiag.account.bottlenecks import WAITING_FOR_A_SYNC
 from nsysdiag.arrays.groups import group_totals, longest
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes import CAUSES
@@ -13,16 +15,21 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.findings.attribution import Shares
+from nsysdiag.findings.rules import NOT_SAVED
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.report import Thread
 from nsysdiag.stacks.samples import SampledCode, sampled_code
 
+BEHIND_WAITS = tuple(name for name in WAITING_FOR_A_SYNC if name not in NOT_SAVED)
+"""Bottlenecks of what a thread did behind a wait, and may do faster instead of during it."""
+
 
 class Spot(Struct, frozen=True):
     """A hotspot: part of one cause's time that counts to the bottleneck `family`. `rows` are its rows in the
     attribution; `kind` and `path` are None for several places. `rest` marks the time of a cause outside its large
-    places. `counted_ns` is the part of the ceiling in the account of the bottleneck, without what a wait caused."""
+    places. `counted_ns` is the part of the ceiling in the account of the bottleneck, without what a wait caused.
+    `behind`: waits caused so much of it that the rest alone is no hotspot."""
 
     cause: str
     family: str
@@ -34,6 +41,7 @@ class Spot(Struct, frozen=True):
     made_ns: int
     ceiling_ns: int
     counted_ns: int
+    behind: bool = False
 
     @property
     def mostly_made(self) -> bool:
@@ -43,7 +51,7 @@ class Spot(Struct, frozen=True):
 
 def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> list[Spot]:
     """The hotspots of a device from the smallest share of the window on, largest possible saving first. Time of a cause
-    that was caused by a wait counts to the wait.
+    that was caused by a wait counts to the wait; what the thread did then is a hotspot all the same, in the end.
 
     A cause is divided only if two or more of its places are large; unexplained time is never divided:
 
@@ -62,8 +70,9 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
             continue
         divisible = not CAUSES[whole.cause].unresolved
         found += _divided(shares, whole, least, thresholds.places) if divisible else [whole]
-    counted = [spot for spot in found if spot.counted_ns >= least]
-    return sorted(counted, key=lambda spot: (-spot.ceiling_ns, -spot.lost_ns, spot.cause))
+    shown = [spot if spot.counted_ns >= least else replace(spot, behind=True) for spot in found]
+    shown = [spot for spot in shown if not spot.behind or (spot.family in BEHIND_WAITS and spot.lost_ns >= least)]
+    return sorted(shown, key=lambda spot: (spot.behind, -spot.ceiling_ns, -spot.lost_ns, spot.cause))
 
 
 def spot_of(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from nsysdiag.diagnosis.facts import CANNOT_TELL, NOUNS
+from nsysdiag.diagnosis.facts import NOUNS
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     NOT_PAGE,
@@ -137,8 +137,10 @@ def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Tab
 def _saved(finding: Finding) -> str | None:
     """What it saves; for kernels, that a kernel profile is needed."""
     if finding.saves is not None:
-        time = CANNOT_TELL if finding.saves.cannot_tell else format_ns(finding.saves.shown_ns)
-        return f"{finding.saves.figure} ({time})"
+        saves = finding.saves
+        if saves.cannot_tell and saves.has_bounds:
+            return saves.figure.removeprefix("anywhere ")
+        return f"{saves.figure} ({format_ns(saves.shown_ns)})"
     return SEE_NCU if any(_NCU.search(each) for each in finding.advice) else None
 
 

@@ -15,9 +15,11 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, families_of_cause, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.data_loading import COMPUTES
+from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.program_code import interpreter_part
+from nsysdiag.events.rows import distinct_values
 from nsysdiag.findings import chains
 from nsysdiag.findings.attribution import Attribution, Shares, last_calls
 from nsysdiag.findings.evidence_rows import Sightings
@@ -28,7 +30,7 @@ from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import DeviceReport, EvidenceRow, Root, names_nothing
 from nsysdiag.stacks.samples import SampledCode
-from nsysdiag.units import format_count, format_moment, format_ns, mostly, uncapitalized
+from nsysdiag.units import format_count, format_moment, format_ns, listed, mostly, uncapitalized
 from nsysdiag.wakeups.batches import Batches
 from nsysdiag.wakeups.root_attribution import BY
 
@@ -125,7 +127,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         gaps=len(facts.gaps.gap),
         confidence=_confidence(device, context, facts),
         evidence=_evidence(context, facts),
-        advice=[*_naming(facts, call), *advice][:MOST_ADVICE],
+        advice=[*_naming(facts, call), *_with_row(context, facts, advice)][:MOST_ADVICE],
         chain=_chain(context, facts, fix),
         rows=_rows(context, facts),
         summary=f"{worker}{place}" if worker else leading if elsewhere else _after(context, facts, shares),
@@ -383,6 +385,22 @@ def _naming(facts: _Facts, call: str | None) -> list[str]:
         f"First find out what this code does: CPU samples name it only as {call}, so add NVTX ranges. "
         "Then run it on more threads, or on the GPU."
     ]
+
+
+def _with_row(context: FindingContext, facts: _Facts, advice: list[str]) -> list[str]:
+    """Advice for waits that others follow in a row: each alone would leave the wait to the next one."""
+    waits = context.waits
+    if not len(facts.waits.code):
+        return advice
+    near: BoolArray = waits.spans.start[1:] - waits.spans.end[:-1] <= READ_BACK_NS
+    near &= waits.leading[1:] == waits.leading[:-1]
+    mine = (np.append(near, False) | np.append(False, near)) & np.isin(waits.leading, facts.waits.code)
+    mine[facts.waits.code] = False
+    behind = sorted({waits.names[code] for code in distinct_values(waits.name[mine]).tolist()})
+    if not behind or not advice:
+        return advice
+    verb = "waits" if len(behind) == 1 else "wait"
+    return [f"{advice[0]} {listed(behind)} next to it {verb} for the same work: avoid both.", *advice[1:]]
 
 
 def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[str]:

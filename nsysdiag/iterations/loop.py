@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
 
 if TYPE_CHECKING:
     from nsysdiag.trace.strings import Strings
@@ -106,6 +106,12 @@ class Loop(Struct, frozen=True):
     def total_ns(self) -> int:
         """The time that the repeats take, without the pauses between them."""
         return int((self.ends - self.starts).sum())
+
+    def inside(self, parts: Intervals) -> Self:
+        """The repeats that are whole inside a set of time; the loop is left where one is not."""
+        rows = np.flatnonzero(coverage(parts, self.spans) == self.ends - self.starts)
+        left = self.open[rows] | np.append(np.diff(rows) > 1, True)[: len(rows)]
+        return replace(self, starts=self.starts[rows], ends=self.ends[rows], open=left)
 
     def of_kind(self, kind: str) -> Self:
         """The same repeats, judged again; layers have no shorter period."""

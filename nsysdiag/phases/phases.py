@@ -111,13 +111,20 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
         return JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
     lo, hi = window
     if narrowed:
-        chosen = _whole(lo, hi, [], active, CHOSEN)
-        (phase,) = chosen.phases
-        first = lo if first_call_ns is None else min(first_call_ns, lo)
-        return replace(chosen, phases=[replace(phase, start=first)])
+        return _chosen(lo, hi, active, lo if first_call_ns is None else min(first_call_ns, lo))
     loops = loops_of(active, lo, hi)
     found = _parts(active, loops, lo, hi)
     return _judged(found, active, loops, first_call_ns)
+
+
+def _chosen(lo: int, hi: int, signals: list[DeviceSignal], first: int) -> JobPhases:
+    """The time that the user chose, from `first` on. It has steps only where the user names them."""
+    chosen = _whole(lo, hi, loops_of(signals, lo, hi), signals, CHOSEN)
+    (phase,) = chosen.phases
+    basis: Basis = "window"
+    if phase.steps is not None:
+        basis = "steady" if phase.repeats >= FEWEST_REPEATS else "phase"
+    return replace(chosen, phases=[replace(phase, start=first)], basis=basis)
 
 
 def _parts(signals: list[DeviceSignal], loops: list[Loop], lo: int, hi: int) -> Segments:

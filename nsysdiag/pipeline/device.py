@@ -19,7 +19,7 @@ from nsysdiag.findings.attribution import Attribution, Shares, shares_of
 from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.empty_iterations import EmptyIterations
 from nsysdiag.findings.evidence_rows import Sightings
-from nsysdiag.findings.findings import findings_of
+from nsysdiag.findings.findings import IdleFindings, findings_of
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.kernels import KernelWork, kernel_findings
 from nsysdiag.findings.phase_work import work_of_phase
@@ -225,7 +225,7 @@ def of_idle_time(
     shares: tuple[Shares, list[list[str]]],
     bottlenecks: Bottlenecks,
     gpus: list[str],
-) -> list[Finding]:
+) -> IdleFindings:
     """The findings on time in which the device waited, or worked exposed."""
     return findings_of(report, finding_context, shares[0], bottlenecks, gpus)
 
@@ -244,7 +244,7 @@ def of_kernels(
 def findings(
     report: DeviceReport,
     finding_context: FindingContext,
-    of_idle_time: list[Finding],
+    of_idle_time: IdleFindings,
     of_kernels: list[Finding],
     judged: JudgedTime,
     without_work: EmptyIterations | None,
@@ -256,10 +256,10 @@ def findings(
 ) -> list[Finding]:
     """What is worth doing something about; less sure where rows are missing."""
     found = [
-        *of_idle_time,
+        *of_idle_time.found,
         *of_kernels,
         *before_findings(report.key, judged, before_work, tables.samples, call_chains, settings.findings),
-        *pointers_of(report, finding_context, without_work, of_idle_time),
+        *pointers_of(report, finding_context, without_work, of_idle_time.found),
     ]
     if not missing.reasons():
         return found
@@ -315,6 +315,7 @@ def result(
     report: DeviceReport,
     root_slices: RootSlices,
     findings: list[Finding],
+    of_idle_time: IdleFindings,
     lanes: DeviceLanes | None,
     split: WindowSplit,
     collectives: Collectives,
@@ -330,6 +331,7 @@ def result(
         report,
         root_slices.slices,
         findings,
+        of_idle_time.behind,
         lanes,
         split,
         collectives,

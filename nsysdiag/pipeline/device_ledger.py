@@ -19,6 +19,7 @@ from nsysdiag.gaps.calibration import Calibration, calibrate
 from nsysdiag.gaps.gaps import Gaps, find_gaps
 from nsysdiag.gaps.launch_frame import DeviceSide, Frame, frame_of
 from nsysdiag.gaps.stream_waits import EventWaits, event_waits
+from nsysdiag.iterations.chosen import FEWEST_CHOSEN
 from nsysdiag.iterations.iterations import find_loops, main_loop
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.window import AnalysisWindow
@@ -55,12 +56,14 @@ def loops(
     settings: Settings,
     chosen: dict[str, list[Loop]],
 ) -> list[Loop]:
-    """The loops of the whole work, or the steps that the user names; none for a narrowed window, which holds too
-    little."""
+    """The loops of the whole work, or the steps that the user names. A narrowed window holds too little to find any:
+    of it only such steps as are named, and whole inside it."""
+    if settings.step is not None:
+        named = chosen.get(device.key, [])
+        inside = [loop.inside(window.parts) for loop in named] if window.narrowed else named
+        return [loop for loop in inside if len(loop) >= FEWEST_CHOSEN]
     if window.narrowed:
         return []
-    if settings.step is not None:
-        return chosen.get(device.key, [])
     calls = activity.api_calls
     return find_loops(device, calls.rows, ranges, strings, window.whole, names=calls.names)
 

@@ -9,6 +9,7 @@ from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import Missing
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.mpi_ranks import MpiRanks
+from nsysdiag.findings.behind_waits import BehindWait
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.phases.facts import PhaseDevice
@@ -19,14 +20,15 @@ from nsysdiag.timeline.timeline import DeviceLanes
 
 
 class DeviceResult(Struct, frozen=True):
-    """The result for one device: its report, the slices of its root ledger, its findings, and the timeline without
-    thread lanes (None: not requested, or nothing ran). Also the work inside its window, its communication kernels, and
-    the MPI calls that align its threads with other ranks; the time in which these threads are in any call of MPI; the
-    phases of the job, what the device did in each, and the judged ones."""
+    """The result for one device: its report, the slices of its root ledger, its findings, what threads did behind
+    waits, and the timeline without thread lanes (None: not requested, or nothing ran). Also the work inside its window,
+    its communication kernels, and the MPI calls that align its threads with other ranks; the time in which these
+    threads are in any call of MPI; the phases of the job, what the device did in each, and the judged ones."""
 
     report: DeviceReport
     slices: Slices
     findings: list[Finding]
+    behind: list[BehindWait]
     timeline: DeviceLanes | None
     split: WindowSplit
     collectives: Collectives

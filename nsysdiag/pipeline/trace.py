@@ -210,6 +210,7 @@ def judgment(
         scheduled=scheduled,
         host_unseen=host_unseen,
         in_turns=sharing.in_turns,
+        behind={result.report.key: result.behind for result in reported},
     )
 
 

@@ -74,7 +74,7 @@ def diagnose_ranks(
     judged = [part for rank in ranks for part in rank.judged(late.get(rank.name))]
     held = together(trace.ranks for trace in traces)
     durations = [trace.duration_ns for trace in traces if trace.duration_ns is not None]
-    diagnosis, findings = diagnose(
+    diagnosis, findings, judged = diagnose(
         _scope(traces),
         judged,
         with_late([finding for rank in ranks for finding in rank.findings], late, limits),
@@ -85,6 +85,7 @@ def diagnose_ranks(
         missing={rank.name: rank.result.missing for rank in ranks},
         predict=predict_of(traces[0].predictions if len(traces) == 1 else SEVERAL),
         scheduled=all(trace.scheduled for trace in traces),
+        behind={rank.name: rank.result.behind for rank in ranks},
         ranks=ranks_elsewhere(held, None, mpi=True) if len(traces) == 1 else ranks_left_out(held),
     )
     return RankJob(

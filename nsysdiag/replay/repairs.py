@@ -24,8 +24,10 @@ from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.diagnosis.facts import UNKNOWN
 from nsysdiag.events.rows import distinct
+from nsysdiag.findings.full_link import FULL_LINK
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes, View
+from nsysdiag.replay.in_a_row import with_rows
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
@@ -47,6 +49,7 @@ OF_WORKERS: dict[str, tuple[str, ...]] = {
 """Variants of input waits whose repair makes a part of the workers' time shorter; by any other they are ahead."""
 ALONE = "there is one rank only"
 NOT_HIDDEN = "there is nothing to overlap it with"
+ALL_THE_TIME = "it runs all the time already: what fewer bytes save depends on how many they are"
 ON_THE_DEVICE = "the repair changes kernels or their order on the device"
 UNKNOWN_CAUSE = "its cause is not known"
 IN_SAMPLES = "only CPU samples can show which host code it is"
@@ -131,7 +134,8 @@ def _late_rank(changes: Changes, finding: Finding, its: Part) -> str:
 
 def _repair(changes: Changes, problem: Problem, rest: Sequence[Problem], its: Part) -> str:
     if problem.cause in RULES:
-        return "" if RULES[problem.cause](changes, its) else NOT_HIDDEN
+        full = problem.variant == FULL_LINK
+        return ALL_THE_TIME if full else "" if RULES[problem.cause](changes, its) else NOT_HIDDEN
     cause = CAUSES.get(problem.cause)
     if cause is None or (cause.side == "device" and cause.id != INPUT_WAIT):
         return ON_THE_DEVICE
@@ -148,7 +152,7 @@ def _repair(changes: Changes, problem: Problem, rest: Sequence[Problem], its: Pa
 def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem], its: Part) -> str:
     part = part_of(changes.model, problem, rest, its)
     if part is not None and part.anything:
-        part = part.without(_paced(changes))
+        part = with_rows(changes.model, part.without(_paced(changes)))
         if not part.anything:
             return ""
     if part is None or not part.anything:

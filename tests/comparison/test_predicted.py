@@ -110,6 +110,10 @@ class TestPromise:
         assert change.low_ns == found.low_ns - step(before)
         assert change.high_ns == found.high_ns - step(before)
 
+    def test_bounds_far_apart_are_no_figure(self, before: Report, after: Report) -> None:
+        made = compare_sides([before], [predicted(before, after, 0.5, 1.4, cannot_tell=True)])
+        assert re.search(r"; predicted anywhere between 52\d µs and 1.47 ms \(the trace cannot tell\): ", made.headline)
+
     def test_bounds_on_both_sides_of_today_are_no_change(self, before: Report) -> None:
         made = compare_sides([before], [predicted(before, before)])
         assert made.verdict == "same"

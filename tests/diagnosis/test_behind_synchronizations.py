@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
+from nsysdiag.diagnosis.savings import saved_share
 from nsysdiag.pipeline import analyze
 from tests.simulator import EVERYTHING, Simulation
 from tests.simulator.engine import MS, US
@@ -25,8 +27,10 @@ STEPS = 30
 CAPTURES = [EVERYTHING, EVERYTHING.but(samples=False), EVERYTHING.but(sync_rows=False)]
 
 
-def loop(behind: Callable[[Thread], Body], *, kernels_ns: int = 3 * MS, read_back: bool = False) -> Simulation:
-    """Steps of kernels, a wait for them, and what comes behind it."""
+def loop(
+    behind: Callable[[Thread], Body], *, kernels_ns: int = 3 * MS, read_back: bool = False, free: bool = False
+) -> Simulation:
+    """Steps of kernels, a wait for them, and what comes behind it; before that a cudaFree, which would wait itself."""
     simulation = Simulation()
     process = simulation.process()
 
@@ -37,6 +41,8 @@ def loop(behind: Callable[[Thread], Body], *, kernels_ns: int = 3 * MS, read_bac
             if read_back:
                 yield from t.blocking_copy("DtoH", 4, 2 * US)
             yield from t.synchronize(t.process.null)
+            if free:
+                yield from t.free(10 * US)
             yield from behind(t)
 
     simulation.thread(process, main)
@@ -123,3 +129,55 @@ def test_a_synchronization_behind_a_read_back_leaves_it_what_it_made(capture: Ca
     shares = {each.bottleneck: each.share for each in report.findings}
     assert shares.get("sync", 0) > 0.3
     assert shares.get("host", 0) < 0.05
+
+
+def prepare(t: Thread) -> Body:
+    """Host code that needs nothing of the kernels."""
+    yield from t.compute(2 * MS, "prepare")
+
+
+@pytest.mark.parametrize("read_back", [False, True])
+def test_host_code_behind_a_wait_has_a_finding_of_its_own(read_back: bool, tmp_path: Path) -> None:
+    """Either repair saves the same time: each is a finding, the wait first."""
+    report = report_of(loop(prepare, read_back=read_back), EVERYTHING, tmp_path)
+    wait, host = (each for each in report.findings if each.bottleneck in ("sync", "host"))
+    assert (wait.bottleneck, host.cause, wait.saves and wait.saves.method) == ("sync", "host_compute", "replay")
+    assert 0.35 < saved_share(host) < 0.42
+    assert 0.35 < saved_share(wait) < 0.42
+    assert host.share < 0.05
+    assert re.fullmatch(r"saving includes \d+\.\d% counted as synchronization before it.*", host.note)
+
+
+def test_a_read_back_says_what_waits_next_to_it(tmp_path: Path) -> None:
+    report = report_of(loop(prepare, read_back=True), EVERYTHING, tmp_path)
+    found = next(each for each in report.findings if each.cause == "blocking_copy")
+    assert found.advice[0].endswith("cudaStreamSynchronize next to it waits for the same work: avoid both.")
+    (tmp_path / "alone").mkdir()
+    alone = report_of(loop(prepare), EVERYTHING, tmp_path / "alone")
+    assert not any("next to it" in text for each in alone.findings for text in each.advice)
+
+
+@pytest.mark.parametrize("kernels_ns", [3 * MS, 600 * US])
+def test_time_that_a_wait_does_not_cost_counts_to_what_comes_behind_it(kernels_ns: int, tmp_path: Path) -> None:
+    """Without the synchronization the thread would wait in cudaFree."""
+    report = report_of(loop(prepare, kernels_ns=kernels_ns, free=True), EVERYTHING, tmp_path)
+    whole = kernels_ns + 2 * MS
+    found = {each.bottleneck: each for each in report.findings}
+    assert "sync" not in found
+    assert found["host"].share == pytest.approx(2 * MS / whole, abs=0.03)
+    assert saved_share(found["host"]) == pytest.approx(2 * MS / whole, abs=0.03)
+    assert report.diagnosis is not None
+    parts = {report.diagnosis.bottleneck} | ({report.diagnosis.second.bottleneck} if report.diagnosis.second else set())
+    assert parts == {"host", "kernels"}
+    judged = next(phase for phase in report.phases if phase.judged)
+    account = judged.devices[0].account
+    assert account["host"] == pytest.approx(found["host"].share * sum(account.values()), rel=0.01)
+    assert sum(account.values()) == sum(judged.devices[0].ledger.values()) + judged.devices[0].compute_ns
+
+
+def test_a_headline_names_what_saves_more_than_the_kernels_take(tmp_path: Path) -> None:
+    """Kernels take 36%; the host is busy behind each wait for the rest of the step."""
+    report = report_of(loop(lambda t: t.compute(3_200 * US, "prepare"), kernels_ns=1_800 * US), EVERYTHING, tmp_path)
+    assert report.diagnosis is not None
+    said = r"Kernels take 3\d\.\d% of each step .*; “Host code” saves more: 6\d%\. .*"
+    assert re.fullmatch(said, report.diagnosis.headline)

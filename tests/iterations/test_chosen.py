@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
+from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings
 from nsysdiag.config.step import StepChoice, parse_step
 from nsysdiag.errors import UsageError
+from nsysdiag.iterations.loop import Called, Loop
 from nsysdiag.pipeline import analyze
 from tests.iterations.programs import PROGRAMS
 
@@ -105,3 +108,38 @@ def test_no_gpu_work_in_the_ranges(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the trace has no NVTX range") as error:
         analyze(path, Settings(step="step"))
     assert error.value.hint == "the trace has no NVTX ranges"
+
+
+@pytest.mark.parametrize(
+    ("step", "narrowed", "count", "basis"),
+    [
+        ("kernel=cross_entropy", {"start_ns": 20_000_000, "end_ns": 70_000_000}, 22, "steady"),
+        ("every=10", {"start_ns": 20_000_000, "end_ns": 70_000_000}, 2, "phase"),
+        ("every=10", {"iterations": (1, 4)}, 3, "phase"),
+        ("kernel=cross_entropy", {"device": "gpu0"}, 59, "steady"),
+    ],
+)
+def test_steps_of_a_narrowed_window(
+    step: str, narrowed: dict[str, Any], count: int, basis: str, tmp_path: Path
+) -> None:
+    path = PROGRAMS["a_log_every_tenth_step"].run().write(tmp_path / "a.sqlite")
+    report = analyze(path, Settings(replay=False, timeline=False, step=step, **narrowed))
+    assert report.diagnosis is not None
+    steps = next(phase.steps for phase in report.phases if phase.judged)
+    assert (report.diagnosis.basis, steps and steps.count) == (basis, count)
+    assert "each step" in report.diagnosis.headline
+
+
+def test_without_a_name_a_narrowed_window_has_no_steps(tmp_path: Path) -> None:
+    path = PROGRAMS["a_log_every_tenth_step"].run().write(tmp_path / "a.sqlite")
+    report = analyze(path, Settings(replay=False, timeline=False, start_ns=20_000_000, end_ns=70_000_000))
+    assert [phase.steps for phase in report.phases] == [None]
+
+
+def test_repeats_inside_a_set_of_time() -> None:
+    starts = np.arange(0, 60, 10)
+    loop = Loop(Called("step"), starts, starts + 10, np.array([False] * 5 + [True]))
+    inside = loop.inside(Intervals.of([(5, 32), (40, 70)]))
+    assert inside.starts.tolist() == [10, 20, 40, 50]
+    assert inside.open.tolist() == [False, True, False, True]
+    assert len(loop.inside(Intervals.empty())) == 0

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip, shown_phases
 from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI, NAMED, joined
 from nsysdiag.diagnosis.facts import NOUNS, Saves
-from nsysdiag.diagnosis.savings import MORE_BY_REPLAY
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.diagnosis.words import COLORS, LABELS, WORK, phase_label, phase_verdict
 from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
@@ -126,8 +125,8 @@ class TestSaves:
     @pytest.mark.parametrize(
         ("low", "said"),
         [
-            (1, "10 to 50% of a step (cannot tell: 1.00 to 5.00 ms)"),
-            (0, "up to 50.0% of a step (cannot tell: up to 5.00 ms)"),
+            (1, "anywhere between 10 and 50% of a step (1.00 to 5.00 ms): the trace cannot tell"),
+            (0, "up to 50.0% of a step (up to 5.00 ms): the trace cannot tell"),
         ],
     )
     def test_bounds_far_apart_are_no_figure(self, low: int, said: str) -> None:
@@ -285,10 +284,15 @@ class TestKernelsFirst:
         told = Said("window", None, MS, {})
         assert "Synchronization (18.0%) can be fixed as well." in headline(told, "kernels", 0.87, None, small)
         assert "Synchronization (18.0%) can be fixed first." in headline(told, "kernels", 0.87, None, large)
-        for low, said in ((0.1, False), (0.9, True)):
-            saves = replace(SAVES, high_ns=MS, low_ns=round(low * MS), of_ns=MS)
-            more = headline(told, "kernels", 0.87, None, finding(saves=saves, note=MORE_BY_REPLAY))
-            assert ("can be fixed first, and saves more than its share." in more) == said
+        for low, said in ((0.1, "can be fixed first."), (0.5, "can be fixed first, and saves 50 to 99%.")):
+            saves = replace(SAVES, high_ns=990, low_ns=round(low * 1_000), of_ns=1_000, method="replay")
+            assert said in headline(told, "kernels", 0.87, None, finding(saves=saves))
+
+    def test_what_surely_saves_more_than_the_bottleneck_is_in_its_sentence(self) -> None:
+        saves = replace(SAVES, high_ns=640, low_ns=600, of_ns=1_000, method="replay")
+        told = Said("window", None, MS, {"kernels": "solve 38.0%"})
+        said = headline(told, "kernels", 0.38, None, finding(saves=saves))
+        assert said == "Kernels take 38.0% of the 1.00 ms judged: solve 38.0%; “Synchronization” saves more: 60 to 64%."
 
     def test_causes_are_those_of_the_rules(self) -> None:
         assert {*TOLD_TWICE, OTHER_GPU, LATE_RANK} <= FINDING_RULES.keys()

@@ -179,7 +179,7 @@ def _savings(found: WhatIf) -> list[Block]:
         if each.refused is not None
     ]
     apart = [
-        f"{numbers.get(each.finding or '', 'Together')}: {CANNOT_TELL} more than {_between(each, ' to ')}"
+        f"{numbers.get(each.finding or '', 'Together')}: anywhere between {_between(each, ' and ')}: {CANNOT_TELL}"
         for each in found.savings
         if each.cannot_tell
     ]
@@ -197,12 +197,15 @@ def _saving(saving: Saving, found: WhatIf, numbers: dict[str, str]) -> tuple[obj
     short = option if saving.finding is not None else None
     if saving.refused is not None:
         return (place, name, None, None, None, short, option)
-    saves = format_share(max(found.now_ns - saving.predicted_ns, 0), found.now_ns)
+    most, saves, least = (
+        format_share(max(found.now_ns - ns, 0), found.now_ns)
+        for ns in (saving.low_ns, saving.predicted_ns, saving.high_ns)
+    )
     return (
         place,
         name,
         None if saving.cannot_tell else saving.predicted_ns,
-        CANNOT_TELL if saving.cannot_tell else saves,
+        f"between {least} and {most}" if saving.cannot_tell else saves,
         _between(saving, " and "),
         short,
         option,

@@ -28,8 +28,8 @@ def headline(found: WhatIf) -> str:
     if not found.transforms:
         return f"{now}; {_best(found)}"
     if found.cannot_tell:
-        bounds = format_two_ns(found.low_ns, found.high_ns, " to ")
-        return f"{now}; {CANNOT_TELL} what it would be ({bounds}): {text_of(found.transforms)}"
+        bounds = format_two_ns(found.low_ns, found.high_ns, " and ")
+        return f"{now}; anywhere between {bounds} with {text_of(found.transforms)}: {CANNOT_TELL}"
     between = f"between {format_two_ns(found.low_ns, found.high_ns, ' and ')}"
     change = f"({format_speedup(found.now_ns, found.predicted_ns)}, {between})"
     both = format_two_ns(found.now_ns, found.predicted_ns, " → ")
@@ -72,7 +72,10 @@ def _saved(found: WhatIf) -> str:
     low, high = found.now_ns - found.high_ns, found.now_ns - found.low_ns
     if high <= 0:
         return ""
-    return f"Saves {format_share(max(low, 0), found.now_ns)} to {format_share(high, found.now_ns)} of {of}. "
+    least, most = format_share(max(low, 0), found.now_ns), format_share(high, found.now_ns)
+    if found.cannot_tell:
+        return f"Saves anywhere between {least} and {most} of {of}: {CANNOT_TELL}. "
+    return f"Saves {least} to {most} of {of}. "
 
 
 def _identity(found: WhatIf) -> str:

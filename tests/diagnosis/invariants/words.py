@@ -103,7 +103,7 @@ def who_cannot_tell_repairs_nothing(report: Json) -> Iterator[str]:
     yield from (f"cannot tell, and: {text!r}" for text in others if REPAIR_FIRST.search(text))
 
 
-MOSTLY = re.compile(r"(?<!\()\bmostly (?!empty)(?P<what>.+?)(?=; what that wait|\. |\.$|, awaited|$)")
+MOSTLY = re.compile(r"(?<!\()\bmostly (?!empty)(?P<what>.+?)(?=; what that wait|; “|\. |\.$|, awaited|$)")
 
 
 @invariant

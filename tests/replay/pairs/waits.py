@@ -6,7 +6,7 @@ from functools import partial
 
 from nsysdiag.replay.facts import Transform
 from tests.diagnosis.programs.registry import MS, US, Marks, solver
-from tests.replay.pairs.pair import Pair, faster, loop, pair, varied, without
+from tests.replay.pairs.pair import Pair, faster, loop, pair, ranged, varied, without
 from tests.simulator import CUDA_ONLY, EVERYTHING, Simulation
 from tests.simulator.actions import Thread
 from tests.simulator.host import Body
@@ -131,6 +131,29 @@ def then_freed(sim: Simulation, marks: Marks, *, each: int, host: int, synchroni
             yield from t.synchronize()
         yield from t.free(10 * US)
         yield from t.compute(varied(host, "host", number), "resize")
+
+    loop(sim, marks, step)
+
+
+def read_and_waited(
+    sim: Simulation, marks: Marks, *, each: int, host: int, waits: bool = True, behind: bool = True
+) -> None:
+    """A value is read back, as by `.item()`: a copy that waits for the kernel, and a synchronization behind it.
+
+    T    [l][cudaMemcpy ..][sync][host ...][l]
+    gpu     [=== k ===]c                      [=== k ===]
+    """
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.launch("loss", varied(each, "loss", number))
+        if waits:
+            yield from t.blocking_copy("DtoH", 4, 2 * US, staging=4 * US)
+        else:
+            yield from t.copy("DtoH", 4, 2 * US, call=4 * US)
+        if waits and behind:
+            yield from t.synchronize(t.process.null)
+        if host:
+            yield from ranged(t, "prepare", t.compute(varied(host, "host", number), "log"))
 
     loop(sim, marks, step)
 
@@ -380,6 +403,45 @@ PAIRS: tuple[Pair, ...] = (
         {"freed": False},
         without("memory_allocation"),
         (0.08, 0.16),
+        quick=True,
+    ),
+    pair(
+        "read-back and the synchronization behind it, as the finding says",
+        partial(read_and_waited, each=900 * US, host=600 * US),
+        {"waits": False},
+        (),
+        (0.36, 0.44),
+        finding="blocking_copy",
+        tolerated=0.03,
+        quick=True,
+    ),
+    pair(
+        "read-back, as the finding says",
+        partial(read_and_waited, each=900 * US, host=600 * US, behind=False),
+        {"waits": False},
+        (),
+        (0.36, 0.44),
+        finding="blocking_copy",
+        tolerated=0.03,
+    ),
+    pair(
+        "host code behind a read-back that has its time, as its finding says",
+        partial(read_and_waited, each=900 * US, host=600 * US),
+        {"host": 0},
+        (),
+        (0.36, 0.44),
+        finding="host_compute",
+        tolerated=0.03,
+        quick=True,
+    ),
+    pair(
+        "host code behind a synchronization and a free, as its finding says",
+        partial(then_freed, each=400 * US, host=300 * US),
+        {"host": 0},
+        (),
+        (0.36, 0.44),
+        finding="host_compute",
+        tolerated=0.03,
         quick=True,
     ),
 )
