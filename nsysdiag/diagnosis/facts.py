@@ -29,6 +29,10 @@ NOUNS = {
 """Bottlenecks inside a sentence."""
 KERNELS = ("kernels", "parallelism")
 """Compute, which is one candidate for the bottleneck whether it fills the GPU or not."""
+WAITS = "sync"
+"""The bottleneck of waits for a device."""
+FULL_LINK = "full_link"
+"""The variant of exposed copies that run all the time."""
 NO_DECIMALS = (0.0995, 0.995)
 """Predicted shares from, and below: they are shown in whole per cent, and never as all."""
 UNKNOWN, PROFILER = "unknown", "profiler"

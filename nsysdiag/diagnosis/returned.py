@@ -1,7 +1,7 @@
 """Idle time that a wait does not cost, by replay: it counts to what the thread did behind the wait.
 
-By the rule of the account a synchronization has made the idle time that comes behind it, as the thread could have
-launched while it waited. But without it the thread may wait all the same, in cudaFree or for its next copy.
+The account counts idle time behind a synchronization to it, as the thread could have launched while it waited. But
+without it the thread may wait all the same, in cudaFree or for its next copy.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import REPLAY
+from nsysdiag.diagnosis.facts import REPLAY, WAITS
 from nsysdiag.diagnosis.judged_time import ABOUT, replayed_note
-from nsysdiag.findings.behind_waits import BehindWait, Place, place_of
+from nsysdiag.findings.behind_waits import place_of
 from nsysdiag.findings.hotspots import BEHIND_WAITS
-from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.phases.facts import BehindWait, PhaseDevice, Place
 from nsysdiag.report import Finding, Named
 
-WAITS = "sync"
 Behind = Mapping[str, Sequence[BehindWait]]
 """By device."""
 

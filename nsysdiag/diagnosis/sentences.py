@@ -10,11 +10,10 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import CAUSES, FALLBACK, THREAD_WAIT
-from nsysdiag.diagnosis.facts import KERNELS, NOUNS, PACED, UNKNOWN, UNSEEN, Part, noun_of
+from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, NOUNS, PACED, UNKNOWN, UNSEEN, WAITS, Part, noun_of
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.judged_time import EXPLAINED
 from nsysdiag.findings.first import kernels_first
-from nsysdiag.findings.full_link import FULL_LINK
 from nsysdiag.findings.rules import BEFORE_WORK, OTHER_GPU
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.host_ranges import HostLoop
@@ -68,7 +67,6 @@ MOST_PARTS, NEARLY_ALL_OF_IT = 3, 0.97
 OTHERS = {"pause": "pauses", "steady": "other phases that repeat"}
 SHOWN = 0.0005
 """The least share that is not shown as 0.0%."""
-WAITS = "sync"
 SAY_THEIR_SHARES = (*KERNELS, BEFORE_WORK.id)
 """Causes whose findings say how much of the time each part of them takes."""
 BEFORE_CALLS, BEFORE_OPERATIONS = "time before the first CUDA call", "time before the first GPU work"
@@ -260,7 +258,7 @@ def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host
 def limit_sentence(findings: list[Finding]) -> str:
     """That copies run all the time, whatever takes most time of the account; empty where none do."""
     full = next((each for each in findings if each.variant == FULL_LINK and each.share >= TOLD), None)
-    return f"The link to the host is the limit: {uncapitalized(full.summary)}." if full else ""
+    return f"The copy engine is the limit: {uncapitalized(full.summary)}." if full else ""
 
 
 def action_sentence(action: Finding) -> str:

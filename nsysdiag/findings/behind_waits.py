@@ -5,28 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct
 
 from nsysdiag.arrays.groups import group_totals
 from nsysdiag.causes.families import FAMILIES
 from nsysdiag.events.identity import joint
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.hotspots import Spot
+from nsysdiag.phases.facts import BehindWait, Place
 from nsysdiag.report import Finding
 
 NONE = -1
-Place = tuple[str, str, tuple[str, ...]]
-"""The cause of a finding, its variant, and its place in the program: these stay when findings are joined."""
-
-
-class BehindWait(Struct, frozen=True):
-    """The idle `ns` that count to the wait of a finding, and in which the thread did something of another `bottleneck`:
-    that of the finding at `other`, None where that is too little for a finding."""
-
-    wait: Place
-    bottleneck: str
-    other: Place | None
-    ns: int
 
 
 def place_of(finding: Finding) -> Place:

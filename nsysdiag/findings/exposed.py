@@ -13,9 +13,10 @@ from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.copies.copies import longest_kind, top_copies
 from nsysdiag.copies.facts import TopCopy
 from nsysdiag.copies.rates import is_pageable
+from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
-from nsysdiag.findings.full_link import FULL_LINK, FullLink
+from nsysdiag.findings.full_link import FullLink
 from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, FEWER_BYTES, PAGING, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.kernels import runs_in
@@ -191,9 +192,9 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
 
 
 def _of_link(link: FullLink, special: Advice | None, frameworks: tuple[str, ...]) -> list[str]:
-    """Pinned memory first, where it is faster; then fewer bytes, and what the framework has for that."""
+    """Pinned memory first, where it is faster; then fewer bytes."""
     faster = special.sentences(frameworks) if special is PINNING and link.pageable else ()
-    return [" ".join([link.advice, *faster]), *FEWER_BYTES.sentences(frameworks)]
+    return [link.advice(faster, FEWER_BYTES.sentences(frameworks))]
 
 
 def _copied(kind: TopCopy) -> str:

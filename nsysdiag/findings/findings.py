@@ -14,13 +14,14 @@ from msgspec import Struct
 from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.causes import CAUSES
 from nsysdiag.findings.attribution import Shares, inside_mpi
-from nsysdiag.findings.behind_waits import BehindWait, behind_waits
+from nsysdiag.findings.behind_waits import behind_waits
 from nsysdiag.findings.exposed import exposed_findings
 from nsysdiag.findings.hotspots import Spot, spots_of
 from nsysdiag.findings.other_gpus import waits_for_others
 from nsysdiag.findings.pageable import copies_as_one
 from nsysdiag.findings.rules import NOT_SAVED, severity
 from nsysdiag.findings.text import FindingContext, Story, story_of
+from nsysdiag.phases.facts import BehindWait
 from nsysdiag.report import DeviceReport, Finding, Named
 
 

@@ -8,6 +8,8 @@ kernels               [ k 1 ]     [ k 2 ]          wait for it, below
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from msgspec import Struct
 
@@ -16,20 +18,20 @@ from nsysdiag.copies.rates import DIRECTIONS, HOST_DIRECTIONS, PCIE_BYTES_PER_SE
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.units import format_share, format_transfer
 
-FULL_LINK = "full_link"
-"""The variant of exposed copies that run all the time."""
 FULL = 0.9
 """Of the judged time: a direction that copies for longer has next to no time left in which more could be copied."""
 SMALL = 1 << 20
 """Bytes: copies of less on average do not reach the rate of the link."""
-FEWER = "Copy fewer bytes: keep data on the device, send smaller types or compressed data, decode it on the GPU."
+PACKED = "Send compressed data and decode it on the GPU."
+OLDEST = 3
+"""The oldest PCIe generation of GPUs that are profiled."""
 LARGER = "Join small copies into larger ones."
 NAMES = {"HtoD": "Copies to the GPU", "DtoH": "Copies to the host"}
 
 
 class FullLink(Struct, frozen=True):
-    """One direction between host and GPU that is busy for `share` of the judged time, with the `rate` of its copies in
-    bytes a second, and their mean `size` in bytes. `pageable`: most of that time is pageable memory."""
+    """One direction between host and GPU that is busy for `share` of the judged time. `rate` is that of its copies in
+    bytes a second, `size` their mean size in bytes. `pageable`: most of that time is pageable memory."""
 
     direction: str
     share: float
@@ -45,23 +47,27 @@ class FullLink(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """`Copies to the GPU run for 99.8% of the time, at 26.2 GB/s (16 lanes of PCIe 4 carry 31.5 GB/s at most)`."""
+        """`Copies to the GPU run for 99.8% of the time, at 26.2 GB/s (16 lanes of PCIe 4 carry up to 31.5 GB/s)`."""
         return f"{NAMES[self.direction]} run for {format_share(self.share, 1)} of the time, at {self._rate}"
 
-    @property
-    def advice(self) -> str:
-        """What to do about the rate and the bytes; more overlap is no use."""
+    def advice(self, faster: Sequence[str], fewer: Sequence[str]) -> str:
+        """What to do about the rate and the bytes, with sentences on both; more overlap is no use."""
+        packed = [PACKED] if self.direction == HOST_DIRECTIONS[0] else []
         larger = [LARGER] if self.size < SMALL else []
-        return " ".join([f"{self.sentence}: more overlap saves nothing.", FEWER, *larger])
+        return " ".join([f"{self.sentence}: more overlap saves nothing.", *faster, *fewer, *packed, *larger])
 
     @property
     def _rate(self) -> str:
         rate = f"{format_transfer(self.rate)}/s"
-        fitting = [(most, number) for number, most in PCIE_BYTES_PER_SECOND.items() if most >= self.rate]
-        if self.pageable or not fitting:
-            return f"{rate} with pageable memory" if self.pageable else rate
-        most, number = min(fitting)
-        return f"{rate} (16 lanes of PCIe {number} carry {format_transfer(most)}/s at most)"
+        if self.pageable:
+            return f"{rate} with pageable memory"
+        links = {number: most for number, most in PCIE_BYTES_PER_SECOND.items() if number >= OLDEST}
+        number = next((number for number, most in sorted(links.items()) if most >= self.rate), None)
+        return (
+            rate
+            if number is None
+            else f"{rate} (16 lanes of PCIe {number} carry up to {format_transfer(links[number])}/s)"
+        )
 
 
 def _of(device: DeviceTimeline, judged: Intervals, name: str) -> FullLink | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from msgspec import Struct
+
 from nsysdiag.fields import (
     CauseId,
     Count,
@@ -31,6 +33,10 @@ Basis = Literal["steady", "phase", "window", "cold", "none"]
 phase; nothing, as no GPU work was recorded."""
 STEP, REPEAT = "step", "repeat"
 AccountBase = Literal["window", "start"]
+
+
+Place = tuple[str, str, tuple[str, ...]]
+"""The cause of a finding, its variant, and its place in the program: these stay when findings are joined."""
 
 
 class PhaseSteps(Record, frozen=True):
@@ -159,3 +165,13 @@ class Phase(Record, frozen=True):
     def counted_ns(self) -> int:
         """Its length as far as its shares are of it."""
         return counted_ns(self.devices) or self.end_ns - self.start_ns
+
+
+class BehindWait(Struct, frozen=True):
+    """The idle `ns` that count to the wait of a finding, and in which the thread did something of another `bottleneck`:
+    that of the finding at `other`, None where that is too little for a finding."""
+
+    wait: Place
+    bottleneck: str
+    other: Place | None
+    ns: int

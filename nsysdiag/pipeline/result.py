@@ -9,10 +9,9 @@ from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import Missing
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.mpi_ranks import MpiRanks
-from nsysdiag.findings.behind_waits import BehindWait
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.phases.facts import BehindWait, PhaseDevice
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.replay.savings import Predictions
 from nsysdiag.report import DeviceReport, Finding

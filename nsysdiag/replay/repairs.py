@@ -22,9 +22,8 @@ from nsysdiag.causes import (
 )
 from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.variant import AFTER_READ_BACK
-from nsysdiag.diagnosis.facts import UNKNOWN
+from nsysdiag.diagnosis.facts import FULL_LINK, UNKNOWN
 from nsysdiag.events.rows import distinct
-from nsysdiag.findings.full_link import FULL_LINK
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.in_a_row import with_rows

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.diagnosis.savings import saved_share
-from nsysdiag.findings.full_link import FULL_LINK
 from nsysdiag.pipeline import analyze
 from tests.replay.pairs.pair import Marks, loop, varied
 from tests.simulator import Simulation
@@ -67,14 +67,11 @@ def test_a_link_that_is_always_busy_is_the_limit(direction: str, who: str, chunk
     found = copies_of(report)
     assert (found.variant, found.saves and found.saves.method) == (FULL_LINK, "bound")
     assert found.advice[0].startswith(f"{who} run for 9")
-    assert (
-        "GB/s (16 lanes of PCIe 4 carry 31.5 GB/s at most): more overlap saves nothing. Copy fewer bytes"
-        in found.advice[0]
-    )
+    assert "GB/s (16 lanes of PCIe 4 carry up to 31.5 GB/s): more overlap saves nothing. Copy less: " in found.advice[0]
     assert ("Join small copies" in found.advice[0]) == (chunks == 100)
     assert not any("Overlap" in text for text in found.advice)
     assert report.diagnosis is not None
-    assert f"The link to the host is the limit: c{who[1:]} run for 9" in report.diagnosis.headline
+    assert f"The copy engine is the limit: c{who[1:]} run for 9" in report.diagnosis.headline
     assert (report.diagnosis.action or "").startswith(found.title)
 
 

@@ -291,8 +291,8 @@ class TestKernelsFirst:
     def test_what_surely_saves_more_than_the_bottleneck_is_in_its_sentence(self) -> None:
         saves = replace(SAVES, high_ns=640, low_ns=600, of_ns=1_000, method="replay")
         told = Said("window", None, MS, {"kernels": "solve 38.0%"})
-        said = headline(told, "kernels", 0.38, None, finding(saves=saves))
-        assert said == "Kernels take 38.0% of the 1.00 ms judged: solve 38.0%; “Synchronization” saves more: 60 to 64%."
+        said = headline(told, "kernels", 0.38, None, finding(saves=saves, title="Wait"))
+        assert said == "Kernels take 38.0% of the 1.00 ms judged: solve 38.0%; “Wait” saves more: 60 to 64%."
 
     def test_causes_are_those_of_the_rules(self) -> None:
         assert {*TOLD_TWICE, OTHER_GPU, LATE_RANK} <= FINDING_RULES.keys()
