@@ -58,16 +58,16 @@ class FullLink(Struct, frozen=True):
 
     @property
     def _rate(self) -> str:
-        rate = f"{format_transfer(self.rate)}/s"
+        rate = _shown(self.rate)
         if self.pageable:
             return f"{rate} with pageable memory"
         links = {number: most for number, most in PCIE_BYTES_PER_SECOND.items() if number >= OLDEST}
-        number = next((number for number, most in sorted(links.items()) if most >= self.rate), None)
-        return (
-            rate
-            if number is None
-            else f"{rate} (16 lanes of PCIe {number} carry up to {format_transfer(links[number])}/s)"
-        )
+        fitting = [(number, most) for number, most in sorted(links.items()) if most >= self.rate]
+        return f"{rate} (16 lanes of PCIe {fitting[0][0]} carry up to {_shown(fitting[0][1])})" if fitting else rate
+
+
+def _shown(rate: float) -> str:
+    return f"{format_transfer(rate)}/s"
 
 
 def _of(device: DeviceTimeline, judged: Intervals, name: str) -> FullLink | None:
