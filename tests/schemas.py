@@ -54,6 +54,9 @@ SAMPLING_CALLCHAINS: id symbol module kernelMode? thumbCode? unresolved? special
 NVTX_EVENTS: start end? eventType rangeId? category? color? text?:text globalTid? endGlobalTid? textId? domainId? uint64Value? int64Value? doubleValue? uint32Value? int32Value? floatValue? jsonTextId? jsonText?:text binaryData?:text@3.16.1
 NVTX_PAYLOAD_SCHEMA_ENTRIES@3.16.1: domainId schemaId idx flags? type? name?:text description?:text arrayOrUnionDetail? offset?
 MPI_OTHER_EVENTS@2.9.1: start end? globalTid? textId?
+MPI_P2P_EVENTS@3.7.2: start end? globalTid? textId? commHandle? tag? remoteRank? size? requestHandle?
+MPI_START_WAIT_EVENTS@3.7.2: start end? globalTid? textId? requestHandle?
+MPI_RANKS@3.7.2: globalTid rank
 CUBLAS_EVENTS@2.9.1: start end eventClass globalTid? nameId
 CUDNN_EVENTS@2.9.1: start end eventClass globalTid? nameId
 CUDA_GRAPH_NODE_EVENTS@3.16.1: start end eventClass globalTid? nameId graphNodeId originalGraphNodeId?

@@ -15,6 +15,7 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
+from nsysdiag.events.mpi_messages import read_messages
 from nsysdiag.iterations.loop import NVTX
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.pipeline.result import DeviceResult
@@ -24,7 +25,8 @@ from nsysdiag.ranks.matching import candidates, confirmed
 from nsysdiag.ranks.timeline import Group, meet_by_mpi, rank_timeline
 from nsysdiag.replay.meetings import Met, Transfers, peers
 from nsysdiag.replay.model import Model, model_of
-from nsysdiag.replay.mpi_meetings import MpiCalls, mpi_calls
+from nsysdiag.replay.mpi_meetings import MpiCalls, both, mpi_calls
+from nsysdiag.replay.mpi_messages import waits_for_messages
 from nsysdiag.replay.savings import Predictions
 from nsysdiag.replay.stretch import MOST_OPERATIONS, Repeating, stretch_of
 from nsysdiag.trace.strings import Strings
@@ -60,7 +62,7 @@ class Together(Struct, frozen=True):
 @steps.step(deferred=True)
 def together(trace: Trace, results: list[DeviceResult], devices: list[DeviceTimeline], host: HostActivity) -> Together:
     """In calls of MPI the ranks of this trace meet where they do not in communication kernels."""
-    kernels, calls = [Met.empty()], [MpiCalls.empty()]
+    kernels, calls = [Met.empty()], [MpiCalls.nothing()]
     by_mpi = meet_by_mpi(results)
     for number, group in _groups(trace, results, by_mpi=by_mpi):
         for row, member in enumerate(group.members):
@@ -68,7 +70,8 @@ def together(trace: Trace, results: list[DeviceResult], devices: list[DeviceTime
             if by_mpi:
                 own = results[member].meetings
                 thread = host.axis.threads[own.stream[np.searchsorted(own.start, begin)]]
-                calls.append(MpiCalls(thread, begin, group.end[row], number, begin))
+                mine = np.ones(len(begin), dtype=np.bool_)
+                calls.append(MpiCalls(thread, begin, group.end[row], number, begin, mine, mine))
             else:
                 kernels.append(Met(number, np.full(len(group), devices[member].number), begin))
     if not by_mpi:
@@ -76,7 +79,8 @@ def together(trace: Trace, results: list[DeviceResult], devices: list[DeviceTime
         behind = 1 + max(int(each.meeting.max(initial=-1)) for each in kernels)
         kernels.append(Met(sent.meeting + behind, sent.device, sent.start))
     every = MpiCalls.concatenate(calls)
-    return Together(Met.concatenate(kernels), mpi_calls(every.thread, every.begin, every.end, every.meeting))
+    collectives = mpi_calls(every.thread, every.begin, every.end, every.meeting)
+    return Together(Met.concatenate(kernels), both(collectives, waits_for_messages(read_messages(trace))))
 
 
 def _transfers(member: tuple[int, DeviceResult], devices: list[DeviceTimeline]) -> Transfers:

@@ -134,6 +134,12 @@ def _mpi_peers(case: Case) -> Sequence[int]:
     return [case.now.ns, max(run_of(prompt).ns, math.ceil(max(case.run.ns - most_sooner(case.changes), 0)))]
 
 
+def _unsure_messages(case: Case) -> Sequence[int]:
+    """Calls that exchange messages do not wait for calls of which it is not known whether they have to."""
+    changes, unsure = case.changes, case.changes.model.unsure_arrivals
+    return [run_of(replace(changes, dropped=changes.dropped | unsure)).ns] if unsure.any() else []
+
+
 def _beside(case: Case) -> Sequence[int]:
     """Work next to the steps, which may belong to them, does."""
     now, run, changes = case.now, case.run, case.changes
@@ -215,6 +221,7 @@ RULES = (
     Rule("Some synchronizations last longer than what they are known to wait for.", _outlasting),
     Rule("A source outside of the program may be no faster than it was.", _source),
     Rule("Calls of MPI wait for a rank, and the trace does not say for which of its calls.", _mpi_peers, True),
+    Rule("Some calls of MPI may not have to wait for their peers.", _unsure_messages),
     Rule("Work next to the steps may belong to them.", _beside),
     Rule("Another thread has a loop of its own, and no range says which of both is meant.", _other_loops),
     Rule("Threads take turns with a lock: with shorter steps they meet at other times.", _locks),

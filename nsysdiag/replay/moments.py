@@ -63,7 +63,7 @@ class Moments(Rows, frozen=True):
 class Threads(Struct, frozen=True):
     """What the threads of a stretch did that the replay moves: the rows of the calls that launched its operations
     (ascending); waits for devices, with all that they are for, and full queues; waits for other threads with their
-    cause; MPI calls that ranks enter together; and waits that may end at a time of their own."""
+    cause; MPI calls in which ranks wait for each other; and waits that may end at a time of their own."""
 
     launches: IntArray
     waited: Waited
@@ -81,7 +81,8 @@ class Threads(Struct, frozen=True):
 
 class Places(Struct, frozen=True):
     """The number of each row's moment, from 1 on: 0 is the ORIGIN. `end` is the moment from which the length of each
-    operation counts: its start, or its meeting. `finished` is by waits for devices, NONE where there is none."""
+    operation counts: its start, or its meeting. `mpi_return` is by the calls of MPI that leave a meeting; `finished` by
+    waits for devices, NONE where there is none."""
 
     operation: IntArray
     launch: IntArray
@@ -105,6 +106,7 @@ def moments_of(
     in ns, is in the replay, too."""
     held, full, woken, mpi = threads.held, threads.full, threads.woken, threads.mpi
     _, first = np.unique(mpi.meeting, return_index=True)
+    left = mpi.take(mpi.leaves)
     finished = threads.waited.ended(work)
     in_order = threads.waited.in_order
     some = in_order[finished[in_order] != NEVER]
@@ -118,7 +120,7 @@ def moments_of(
         Moments.points(meetings.time, What.MEETING, np.full(len(meetings.time), DEVICE)),
         Moments.points(mpi.begin, What.ARRIVAL, mpi.thread),
         Moments.points(mpi.came[first], What.MEETING, np.full(len(first), DEVICE)),
-        Moments.returns(mpi.begin, mpi.end, mpi.thread, mpi.came, np.full(len(mpi), PLACE[HOST_CODE])),
+        Moments.returns(left.begin, left.end, left.thread, left.came, np.full(len(left), PLACE[HOST_CODE])),
         Moments.points(finished[some], What.FINISHED, np.full(len(some), DEVICE)),
         Moments.points(threads.timed.end, What.RETURN, threads.timed.thread),
     ]

@@ -13,47 +13,56 @@ import re
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.axis import Lane
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.rows import distinct
 from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.model import Model
 from nsysdiag.replay.stretch import LEAST_ERROR
 
 _EXCHANGES = re.compile(r"MPI_(Sendrecv\w*|[BRS]?send|Send|M?Recv|M?Probe|Wait(all|any|some)?)", re.IGNORECASE)
 
 
 def without_waits(changes: Changes) -> Changes | None:
-    """The same if no such call of a rank waits: each takes as long as the shortest one of its name, except for those
-    that are changed themselves. None where hardly any waits."""
-    model, lane = changes.model, changes.model.host.host.mpi
-    calls = lane.take(_exchanging(lane))
+    """The same if such calls of a rank take no time, except for those that are changed themselves: a peer that is
+    always late makes even the shortest one wait. None where they hardly take any."""
+    model, calls = changes.model, exchanging(changes.model)
     if not len(calls) or not len(model.pieces):
         return None
-    length = calls.spans.end - calls.spans.start
-    least = np.full(len(calls.names), np.iinfo(np.int64).max)
-    np.minimum.at(least, calls.name, length)
-    left = np.append(least[calls.name] / np.maximum(length, 1), 1.0)[model.row_of_piece(calls.spans)]
-    left = np.where(changes.time < 1, 1.0, left)
-    waited = float(((model.pieces.end - model.pieces.start) * (1 - left)).sum())
+    waits = (model.row_of_piece(calls.spans) >= 0) & (changes.time >= 1)
+    waited = int((model.pieces.end - model.pieces.start)[waits].sum())
     if waited < LEAST_ERROR * (model.stretch.end - model.stretch.begin):
         return None
-    return replace(changes, time=changes.time * left)
+    return replace(changes, time=np.where(waits, 0.0, changes.time))
 
 
 def most_sooner(changes: Changes) -> float:
-    """By how much such calls of a step end sooner at most, in ns: what the changes take away from the thread and the
-    device that they take most from. No limit is known where they end waits."""
-    model, pieces = changes.model, changes.model.pieces
-    kept = (changes.held, changes.others, changes.full, changes.woken, ~changes.dropped)
-    if not all(each.all() for each in kept):
+    """By how much such calls of a step end sooner at most, in ns: what the changes take away from the process and the
+    device that they take most from. A wait that is taken out brings at most its own time; no limit is known where work
+    has another order."""
+    model, pieces, threads = changes.model, changes.model.pieces, changes.model.threads
+    if changes.dropped.any():
         return float("inf")
-    lane = pieces.start // model.host.host.axis.stride
-    host = np.bincount(lane, (pieces.end - pieces.start) * (1 - changes.time)).max(initial=0)
+    axis = model.host.host.axis
+    gone = (
+        threads.held.take(~(changes.held & changes.others)),
+        threads.full.take(~changes.full),
+        threads.woken.take(~changes.woken),
+    )
+    thread = [axis.threads[pieces.start // axis.stride], *(each.thread for each in gone)]
+    ns = [(pieces.end - pieces.start) * (1 - changes.time), *(each.end - each.begin for each in gone)]
+    _, process = distinct(process_of(np.concatenate(thread).astype(np.int64)))
+    host = np.bincount(process, np.concatenate(ns)).max(initial=0)
     unseen = (model.unseen * (1 - changes.unseen)).sum()
     work = np.bincount(model.work.device, model.length - changes.length).max(initial=0)
     return float(host + unseen + work) / max(model.stretch.count, 1)
 
 
-def _exchanging(lane: Lane) -> IntArray:
-    """The rows of outermost calls that wait for one rank."""
+def exchanging(model: Model) -> Lane:
+    """The outermost calls that wait for one rank of which it is not known what it does."""
+    lane, met = model.host.host.mpi, model.threads.mpi
     named = np.array([_EXCHANGES.fullmatch(each) is not None for each in lane.names], dtype=np.bool_)
-    return np.flatnonzero(named[lane.name] & lane.outermost) if len(lane) else np.empty(0, dtype=np.int64)
+    rows = np.flatnonzero(named[lane.name] & lane.outermost) if len(lane) else np.empty(0, dtype=np.int64)
+    calls, left = lane.take(rows), met.take(met.leaves)
+    known = model.on_axis(left.thread, left.begin, left.end)
+    return calls.take(~np.isin(calls.spans.start, known.start))

@@ -16,7 +16,7 @@ from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.graph import NEVER_NS, Edges, Kind, replay
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.repairs import may_only_move, repair
+from nsysdiag.replay.repairs import may_differ, repair
 from nsysdiag.replay.reshaped import with_edges
 from nsysdiag.replay.run import Run, as_run, run_of
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of
@@ -93,7 +93,7 @@ def predict(
     nothing."""
     known = findings or {}
     repaired = [known[each.of] for each in transforms if each.option == "finding" and each.of in known]
-    unsure = any(each.option in SHAPES for each in transforms) or any(may_only_move(model, each) for each in repaired)
+    unsure = any(each.option in SHAPES for each in transforms) or any(may_differ(model, each) for each in repaired)
     views = [View.LIKELY, *([View.LEAST, View.MOST] if unsure else [])]
     rewired = with_edges(model, Edges.concatenate([Edges.empty(), *(edges_of(model, each) for each in transforms)]))
     likely, *others = [Changes.none(rewired, view) for view in views]

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import FloatArray, IntArray
-from nsysdiag.replay.changes import Changes
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, union
+from nsysdiag.events.rows import distinct
+from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.work import Class
 
 LATE = 1.02
 """Times the median of all ranks: one that takes longer over all steps is late."""
+SURELY = 3
+"""Standard errors: a rank that is later by less is so by chance."""
+NORMAL = 1.4826
+"""The standard deviation of normal errors for a median distance of 1."""
+MOST_PARTS = 1 << 22
+"""Times of a part on a device in a step: with more of them, only whole steps are compared."""
 
 
 def like_the_median(changes: Changes) -> bool:
     """Shorten, step by step, what late ranks do for longer than the median; False where there is one rank only. Each
-    device is a rank; of two the other one is the median."""
+    device is a rank; of two the other one is the median. Where all launch as often, host time is compared between
+    launches, and kernels are by their names; in the view that saves least, steps are as a whole."""
     model = changes.model
     if len(np.unique(model.work.device)) < 2:
         return False
@@ -25,44 +33,82 @@ def like_the_median(changes: Changes) -> bool:
 
 
 def _shorten_host(changes: Changes) -> None:
-    """The host time of the threads that launch on a device, and what they wait for others."""
+    """The host time of the threads that launch on a device, except for calls of MPI, in which they wait for other
+    ranks; and what they wait for other threads."""
     model, pieces = changes.model, changes.model.pieces
-    device = _device_of_piece(model)
+    device = np.where(pieces.inside(union(model.host.host.mpi.spans)) > 0, -1, _device_of_piece(model))
     step = _step_of(model, model.host.host.axis.time(pieces.start))
-    factor = _factors(model, device, step, pieces.end - pieces.start)
-    mine = device >= 0
-    changes.time[mine] *= factor[device[mine], step[mine]]
+    part = np.zeros(len(pieces), dtype=np.int64) if changes.view == View.LEAST else _launches_before(model, step)
+    changes.time[:] *= _factors(model, device, step, part, pieces.end - pieces.start)
     woken = model.threads.woken
     waiting = _device_of_thread(model, woken.thread)
     step = _step_of(model, woken.begin)
-    waits = _factors(model, waiting, step, woken.end - woken.begin)
-    own = waiting >= 0
-    shorter = np.zeros(len(woken), dtype=np.bool_)
-    shorter[own] = waits[waiting[own], step[own]] < 1
-    changes.woken[shorter] = False
+    waits = _factors(model, waiting, step, np.zeros(len(woken), dtype=np.int64), woken.end - woken.begin)
+    changes.woken[waits < 1] = False
 
 
 def _shorten_kernels(changes: Changes) -> None:
     model, work = changes.model, changes.model.work
     device = np.where(work.kind == Class.COMPUTE, work.device, -1)
-    step = _step_of(model, work.start)
-    factor = _factors(model, device, step, work.length)
-    mine = device >= 0
-    changes.length[mine] = np.round(changes.length[mine] * factor[device[mine], step[mine]]).astype(np.int64)
+    step, names = _step_of(model, work.start), distinct(model.names.short)[1]
+    part = np.zeros(len(work), dtype=np.int64) if changes.view == View.LEAST else names
+    factor = _factors(model, device, step, part, work.length)
+    changes.length[:] = np.round(changes.length * factor).astype(np.int64)
 
 
-def _factors(model: Model, device: IntArray, step: IntArray, ns: IntArray) -> FloatArray:
-    """By device and step how much of the time stays; `device` is -1 for what belongs to none."""
-    devices, steps = len(model.names.keys), len(model.stretch.borders) + 1
-    mine = device >= 0
-    total = np.bincount(device[mine] * steps + step[mine], ns[mine], devices * steps).reshape(devices, steps)
-    present = np.unique(model.work.device)
-    # Of two the lower one: the other rank.
-    usual = np.sort(total[present], axis=0)[(len(present) - 1) // 2]
-    late = total.sum(axis=1) > LATE * usual.sum()
-    factor: FloatArray = np.minimum(usual / np.maximum(total, 1), 1.0)
-    factor[~late] = 1.0
+def _factors(model: Model, device: IntArray, step: IntArray, part: IntArray, ns: IntArray) -> FloatArray:
+    """How much of each time stays; `device` is -1 for what belongs to none. Of a late rank, parts are shorter that make
+    it late."""
+    present, steps = np.unique(model.work.device), len(model.stretch.borders) + 1
+    factor, mine = np.ones(len(ns)), device >= 0
+    parts = int(part[mine].max(initial=0)) + 1
+    if parts > 1 and len(present) * steps * parts > MOST_PARTS:
+        part, parts = np.zeros(len(ns), dtype=np.int64), 1
+    shape = (len(present), parts, steps)
+    place = (np.searchsorted(present, device[mine]), part[mine], step[mine])
+    at = np.ravel_multi_index(place, shape)
+    total = np.bincount(at, ns[mine], int(np.prod(shape))).reshape(shape).astype(np.float64)
+    whole = total.sum(axis=1, keepdims=True)
+    late = _late(total) & _late(whole)
+    stays = np.where(late[..., None], np.minimum(_median_rank(total) / np.maximum(total, 1), 1.0), 1.0)
+    factor[mine] = stays[place]
     return factor
+
+
+def _median_rank(ns: FloatArray) -> FloatArray:
+    """The times in each step (the last axis) of the rank (the first axis) that is the median over all; of two the
+    other rank. What is usual in a step alone would vary less than any rank does."""
+    order = np.argsort(ns.sum(axis=-1), axis=0)[(len(ns) - 1) // 2]
+    found: FloatArray = np.take_along_axis(ns, order[None, :, None], axis=0)
+    return found
+
+
+def _late(ns: FloatArray) -> BoolArray:
+    """Whether what takes so long in each step (the last axis) takes longer than on other ranks (the first axis), and
+    not by chance."""
+    usual = _median_rank(ns) if len(ns) == 2 else np.median(ns, axis=0, keepdims=True)
+    more = ns - usual
+    apart = np.median(np.abs(more - np.median(more, axis=-1, keepdims=True)), axis=-1)
+    by_chance = SURELY * NORMAL * apart * np.sqrt(more.shape[-1])
+    found: BoolArray = more.sum(axis=-1) > np.maximum((LATE - 1) * usual.sum(axis=-1), by_chance)
+    return found
+
+
+def _launches_before(model: Model, step: IntArray) -> IntArray:
+    """How many launches its thread has made in the step before each piece of host time; 0 for all where ranks do not
+    launch equally often in a step."""
+    axis, pieces = model.host.host.axis, model.pieces
+    begun = model.host.host.api_calls.rows.start[np.maximum(model.work.launch, 0)]
+    each = np.zeros((len(model.names.keys), len(model.stretch.borders) + 1))
+    np.add.at(each, (model.work.device, _step_of(model, begun)), 1)
+    alike = each.shape[1] > 2 and len(np.unique(np.median(each[model.devices, 1:-1], axis=1))) == 1
+    if not alike or not len(pieces):
+        return np.zeros(len(step), dtype=np.int64)
+    launches, lane = np.sort(model.launch_spans.start), pieces.start // axis.stride
+    borders = np.insert(model.stretch.borders, 0, model.stretch.begin)[step]
+    begin = axis.place(lane, Intervals(borders, borders)).start
+    found: IntArray = np.maximum(np.searchsorted(launches, pieces.start) - np.searchsorted(launches, begin), 0)
+    return found
 
 
 def _step_of(model: Model, time: IntArray) -> IntArray:

@@ -71,6 +71,11 @@ def repair(changes: Changes, finding: Finding, among: Iterable[Finding] = ()) ->
     return next(filter(None, [_repair(changes, each, rest, its) for each in problems_of(finding)]), "")
 
 
+def may_differ(model: Model, finding: Finding) -> bool:
+    """Whether a repair may save less than is likely."""
+    return finding.cause == LATE_RANK or may_only_move(model, finding)
+
+
 def may_only_move(model: Model, finding: Finding) -> bool:
     """Whether a repair may save nothing. Each start of a program has to create a context and to load the code that it
     runs. What is loaded at another moment is in the window still; steps no longer have it."""

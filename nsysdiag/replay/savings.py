@@ -13,7 +13,7 @@ from nsysdiag.replay.facts import Identity, Saving, Transform
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.parts import four_parts, step_idle
 from nsysdiag.replay.predict import Prediction, identity_of, prediction_of, reason_against
-from nsysdiag.replay.repairs import may_only_move, repair
+from nsysdiag.replay.repairs import may_differ, repair
 from nsysdiag.replay.run import Run, run_of
 from nsysdiag.report import Finding, Outlook
 
@@ -94,7 +94,7 @@ def predicted(
     model: Model, findings: Sequence[Finding], identity: Identity, among: Sequence[Finding] = ()
 ) -> Prediction | str:
     """With all these `among` all findings repaired, or why the replay cannot tell."""
-    moved = any(may_only_move(model, each) for each in findings)
+    moved = any(may_differ(model, each) for each in findings)
     likely, *others = [Changes.none(model, view) for view in (View.LIKELY, View.LEAST)[: 1 + moved]]
     for changes in (likely, *others):
         for finding in findings:

@@ -280,7 +280,7 @@ def edges_of(model: Model, transform: Transform) -> Edges:
     return Edges.empty()
 
 
-SHAPES = ("merge", "stream", "workers", "ahead", "batch")
+SHAPES = ("merge", "stream", "workers", "ahead", "batch", "rank-like")
 """Transforms that are made in three ways."""
 NEEDS = {
     "workers": "no thread or process that loads data ends most waits there",

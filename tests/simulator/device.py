@@ -78,11 +78,28 @@ class Collective:
         self._missing = members
         self.started: list[Op] = []
 
-    def join(self, op: Op) -> bool:
-        """Whether the one that just started was the last."""
+    def join(self, op: Op) -> list[Op]:
+        """Those that can exchange now that this one has started: all, once it is the last."""
         self.started.append(op)
         self._missing -= 1
-        return self._missing == 0
+        return [] if self._missing else self.started
+
+
+class Neighbours(Collective):
+    """Kernels that send and receive, one on each device: each ends `duration` ns after it and those of the devices that
+    it exchanges with have started. `links` are pairs of numbers of GPUs that exchange."""
+
+    def __init__(self, links: Sequence[tuple[int, int]]) -> None:
+        members = {each for link in links for each in link}
+        super().__init__(len(members))
+        self._near = {each: {other for link in links if each in link for other in link} for each in members}
+        self._by_gpu: dict[int, Op] = {}
+
+    def join(self, op: Op) -> list[Op]:
+        """Those that can exchange now that this one has started."""
+        gpu = op.stream.context.gpu.number
+        self._by_gpu[gpu] = op
+        return [self._by_gpu[each] for each in sorted(self._near[gpu]) if self._near[each] <= self._by_gpu.keys()]
 
 
 class CudaEvent:
@@ -226,8 +243,8 @@ def _begin(op: Op) -> None:
     op.start = clock.now
     if op.collective is None:
         clock.at(clock.now + op.duration, lambda: _end(op))
-    elif op.collective.join(op):
-        for member in op.collective.started:
+    else:
+        for member in op.collective.join(op):
             clock.at(clock.now + op.duration, lambda member=member: _end(member))  # type: ignore[misc]
 
 

@@ -47,7 +47,8 @@ class Call:
 
     `owner` is the thread whose row it is: a profiler's worker may do the work while this thread waits for it. A call
     that is not `recorded` lost its row; a `pseudo` call never had one, but others that begin and end it have. `label`
-    tells waits for one kind of thing apart: GIL.
+    tells waits for one kind of thing apart: GIL. `messages` are those of a call of MPI: the other rank and the tag of
+    each that it sends or receives, and the number of its request, 0 for none; without them it has no such columns.
     """
 
     kind: str
@@ -63,6 +64,7 @@ class Call:
     sync: tuple[str, int, int] | None = None
     device: Context | None = None
     label: str = ""
+    messages: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -105,7 +107,7 @@ class Process:
     """A process with its CUDA contexts, one a device; `ordinal` numbers count its own visible devices.
 
     A child that was forked without a word to the profiler has no `os_calls`, but scheduling and samples. Samples of a
-    program that is not `python` have no frames of an interpreter.
+    program that is not `python` have no frames of an interpreter. `rank` is that of MPI, -1 for none.
     """
 
     def __init__(self, pid: int, name: str, gpus: list[Gpu]) -> None:
@@ -115,6 +117,7 @@ class Process:
         self.name = name
         self.os_calls = True
         self.python = True
+        self.rank = -1
         self.contexts = [Context(self, gpu, ordinal, ordinal + 1) for ordinal, gpu in enumerate(gpus)]
         self.threads: list[HostThread] = []
         self.correlations = 100

@@ -75,6 +75,9 @@ def _machine(trace: TraceBuilder, gpus: Sequence[Gpu], processes: Sequence[Proce
 
 
 def _process(trace: TraceBuilder, process: Process, capture: Capture) -> None:
+    if process.rank >= 0 and trace.knows("MPI_RANKS"):
+        for thread in process.threads:
+            trace.row("MPI_RANKS", {"globalTid": global_tid(_id(thread)), "rank": process.rank})
     for thread in process.threads:
         trace.thread_name(thread.name, thread=_id(thread))
         for call in thread.calls:
@@ -103,13 +106,7 @@ def _call(trace: TraceBuilder, call: Call, capture: Capture) -> None:
     elif call.kind == "os" and records_os_call(call, capture):
         trace.osrt(call.name, call.start, call.end, thread=thread)
     elif call.kind == "mpi" and trace.knows("MPI_OTHER_EVENTS"):
-        named = {
-            "start": call.start,
-            "end": call.end,
-            "globalTid": global_tid(thread),
-            "textId": trace.string(call.name),
-        }
-        trace.row("MPI_OTHER_EVENTS", named)
+        _mpi_call(trace, call)
     elif call.kind == "library" and capture.libraries and trace.knows("CUBLAS_EVENTS"):
         trace.library(call.name, call.start, call.end, thread=thread)
     elif call.kind == "overhead" and capture.records_overhead(call.name):
@@ -117,6 +114,21 @@ def _call(trace: TraceBuilder, call: Call, capture: Capture) -> None:
             trace.overhead(call.start, call.end, kind=call.name, thread=thread)
         else:
             trace.profiler_overhead(call.start, call.end, name=_PROFILER_NAMES[call.name], thread=thread)
+
+
+def _mpi_call(trace: TraceBuilder, call: Call) -> None:
+    """A row of a call of MPI, or as many as it has messages; one that waits for requests has only these."""
+    named = {"start": call.start, "end": call.end, "globalTid": global_tid(_id(call.owner))}
+    named["textId"] = trace.string(call.name)
+    if not call.messages or not trace.knows("MPI_P2P_EVENTS"):
+        trace.row("MPI_OTHER_EVENTS", named)
+        return
+    for remote, tag, request in call.messages:
+        if call.name.startswith("MPI_Wait"):
+            trace.row("MPI_START_WAIT_EVENTS", {**named, "requestHandle": request})
+        else:
+            about = {"commHandle": 1, "tag": tag, "remoteRank": remote, "size": 1 << 16, "requestHandle": request}
+            trace.row("MPI_P2P_EVENTS", {**named, **about})
 
 
 def _scheduling(trace: TraceBuilder, thread: HostThread, capture: Capture) -> None:

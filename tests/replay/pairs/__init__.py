@@ -9,6 +9,7 @@ from tests.replay.pairs import (
     hidden,
     host,
     kernels,
+    messages,
     neighbours,
     others,
     outlasting,
@@ -41,6 +42,7 @@ _SUBJECTS = (
     neighbours,
     outlasting,
     pipelines,
+    messages,
 )
 PAIRS: dict[str, Pair] = named([each for subject in _SUBJECTS for each in subject.PAIRS])
 

@@ -13,10 +13,19 @@ from tests.simulator.host import Body, Run, Spin
 
 
 def halo(
-    sim: Simulation, marks: Marks, *, call: str, members: int = 2, late: int, usual: int = 500 * US, ring: bool = True
+    sim: Simulation,
+    marks: Marks,
+    *,
+    call: str,
+    members: int = 2,
+    late: int,
+    usual: int = 500 * US,
+    ring: bool = True,
+    told: bool = False,
 ) -> None:
     """Each rank computes, packs and exchanges with its neighbour: with the one before it in a ring, or the first rank
-    only receives from the second. The host of the last rank takes longer.
+    only receives from the second. The host of the last rank takes longer. The trace may tell of each message who sends
+    it to whom (`told`).
 
     rank 0   [k][pack][MPI_Sendrecv .....]
     rank 1   [k][pack ............][MPI_S]
@@ -29,7 +38,10 @@ def halo(
         packing = late if rank == members - 1 else usual
         if packing:
             yield from t.compute(varied(packing, "pack", rank, number), "pack_halo")
-        with t.inside("mpi", call, ""):
+        sends = told and not ring and rank > 0
+        with t.inside("mpi", "MPI_Send" if sends else call, "") as made:
+            near = dict.fromkeys(((rank + 1) % members, (rank - 1) % members))
+            made.messages = tuple((other, number, 0) for other in near) if told else ()
             yield Run(2 * US)
             sent[number][rank].fire(t)
             if ring or rank == 0:
@@ -37,8 +49,9 @@ def halo(
             yield Run(60 * US)
 
     for rank in range(members):
-        own = marks if rank == 0 else Marks()
-        loop(sim, own, partial(step, rank=rank), process=solver(sim, [rank]))
+        own, process = marks if rank == 0 else Marks(), solver(sim, [rank])
+        process.rank = rank
+        loop(sim, own, partial(step, rank=rank), process=process)
 
 
 PACKED: dict[str, object] = {"late": 0, "usual": 0}
