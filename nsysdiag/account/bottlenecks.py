@@ -116,11 +116,15 @@ def idle_pieces(
     return IdlePieces([piece for each in idle for piece in _of_others(*each, foreign)], made)
 
 
-def busy_pieces(split: WindowSplit, migrations: Intervals, hollow: Intervals) -> list[Piece]:
-    """Divides the time in which the device worked. `migrations` is the set of time in which pages of unified memory
-    moved, `hollow` that in which kernels left most of the chip empty."""
+def busy_pieces(
+    split: WindowSplit, migrations: Intervals, hollow: Intervals, moved: Intervals | None = None
+) -> list[Piece]:
+    """Divides the time in which the device worked. In the time `migrations`, a set, pages of unified memory moved as
+    something touched them; in the time `moved` they moved for any reason. What was prefetched holds up no kernel that
+    runs. `hollow` is the time in which kernels left most of the chip empty."""
     compute, communication, copies = split.parts
-    paging = intersect(union(compute, copies), migrations)
+    moved = migrations if moved is None else union(migrations, moved)
+    paging = union(intersect(compute, migrations), intersect(copies, moved))
     working = subtract(compute, paging)
     parts: dict[Family, Intervals] = {
         "memory": paging,

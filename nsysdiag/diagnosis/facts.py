@@ -31,6 +31,8 @@ KERNELS = ("kernels", "parallelism")
 """Compute, which is one candidate for the bottleneck whether it fills the GPU or not."""
 WAITS = "sync"
 """The bottleneck of waits for a device."""
+COUNTED_BEFORE = "as synchronization before it"
+"""End of the note on a finding of which time counts to a wait."""
 FULL_LINK = "full_link"
 """The variant of exposed copies that run all the time."""
 NO_DECIMALS = (0.0995, 0.995)
@@ -96,9 +98,9 @@ class Saves(Record, frozen=True):
         high = format_share(self.high_ns, self.of_ns)
         if not self.has_bounds:
             return f"up to {high}"
-        low, high = _whole_percent(self.low_ns, self.of_ns), _whole_percent(self.high_ns, self.of_ns)
         if self.cannot_tell:
-            return f"anywhere between {low.removesuffix('%')} and {high}"
+            return f"anywhere {between(self.low_ns, self.high_ns, self.of_ns)}"
+        low, high = _whole_percent(self.low_ns, self.of_ns), _whole_percent(self.high_ns, self.of_ns)
         return high if low == high else f"{low.removesuffix('%')} to {high}"
 
     @property
@@ -127,6 +129,12 @@ class Saves(Record, frozen=True):
     def words(self) -> str:
         """`up to 12.3% of a step (4.1 ms)`."""
         return f"{self.figure} {self.of}"
+
+
+def between(low_ns: int, high_ns: int, of_ns: int) -> str:
+    """Two shares that are far apart: `between 25 and 60%`."""
+    low, high = _whole_percent(low_ns, of_ns), _whole_percent(high_ns, of_ns)
+    return f"between {low.removesuffix('%')} and {high}"
 
 
 def _whole_percent(ns: int, of_ns: int) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.diagnosis.facts import KERNELS
+from nsysdiag.diagnosis.facts import COUNTED_BEFORE, KERNELS
 from nsysdiag.diagnosis.focus import window_ns
 from nsysdiag.findings.rules import (
     EMPTY_ITERATIONS,
@@ -31,7 +31,6 @@ ABOUT = 0.01
 EXPLAINED = 0.0025
 """A difference of shares that a reader sees."""
 MORE_BY_REPLAY = "what waits for it gets shorter, too"
-COUNTED_BEFORE = "as synchronization before it"
 
 
 class Judged(Struct, frozen=True):

@@ -45,7 +45,8 @@ def job_findings(
     Savings are per step of `steps`, or of the judged time without steps: by replay if it can `predict` them, else
     bounds."""
     working = [each for each in found if each.device in judged and judged[each.device].account_ns]
-    groups, waiting = _same(working), _waiting_for_kernels(working, judged)
+    groups = [_counted(group, limits) for group in _same(working)]
+    waiting = _waiting_for_kernels(working, judged)
     merged = [_merged(group, judged, steps, limits, waiting) for group in groups]
     known = {each.id: one.id for group, one in zip(groups, merged, strict=True) for each in group}
     pointed = [replace(each, part_of=known.get(each.part_of or "")) for each in merged]
@@ -116,6 +117,11 @@ def _same(found: list[Finding]) -> list[list[Finding]]:
         taken = any(each.device == finding.device for each in groups.get(said, []))
         groups.setdefault(finding.id if taken else said, []).append(finding)
     return list(groups.values())
+
+
+def _counted(group: list[Finding], limits: FindingThresholds) -> list[Finding]:
+    """Those with time of their own, where there are any: on other devices the same time counts to waits before it."""
+    return [each for each in group if not is_behind(each, limits)] or group
 
 
 def saved_share(finding: Finding) -> float:

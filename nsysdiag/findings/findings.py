@@ -19,6 +19,7 @@ from nsysdiag.findings.exposed import exposed_findings
 from nsysdiag.findings.hotspots import Spot, spots_of
 from nsysdiag.findings.other_gpus import waits_for_others
 from nsysdiag.findings.pageable import copies_as_one
+from nsysdiag.findings.pages import pages_as_one
 from nsysdiag.findings.rules import NOT_SAVED, severity
 from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.phases.facts import BehindWait
@@ -49,6 +50,7 @@ def findings_of(
     exposed = exposed_findings(device, context, int(shares.lost[in_mpi].sum()), work)
     behind = behind_waits(own, spots, found)
     found = copies_as_one(found, [story.kind for story in stories], exposed, context, work)
+    found = pages_as_one(found, device, context)
     return IdleFindings([*found, *waits_for_others(device, context, shares.take(shares.other >= 0), gpus)], behind)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from nsysdiag.diagnosis.facts import NOUNS
+from nsysdiag.diagnosis.facts import COUNTED_BEFORE, NOUNS
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     NOT_PAGE,
@@ -51,6 +51,8 @@ OF_THE_TIME = Column("Share", SHARE)
 """Only for a single device: with several, a saving is per step, and the share is of all their time."""
 NOTABLE_LEFT, LEAST_NAMED, MOST_NAMED = 0.05, 0.01, 2
 """Share of the judged time: if the findings not shown hold this much of the bottleneck, a sentence names them."""
+SHOWN_SHARE = 0.0005
+"""The least share that is not shown as 0.0%."""
 SEE_NCU = "see ncu"
 _NCU = re.compile(r"\bncu --")
 TONES: dict[str, Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
@@ -126,12 +128,17 @@ def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Tab
         (
             f"{words.SEVERITY_ICONS.get(each.severity, '○')} {each.severity}",
             _saved(each),
-            *([each.share] if alone else []),
+            *([None if _is_counted_before(each) else each.share] if alone else []),
             _in_a_row(each, where(each, all_of, noun), share=not alone and each.saves is None),
         )
         for each in findings
     ]
     return Table("", columns, rows, limit=NOT_PAGE)
+
+
+def _is_counted_before(finding: Finding) -> bool:
+    """Whether all of its time counts to a wait."""
+    return COUNTED_BEFORE in finding.note and finding.share < SHOWN_SHARE
 
 
 def _saved(finding: Finding) -> str | None:
@@ -150,6 +157,8 @@ def _in_a_row(finding: Finding, on: str, *, share: bool) -> str:
     takes = f"{format_share(finding.share, 1)} of the time" if share else ""
     about = ", ".join(filter(None, (finding.title, on, takes)))
     sure = finding.saves is not None and finding.saves.low_ns > finding.share * finding.saves.of_ns
+    if COUNTED_BEFORE in finding.note:
+        return f"{about}; time counted {COUNTED_BEFORE}"
     if sure:
         return f"{about}; other work waits for it"
     return f"{about}; {finding.note}" if finding.note and not more else about

@@ -117,7 +117,14 @@ def idle(
 @steps.step()
 def busy(device: DeviceTimeline, split: WindowSplit, hollow: Intervals | None, memory: Memory) -> list[Piece]:
     """The time of work by bottleneck."""
-    return busy_pieces(split, demand_migrations(memory, device.ids), Intervals.empty() if hollow is None else hollow)
+    operations = device.operations
+    mine = operations.migration & device.running
+    return busy_pieces(
+        split,
+        demand_migrations(memory, device.ids),
+        Intervals.empty() if hollow is None else hollow,
+        union(Intervals(operations.start[mine], operations.end[mine])),
+    )
 
 
 @steps.step(spills=True, trims=True)

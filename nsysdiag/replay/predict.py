@@ -50,8 +50,10 @@ class Prediction(Struct, frozen=True):
         return self.high_ns - self.low_ns > MOST_APART * self.now.ns
 
     def saving(self, most: float) -> Prediction:
-        """The same, but no more than this share is saved; what is entangled may still save more."""
-        least = math.ceil((1 - most) * self.now.ns)
+        """The same, but no more than this share is saved; what is entangled may still save more. It is a share of the
+        judged time, at whose end the idle time of the last step may be missing."""
+        missing = most / self.now.count if self.changes.model.stretch.stepwise else 0.0
+        least = math.ceil((1 - most) / (1 + missing) * self.now.ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
         low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least)
         return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))

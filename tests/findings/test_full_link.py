@@ -9,7 +9,8 @@ import pytest
 from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.diagnosis.savings import saved_share
 from nsysdiag.pipeline import analyze
-from tests.replay.pairs.pair import Marks, loop, varied
+from tests.diagnosis.programs.registry import Marks
+from tests.replay.pairs.pair import loop, varied
 from tests.simulator import Simulation
 from tests.simulator.engine import MS, US
 

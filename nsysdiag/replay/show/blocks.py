@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.diagnosis.facts import CANNOT_TELL
+from nsysdiag.diagnosis.facts import CANNOT_TELL, between
 from nsysdiag.document.bars import LegendEntry, legend_entry
 from nsysdiag.document.blocks import (
     PAGE,
@@ -197,15 +197,13 @@ def _saving(saving: Saving, found: WhatIf, numbers: dict[str, str]) -> tuple[obj
     short = option if saving.finding is not None else None
     if saving.refused is not None:
         return (place, name, None, None, None, short, option)
-    most, saves, least = (
-        format_share(max(found.now_ns - ns, 0), found.now_ns)
-        for ns in (saving.low_ns, saving.predicted_ns, saving.high_ns)
-    )
+    most, saved, least = (max(found.now_ns - ns, 0) for ns in (saving.low_ns, saving.predicted_ns, saving.high_ns))
+    apart, saves = between(least, most, found.now_ns), format_share(saved, found.now_ns)
     return (
         place,
         name,
         None if saving.cannot_tell else saving.predicted_ns,
-        f"between {least} and {most}" if saving.cannot_tell else saves,
+        apart if saving.cannot_tell else saves,
         _between(saving, " and "),
         short,
         option,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.diagnosis.facts import CANNOT_TELL, PACED
+from nsysdiag.diagnosis.facts import CANNOT_TELL, PACED, between
 from nsysdiag.document.words import counted
 from nsysdiag.replay.options import text_of
 from nsysdiag.units import capitalized, format_ns, format_share, format_speedup, format_two_ns
@@ -72,10 +72,10 @@ def _saved(found: WhatIf) -> str:
     low, high = found.now_ns - found.high_ns, found.now_ns - found.low_ns
     if high <= 0:
         return ""
-    least, most = format_share(max(low, 0), found.now_ns), format_share(high, found.now_ns)
+    low = max(low, 0)
     if found.cannot_tell:
-        return f"Saves anywhere between {least} and {most} of {of}: {CANNOT_TELL}. "
-    return f"Saves {least} to {most} of {of}. "
+        return f"Saves anywhere {between(low, high, found.now_ns)} of {of}: {CANNOT_TELL}. "
+    return f"Saves {format_share(low, found.now_ns)} to {format_share(high, found.now_ns)} of {of}. "
 
 
 def _identity(found: WhatIf) -> str:
