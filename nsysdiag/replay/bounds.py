@@ -73,8 +73,8 @@ def bounds_of(case: Case, error: float) -> Bounds:
     least = LEAST_ERROR * now.ns
     slack = round(max(error * now.ns, least) + _spread(now.steps, run.steps // run.each))
     runs = [run, *case.runs, *([] if case.apart is None else [case.apart])]
-    computing = min(_computing(model, each) for each in runs)
-    low = max(min(lengths) - slack, round(min(computing, run.ns) - least), 0)
+    kernels = min(computing(model, each) for each in runs)
+    low = max(min(lengths) - slack, round(min(kernels, run.ns) - least), 0)
     why = [rule.why for rule, each in found if any(abs(ns - run.ns) > slack for ns in each)]
     return Bounds(low, max(lengths) + slack, why, any(rule.entangled for rule, each in found if each))
 
@@ -244,7 +244,7 @@ def _without_slices(changes: Changes) -> Changes | None:
     return replace(changes, length=np.round(changes.length * left).astype(np.int64)) if (left < 1).any() else None
 
 
-def _computing(model: Model, run: Run) -> float:
+def computing(model: Model, run: Run) -> float:
     """How long the device that computes most does so in a step, in ns."""
     own = model.step_work == StepWork.OWN
     return max(busy(model, run, each, [Class.COMPUTE], own).total() for each in model.devices) / run.count

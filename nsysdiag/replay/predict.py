@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.errors import UsageError
-from nsysdiag.replay.bounds import Case, bounds_of
+from nsysdiag.replay.bounds import Case, bounds_of, computing
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.graph import NEVER_NS, Edges, Kind, replay
@@ -51,9 +51,12 @@ class Prediction(Struct, frozen=True):
 
     def saving(self, most: float) -> Prediction:
         """The same, but no more than this share is saved; what is entangled may still save more. It is a share of the
-        judged time, at whose end the idle time of the last step may be missing."""
-        missing = most / self.now.count if self.changes.model.stretch.stepwise else 0.0
+        judged time, at whose end the idle time of the last step may be missing. Kernels of several streams may run at
+        the same time then, where they did not."""
+        model = self.changes.model
+        missing = most / self.now.count if model.stretch.stepwise else 0.0
         least = math.ceil((1 - most) / (1 + missing) * self.now.ns)
+        least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
         low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least)
         return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))

@@ -125,6 +125,7 @@ def test_a_finding_is_repaired(tmp_path: Path) -> None:
         "host code around a range, as its finding says": "host_compute",
         "host code behind a read-back that has its time, as its finding says": "host_compute",
         "host code behind a synchronization and a free, as its finding says": "host_compute",
+        "host code beside the kernel of another stream, as its finding says": "host_compute",
         "own file read before a slower loader that reads": "io_wait",
         "own file read before a slower loader that reads, without ranges": "io_wait",
         "own file read beside a loader that is ahead": "io_wait",

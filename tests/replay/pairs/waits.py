@@ -158,6 +158,26 @@ def read_and_waited(
     loop(sim, marks, step)
 
 
+def in_turns(sim: Simulation, marks: Marks, *, first: int, second: int, host: int) -> None:
+    """Kernels of two streams, of which the second runs beside host code, and without it beside the next first one.
+
+    T         [l][sync ...][l][host .....][l][sync
+    stream a     [= first =]                 [= first =]
+    stream b                  [second]
+    """
+    process = solver(sim)
+    one, other = process.stream(), process.stream()
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.launch("first", varied(first, "first", number), one)
+        yield from t.synchronize(one)
+        yield from t.launch("second", varied(second, "second", number), other)
+        if host:
+            yield from t.compute(varied(host, "host", number), "log")
+
+    loop(sim, marks, step, process=process)
+
+
 def freed_before(sim: Simulation, marks: Marks, *, long: int, short: int, host: int, freed: bool = True) -> None:
     """cudaFree waits for a long kernel, and a synchronization behind it for a short one: without the first, the
     second waits for both.
@@ -427,6 +447,16 @@ PAIRS: tuple[Pair, ...] = (
     pair(
         "host code behind a read-back that has its time, as its finding says",
         partial(read_and_waited, each=900 * US, host=600 * US),
+        {"host": 0},
+        (),
+        (0.36, 0.44),
+        finding="host_compute",
+        tolerated=0.03,
+        quick=True,
+    ),
+    pair(
+        "host code beside the kernel of another stream, as its finding says",
+        partial(in_turns, first=900 * US, second=300 * US, host=600 * US),
         {"host": 0},
         (),
         (0.36, 0.44),
