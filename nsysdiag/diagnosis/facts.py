@@ -61,7 +61,7 @@ def noun_of(bottleneck: str, *, host_unseen: bool = False) -> str:
 
 class Saves(Record, frozen=True):
     """How much shorter the judged step or window gets if a finding is repaired: `ns`, between `low_ns` and `high_ns`,
-    of its length `of_ns`: the mean of the replayed steps, or the window; without a replay the median step. `per` is
+    of its length `of_ns`: the mean of the replayed steps, or the window; without a replay the mean step. `per` is
     `step` or `window`. `method` is `replay` for a prediction, `bound` for an upper bound; `reason` then says why
     nothing was predicted. With `cannot_tell` the bounds are too far apart for `ns` to say anything. `paced_ns` is the
     time of a step that the loop waits for, None where it waits for none that is known."""

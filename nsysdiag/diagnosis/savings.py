@@ -166,7 +166,7 @@ def _merged(
     saved = min(saved, waiting) if waits_for_kernels(first) else saved
     longest = max(each.account_ns for each in judged.values())
     lost = sum(each.lost_ns for each in group)
-    saves = _saves(saved, steps.median_ns, STEP) if steps else _saves(saved, longest, WINDOW)
+    saves = _saves(saved, steps.mean_ns or steps.median_ns, STEP) if steps else _saves(saved, longest, WINDOW)
     return replace(
         first,
         devices=sorted(each.device for each in group),

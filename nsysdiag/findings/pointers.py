@@ -30,11 +30,19 @@ def pointers_of(
     thresholds = context.thresholds
     if device.iterations is not None and device.iterations.closed:
         inside = _judged(device.iterations, context.judged.parts)
-        slow = _slow(device, context, inside, others) if inside.slow else None
+        slow = _slow(device, context, inside, others) if inside.slow and not _of_a_longer_loop(inside) else None
         found += [slow] if slow and slow.ceiling_ns >= thresholds.smallest * device.window_ns else []
     if empty is not None and len(empty.spans) >= max(thresholds.empty * empty.count, 1):
         found.append(_empty(device, context, empty))
     return found
+
+
+def _of_a_longer_loop(iterations: IterationReport) -> bool:
+    """Whether the slow iterations may be where a longer loop closes: one that may be the step, or one that does kernels
+    of its own at a regular distance, such as an evaluation. Its work is no delay of an iteration."""
+    extra = sum(each.extra_ns for each in iterations.slow)
+    computes = 2 * sum(each.more.get("compute", 0) for each in iterations.slow) > extra
+    return iterations.outer is not None or (iterations.slow_period is not None and computes)
 
 
 def _judged(iterations: IterationReport, parts: Intervals) -> IterationReport:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, contains, union
 from nsysdiag.events.device import DeviceTimeline
@@ -107,8 +108,16 @@ class _Candidates(Struct, frozen=True):
         return result
 
 
-Closes = Callable[[IntArray, int], bool | None]
-"""Whether the repeats with these starts are steps, though something comes only at every n-th of them; None where
+class Closing(Struct, frozen=True):
+    """Whether repeats are `steps`, though something comes only at every n-th of them, and whether the trace shows
+    it."""
+
+    steps: bool
+    certain: bool
+
+
+Closes = Callable[[IntArray, int], Closing | None]
+"""That of the repeats with these starts, in which something may come so many times at a regular distance; None where
 nothing does."""
 
 
@@ -129,8 +138,9 @@ def anchored_loops(
     free = ~_known(work, every, known)
     found: list[Loop] = []
     while free.any() and len(found) < MOST_LOOPS:
-        pick = _pick(work, every, np.flatnonzero(free), closes)
-        found.append(_loop(work, every, pick))
+        pick, certain = _pick(work, every, np.flatnonzero(free), closes)
+        loop = _loop(work, every, pick)
+        found.append(replace(loop, certain=certain or loop.inner is None))
         free &= 2 * every.shared(pick) < every.end - every.begin
     return found
 
@@ -172,9 +182,10 @@ def _same_work(slow: BoolArray, operations: IntArray) -> bool:
     return abs(float(np.median(operations[slow])) - usual) <= ALIKE_WORK * usual
 
 
-def _pick(work: _Work, pool: _Candidates, free: IntArray, closes: Closes) -> int:
+def _pick(work: _Work, pool: _Candidates, free: IntArray, closes: Closes) -> tuple[int, bool]:
     """Of those that explain most time, or about as much over the same time: the rarest that is about as regular as the
-    best, as the others occur several times an iteration. A rarer one that only groups whole repeats is not used."""
+    best, as the others occur several times an iteration. A rarer one that only groups whole repeats is not used. Also
+    whether the trace shows which of the levels is the step."""
     lead = int(free[np.argmax(pool.rows.explained[free])])
     rivals = free[pool.same_time(lead)[free] & (pool.rows.explained[free] >= AS_LONG * pool.rows.explained[lead])]
     irregular = pool.irregular[rivals]
@@ -184,15 +195,17 @@ def _pick(work: _Work, pool: _Candidates, free: IntArray, closes: Closes) -> int
     same = np.flatnonzero(pool.same_time(pick) & (pool.rows.count > pool.rows.count[pick]))
     finer = same[np.argsort(pool.rows.count[same], kind="stable")]
     looked: set[int] = set()
+    certain = True
     for at in finer.tolist():
         times = _times(pool, at, pick)
         regular = pool.irregular[at] <= MOST_INNER_DEVIATION
         if times and times not in looked and len(looked) < MOST_LOOKS:
             looked.add(times)
-            steps = closes(_starts(work, pool, at), times)
-            if steps or (steps is None and regular and _closes_in(work, pool, at, pick)):
-                pick, looked = at, set()
-    return pick
+            told = closes(_starts(work, pool, at), int(pool.rows.count[pick]))
+            certain &= told is None or told.certain
+            if told.steps if told is not None else regular and _closes_in(work, pool, at, pick):
+                pick, looked, certain = at, set(), True
+    return pick, certain
 
 
 def _starts(work: _Work, pool: _Candidates, at: int) -> IntArray:

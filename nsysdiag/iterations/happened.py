@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -24,6 +25,15 @@ UPDATES = re.compile(
 )
 """Kernels that update the weights of a model."""
 
+NETWORKS = re.compile(
+    r"flash|fmha|attention|attn|sdpa|softmax|gemm|nvjet|matmul|cutlass|(layer|group|rms|batch)_?norm|RowwiseMoments|"
+    r"^ln_|^bn_|conv(?!er)|relu|gelu|silu|swish|dropout|embedding",
+    re.IGNORECASE,
+)
+"""Kernels of the layers of a network."""
+WAITS = re.compile(r"Synchronize")
+"""CUDA calls that wait for the device."""
+
 HOST = 1 << 40
 """Codes from here on are of calls of the host, twice that of ranges."""
 
@@ -39,14 +49,23 @@ class Happened(Struct, frozen=True):
     uploads: frozenset[int]
     downloads: frozenset[int]
     updates: frozenset[int]
+    networks: frozenset[int]
+    waits: frozenset[int]
     kernels: frozenset[int]
     issued_at: IntArray
     operations: IntArray
 
     @classmethod
     def of(
-        cls, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds, strings: Strings
+        cls,
+        device: DeviceTimeline,
+        calls: CallRows,
+        ranges: NvtxRanges,
+        kinds: Kinds,
+        strings: Strings,
+        called: Sequence[str] = (),
     ) -> Happened:
+        """`called` are the names of the calls; without them no wait is known."""
         operations = device.operations
         rows = np.flatnonzero(device.running & ~operations.migration)
         codes = _codes(device)
@@ -56,7 +75,10 @@ class Happened(Struct, frozen=True):
         kernel = np.isin(category, (Category.KERNEL, Category.GRAPH))
         named = np.flatnonzero((category == Category.KERNEL) & (operations.name[first] >= 0))
         texts = strings.texts(operations.name[first[named]])
-        updates = [int(names[at]) for at, text in zip(named.tolist(), texts, strict=True) if UPDATES.search(text)]
+        matched = {
+            kind: frozenset(int(names[at]) for at, text in zip(named.tolist(), texts, strict=True) if kind.search(text))
+            for kind in (UPDATES, NETWORKS)
+        }
         host_time, host_code = _on_host(device, calls, ranges, kinds, rows)
         return cls(
             time=np.append(operations.start[rows], host_time),
@@ -65,7 +87,9 @@ class Happened(Struct, frozen=True):
             on_host=np.append(np.zeros(len(rows), np.bool_), np.ones(len(host_time), np.bool_)),
             uploads=frozenset(names[copied == CopyKind.HOST_TO_DEVICE].tolist()),
             downloads=frozenset(names[copied == CopyKind.DEVICE_TO_HOST].tolist()),
-            updates=frozenset(updates),
+            updates=matched[UPDATES],
+            networks=matched[NETWORKS],
+            waits=frozenset(HOST + at for at, name in enumerate(called) if WAITS.search(name)),
             kernels=frozenset(names[kernel].tolist()),
             issued_at=np.where(device.launch >= 0, calls.start[device.launch], -1) if len(calls) else device.launch,
             operations=rows,

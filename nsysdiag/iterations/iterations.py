@@ -11,11 +11,12 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import RowsOf, distinct_values
-from nsysdiag.iterations.by_anchor import anchored_loops
+from nsysdiag.iterations.by_anchor import Closing, anchored_loops
 from nsysdiag.iterations.by_range import apart, named_loops
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Called, Loop, loop_of
 from nsysdiag.iterations.one_pass import parts_of_one_pass, perhaps_layers
+from nsysdiag.iterations.other_work import without_other_work
 from nsysdiag.iterations.outer import around, by_sequence, outermost
 from nsysdiag.iterations.ranges import Kinds
 from nsysdiag.iterations.slow import median_of, spread_of
@@ -27,6 +28,8 @@ ENOUGH_REGULAR = 0.5
 """Of the device's span in one loop: else repeats that take any time are looked for."""
 NAMED_WEIGHT = 4
 """A range that the program names a step is preferred to a longer stretch that only repeats, such as a start-up."""
+ENDS = 2
+"""Repeats that may be missing at the ends of a loop, so that another one that is the same has more or fewer."""
 LEAST_REACH, LEAST_NUMBERED, FEWEST_PARTS = 0.5, 0.5, 3
 """Layers are numbered over so much of a loop's time, so many for each repeat, and so many different ones, at least."""
 
@@ -59,11 +62,12 @@ def find_loops(
     if len(whole) == 0:
         return []
     kinds = Kinds.of(ranges)
-    end, happened = int(whole.end[-1]), Happened.of(device, calls, ranges, kinds, strings)
+    end, happened = int(whole.end[-1]), Happened.of(device, calls, ranges, kinds, strings, names or ())
 
-    def closes(starts: IntArray, times: int) -> bool | None:
+    def closes(starts: IntArray, times: int) -> Closing | None:
         inner = loop_of(Called(), starts, np.zeros(len(starts) - 1, np.bool_), None, end)
-        return next((not each.steps for each in around(inner, happened, end) if each.each == times), None)
+        every = (each for each in around(inner, happened, end) if each.more and abs(len(each.loop) - times) <= ENDS)
+        return next((Closing(not each.steps, each.certain) for each in every), None)
 
     loops = named_loops(device, calls, ranges, kinds, whole, fewest)
     if sum(loop.total_ns for loop in loops) < ENOUGH_NAMED * whole.total():
@@ -74,6 +78,7 @@ def find_loops(
         irregular = by_sequence(happened, whole, loops, fewest)
         if irregular is not None and not parts_of_one_pass(irregular, device, happened, end):
             loops = apart([*loops, irregular])
+    loops = [without_other_work(loop, happened, end) for loop in loops]
     if names is not None:
         loops = [perhaps_layers(loop, device, happened, calls, names, strings) for loop in loops]
     judged = [loop.of_kind(LAYER) if _are_layers(loop, device, calls, ranges, kinds) else loop for loop in loops]

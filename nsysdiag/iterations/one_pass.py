@@ -22,7 +22,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.iterations.happened import Happened, anchor_of
 from nsysdiag.iterations.loop import STEP, Loop
-from nsysdiag.iterations.outer import Segments
+from nsysdiag.iterations.segments import Segments
 from nsysdiag.trace.enums import CopyKind
 from nsysdiag.trace.strings import Strings
 

@@ -11,147 +11,35 @@ that update weights and the copies from the host come once in each step; a read-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import HOST, Happened, anchor_of
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
 from nsysdiag.iterations.ranges import is_step
+from nsysdiag.iterations.segments import Segments
+from nsysdiag.iterations.specials import LEAST_TOGETHER, REGULAR, Special, specials
+from nsysdiag.iterations.which_step import goes_on, judged
 
 MOST_LEVELS = 6
-MOST_TOKENS = 2_000
-"""Names that are looked at: of more, the most frequent."""
-USUAL = 0.4
-"""A count that so many repeats have is usual; the smallest of such."""
-REGULAR = 0.9
-"""Of the distances between special repeats: so many are equal."""
-FEWEST_IRREGULAR, LEAST_TOGETHER, LONGEST_IRREGULAR = 5, 2, 20
-"""At no regular distance so many special repeats show a loop, if so many names come in the same ones; none is longer
-than so many times the usual one."""
-LEAST_HELD = 0.75
-"""Of the usual operations: a repeat with fewer is another kind of work."""
 ALIKE, MOST_TRIED = 0.8, 6
 """Of repeats so many have the same operations. A loop is looked for from so many names of kernels."""
-MANY_INNER = 10
-"""So many repeats that get input are steps with an occasional evaluation, not micro batches."""
-LIGHT_KERNELS, LIGHT_TIME = 2, 0.25
-"""An addition of so few kernels, and of no more than this share of a repeat, may only read back a value."""
-ROUND = 10
-"""Programs log every ten steps, or every hundred; layers and micro batches are rarely counted by tens."""
-
-
-class _Special(Struct, frozen=True):
-    """Repeats that have more than others: which, every n-th, and by code how many more each has."""
-
-    at: IntArray
-    each: int
-    exact: bool
-    more: dict[int, int]
-
-
-class Segments(Struct, frozen=True):
-    """How often each code happens in each repeat of a loop: `count[code]` by repeat, and what is usual."""
-
-    count: dict[int, IntArray]
-    usual: dict[int, int]
-    size: int
-
-    @classmethod
-    def of(cls, happened: Happened, starts: IntArray, issued: IntArray | None, end: int) -> Segments:
-        on_host = happened.on_host
-        place = np.full(len(happened.time), -1)
-        place[~on_host] = np.searchsorted(starts, happened.time[~on_host], side="right") - 1
-        if issued is not None:
-            place[on_host] = np.searchsorted(issued, happened.time[on_host], side="right") - 1
-        inside = np.flatnonzero((place >= 0) & (happened.time < end))
-        place, code = place[inside], happened.code[inside]
-        of_code = RowsOf(code)
-        codes = sorted(of_code.values(), key=lambda each: -len(of_code[each]))[:MOST_TOKENS]
-        count = {each: np.bincount(place[of_code[each]], minlength=len(starts)) for each in codes}
-        return cls(count, {each: _usual(counted[:-1]) for each, counted in count.items()}, len(starts))
-
-    def lacks(self) -> BoolArray:
-        """Which repeats lack a good part of the usual operations: there the first one of a repeat comes in what is
-        between the inner loops."""
-        held = np.zeros(self.size, np.int64)
-        for code, count in self.count.items():
-            if code < HOST:
-                held += np.minimum(count, self.usual[code])
-        lacks: BoolArray = held < LEAST_HELD * sum(usual for code, usual in self.usual.items() if code < HOST)
-        return lacks
-
-    def alike(self) -> BoolArray:
-        """Which repeats, without the last, have exactly as many of the usual operations, whatever else they have."""
-        same = np.ones(self.size - 1, np.bool_)
-        for code, count in self.count.items():
-            if code < HOST and self.usual[code]:
-                same &= count[:-1] == self.usual[code]
-        return same
-
-
-def _usual(count: IntArray) -> int:
-    times = np.bincount(count)
-    often = np.flatnonzero(times >= USUAL * len(count))
-    return int(often[0] if len(often) else np.argmax(times))
-
-
-def _specials(found: Segments) -> list[_Special]:
-    """The groups of names that come more often than usual in the same repeats, those with the shortest distance
-    first."""
-    groups: dict[bytes, tuple[IntArray, dict[int, int]]] = {}
-    for code, count in found.count.items():
-        if code >= HOST and found.usual[code]:
-            continue  # one range or query more shows nothing
-        more = count - found.usual[code]
-        at = np.flatnonzero(more > 0)
-        if 2 <= len(at) <= (found.size + 1) // 2:
-            groups.setdefault(at.tobytes(), (at, {}))[1][code] = int(np.median(more[at]))
-    short = np.flatnonzero(found.lacks())
-    if 2 <= len(short) <= (found.size + 1) // 2:
-        held = {code: int(np.median(count[short])) for code, count in found.count.items()}
-        groups.setdefault(short.tobytes(), (short, {}))[1].update({code: each for code, each in held.items() if each})
-    result = [
-        special for at, more in _merged(groups.values()) if (special := _special(at, more, found.size)) is not None
-    ]
-    return sorted(result, key=lambda each: (not each.exact, -len(each.at), -len(each.more)))
-
-
-def _merged(groups: Iterable[tuple[IntArray, dict[int, int]]]) -> list[tuple[IntArray, dict[int, int]]]:
-    """With those as one that come in the same repeats, but for one of them at an end of the trace."""
-    merged: list[tuple[IntArray, dict[int, int]]] = []
-    for at, more in sorted(groups, key=lambda each: -len(each[0])):
-        same = next((each for each in merged if len(each[0]) <= len(at) + 1 and np.isin(at, each[0]).all()), None)
-        if same is None:
-            merged.append((at, dict(more)))
-        else:
-            same[1].update(more)
-    return merged
-
-
-def _special(at: IntArray, more: dict[int, int], size: int) -> _Special | None:
-    """None where they do not come all over the time of the loop."""
-    distance = np.diff(at)
-    each = int(np.median(distance))
-    exact = each > 1 and float((distance == each).mean()) >= REGULAR
-    longest = each + 1 if exact else LONGEST_IRREGULAR * max(each, 1)
-    covers = int(at[0]) <= longest and size - 1 - int(at[-1]) <= longest
-    together = len(at) >= FEWEST_IRREGULAR and len(more) >= LEAST_TOGETHER and int(distance.max()) <= longest
-    return _Special(at, each, exact, more) if covers and (exact or together) else None
 
 
 class Verdict(Struct, frozen=True):
     """A loop around another one: `steps` says whether its repeats are the steps. `certain` is False where the trace
-    does not show that."""
+    does not show that. `more`: each n-th repeat has more work, not only another kind of it."""
 
     loop: Loop
     each: int
     steps: bool
     certain: bool = True
+    more: bool = True
 
 
 def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[Verdict]:
@@ -161,11 +49,13 @@ def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[Verdict]:
     first = np.searchsorted(happened.time[: len(happened.end)], loop.starts)
     issued = happened.issued_at[happened.operations[np.minimum(first, len(happened.operations) - 1)]]
     found = Segments.of(happened, loop.starts, None if (issued < 0).any() else np.maximum.accumulate(issued), whole_end)
-    for special in _specials(found):
+    for special in specials(found):
         outer = _outer(loop, special, found, happened, whole_end)
         if outer is not None:
-            steps, certain = _judged(special, found, happened)
+            steps, certain = judged(special, found, happened)
             yield Verdict(outer, special.each, steps, certain)
+        elif goes_on(special, found, happened) and (cycle := _cycle(loop, special, whole_end)) is not None:
+            yield Verdict(cycle, special.each, steps=True, certain=False, more=False)
 
 
 def outermost(loop: Loop, happened: Happened, end: int) -> Loop:
@@ -177,9 +67,14 @@ def outermost(loop: Loop, happened: Happened, end: int) -> Loop:
         steps = next((each for each in every if each.steps), None)
         if steps is None:
             doubted = next((each for each in every if not each.certain), None)
-            return loop if doubted is None else loop.in_doubt(doubted.each, doubted.loop)
+            return loop if doubted is None else loop.in_doubt(_in_each(loop, doubted), doubted.loop)
         loop = replace(steps.loop, certain=steps.certain)
     return loop
+
+
+def _in_each(loop: Loop, outer: Verdict) -> int:
+    """How many repeats are in each of a longer loop, two at least: the mean, as their number may vary."""
+    return max(round(len(loop) / len(outer.loop)), 2)
 
 
 def by_sequence(happened: Happened, whole: Intervals, known: list[Loop], fewest: int) -> Loop | None:
@@ -223,48 +118,7 @@ def _with_same_operations(loop: Loop, happened: Happened, end: int) -> IntArray:
     return loop.starts[same[0] : same[-1] + 2]
 
 
-def _judged(special: _Special, found: Segments, happened: Happened) -> tuple[bool, bool]:
-    """Whether the outer repeats are the steps, and whether the trace shows it.
-
-    ```
-    inner                      each n-th as well         steps
-    updates weights            anything                  inner: it is a whole step
-    anything                   updates weights           outer: micro batches
-    no input                   input                     outer: layers, sweeps
-    input, or a read-back      kernels                   outer: micro batches, unless they are many
-    neither                    kernels                   outer: layers
-    input, or a read-back      a read-back, a wait       inner: a log, a checkpoint
-    neither                    a read-back, a wait       not certain: a log, or layers of a pass
-    ```
-    """
-    inner = {code for code, usual in found.usual.items() if usual > 0}
-    updated, extra = inner & happened.updates, set(special.more)
-    feeds, reads = bool(inner & happened.uploads), bool(inner & happened.downloads)
-    if updated and len(inner & happened.kernels) > len(updated):
-        return False, True
-    if extra & happened.updates or (extra & happened.uploads and not feeds):
-        return True, True
-    added = extra & happened.kernels
-    if not special.exact:
-        return len(added - inner) > LIGHT_KERNELS and not feeds, False
-    if feeds or reads:
-        return (special.each < MANY_INNER, False) if added - inner else (False, True)
-    if added and not _light(special, found, happened):
-        return True, True
-    shifted = int(special.at[0]) + 1 < special.each or found.size - 1 - int(special.at[-1]) not in (0, special.each)
-    return not shifted and special.each % ROUND > 0, False
-
-
-def _light(special: _Special, found: Segments, happened: Happened) -> bool:
-    """Whether all that is added is a kernel or two and a read-back, or a wait."""
-    if not set(special.more) & happened.downloads:
-        return False
-    count = sum(more for code, more in special.more.items() if code in happened.kernels)
-    usual = sum(usual for code, usual in found.usual.items() if code in happened.kernels)
-    return count <= LIGHT_KERNELS and count <= max(LIGHT_TIME * usual, 1)
-
-
-def _outer(loop: Loop, special: _Special, found: Segments, happened: Happened, end: int) -> Loop | None:
+def _outer(loop: Loop, special: Special, found: Segments, happened: Happened, end: int) -> Loop | None:
     """The repeats around a loop, each from the longest idle time in a special repeat on; None where these only do other
     work than the rest."""
     operations = happened.time[: len(happened.end)]
@@ -293,7 +147,17 @@ def _outer(loop: Loop, special: _Special, found: Segments, happened: Happened, e
     return made.with_inner(inner)
 
 
-def _called(loop: Loop, special: _Special, happened: Happened) -> Called:
+def _cycle(loop: Loop, special: Special, end: int) -> Loop | None:
+    """The repeats from behind one special repeat to the end of the next one; None for fewer than two."""
+    behind = special.at[special.at + 1 < len(loop)] + 1
+    starts = loop.starts[np.append(0, behind) if int(special.at[0]) + 1 == special.each else behind]
+    if len(starts) < 2:
+        return None
+    inner = Inner(loop.called, special.each, int(np.median(np.diff(loop.starts))), loop.inner)
+    return loop_of(loop.called, starts, np.zeros(len(starts) - 1, np.bool_), None, end).with_inner(inner)
+
+
+def _called(loop: Loop, special: Special, happened: Happened) -> Called:
     """By the kernel that comes once in each outer repeat; by the inner loop where there is none."""
     once = [code for code, more in special.more.items() if more == 1 and code in happened.kernels]
     if not once or loop.called.range:

@@ -13,6 +13,7 @@ from nsysdiag.phases.facts import REPEAT, STEP, Basis, PhaseName, PhaseSteps
 from nsysdiag.phases.few_repeats import same_sequences, without_warm_up
 from nsysdiag.phases.merging import merged
 from nsysdiag.phases.names import job_work
+from nsysdiag.phases.same_work import SAME_WORK, does_the_work_of
 from nsysdiag.phases.signal import (
     WINDOWS,
     DeviceSignal,
@@ -48,8 +49,6 @@ BUSY_SINCE_START = 0.5
 the start is most of it. Known starts have up to 17%, such runs 70% and more."""
 WEAK_STEADY = 0.5
 """Of the busy time: steady phases that hold less, none of them strong, are not what the job does."""
-SAME_WORK = 0.5
-"""Of the busy share of the last steady phase: with so much of the same work a tail is a phase and no teardown."""
 CUT_SHARE = 0.01
 """Of a phase: with more of it in a step that is cut, its figures are not those of a step."""
 CHOSEN = "the range was chosen"
@@ -158,6 +157,7 @@ def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], fir
         started = max((int(each.startup.end[-1]) for each in signals if len(each.startup)), default=None)
         return JobPhases(lo, hi, phases, "cold", cold, list(range(len(phases))), started)
     judged = _judged_places(phases)
+    phases = _with_unjudged_work(phases, signals)
     enough = any(phases[at].repeats >= FEWEST_REPEATS for at in judged)
     if enough:
         return JobPhases(lo, hi, phases, "steady", "work repeats", judged)
@@ -233,6 +233,19 @@ def _judged_places(phases: list[FoundPhase]) -> list[int]:
     steady = [at for at, phase in enumerate(phases) if phase.name == "steady"]
     time = sum(phases[at].end - phases[at].start for at in steady)
     return [at for at in steady if phases[at].strong or phases[at].end - phases[at].start >= JUDGED_SHARE * time]
+
+
+def _with_unjudged_work(phases: list[FoundPhase], signals: list[DeviceSignal]) -> list[FoundPhase]:
+    """The phases; what does the work of the steady phase before it is no pause and no teardown, but steady. Such a part
+    is too short to be judged."""
+    most = JUDGED_SHARE * _length(phases, "steady")
+    named = list(phases)
+    for at, phase in enumerate(phases):
+        if phase.name in ("pause", "teardown") and phase.end - phase.start < most:
+            before = phases[at - 1]
+            works = does_the_work_of((phase.start, phase.end), (before.start, before.end), signals)
+            named[at] = replace(phase, name="steady") if works else phase
+    return named
 
 
 def _named(found: Segments, loops: list[Loop], signals: list[DeviceSignal], first: int) -> list[FoundPhase]:

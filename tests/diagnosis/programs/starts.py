@@ -230,7 +230,7 @@ def asleep_between_the_steps(sim: Simulation, marks: Marks) -> None:
         never=(NO_PYTORCH, SMALLER),
     ),
     {"compute": (0.7, 0.82), "host_compute": (0.18, 0.3)},
-    phases=START_AND_LOOP,
+    phases=r"start-up steady( steady| teardown)?",
 )
 def two_kinds_of_steps_in_turn(sim: Simulation, marks: Marks) -> None:
     """Ten short steps and a long evaluation, again and again: one steady phase, not twenty.
