@@ -11,7 +11,9 @@ MANY_INNER = 10
 LIGHT_KERNELS, LIGHT_TIME = 2, 0.25
 """An addition of so few kernels, and of no more than this share of a repeat, may only read back a value."""
 MANY_OTHERS = 0.5
-"""Of the kernels of a repeat: so many of other names are a part of the program of their own."""
+"""Of the kernels of a repeat, and of what is added: so many of other names are a part of the program of their own."""
+FEW_PARTS = 4
+"""Nobody saves or logs each second to fourth step: such repeats are the stages of one."""
 ROUND = 10
 """Programs log every ten steps, or every hundred; layers and micro batches are rarely counted by tens."""
 
@@ -29,6 +31,7 @@ def judged(special: Special, found: Segments, happened: Happened) -> tuple[bool,
     input, or a read-back      a read-back, a wait           inner: a log, a checkpoint
     only waits                 anything else                 not certain
     a part of a network        kernels                       outer: layers
+    two to four                kernels                       outer: stages
     neither                    kernels                       not certain: parts, or output of each n-th step
     neither                    a read-back, a wait           not certain: a log, or layers of a pass
     ```
@@ -47,15 +50,16 @@ def judged(special: Special, found: Segments, happened: Happened) -> tuple[bool,
     if feeds or reads or waits:
         return bool(added) and special.each < MANY_INNER, not added and (feeds or reads)
     if extra & happened.kernels and not _light(special, found, happened):
-        network = bool(inner & happened.networks)
-        return network or special.each % ROUND > 0, network
+        parts = bool(inner & happened.networks) or special.each <= FEW_PARTS
+        return parts or special.each % ROUND > 0, parts
     shifted = int(special.at[0]) + 1 < special.each or found.size - 1 - int(special.at[-1]) not in (0, special.each)
     return not shifted and special.each % ROUND > 0, False
 
 
 def _outweighs(added: set[int], special: Special, found: Segments, happened: Happened) -> bool:
     """Whether the kernels that no other repeat has are many: an evaluation has those of the steps, and few others."""
-    return sum(special.more[code] for code in added) >= MANY_OTHERS * _kernels(found.usual, happened)
+    count = sum(special.more[code] for code in added)
+    return count >= MANY_OTHERS * max(_kernels(found.usual, happened), _kernels(special.more, happened))
 
 
 def _light(special: Special, found: Segments, happened: Happened) -> bool:
