@@ -19,6 +19,9 @@ LEAST_COVER = 0.6
 """Ranges that leave more of the time between them to others are not the loop, but something in it."""
 LEAST_SHARE = 0.02
 """Of the device's span; what the program names needs less time than what only looks regular."""
+LEAST_WORK = 0.5
+"""Of the work that their thread launches from the first range to the last: ranges in which the host waits may cover its
+time, and launch little."""
 LEAST_PARTS, LEAST_INNER = 0.25, 0.25
 MOST_LEVELS, MOST_NAMES = 4, 256
 
@@ -121,12 +124,14 @@ class _Named(Struct, frozen=True):
 
 
 class _Family(Struct, frozen=True):
-    """Ranges of one name on one level that form a loop: `name` is its name, and `kind` that of its repeats."""
+    """Ranges of one name on one level that form a loop: `name` is its name, and `kind` that of its repeats. `alone`:
+    the loop is in these ranges, not from each to the next."""
 
     rows: IntArray
     name: str
     kind: str = STEP
     inner: Inner | None = None
+    alone: bool = False
 
 
 def _of_thread(work: _Launched, named: _Named, whole: Intervals, fewest: int) -> list[Loop]:
@@ -138,6 +143,8 @@ def _of_thread(work: _Launched, named: _Named, whole: Intervals, fewest: int) ->
         if len(taken):
             at = at[~contains(taken, named.spans.start[at])]
         for family in _families(named, at, fewest):
+            if family.alone and _share_of_work(work, named.spans[family.rows]) < LEAST_WORK:
+                continue
             loop = _loop(work, named, family, whole, fewest)
             if loop is not None and loop.total_ns >= LEAST_SHARE * whole.total():
                 inner = family.inner or (_inner(named, family.rows) if family.kind == STEP else None)
@@ -145,6 +152,14 @@ def _of_thread(work: _Launched, named: _Named, whole: Intervals, fewest: int) ->
                 spans = named.spans[family.rows]
                 taken = union(taken, Intervals(spans.start[:1], spans.end.max(keepdims=True)))
     return found
+
+
+def _share_of_work(work: _Launched, spans: Intervals) -> float:
+    """How much of the device's work that is launched from the first range to the last is launched in one of them."""
+    between = (work.issued >= spans.start[0]) & (work.issued < spans.end.max())
+    inside = contains(union(spans), work.issued) & between
+    length = work.end - work.start
+    return int(length[inside].sum()) / max(int(length[between].sum()), 1)
 
 
 def _families(named: _Named, at: IntArray, fewest: int) -> list[_Family]:
@@ -190,7 +205,7 @@ def _family(named: _Named, rows: IntArray, word: int, cover: float, fewest: int)
     """
     name, part = named.kinds.words[word], named.part[rows]
     if part[0] < 0 or (part == part[0]).all():
-        return _Family(rows, name) if cover >= LEAST_COVER else None
+        return _Family(rows, name, alone=True) if cover >= LEAST_COVER else None
     first = rows[part == part[0]]
     if len(first) < fewest:
         return _Family(rows, name, LAYER) if cover >= LEAST_COVER else None

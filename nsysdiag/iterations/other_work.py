@@ -1,8 +1,10 @@
 """Repeats that do a part of what others do, in runs between these: evaluations between the steps of a training.
 
+Here six steps are followed, each third one, by three evaluations:
+
 ```
-repeats   |f b u |f b u |f b u |f |f |f |f b u |f b u |f b u |f |f |f |     six steps; each third is followed by a run
-steps     |      |      |               |      |      |                     of three evaluations
+repeats   |f b u |f b u |f b u |f |f |f |f b u |f b u |f b u |f |f |f |
+steps     |      |      |               |      |      |
 ```
 """
 

@@ -13,7 +13,7 @@ LIGHT_KERNELS, LIGHT_TIME = 2, 0.25
 MANY_OTHERS = 0.5
 """Of the kernels of a repeat, and of what is added: so many of other names are a part of the program of their own."""
 FEW_PARTS = 4
-"""Nobody saves or logs each second to fourth step: such repeats are the stages of one."""
+"""Programs hardly log or save each second to fourth step: so few repeats are the stages of one."""
 ROUND = 10
 """Programs log every ten steps, or every hundred; layers and micro batches are rarely counted by tens."""
 

@@ -24,7 +24,7 @@ from nsysdiag.units import format_count, format_ns
 FEWEST_MEASURED = 3
 UNEVEN = 1.03
 """A mean that is this many times the median, or less by as much, is shown as well: savings are of the mean step, and
-look wrong beside another length."""
+look wrong next to another length."""
 LEAST_WORK = 0.05
 """A device with less than this share of the busiest one's work is merely touched: it says nothing of the job."""
 PhaseName = Literal["start-up", "steady", "pause", "teardown"]

@@ -112,8 +112,10 @@ def test_slow_iterations_are_a_part_of_what_they_have_more_of(shared: Shared) ->
     assert slow.note.startswith("part of: Host code: Python's garbage collector")
 
 
-def test_slow_iterations_of_which_no_finding_tells_half_stand_for_themselves(shared: Shared) -> None:
+def test_kernels_that_take_longer_at_a_regular_distance_are_no_slow_iterations(shared: Shared) -> None:
+    """Each kernel of a loop over streams looks like a step, and each third takes longer."""
     report = shared.report(shared.trace("overlapping_streams"))
-    (slow,) = (each for each in report.findings if each.cause == "slow_iterations")
-    assert slow.part_of is None
-    assert slow.saves is not None
+    found = report.devices[0].iterations
+    assert found is not None
+    assert found.slow_count > 0
+    assert "slow_iterations" not in {each.cause for each in report.findings}

