@@ -131,10 +131,12 @@ def saved_share(finding: Finding) -> float:
 
 def sure_share(finding: Finding) -> float:
     """The same to choose what to do first. Where the replay cannot tell it is half of that, or what is saved at least:
-    a sure saving of about that size comes first. So does a wait that saves about as much as what comes behind it."""
+    a sure saving of about that size comes first. So does a wait that saves about as much as what comes behind it. A
+    prediction comes before an upper bound of about its size."""
     saves = finding.saves
     if saves is None or not saves.cannot_tell:
-        return saved_share(finding) - (ABOUT if counts_before(finding) else 0.0)
+        bound = saves is not None and saves.method != REPLAY
+        return saved_share(finding) - (ABOUT if bound or counts_before(finding) else 0.0)
     return max(saves.ns / 2, saves.low_ns) / max(saves.of_ns, 1)
 
 

@@ -40,11 +40,21 @@ def _shorten_host(changes: Changes) -> None:
     step = _step_of(model, model.host.host.axis.time(pieces.start))
     part = np.zeros(len(pieces), dtype=np.int64) if changes.view == View.LEAST else _launches_before(model, step)
     changes.time[:] *= _factors(model, device, step, part, pieces.end - pieces.start)
-    woken = model.threads.woken
-    waiting = _device_of_thread(model, woken.thread)
-    step = _step_of(model, woken.begin)
-    waits = _factors(model, waiting, step, np.zeros(len(woken), dtype=np.int64), woken.end - woken.begin)
-    changes.woken[waits < 1] = False
+    _take_out_waits(changes)
+
+
+def _take_out_waits(changes: Changes) -> None:
+    """The waits for other threads in the steps in which a rank that waits for longer than the median does so: what it
+    waits for has a pace of its own, which no rank keeps."""
+    model, woken = changes.model, changes.model.threads.woken
+    waiting, step = _device_of_thread(model, woken.thread), _step_of(model, woken.begin)
+    own, known = _by_step(model, waiting, step, woken.end - woken.begin), waiting >= 0
+    usual = np.sort(own, axis=0)[(len(own) - 1) // 2]
+    longer = (own > usual) & (own.sum(axis=-1, keepdims=True) > LATE * usual.sum())
+    row = np.searchsorted(model.devices, waiting[known])
+    gone = np.zeros(len(woken), dtype=np.bool_)
+    gone[known] = longer[row, 0, step[known]]
+    changes.woken[gone] = False
 
 
 def _shorten_kernels(changes: Changes) -> None:
@@ -59,20 +69,23 @@ def _shorten_kernels(changes: Changes) -> None:
 def _factors(model: Model, device: IntArray, step: IntArray, part: IntArray, ns: IntArray) -> FloatArray:
     """How much of each time stays; `device` is -1 for what belongs to none. Of a late rank, parts are shorter that make
     it late."""
-    present, steps = np.unique(model.work.device), len(model.stretch.borders) + 1
     factor, mine = np.ones(len(ns)), device >= 0
-    parts = int(part[mine].max(initial=0)) + 1
-    if parts > 1 and len(present) * steps * parts > MOST_PARTS:
-        part, parts = np.zeros(len(ns), dtype=np.int64), 1
-    shape = (len(present), parts, steps)
-    place = (np.searchsorted(present, device[mine]), part[mine], step[mine])
-    at = np.ravel_multi_index(place, shape)
-    total = np.bincount(at, ns[mine], int(np.prod(shape))).reshape(shape).astype(np.float64)
-    whole = total.sum(axis=1, keepdims=True)
-    late = _late(total) & _late(whole)
+    if (int(part.max(initial=0)) + 1) * len(model.devices) * (len(model.stretch.borders) + 1) > MOST_PARTS:
+        part = np.zeros(len(ns), dtype=np.int64)
+    total = _by_step(model, device, step, ns, part)
+    late = _late(total) & _late(total.sum(axis=1, keepdims=True))
     stays = np.where(late[..., None], np.minimum(_median_rank(total) / np.maximum(total, 1), 1.0), 1.0)
-    factor[mine] = stays[place]
+    factor[mine] = stays[np.searchsorted(model.devices, device[mine]), part[mine], step[mine]]
     return factor
+
+
+def _by_step(model: Model, device: IntArray, step: IntArray, ns: IntArray, part: IntArray | int = 0) -> FloatArray:
+    """The times in ns of each rank, of each part, and in each step: three axes; `device` is -1 for what belongs to
+    none."""
+    mine, part = device >= 0, np.broadcast_to(part, ns.shape)
+    shape = (len(model.devices), int(part.max(initial=0)) + 1, len(model.stretch.borders) + 1)
+    at = np.ravel_multi_index((np.searchsorted(model.devices, device[mine]), part[mine], step[mine]), shape)
+    return np.bincount(at, ns[mine], int(np.prod(shape))).reshape(shape).astype(np.float64)
 
 
 def _median_rank(ns: FloatArray) -> FloatArray:

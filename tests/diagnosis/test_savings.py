@@ -8,7 +8,7 @@ from msgspec import structs
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
-from nsysdiag.diagnosis.judged_time import Judged, limited
+from nsysdiag.diagnosis.judged_time import ABOUT, Judged, limited
 from nsysdiag.diagnosis.one_problem import TAKE_TURNS
 from nsysdiag.diagnosis.savings import job_findings, saved_share, sure_share
 from nsysdiag.phases.facts import PhaseSteps
@@ -116,6 +116,11 @@ class TestWhatComesFirst:
         unsure = structs.replace(finding(), saves=saves)
         assert (sure_share(unsure), saved_share(unsure)) == (sure, 0.4)
         assert sure_share(structs.replace(unsure, saves=structs.replace(saves, cannot_tell=False))) == 0.4
+
+    def test_a_bound_is_less_sure_than_a_prediction(self) -> None:
+        predicted = Saves(ns=40, low_ns=30, high_ns=50, per="step", of_ns=100, method="replay")
+        bound = structs.replace(predicted, low_ns=0, method="bound")
+        assert sure_share(structs.replace(finding(), saves=bound)) == 0.4 - ABOUT
 
     def test_it_is_no_share_of_nothing(self) -> None:
         assert sure_share(finding()) == 0

@@ -50,7 +50,6 @@ WHY = {
     "graph in place of launches with host code between": NOT_QUEUED,
     "two workers in place of one that is fast enough": "no step waits for a worker, so there is none to be seen",
     "four workers in place of two": "most waits have no waker that is known",
-    "late host of a rank, hidden behind its kernels": "the median is taken step by step, and so gains from chance",
 }
 """Why a prediction is missing, or the truth is outside of its bounds."""
 EXAMPLES = (
