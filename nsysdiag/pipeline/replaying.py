@@ -23,7 +23,7 @@ from nsysdiag.pipeline.stages import Steps
 from nsysdiag.ranks.clocks import bring_together
 from nsysdiag.ranks.matching import candidates, confirmed
 from nsysdiag.ranks.timeline import Group, meet_by_mpi, rank_timeline
-from nsysdiag.replay.meetings import Met, Transfers, peers
+from nsysdiag.replay.meetings import Met, Transfers, all_of, exchanges, peers
 from nsysdiag.replay.model import Model, model_of
 from nsysdiag.replay.mpi_meetings import MpiCalls, both, mpi_calls
 from nsysdiag.replay.mpi_messages import waits_for_messages
@@ -62,25 +62,41 @@ class Together(Struct, frozen=True):
 @steps.step(deferred=True)
 def together(trace: Trace, results: list[DeviceResult], devices: list[DeviceTimeline], host: HostActivity) -> Together:
     """In calls of MPI the ranks of this trace meet where they do not in communication kernels."""
-    kernels, calls = [Met.empty()], [MpiCalls.nothing()]
+    kernels, calls = [Met.nothing()], [MpiCalls.nothing()]
     by_mpi = meet_by_mpi(results)
-    for number, group in _groups(trace, results, by_mpi=by_mpi):
-        for row, member in enumerate(group.members):
-            begin = group.start[row]
-            if by_mpi:
-                own = results[member].meetings
-                thread = host.axis.threads[own.stream[np.searchsorted(own.start, begin)]]
-                mine = np.ones(len(begin), dtype=np.bool_)
-                calls.append(MpiCalls(thread, begin, group.end[row], number, begin, mine, mine))
-            else:
-                kernels.append(Met(number, np.full(len(group), devices[member].number), begin))
+    numbers = np.array([each.number for each in devices])
+    for group in _groups(trace, results, by_mpi=by_mpi):
+        if by_mpi:
+            calls.append(_calls(group, results, host))
+        else:
+            kernels.append(_kernels(group, numbers))
+    met = all_of(kernels)
     if not by_mpi:
-        sent = peers(Transfers.concatenate([_transfers(each, devices) for each in enumerate(results)]))
-        behind = 1 + max(int(each.meeting.max(initial=-1)) for each in kernels)
-        kernels.append(Met(sent.meeting + behind, sent.device, sent.start))
-    every = MpiCalls.concatenate(calls)
-    collectives = mpi_calls(every.thread, every.begin, every.end, every.meeting)
-    return Together(Met.concatenate(kernels), both(collectives, waits_for_messages(read_messages(trace))))
+        sent = Transfers.concatenate([_transfers(each, devices) for each in enumerate(results)])
+        met = all_of([met, peers(sent.without(met))])
+    every = MpiCalls.nothing()
+    for each in [*calls, waits_for_messages(read_messages(trace))]:
+        every = both(every, each)
+    return Together(met, every)
+
+
+def _calls(group: Group, results: list[DeviceResult], host: HostActivity) -> MpiCalls:
+    """The calls of a group of collectives."""
+    thread = []
+    for row, member in enumerate(group.members):
+        own = results[member].meetings
+        thread.append(host.axis.threads[own.stream[np.searchsorted(own.start, group.start[row])]])
+    number = np.tile(np.arange(len(group)), len(group.members))
+    return mpi_calls(np.concatenate(thread), group.start.reshape(-1), group.end.reshape(-1), number)
+
+
+def _kernels(group: Group, numbers: IntArray) -> Met:
+    """The kernels of a group of collectives, or of sends and receives on several devices."""
+    device = numbers[group.members]
+    if KINDS[group.kind] == SEND_RECEIVE:
+        return exchanges(device, group.start, group.end)
+    meeting = np.tile(np.arange(len(group)), len(group.members))
+    return Met.collectives(meeting, np.repeat(device, len(group)), group.start.reshape(-1))
 
 
 def _transfers(member: tuple[int, DeviceResult], devices: list[DeviceTimeline]) -> Transfers:
@@ -89,17 +105,17 @@ def _transfers(member: tuple[int, DeviceResult], devices: list[DeviceTimeline]) 
     return Transfers(np.full(len(found), devices[at].number), found.stream, found.start, found.end)
 
 
-def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Iterator[tuple[IntArray, Group]]:
-    """The collectives that no rank leaves before all have come, a group of like ones each, with their numbers."""
+def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Iterator[Group]:
+    """The collectives that no rank leaves before all have come, a group of like ones each; and sends and receives on
+    more than two devices, which may be groups."""
     ranks = [rank_timeline(each.report.key, trace.file, 0, None, each, by_mpi=by_mpi) for each in results]
     if len(ranks) < 2:
         return
     proposed, _ = candidates(ranks)
-    count = 0
+    yield from (each for each in proposed if KINDS[each.kind] == SEND_RECEIVE and len(each.members) > 2 and not by_mpi)
     for group in confirmed(ranks, proposed, bring_together(ranks, proposed))[0]:
         if KINDS[group.kind] in MEETINGS:
-            yield count + np.arange(len(group)), group
-            count += len(group)
+            yield group
 
 
 @steps.step(deferred=True)

@@ -14,7 +14,7 @@ from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.graph import Kind
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.mpi_peers import most_sooner, takes_out_waits, without_waits
+from nsysdiag.replay.mpi_peers import in_a_row, most_sooner, takes_out_waits, without_waits
 from nsysdiag.replay.run import Run, as_run, borders_of, busy, mean_step, run_of
 from nsysdiag.replay.sources import source_may_limit
 from nsysdiag.replay.step_work import StepWork
@@ -128,13 +128,14 @@ def _source(case: Case) -> Sequence[int]:
 
 def _mpi_peers(case: Case) -> Sequence[int]:
     """The peers are late for another reason, or end as much sooner as the same changes make them. Waits that are taken
-    out bring a peer no more than they bring a rank that waits for none."""
+    out bring a peer no more than they bring a rank that waits for none. Each rank may wait for one that waits."""
     prompt, before = without_waits(case.changes), without_waits(Changes.none(case.changes.model))
     if prompt is None or before is None:
         return []
     least, sooner = run_of(prompt).ns, most_sooner(case.changes)
     if takes_out_waits(case.changes):
         sooner += max(run_of(before).ns - least, 0)
+    sooner *= in_a_row(case.changes.model)
     return [case.now.ns, max(least, math.ceil(max(case.run.ns - sooner, 0)))]
 
 

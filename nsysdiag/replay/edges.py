@@ -155,12 +155,11 @@ def begun_before(work: Work, places: Places, begin: int, time: IntArray) -> Edge
 def arrivals(places: Places, meetings: Meetings, mpi: MpiCalls, moments: Moments) -> Edges:
     """Collectives and the operations of all ranks that take part; meetings in MPI, who comes to them and who leaves.
     Those who come and are not sure have their rows in `mpi`."""
-    rows = np.flatnonzero(meetings.of >= 0)
-    come, met = places.meeting[meetings.of[rows]], places.mpi_meeting[mpi.meeting]
+    come, met = places.meeting[meetings.to], places.mpi_meeting[mpi.meeting]
     unsure = np.where(mpi.sure, -1, np.arange(len(mpi)))
     return Edges.concatenate(
         [
-            Edges.of(places.operation[rows], come, np.zeros(len(rows), np.int64), Kind.MEETING),
+            Edges.of(places.operation[meetings.come], come, np.zeros(len(come), np.int64), Kind.MEETING),
             Edges.of(places.mpi_arrival, met, np.zeros(len(mpi), np.int64), Kind.MEETING, unsure),
             Edges.of(met[mpi.leaves], places.mpi_return, lag_of(moments, places.mpi_return), Kind.MEETING),
         ]

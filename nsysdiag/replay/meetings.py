@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.identity import joint
@@ -19,24 +20,49 @@ from nsysdiag.replay.work import Class, Work
 
 ENDS_APART_NS = 20_000
 """Send and receive of one transfer end within this time: the last piece has to be written and acknowledged."""
+MOST_GROUPS, FEWEST = 8, 4
+"""As many groups of sends and receives may be in a step; each has to be there a few times."""
 RARE = 0.05
 """Share of a stream's pairs: two streams that seldom end together do so by chance."""
 
 
 class Met(Rows, frozen=True):
-    """That the communication kernel of `device` (a number) which started at `start` (ns) is a part of the collective
-    `meeting`, a number."""
+    """That the communication kernel of `device` (a number) which started at `start` (ns) comes to `meeting`, a number;
+    one that has to wait for it `leaves` it: in a collective all."""
 
     meeting: IntArray
     device: IntArray
     start: IntArray
+    leaves: BoolArray
+
+    @classmethod
+    def collectives(cls, meeting: IntArray, device: IntArray, start: IntArray) -> Met:
+        """Kernels that all wait for each other."""
+        return cls(meeting, device, start, np.ones(len(meeting), dtype=np.bool_))
+
+    @classmethod
+    def nothing(cls) -> Met:
+        """No meetings."""
+        none = np.empty(0, dtype=np.int64)
+        return cls.collectives(none, none, none)
+
+
+def all_of(parts: list[Met]) -> Met:
+    """Meetings that are numbered apart in each part, numbered together."""
+    behind = np.cumsum([0, *(1 + int(each.meeting.max(initial=-1)) for each in parts)])
+    return Met.concatenate(
+        [replace(each, meeting=each.meeting + first) for each, first in zip(parts, behind.tolist(), strict=False)]
+    )
 
 
 class Meetings(Struct, frozen=True):
-    """`time` is when the last rank came to each, in ns; `of` is the place of each operation's meeting, -1 for none."""
+    """`time` is when the last rank came to each, in ns; `of` is the place of the meeting that each operation leaves, -1
+    for none. The operations `come` (rows) to the meetings `to`."""
 
     time: IntArray
     of: IntArray
+    come: IntArray
+    to: IntArray
 
     def lengths(self, work: Work) -> IntArray:
         """How long each operation takes once it can: from its start, or from the meeting."""
@@ -55,9 +81,9 @@ def last_to_come(meeting: IntArray, count: int, begin: IntArray, end: IntArray) 
 
 def meetings_of(work: Work, met: Met) -> Meetings:
     """The meetings of which all parts are among the operations. One that a rank left before another came was none."""
-    of = np.full(len(work), -1)
+    of, none = np.full(len(work), -1), np.empty(0, np.int64)
     if len(met) == 0 or len(work) == 0:
-        return Meetings(np.empty(0, np.int64), of)
+        return Meetings(none, of, none, none)
     communication = np.flatnonzero(work.kind == Class.COMMUNICATION)
     starts, rank = distinct(np.concatenate((work.start[communication], met.start)))
     key = joint(np.concatenate((work.device[communication], met.device)), rank, len(starts))
@@ -68,11 +94,50 @@ def meetings_of(work: Work, met: Met) -> Meetings:
     row = communication[order[at[known]]] if len(order) else communication
     numbers, meeting = distinct(met.meeting)
     whole = np.bincount(meeting[known], minlength=len(numbers)) == np.bincount(meeting, minlength=len(numbers))
-    came, together = last_to_come(meeting[known], len(numbers), work.start[row], work.end[row])
+    leaves = met.leaves[known]
+    left = np.where(leaves, work.end[row], np.iinfo(np.int64).max)
+    came, together = last_to_come(meeting[known], len(numbers), work.start[row], left)
     whole &= together
-    place = np.where(whole, np.cumsum(whole) - 1, -1)
-    of[row] = place[meeting[known]]
-    return Meetings(came[whole], of)
+    place = np.where(whole, np.cumsum(whole) - 1, -1)[meeting[known]]
+    of[row[leaves]] = place[leaves]
+    return Meetings(came[whole], of, row[place >= 0], place[place >= 0])
+
+
+def exchanges(device: IntArray, start: IntArray, end: IntArray) -> Met:
+    """Groups of sends and receives on more than two devices: `start` and `end` (ns) have a row for each `device` and a
+    column for each group. Who exchanges with whom repeats after some groups; two that exchange run at once, and all
+    take about as long once those that they exchange with have come. Empty where no such order is found.
+
+    ```
+    gpu0   [===== waits |==)            exchanges with 1
+    gpu1         [waits |==)            exchanges with 0 and 2
+    gpu2                [==)            exchanges with 1
+    ```
+    """
+    for period in range(1, min(MOST_GROUPS, start.shape[1] // FEWEST) + 1):
+        turns = [slice(turn, None, period) for turn in range(period)]
+        linked = [_linked(start[:, turn], end[:, turn]) for turn in turns]
+        if all(each is not None for each in linked):
+            return _left_alone(device, start, [each for each in linked if each is not None])
+    return Met.nothing()
+
+
+def _linked(start: IntArray, end: IntArray) -> BoolArray | None:
+    """Which rows exchange with which, themselves included; None where that does not explain when they end."""
+    at_once = (start[:, None] < end[None]) & (start[None] < end[:, None])
+    found: BoolArray = at_once.mean(axis=2) >= 1 - RARE
+    came = np.where(found[..., None], start[None], 0).max(axis=1)
+    apart = np.ptp(end - came, axis=0)
+    explained = np.mean((apart <= ENDS_APART_NS) & ((end - came).min(axis=0) >= 0)) >= 1 - RARE
+    return found if explained and (found.sum(axis=1) > 1).all() else None
+
+
+def _left_alone(device: IntArray, start: IntArray, linked: list[BoolArray]) -> Met:
+    """A meeting for each kernel, which it leaves, and to which those come that it exchanges with."""
+    members, groups = start.shape
+    links = np.stack([linked[group % len(linked)] for group in range(groups)])
+    group, leaving, coming = np.nonzero(links)
+    return Met(group * members + leaving, device[coming], start[coming, group], leaving == coming)
 
 
 class Transfers(Rows, frozen=True):
@@ -82,6 +147,12 @@ class Transfers(Rows, frozen=True):
     stream: IntArray
     start: IntArray
     end: IntArray
+
+    def without(self, met: Met) -> Transfers:
+        """Those that are not of any of these meetings."""
+        starts, rank = distinct(np.concatenate((self.start, met.start)))
+        key = joint(np.concatenate((self.device, met.device)), rank, max(len(starts), 1))
+        return self.take(~np.isin(key[: len(self)], key[len(self) :]))
 
 
 def peers(transfers: Transfers) -> Met:
@@ -108,4 +179,4 @@ def peers(transfers: Transfers) -> Met:
     usual = count >= RARE * of_stream[links].max(axis=0) if len(first) else count > 0
     first = first[usual[link.reshape(-1)]]
     both = np.concatenate((first, first + 1))
-    return Met(np.tile(np.arange(len(first)), 2), sorted_.device[both], sorted_.start[both])
+    return Met.collectives(np.tile(np.arange(len(first)), 2), sorted_.device[both], sorted_.start[both])

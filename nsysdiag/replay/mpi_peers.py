@@ -48,6 +48,12 @@ def most_sooner(changes: Changes) -> float:
     return float(host + unseen + work) / max(model.stretch.count, 1)
 
 
+def in_a_row(model: Model) -> int:
+    """How many ranks may wait for each other in a row: all others of the trace that make such calls, at least one."""
+    calls, axis = exchanging(model), model.host.host.axis
+    return max(len(np.unique(process_of(axis.threads[calls.spans.start // axis.stride].astype(np.int64)))) - 1, 1)
+
+
 def takes_out_waits(changes: Changes) -> bool:
     """Whether any wait is gone, or any order of work."""
     kept = (changes.held, changes.others, changes.full, changes.woken, ~changes.dropped)

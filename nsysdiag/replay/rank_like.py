@@ -23,7 +23,7 @@ MOST_PARTS = 1 << 22
 def like_the_median(changes: Changes) -> bool:
     """Shorten, step by step, what late ranks do for longer than the median; False where there is one rank only. Each
     device is a rank; of two the other one is the median. Where all launch as often, host time is compared between
-    launches, and kernels are by their names; in the view that saves least, steps are as a whole."""
+    launches, and each kernel with those at its place; in the view that saves least, steps are as a whole."""
     model = changes.model
     if len(np.unique(model.work.device)) < 2:
         return False
@@ -60,8 +60,8 @@ def _take_out_waits(changes: Changes) -> None:
 def _shorten_kernels(changes: Changes) -> None:
     model, work = changes.model, changes.model.work
     device = np.where(work.kind == Class.COMPUTE, work.device, -1)
-    step, names = _step_of(model, work.start), distinct(model.names.short)[1]
-    part = np.zeros(len(work), dtype=np.int64) if changes.view == View.LEAST else names
+    step = _step_of(model, work.issued)
+    part = np.zeros(len(work), dtype=np.int64) if changes.view == View.LEAST else _kernels_before(model, device, step)
     factor = _factors(model, device, step, part, work.length)
     changes.length[:] = np.round(changes.length * factor).astype(np.int64)
 
@@ -122,6 +122,21 @@ def _launches_before(model: Model, step: IntArray) -> IntArray:
     begin = axis.place(lane, Intervals(borders, borders)).start
     found: IntArray = np.maximum(np.searchsorted(launches, pieces.start) - np.searchsorted(launches, begin), 0)
     return found
+
+
+def _kernels_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
+    """How many kernels the rank has launched in the step before each one; by their names, where ranks do not launch
+    equally many in a step."""
+    mine = np.flatnonzero(device >= 0)
+    count = _by_step(model, device, step, np.ones(len(device), dtype=np.int64))[:, 0]
+    if count.shape[1] <= 2 or len(np.unique(np.median(count[:, 1:-1], axis=1))) > 1:
+        return distinct(model.names.short)[1]
+    order = mine[np.lexsort((mine, model.work.issued[mine], step[mine], device[mine]))]
+    new = np.append(True, (np.diff(device[order]) != 0) | (np.diff(step[order]) != 0))
+    first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0)) if len(order) else order
+    place = np.zeros(len(device), dtype=np.int64)
+    place[order] = np.arange(len(order)) - first
+    return place
 
 
 def _step_of(model: Model, time: IntArray) -> IntArray:

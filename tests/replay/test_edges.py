@@ -22,7 +22,8 @@ THREAD = 7
 
 def alone(work: Work) -> Meetings:
     """No rank meets another."""
-    return Meetings(np.empty(0, np.int64), np.full(len(work), -1))
+    none = np.empty(0, np.int64)
+    return Meetings(none, np.full(len(work), -1), none, none)
 
 
 def pace(work: Work) -> Pace:

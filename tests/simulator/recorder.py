@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, TypedDict
 
-from tests.builder import CONTEXT_START, SAVE_END, TraceBuilder, global_tid
+from tests.builder import CONTEXT_START, SAVE_END, TraceBuilder, Value, global_tid
 from tests.simulator.evidence import records_os_call
 from tests.simulator.truth import rows_of
 
@@ -118,7 +118,7 @@ def _call(trace: TraceBuilder, call: Call, capture: Capture) -> None:
 
 def _mpi_call(trace: TraceBuilder, call: Call) -> None:
     """A row of a call of MPI, or as many as it has messages; one that waits for requests has only these."""
-    named = {"start": call.start, "end": call.end, "globalTid": global_tid(_id(call.owner))}
+    named: dict[str, Value] = {"start": call.start, "end": call.end, "globalTid": global_tid(_id(call.owner))}
     named["textId"] = trace.string(call.name)
     if not call.messages or not trace.knows("MPI_P2P_EVENTS"):
         trace.row("MPI_OTHER_EVENTS", named)

@@ -6,8 +6,10 @@ from functools import partial
 
 from tests.diagnosis.programs.registry import MS, US, Marks, solver
 from tests.replay.pairs.pair import STEPS, Pair, faster, loop, pair, ranged, varied, without
+from tests.replay.pairs.ranks import LIKE_MEDIAN
 from tests.simulator import EVERYTHING, Simulation
 from tests.simulator.actions import Thread
+from tests.simulator.device import Collective, Neighbours
 from tests.simulator.host import Body
 
 LOST = "lost_"
@@ -75,6 +77,30 @@ def pipeline(
         loop(sim, own, partial(step, stage=stage, device=stage if together else 0), process=process)
 
 
+def grouped(
+    sim: Simulation, marks: Marks, *, members: int, late: int, work: int = 800 * US, everybody: bool = False
+) -> None:
+    """Each rank sends to the next one in a ring and receives from the one before, or exchanges with all (`everybody`),
+    in one kernel. The host of the last rank takes longer.
+
+    gpu0   [work][send, receive ..|==)
+    gpu1   [work][send, receive ..|==)
+    gpu2            [work][send, receive)
+    """
+    links = [(rank, (rank + 1) % members) for rank in range(members)]
+    met = [Collective(members) if everybody else Neighbours(links) for _ in range(STEPS)]
+
+    def step(t: Thread, number: int, *, rank: int) -> Body:
+        if rank == members - 1:
+            yield from t.compute(varied(late, "late", number), "prepare")
+        yield from t.launch("work", varied(work, "work", rank, number))
+        yield from t.launch(SEND_RECEIVE, 60 * US, collective=met[number], extended=True)
+        yield from t.synchronize(t.process.null)
+
+    for rank in range(members):
+        loop(sim, marks if rank == 0 else Marks(), partial(step, rank=rank), process=solver(sim, [rank]))
+
+
 HALVED, FIRST = {"factor": 0.5}, faster("kernel", "stage_0", 0.5)
 PAIRS: tuple[Pair, ...] = (
     pair(
@@ -135,5 +161,21 @@ PAIRS: tuple[Pair, ...] = (
         gpus=2,
         capture=EVERYTHING.but(lost=LOST),
         tolerated=0.4,
+    ),
+    pair(
+        "late rank in a ring of four that send and receive",
+        partial(grouped, members=4, late=1 * MS),
+        {"late": 0},
+        LIKE_MEDIAN,
+        (0.3, 0.7),
+        gpus=4,
+    ),
+    pair(
+        "late rank of three that send to all",
+        partial(grouped, members=3, late=700 * US, everybody=True),
+        {"late": 0},
+        LIKE_MEDIAN,
+        (0.2, 0.6),
+        gpus=3,
     ),
 )
