@@ -10,8 +10,8 @@ from tests.replay.test_chance import outcome
 
 SEEDS, QUICK = range(examples(20)), (42, 47)
 MOST_ERROR = 0.01
-"""Of a step. Of 386 repairs of the first 120 programs none was refused. Three truths were further outside, of programs 78,
-84 and 117: late ranks of which the steps are not in time with the others', and waits for three ranks in a row."""
+"""Of a step. Of 386 repairs of the first 120 programs none was refused. Three truths were further outside, of programs
+78, 84 and 117: late ranks of which the steps are not in time with the others', and waits for three ranks in a row."""
 
 
 def outside(seed: int) -> list[object]:
