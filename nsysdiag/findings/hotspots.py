@@ -15,14 +15,13 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.findings.attribution import Shares
-from nsysdiag.findings.rules import NOT_SAVED
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.report import Thread
 from nsysdiag.stacks.samples import SampledCode, sampled_code
 
-BEHIND_WAITS = tuple(name for name in WAITING_FOR_A_SYNC if name not in NOT_SAVED)
-"""Bottlenecks of what a thread did behind a wait, and may do faster instead of during it."""
+BEHIND_WAITS = WAITING_FOR_A_SYNC
+"""Bottlenecks of what a thread did behind a wait, which may be done faster, or may be what costs the time."""
 
 
 class Spot(Struct, frozen=True):

@@ -9,7 +9,7 @@ import pytest
 
 from nsysdiag.diagnosis.savings import saved_share
 from nsysdiag.pipeline import analyze
-from tests.simulator import EVERYTHING, Simulation
+from tests.simulator import CUDA_ONLY, EVERYTHING, Simulation
 from tests.simulator.engine import MS, US
 
 if TYPE_CHECKING:
@@ -179,5 +179,16 @@ def test_a_headline_names_what_saves_more_than_the_kernels_take(tmp_path: Path) 
     """Kernels take 36%; the host is busy behind each wait for the rest of the step."""
     report = report_of(loop(lambda t: t.compute(3_200 * US, "prepare"), kernels_ns=1_800 * US), EVERYTHING, tmp_path)
     assert report.diagnosis is not None
-    said = r"Kernels take 3\d\.\d% of each step .*; “Host code” saves more: 6\d%\. .*"
+    said = r"Kernels take 3\d\.\d% of each step .*; “Host code” saves more: 6\d(?: to 6\d)?%\. .*"
     assert re.fullmatch(said, report.diagnosis.headline)
+
+
+def test_time_that_nothing_explains_has_a_finding_where_the_wait_does_not_cost_it(tmp_path: Path) -> None:
+    """Only CUDA is recorded: what the thread did behind the wait is not known, and takes the time."""
+    report = report_of(loop(prepare, free=True), CUDA_ONLY, tmp_path)
+    found = {each.bottleneck: each for each in report.findings}
+    assert found["unknown"].share == pytest.approx(0.4, abs=0.03)
+    assert "sync" not in found
+    (tmp_path / "kept").mkdir()
+    kept = report_of(loop(prepare), CUDA_ONLY, tmp_path / "kept")
+    assert {each.bottleneck for each in kept.findings} & {"unknown", "sync"} == {"sync"}
