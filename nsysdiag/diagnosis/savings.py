@@ -55,7 +55,8 @@ def job_findings(
     chosen = [*own[: limits.most], *behind[: limits.most]]
     if predict is not None:
         bounds = {each.id: bound_of(each, judged).share for each in chosen}
-        told = [_predicted(each, predict(each, chosen, bounds[each.id]), limits) for each in chosen]
+        most = {each: of_whole_steps(share, steps) for each, share in bounds.items()}
+        told = [_predicted(each, predict(each, chosen, most[each.id]), limits) for each in chosen]
         longest = max((each.account_ns for each in judged.values()), default=0)
         chosen = sorted((_capped(each, int(bounds[each.id] * longest)) for each in told), key=_rank)
     return each_advice_once(chosen)
@@ -122,6 +123,11 @@ def _same(found: list[Finding]) -> list[list[Finding]]:
 def _counted(group: list[Finding], limits: FindingThresholds) -> list[Finding]:
     """Those with time of their own, where there are any: on other devices the same time counts to waits before it."""
     return [each for each in group if not is_behind(each, limits)] or group
+
+
+def of_whole_steps(most: float, steps: PhaseSteps | None) -> float:
+    """The share of whole steps, from that of the judged time: at its end idle time of the last step may be missing."""
+    return most if steps is None else 1 - (1 - most) / (1 + most / max(steps.count, 1))
 
 
 def saved_share(finding: Finding) -> float:

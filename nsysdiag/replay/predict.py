@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.errors import UsageError
+from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.bounds import Case, bounds_of, computing
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Transform
@@ -50,13 +51,12 @@ class Prediction(Struct, frozen=True):
         return self.high_ns - self.low_ns > MOST_APART * self.now.ns
 
     def saving(self, most: float) -> Prediction:
-        """The same, but no more than this share is saved; what is entangled may still save more. It is a share of the
-        judged time, at whose end the idle time of the last step may be missing. Kernels of several streams may run at
-        the same time then, where they did not."""
+        """The same, but no more than this share is saved; what is entangled may still save more. Kernels of one thread in
+        several streams may run at the same time then, where they did not."""
         model = self.changes.model
-        missing = most / self.now.count if model.stretch.stepwise else 0.0
-        least = math.ceil((1 - most) / (1 + missing) * self.now.ns)
-        least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
+        least = math.ceil((1 - most) * self.now.ns)
+        if model.stretch.stepwise and len(distinct_values(model.launched_by)) == 1:
+            least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
         low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least)
         return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))
