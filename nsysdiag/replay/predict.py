@@ -51,7 +51,7 @@ class Prediction(Struct, frozen=True):
         return self.high_ns - self.low_ns > MOST_APART * self.now.ns
 
     def saving(self, most: float) -> Prediction:
-        """The same, but no more than this share is saved; what is entangled may still save more. Kernels of one thread in
+        """The same, but no more than this share is saved; what is entangled may save more. Kernels of one thread in
         several streams may run at the same time then, where they did not."""
         model = self.changes.model
         least = math.ceil((1 - most) * self.now.ns)

@@ -77,7 +77,7 @@ def a_synchronization_saves_idle_time_at_most(report: Json) -> Iterator[str]:
         share = saved_share(finding)
         if share is None or finding["bottleneck"] != "sync":
             continue
-        most = _largest(report, finding, *parts)
+        most = _of_whole_steps(report, _largest(report, finding, *parts))
         if share > most + SLACK:
             yield f"{finding['id']} saves {share:.3f}, idle is {most:.3f}"
 
@@ -144,15 +144,18 @@ def no_saving_shortens_the_kernels(report: Json) -> Iterator[str]:
     if not devices or not all(sum(each["account"].values()) for each in devices.values()):
         return
     kernels = max(_compute(each) / sum(each["account"].values()) for each in devices.values())
-    # The idle time of the last step may be missing.
-    counts = [phase["steps"]["count"] for phase in judged_phases(report) if phase["steps"]]
-    missing = kernels - kernels / (1 + (1 - kernels) / max(min(counts), 1)) if counts else 0.0
     for finding in report["findings"]:
         saved = saved_share(finding)
         if saved is None or finding["bottleneck"] in ("kernels", "parallelism") or finding["cause"] in OTHER_WORK:
             continue
-        if saved > 1 - kernels + missing + VISIBLE:
+        if saved > _of_whole_steps(report, 1 - kernels) + VISIBLE:
             yield f"{finding['id']} saves {saved:.3f}, kernels take {kernels:.3f}"
+
+
+def _of_whole_steps(report: Json, idle: float) -> float:
+    """A share that is no work, as one of whole steps: the idle time of the last step may be missing."""
+    counts = [phase["steps"]["count"] for phase in judged_phases(report) if phase["steps"]]
+    return 1 - (1 - idle) / (1 + idle / max(min(counts), 1)) if counts else idle
 
 
 def _compute(device: Json) -> int:
