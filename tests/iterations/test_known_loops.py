@@ -28,7 +28,7 @@ MOST_UNKNOWN = 0.1
 
 def held_against(known: Known, folder: Path) -> tuple[Report, Verdict]:
     simulation, truth = known.run()
-    report = analyze(simulation.write(folder / "trace.sqlite"), QUICK)
+    report = analyze(simulation.write(folder / f"{known.name}.sqlite"), QUICK)
     return report, judged(report, truth, known.levels)
 
 
