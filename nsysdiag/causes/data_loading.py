@@ -6,7 +6,7 @@ from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Lookalike
 from nsysdiag.causes.variant import Variant, matching
 
-COMPUTES = "computes"
+READS, COMPUTES = "reads", "computes"
 
 CAUSE = Cause(
     id="data_loading",
@@ -67,18 +67,18 @@ worker    [read a file             ][put]
     ),
     variants=(
         Variant(
-            "reads",
+            READS,
             "the worker reads",
-            "larger files and a local cache; more workers and prefetching",
+            "larger files and a local cache; more workers only if the storage can serve more",
             Advice(
                 plain=(
                     "The worker reads: pack many small files into few large ones, cache them on a local disk, and read "
-                    "larger blocks. Let several workers read in parallel.",
+                    "larger blocks. More workers that read in parallel help only if the storage can serve more.",
                 ),
                 pytorch=Words(
                     (
-                        "The worker reads: pack samples into shards, cache them on a local disk; let more workers read "
-                        "in parallel (num_workers, prefetch_factor, persistent_workers=True).",
+                        "The worker reads: pack samples into shards, cache them on a local disk. More workers "
+                        "(num_workers, prefetch_factor) help only if the storage can serve more.",
                     ),
                     source="data_loader",
                 ),

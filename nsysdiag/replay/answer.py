@@ -19,8 +19,10 @@ from nsysdiag.replay.facts import (
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.parts import four_parts, step_idle
 from nsysdiag.replay.predict import Prediction, predict
+from nsysdiag.replay.reshaped import mostly_read
 from nsysdiag.replay.run import Run
 from nsysdiag.replay.savings import Told, floor_of, savings_of
+from nsysdiag.replay.sources import of_unknown_sources
 from nsysdiag.report import Report
 
 CAVEATS = (
@@ -28,6 +30,11 @@ CAVEATS = (
 )
 
 IN_MPI = "MPI calls take as long as recorded: this trace does not show whether other ranks would be faster."
+OUTSIDE = (
+    "Input from outside of the trace is predicted as if it was always there. What makes it late is not known, so the "
+    "least that is saved is nothing."
+)
+READING = "The workers mostly read: more of them help only if the storage can serve more."
 
 
 def refused(report: Report, transforms: Sequence[Transform], reason: str, identity: Identity | None = None) -> WhatIf:
@@ -90,7 +97,12 @@ def answered(
         floor_ns=floor_of(model, report.findings).ns,
         cannot_tell=bool(transforms) and found.cannot_tell,
         paced_ns=model.threads.timed.pace(stretch) or None,
-        caveats=[*CAVEATS, *([IN_MPI] if len(model.host.host.mpi) else [])],
+        caveats=[
+            *CAVEATS,
+            *([IN_MPI] if len(model.host.host.mpi) else []),
+            *([OUTSIDE] if (found.changes.unknown & of_unknown_sources(model)).any() else []),
+            *([READING] if any(each.option == "workers" for each in transforms) and mostly_read(model) else []),
+        ],
         reasons=list(found.why) if transforms else [],
     )
     return complete(made, report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import FloatArray, IntArray
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.disks import reads_ns
 from nsysdiag.replay.graph import Kind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.mpi_peers import in_a_row, most_sooner, takes_out_waits, without_waits
+from nsysdiag.replay.removed import most_removed_ns, unknown_ns
 from nsysdiag.replay.run import Run, as_run, borders_of, busy, mean_step, run_of
 from nsysdiag.replay.sources import source_may_limit
 from nsysdiag.replay.step_work import StepWork
@@ -26,8 +28,7 @@ SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 
 class Case(Struct, frozen=True):
     """Changes, and the same ones made in `others` ways: the steps as they were (`now`), with the changes (`run`), and
-    with those others. `apart` are kernels that meet none of another process; None where none do. `known` are the
-    lengths in ns that the rules before this one found."""
+    with those others. `apart` are kernels that meet none of another process; None where none do."""
 
     changes: Changes
     now: Run
@@ -35,7 +36,6 @@ class Case(Struct, frozen=True):
     others: Sequence[Changes]
     runs: Sequence[Run]
     apart: Run | None
-    known: Sequence[int] = ()
 
     @classmethod
     def of(cls, changes: Changes, others: Sequence[Changes] = ()) -> Case:
@@ -68,7 +68,7 @@ def bounds_of(case: Case, error: float) -> Bounds:
     """The bounds of all rules, further apart by the spread of the steps and the `error` of the model, a share of the
     length. But no step is shorter than the kernels of the device that computes most."""
     now, run, model = case.now, case.run, case.changes.model
-    found = list(_found(case))
+    found = [(rule, rule.lengths(case)) for rule in RULES]
     lengths = [run.ns, *(ns for _, each in found for ns in each)]
     least = LEAST_ERROR * now.ns
     slack = round(max(error * now.ns, least) + _spread(now.steps, run.steps // run.each))
@@ -77,14 +77,6 @@ def bounds_of(case: Case, error: float) -> Bounds:
     low = max(min(lengths) - slack, round(min(kernels, run.ns) - least), 0)
     why = [rule.why for rule, each in found if any(abs(ns - run.ns) > slack for ns in each)]
     return Bounds(low, max(lengths) + slack, why, any(rule.entangled for rule, each in found if each))
-
-
-def _found(case: Case) -> Iterator[tuple[Rule, Sequence[int]]]:
-    """Each rule with what it finds."""
-    for rule in RULES:
-        lengths = rule.lengths(case)
-        case = replace(case, known=[*case.known, *lengths])
-        yield rule, lengths
 
 
 def _other_ways(case: Case) -> Sequence[int]:
@@ -102,17 +94,17 @@ def _uncertain(case: Case) -> Sequence[int]:
 
 
 def _timed(case: Case) -> Sequence[int]:
-    """Waits that may have a time of their own grow by what is saved before them: up to twice their length where that
-    is not sure. So do synchronizations that outlast what they are known to wait for."""
+    """Waits that may have a time of their own grow by what is saved before them. So do synchronizations that outlast
+    what they are known to wait for."""
     changes, model = case.changes, case.changes.model
     timed = model.threads.timed
-    absorbed = timed.absorbs(model.stretch, changes.doubtful_times)
     gone = bool((timed.sure > changes.paced).any()) or model.outlived.share > 0
     gone |= bool((model.graph.edges.kind == Kind.HIDDEN).any())
-    if not (absorbed or gone):
+    if not gone and not (changes.doubtful_times & (timed.sure == 0)).any():
         return []
     pinned = run_of(changes, proven=True, pinned=True).ns
-    return [pinned if gone else min(pinned, max(case.run.ns, *case.known, 0) + absorbed)]
+    # Also in steps that did not wait the time may have come but then.
+    return [case.now.ns if not gone and 2 * pinned > case.now.ns + case.run.ns else pinned]
 
 
 def _outlasting(case: Case) -> Sequence[int]:
@@ -124,6 +116,12 @@ def _source(case: Case) -> Sequence[int]:
     """A source outside of the program that is asked in each step is no faster."""
     saves = case.run.ns < (1 - LEAST_ERROR) * case.now.ns
     return [case.now.ns] if saves and source_may_limit(case.changes) else []
+
+
+def _disk(case: Case) -> Sequence[int]:
+    """A disk from which threads read at once is no faster than it was."""
+    busy = max(reads_ns(each) for each in (case.changes, *case.others))
+    return [min(busy, case.now.ns)] if busy > case.run.ns else []
 
 
 def _mpi_peers(case: Case) -> Sequence[int]:
@@ -210,12 +208,17 @@ def _explained(case: Case) -> Sequence[int]:
 
 
 def _followed(case: Case) -> Sequence[int]:
-    """Operations do not wait for work that they only followed, and threads not for unknown ones."""
+    """Operations do not wait for work that they only followed, and threads not for unknown ones; but no more is saved
+    than is taken out."""
     changes, now = case.changes, case.now
     if changes.complete:
         return []
-    least = min(run_of(each, observed=False).ns for each in (changes, *case.others))
-    return [min(now.ns - run_of(Changes.none(changes.model), observed=False).ns + least, case.run.ns)]
+    every = (changes, *case.others)
+    least = min(run_of(each, observed=False).ns for each in every)
+    alike = now.ns - run_of(Changes.none(changes.model), observed=False).ns + least
+    # Of threads that are known by some of their waits alone, the others are not in the replay.
+    least = min(least, case.run.ns - unknown_ns(changes))
+    return [min(alike, case.run.ns), min(max(least, now.ns - most_removed_ns(every)), case.run.ns)]
 
 
 RULES = (
@@ -225,6 +228,7 @@ RULES = (
     Rule("Some waits may end at a time of their own: they grow by what is saved before them.", _timed),
     Rule("Some synchronizations last longer than what they are known to wait for.", _outlasting),
     Rule("A source outside of the program may be no faster than it was.", _source),
+    Rule("Threads read files at once: the disk may be no faster than it was.", _disk),
     Rule("Calls of MPI wait for a rank, and the trace does not say for which of its calls.", _mpi_peers, True),
     Rule("Some calls of MPI may not have to wait for their peers.", _unsure_messages),
     Rule("Work next to the steps may belong to them.", _beside),
@@ -234,7 +238,6 @@ RULES = (
     Rule("Some operations start late for a reason that other rows show.", _explained),
     Rule("Some operations and threads wait for something that is not in the trace.", _followed),
 )
-"""In this order: each knows what those before it found."""
 
 
 def _without_slices(changes: Changes) -> Changes | None:

@@ -48,7 +48,8 @@ class Changes(Struct, frozen=True):
     `dropped` marks the removed edges, `doubted` those of them that the repair may have to keep. `unknown` are the
     pieces of host time that it may have to keep. `eager` marks the operations that start as early as possible, `prompt`
     those without a residual. `more` is added to the length of each edge, in ns. `counted`: the place of the first
-    border that counts, -1 for the usual one, and how many steps are one."""
+    border that counts, -1 for the usual one, and how many steps are one. `elsewhere` (one value): threads that the
+    graph does not hold may change, too."""
 
     model: Model
     time: FloatArray
@@ -67,6 +68,7 @@ class Changes(Struct, frozen=True):
     prompt: BoolArray
     more: IntArray
     counted: IntArray
+    elsewhere: BoolArray
     view: View = View.LIKELY
 
     @classmethod
@@ -91,6 +93,7 @@ class Changes(Struct, frozen=True):
             prompt=np.zeros(len(work), dtype=np.bool_),
             more=np.zeros(len(model.graph.edges), dtype=np.int64),
             counted=np.array([-1, 1]),
+            elsewhere=np.zeros(1, dtype=np.bool_),
             view=view,
         )
 
@@ -194,7 +197,7 @@ class Changes(Struct, frozen=True):
     @property
     def complete(self) -> bool:
         """Whether all is known that operations and waits of threads waited for."""
-        return not (self.model.graph.edges.kind == Kind.OBSERVED).any() and not self._unresolved.any()
+        return not (self.model.graph.edges.kind == Kind.OBSERVED).any() and not self.unresolved.any()
 
     @property
     def paced(self) -> BoolArray:
@@ -218,7 +221,7 @@ class Changes(Struct, frozen=True):
         return kept
 
     @property
-    def _unresolved(self) -> BoolArray:
+    def unresolved(self) -> BoolArray:
         """The pieces of host time that are waits for other threads, of which none is known."""
         pieces, ends = self.model.pieces, np.append(ends_of(self.model.words), Ends.UNKNOWN)
         # No thread ends a sleep or a read of a file.
@@ -260,7 +263,7 @@ class Changes(Struct, frozen=True):
         pieces, program = model.pieces, model.program
         kept = (pieces.end - pieces.start) * np.where(self.unknown & proven, 1.0, self.time)
         if not observed:
-            kept = np.where(self._unresolved, 0, kept)
+            kept = np.where(self.unresolved, 0, kept)
         # A wait until a time is as short as what comes before leaves it.
         kept = np.where(np.append(self.paced, False)[model.timed_of_piece], 0, kept)
         ns = np.bincount(pieces.owner, kept, len(program)) + model.unseen * self.unseen

@@ -31,6 +31,7 @@ from nsysdiag.gap_groups.keys import normal_range
 from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
+from nsysdiag.replay.beside import Beside
 from nsysdiag.replay.device_waits import device_waits, full_queues, with_waiting
 from nsysdiag.replay.edges import (
     Program,
@@ -113,7 +114,8 @@ class Model(Struct, frozen=True, dict=True):
     `pace` is that of the devices. `program` has a row for each PROGRAM edge, and `pieces` its host time, on the axis of
     `host`; `words` are its labels and calls. `cost` is the time of each operation's launch call before the launch is
     issued, `length` the duration of the operation. `first` is when the first operation of each device of the trace
-    starts, by the numbers of devices. `cpus` is how many CPUs the trace shows, 0 if unknown. `explained` marks the
+    starts, by the numbers of devices. `cpus` is how many CPUs the trace shows, 0 if unknown. `beside` are the
+    threads that the graph does not hold. `explained` marks the
     operations of which rows say why they started late."""
 
     stretch: Stretch
@@ -132,6 +134,7 @@ class Model(Struct, frozen=True, dict=True):
     outlived: Outlived
     first: IntArray
     cpus: int = 0
+    beside: Beside = Beside()
     explained: BoolArray = np.empty(0, dtype=np.bool_)
 
     def on_axis(self, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:
@@ -342,11 +345,19 @@ def model_of(
         outlasting,
         first,
         cpus,
+        Beside.of(host_trace, program.thread, stretch),
         kept,
     )
     row = model.program_into[places.woken]
     program.cause[row[row >= 0]] = threads.woken_cause[row >= 0]
     return model
+
+
+def _threads_of(host_trace: HostTrace) -> IntArray:
+    """The threads with calls or ranges, but for the profiler's own."""
+    known = (host_trace.tables.os_calls.thread, host_trace.ranges.rows.thread)
+    threads = np.unique(np.concatenate([distinct_values(each) for each in known]))
+    return np.setdiff1d(threads, host_trace.profilers)
 
 
 def _spans(program: Program, host: LayeredEvidence) -> Owned:

@@ -70,19 +70,14 @@ class Timed(Rows, frozen=True):
         periods, code = distinct(sure.period)
         return int(periods[np.bincount(code, sure.end - sure.begin).argmax()])
 
-    def absorbs(self, stretch: Stretch, kept: BoolArray) -> int:
-        """How much longer the unsure ones of one thread that are `kept` may take in a step at most, in ns: twice as
-        long as before."""
-        unsure = self.take(kept & (self.sure == 0))
-        ns = np.bincount(distinct(unsure.thread)[1], unsure.end - unsure.begin)
-        return int(ns.max(initial=0)) // stretch.count
-
 
 MAY_WAIT = places(lambda cause: cause.unresolved or cause.follows_wakeups)
 MAY_WORK = np.array([PLACE[HOST_CODE], PLACE[FALLBACK]])
 _OFF_CPU = PLACE[PREEMPTION]
 _HELD = re.compile(r"_*(readv?|recv\w*|p?poll|p?select6?|epoll_p?wait2?|accept4?|ioctl|mq_\w*receive|msgrcv)(_chk)?")
 """Calls that wait until another process, a device or a peer has something."""
+MESSAGES = re.compile(r"_*(recv\w*|p?poll|p?select6?|epoll_p?wait2?|mq_\w*receive|msgrcv)(_chk)?")
+"""Calls that wait for others, and never read a file."""
 
 
 class _Waits(Rows, frozen=True):
@@ -105,6 +100,8 @@ def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: S
     much = total >= LEAST_ERROR * (stretch.end - stretch.begin)
     found = [Timed.empty()]
     of_kind = RowsOf(kind, among=np.flatnonzero(much))
+    alike = _alike(waits, words, stretch.count)
+    by_message = [*(MESSAGES.fullmatch(each) is not None for each in words), False]
     for each in of_kind.values():
         rows = of_kind[each]
         works = bool(np.isin(waits.cause[rows[0]], MAY_WORK))
@@ -113,10 +110,12 @@ def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: S
             begin, end = axis.time(waits.start[mine]), axis.time(waits.start[mine]) + length[mine]
             by_clock = waits.cause[rows[0]] == PLACE[SLEEP.id]
             sure, period = _judged(begin, end, np.searchsorted(stretch.borders, begin), by_clock=bool(by_clock))
+            # A message comes when it was sent: nothing else makes the wait for it as long as ever.
+            sure = bool(sure) if by_message[waits.call[rows[0]]] else sure
             # What is seen in few steps, or a few times in a window without steps, paces no loop.
             # Other ranks run the same program: what is repaired here is repaired there, too.
             mpi = bool(waits.mpi[rows[0]])
-            seldom = 2 * len(mine) < stretch.count if stretch.stepwise else len(mine) <= FEWEST
+            seldom = 2 * alike[rows[0]] < stretch.count if stretch.stepwise else len(mine) <= FEWEST
             if sure is None or seldom or (not sure and not mpi and waits.cause[rows[0]] == PLACE[HOST_CODE]):
                 continue
             thread = np.full(len(mine), axis.threads[lane[mine[0]]])
@@ -125,6 +124,13 @@ def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: S
             every = Timed(thread, begin, end, same * (sure and not mpi), same * period, outside)
             found.append(every.take(_is_wait(end - begin)))
     return Timed.concatenate(found)
+
+
+def _alike(waits: _Waits, words: list[str], steps: int) -> IntArray:
+    """In how many steps at most there is a wait of the same cause and call as each: in turns, several threads may wait
+    for the same."""
+    _, alike = distinct(waits.cause * (len(words) + 1) + waits.call + 1)
+    return np.minimum(np.bincount(alike), steps)[alike]
 
 
 def _joined(pieces: HostTime, words: list[str]) -> _Waits:

@@ -20,12 +20,13 @@ from nsysdiag.causes import (
     os_memory,
     sleep,
 )
-from nsysdiag.causes.data_loading import COMPUTES
+from nsysdiag.causes.data_loading import COMPUTES, READS
 from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.diagnosis.facts import FULL_LINK, UNKNOWN
 from nsysdiag.events.rows import distinct
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes, View
+from nsysdiag.replay.disks import reads_ns
 from nsysdiag.replay.in_a_row import with_rows
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
@@ -37,11 +38,13 @@ from nsysdiag.report import Finding
 BEFORE_WORK, STARTUP = "before_work", "startup"
 POLLS = 1.2
 """Sleeps a step, at least, of a thread that may be polling: what a program does on purpose, it mostly does once."""
+BUSY = 0.9
+"""Of the replayed time: who reads for longer has no time to read more."""
 DWARFED = 2
 """Copies that take more than this many times as long as all kernels cannot be overlapped. Then the repair is fewer
 bytes, by an unknown amount."""
 OF_WORKERS: dict[str, tuple[str, ...]] = {
-    "reads": (io_wait.CAUSE.id, os_memory.CAUSE.id),
+    READS: (io_wait.CAUSE.id, os_memory.CAUSE.id),
     COMPUTES: (host_compute.CAUSE.id, FALLBACK),
     "no_cpu": (PREEMPTION,),
 }
@@ -77,10 +80,20 @@ def may_differ(model: Model, finding: Finding) -> bool:
 
 
 def may_only_move(model: Model, finding: Finding) -> bool:
-    """Whether a repair may save nothing. Each start of a program has to create a context and to load the code that it
-    runs. What is loaded at another moment is in the window still; steps no longer have it."""
+    """Whether a repair may save nothing: more workers may wait for the same disk. Each start of a program has to create
+    a context and to load the code that it runs. What is loaded at another moment is in the window still; steps no
+    longer have it."""
     starts = finding.bottleneck == STARTUP and finding.variant != COMPILING and not model.stretch.stepwise
-    return starts or _polls(model, finding)
+    return starts or _polls(model, finding) or _disk_is_busy(model, finding)
+
+
+def _disk_is_busy(model: Model, finding: Finding) -> bool:
+    """Whether workers that read wait for a disk that is busy all the time: more of them read no faster if they share
+    it."""
+    reads = finding.cause == INPUT_WAIT and finding.variant == READS
+    return reads and reads_ns(Changes.none(model)) * model.stretch.count >= BUSY * (
+        model.stretch.end - model.stretch.begin
+    )
 
 
 def _polls(model: Model, finding: Finding) -> bool:
@@ -179,6 +192,7 @@ def _shorten_workers(changes: Changes, causes: tuple[str, ...], its: Part) -> st
     mine = np.isin(model.program.thread[model.pieces.owner], loaders(model.threads.woken))
     mine &= np.isin(model.pieces.cause, [PLACE[each] for each in causes])
     changes.time[mine] *= 1 - its.pieces[mine]
+    changes.elsewhere[:] |= len(model.beside.threads) > 0
     return "" if mine.any() else NOT_THERE
 
 

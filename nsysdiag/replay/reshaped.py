@@ -19,6 +19,7 @@ from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import WAITS, Changes, View
 from nsysdiag.replay.graph import Edges, Kind, extended
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.sources import answers, of_unknown_sources
 from nsysdiag.replay.stretch import first_border
 from nsysdiag.replay.work import Class
 
@@ -194,7 +195,8 @@ def _host_step(model: Model, thread: IntArray, time: IntArray) -> IntArray:
 def workers(changes: Changes, count: int) -> bool:
     """So many threads or processes load data: together they are that much faster. In the bound that saves least there
     are no more CPUs than the trace shows, and files are read no faster. Nothing is saved if they load on demand. In the
-    one that saves most, waits for unknown threads are for them."""
+    one that saves most, waits for unknown threads are for them. Where all of them wait for each other, it is not known
+    how many of them there are."""
     model, woken = changes.model, changes.model.threads.woken
     every = loaders(woken)
     idle = np.unique(woken.thread[np.isin(woken.thread, every) & np.isin(woken.waker, every)])
@@ -206,24 +208,40 @@ def workers(changes: Changes, count: int) -> bool:
     if not len(loading) or count < 1 or (model.pieces.end - model.pieces.start)[unknown].sum() > known:
         return False
     factor = len(loading) / count
+    if len(loading) == len(idle) and changes.view != View.LIKELY:  # any of them may be a stage behind the workers
+        if changes.view == View.LEAST:
+            return True
+        factor = min(factor, 1 / count)
     if changes.view == View.LEAST and count > len(loading):
-        if _waits_for_others(model, loading) > ON_DEMAND:
+        if _waits_for_others(changes, loading) > ON_DEMAND:
             return True
         free = model.cpus - len(np.setdiff1d(model.program.thread, loading)) if model.cpus else count
         factor = len(loading) / min(count, max(free, len(loading)))
         pieces &= model.pieces.cause != PLACE[io_wait.CAUSE.id]
+    if changes.view != View.MOST:  # more of them are given no more by what is outside of the program
+        pieces &= ~of_unknown_sources(model)
     changes.time[pieces] *= factor
     changes.unseen[mine] *= factor
+    changes.elsewhere[:] |= len(model.beside.threads) > 0
     if changes.view == View.MOST and count > len(loading):
         changes.time[unknown] = 0
     return True
 
 
-def _waits_for_others(model: Model, threads: IntArray) -> float:
-    """The share of their time in which threads wait for others than each other."""
-    woken, program = model.threads.woken, model.program
+def mostly_read(model: Model) -> bool:
+    """Whether threads that load data wait for files for more time than they do anything else."""
+    mine = np.isin(model.program.thread[model.pieces.owner], loaders(model.threads.woken))
+    ns = (model.pieces.end - model.pieces.start)[mine]
+    return 2 * int(ns[model.pieces.cause[mine] == PLACE[io_wait.CAUSE.id]].sum()) > int(ns.sum())
+
+
+def _waits_for_others(changes: Changes, threads: IntArray) -> float:
+    """The share of their time in which threads wait for others than each other, or may do so."""
+    model = changes.model
+    woken, program, pieces = model.threads.woken, model.program, model.pieces
     waits = np.isin(woken.thread, threads) & ~np.isin(woken.waker, threads)
-    waited = int((woken.end - woken.begin)[waits].sum())
+    unknown = np.isin(program.thread, threads)[pieces.owner] & changes.unresolved & answers(model)
+    waited = int((woken.end - woken.begin)[waits].sum() + (pieces.end - pieces.start)[unknown].sum())
     worked = int((program.end - program.start)[np.isin(program.thread, threads)].sum())
     return waited / max(waited + worked, 1)
 

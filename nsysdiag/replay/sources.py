@@ -15,16 +15,20 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, union
 from nsysdiag.causes import PLACE
 from nsysdiag.causes.io_wait import CAUSE as IO_WAIT
-from nsysdiag.events.identity import joint
+from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.events.rows import distinct
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.pacing import LEAST_PART, MANY
+from nsysdiag.replay.pacing import LEAST_PART, MANY, MESSAGES, WAITED_NS
+from nsysdiag.replay.step_work import StepWork
+
+SOME, FEWEST = 0.1, 3
+"""Of the steps, and how many: waits in fewer come by chance, as those of a program that writes a log now and then."""
 
 _DEVICES = re.compile(r"_*(accept4?|ioctl)")
 """Calls that ask a device, or other computers."""
-_MESSAGES = re.compile(r"_*(recv\w*|p?poll|p?select6?|epoll_p?wait2?|mq_\w*receive|msgrcv)(_chk)?")
-"""Calls that wait for others, and never read a file."""
+_READS = re.compile(r"_*readv?(_chk)?")
+"""Calls that read a file, or a pipe."""
 _SENDS = re.compile(r"_*(send\w*|p?writev?(64)?|mq_\w*send|msgsnd)(_chk)?")
 """Calls that answer these: another thread that sends in each step may feed who asks, although no wait tells so."""
 
@@ -37,22 +41,71 @@ def source_may_limit(changes: Changes) -> bool:
     stretch, pieces = model.stretch, model.pieces
     if not stretch.stepwise or not len(pieces):
         return False
-    lane = pieces.start // model.host.host.axis.stride
-    messages, unknown = _named(model, _MESSAGES), _unknown(model)
-    kind = joint(lane, pieces.call, len(model.words) + 1)
+    messages, unknown = _named(model, MESSAGES), _unknown(model)
+    reads = unknown & (pieces.cause == PLACE[IO_WAIT.id])
+    # Several threads may ask the same source in turns.
+    kind = pieces.call + 1
     # Who was woken once by a recorded thread, or may be fed by one, knows the pace.
-    waited = messages & ~unknown & (model.call_of_piece < 0)
-    fed = (messages & _others_send(model, lane)) | np.isin(kind, kind[waited])
-    asked = (messages | _named(model, _DEVICES)) & ~fed & unknown & (changes.time >= 1)
-    return _ahead(model, kind, np.flatnonzero(asked))
+    waited = messages & ~reads & (model.call_of_piece < 0)
+    fed = (messages & _others_send(model)) | np.isin(kind, kind[waited])
+    asked = (messages | _named(model, _DEVICES)) & ~fed & reads
+    asked = (asked | (_queued(model) & unknown)) & (changes.time >= 1)
+    asleep = (pieces.cause == PLACE[SLEEP.id]) & (changes.time >= 1)
+    launching = np.isin(model.program.thread, model.launched_by[model.step_work == StepWork.OWN])[pieces.owner]
+    # Who sleeps until a time that has come returns at once.
+    late = asleep & (pieces.end - pieces.start < WAITED_NS)
+    return _ahead(model, kind, np.flatnonzero(asked | late)) or _at_times(
+        model, kind, np.flatnonzero((asked | asleep) & launching)
+    )
 
 
-def _others_send(model: Model, lane: IntArray) -> BoolArray:
-    """Whether another thread than that of each piece, whose `lane` is given, sends something in MANY steps."""
+def _at_times(model: Model, kind: IntArray, rows: IntArray) -> bool:
+    """Whether launching threads waited in some steps by the same call, and did not call it in most others: they may
+    have been too late for what came. `rows` are the pieces in which one waits, or is asleep."""
+    pieces, stretch = model.pieces, model.stretch
+    number = distinct(kind[rows])[1]
+    waited = (pieces.end - pieces.start)[rows] >= WAITED_NS
+    steps = _steps(model, number[waited], rows[waited])
+    return bool(((steps >= max(SOME * stretch.count, FEWEST)) & (2 * steps < stretch.count)).any())
+
+
+def _others_send(model: Model, beside: int = 0) -> BoolArray:
+    """Whether other threads than that of each piece send something in MANY steps, each in some of them; `beside` is
+    how much is sent by threads that the graph does not hold."""
+    lane, none = model.pieces.start // model.host.host.axis.stride, np.zeros(1, dtype=np.int64)
     sending = np.flatnonzero(_named(model, _SENDS))
     sender, number = distinct(lane[sending])
-    senders = sender[_steps(model, number, sending) >= MANY * model.stretch.count]
-    return np.full(len(lane), len(senders) > 1) | ((lane != senders[0]) if len(senders) else False)
+    steps = np.append(_steps(model, number, sending), none) if len(sending) else none
+    own = np.where(np.isin(lane, sender), np.searchsorted(sender, lane), -1)
+    sent: BoolArray = beside + steps.sum() - steps[own] >= MANY * model.stretch.count
+    return sent
+
+
+def answers(model: Model) -> BoolArray:
+    """Which pieces of host time are waits of which the end is not known, and may depend on what the program does: for a
+    thread, or for a message where others send some. What a source outside of the program has comes when it comes."""
+    found: BoolArray = model.pieces.cause != PLACE[IO_WAIT.id]
+    return found | _others_send(model, model.beside.messages)
+
+
+def of_unknown_sources(model: Model) -> BoolArray:
+    """Which pieces of host time wait for something that is not in the trace: for messages; or in a call that may read a
+    file, where the same thread sends something in MANY steps, to which that may be the answer."""
+    asks = _named(model, _READS) & _itself_sends(model)
+    found: BoolArray = (_named(model, MESSAGES) | asks) & _unknown(model) & (model.pieces.cause == PLACE[IO_WAIT.id])
+    return found
+
+
+def asks_others(model: Model) -> BoolArray:
+    """Which pieces of host time are in calls that ask others, or answer them, and read no file."""
+    return _named(model, MESSAGES) | _named(model, _DEVICES) | _named(model, _SENDS)
+
+
+def _itself_sends(model: Model) -> BoolArray:
+    lane = model.pieces.start // model.host.host.axis.stride
+    sending = np.flatnonzero(_named(model, _SENDS))
+    sender, number = distinct(lane[sending])
+    return np.isin(lane, sender[_steps(model, number, sending) >= MANY * model.stretch.count] if len(sending) else [])
 
 
 def _named(model: Model, pattern: re.Pattern[str]) -> BoolArray:
@@ -67,22 +120,40 @@ def _unknown(model: Model) -> BoolArray:
     pieces, woken = model.pieces, model.threads.woken
     known = union(model.on_axis(woken.thread, woken.begin, woken.end))
     driver = (model.call_of_piece >= 0) | (coverage(union(model.host.host.api.spans), pieces.spans) > 0)
-    unknown: BoolArray = (pieces.cause == PLACE[IO_WAIT.id]) & ~driver & (coverage(known, pieces.spans) == 0)
+    unknown: BoolArray = ~driver & (coverage(known, pieces.spans) == 0)
     return unknown
 
 
+def _queued(model: Model) -> BoolArray:
+    """Which pieces may take something out of a pipe that threads fill which the graph does not hold, as none waited for
+    them: they send something in MANY steps."""
+    sent = model.beside.messages >= MANY * model.stretch.count
+    found: BoolArray = _named(model, _READS) & (model.pieces.cause == PLACE[IO_WAIT.id]) & sent
+    return found
+
+
 def _ahead(model: Model, kind: IntArray, rows: IntArray) -> bool:
-    """Whether a thread asked in MANY steps by the same call, of the same `kind`, and did not wait in most of these;
+    """Whether threads asked in MANY steps by the same call, of the same `kind`, and did not wait in most of these;
     `rows` are the pieces in which one asks."""
     pieces, stretch = model.pieces, model.stretch
     number = distinct(kind[rows])[1]
     soon = (pieces.end - pieces.start)[rows] < LEAST_PART * (stretch.end - stretch.begin) / stretch.count
     asking, at_once = _steps(model, number, rows), _steps(model, number[soon], rows[soon])
     at_once = np.append(at_once, np.zeros(len(asking) - len(at_once), dtype=np.int64))
-    return bool(((asking >= MANY * stretch.count) & (2 * at_once > asking)).any())
+    step = _step(model, rows)
+    first, last = np.full(len(asking), stretch.count), np.zeros(len(asking), dtype=np.int64)
+    np.minimum.at(first, number, step)
+    np.maximum.at(last, number, step)
+    # Threads that are ahead have asked before the first steps for what these need.
+    each = (asking >= MANY * (last - first + 1)) & (2 * asking >= stretch.count)
+    return bool((each & (2 * at_once > asking)).any())
 
 
 def _steps(model: Model, kind: IntArray, rows: IntArray) -> IntArray:
     """In how many steps each kind of pieces is."""
-    step = np.searchsorted(model.stretch.borders, model.host.host.axis.time(model.pieces.start[rows]), side="right")
-    return np.bincount(np.unique(np.stack((kind, step)), axis=1)[0])
+    return np.bincount(np.unique(np.stack((kind, _step(model, rows))), axis=1)[0])
+
+
+def _step(model: Model, rows: IntArray) -> IntArray:
+    """The step in which each of these pieces begins, counted from 1."""
+    return np.searchsorted(model.stretch.borders, model.host.host.axis.time(model.pieces.start[rows]), side="right")

@@ -26,6 +26,7 @@ from nsysdiag.causes.device_stall import CAUSE as DEVICE_STALL
 from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.causes.stream_barrier import CAUSE as STREAM_BARRIER
 from nsysdiag.errors import UsageError
+from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
@@ -34,6 +35,7 @@ from nsysdiag.replay.model import Model
 from nsysdiag.replay.options import text_of
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.reshaped import ahead, batch, leave_order, merge, order_apart, waits_behind, workers
+from nsysdiag.replay.sources import of_unknown_sources
 from nsysdiag.replay.work import Class
 
 MOST_NEAR = 5
@@ -109,6 +111,8 @@ def take_out(changes: Changes, cause: str, part: Part) -> None:
     A lock need not be waited for, though in doubt what its holder does is needed."""
     # Who sleeps between queries still waits for the device, and only returns sooner.
     model, held = changes.model, part.held & (cause != SLEEP.id)
+    changes.elsewhere[:] |= len(model.beside.threads) > 0
+    changes.unknown[(part.pieces > 0) & of_unknown_sources(model)] = True
     changes.time[:] *= 1 - part.pieces
     _leave_to_wakers(changes, cause, part.woken)
     if CAUSES[cause].after_call:
@@ -171,12 +175,19 @@ def _host(changes: Changes, transform: Transform) -> bool:
     model = changes.model
     inside = model.pieces.inside(union(_ranges_like(model, transform.of)))
     changes.time[:] *= 1 - (1 - transform.factor) * inside
+    rows = model.names.ranges.rows
+    threads = distinct_values(rows.thread[np.isin(rows.name, _codes_like(model, transform.of))])
+    changes.elsewhere[:] |= np.isin(threads, model.beside.threads).any()
     return bool(inside.any())
+
+
+def _codes_like(model: Model, pattern: str) -> list[int]:
+    return [code for code, name in enumerate(model.names.ranges.names) if fnmatchcase(name, pattern)]
 
 
 def _ranges_like(model: Model, pattern: str) -> Intervals:
     """The ranges whose names match, on the axis of `host`."""
-    return model.ranges_of([code for code, name in enumerate(model.names.ranges.names) if fnmatchcase(name, pattern)])
+    return model.ranges_of(_codes_like(model, pattern))
 
 
 def _async_copies(changes: Changes, transform: Transform) -> bool:

@@ -19,6 +19,10 @@ LOCKS = re.compile(r"_*(pthread_(mutex|rwlock|spin)_\w*lock|flockfile|flock|lock
 STARTED = 0.9
 """How sure it is which call started a thread."""
 
+BLOCKED_NS, DOUBTED = 3_000, 0.5
+"""A thread needs longer to leave its CPU and to come back: a shorter call had what it asked for, and who was active
+then may have nothing to do with it, unless it loads data. How sure the waker is at most."""
+
 
 class Wakes(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that `waker` ended (globalTids) at `at`; `confidence` is how sure that is, 0
@@ -75,7 +79,9 @@ def _of_threads(
     loader, held = loads.astype(np.int64), interpreter[sure].astype(np.int64)
     names = np.array([LOCKS.fullmatch(name) is not None for name in [*view.host.os_calls.names, ""]], dtype=np.int64)
     lock = np.maximum(names[waits.name], held)
-    return Wakes(waits.thread, waits.start, waits.end, found.thread, found.at, found.confidence, loader, held, lock)
+    doubted = (waits.end - waits.start < BLOCKED_NS) & ~loads
+    confidence = np.where(doubted, np.minimum(found.confidence, DOUBTED), found.confidence)
+    return Wakes(waits.thread, waits.start, waits.end, found.thread, found.at, confidence, loader, held, lock)
 
 
 def _waits(view: WaitingThreads, threads: IntArray, lo: int, hi: int) -> tuple[Waits, BoolArray]:

@@ -1,0 +1,80 @@
+"""How much changes can save where it is not known what threads waited for.
+
+A wait whose end is not known may become shorter with the work of any other thread. But no chain of waits becomes
+shorter by more than what is taken out of it:
+
+```
+A    [decode ....][waits for ? ............][decode ....]
+B    [waits for ? ............][decode ....][waits for ?    both decode in half the time: at most half of both is saved
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.sources import answers
+from nsysdiag.wakeups.waits import is_timed
+
+
+def most_removed_ns(every: Sequence[Changes]) -> int:
+    """The most that any of these changes takes out of a step, or of the window, in ns: time of all threads and
+    operations, and waits that no longer are. 0 where all is known that threads waited for, and for changes in the order
+    of operations."""
+    removed = [_removed_ns(each) for each in every if dependent(each).any()]
+    return max(removed) if len(removed) == len(every) and not any(map(_reordered, every)) else 0
+
+
+def unknown_ns(changes: Changes) -> int:
+    """For how long threads wait in a step, or in the window, where it is not known who ends it, in ns."""
+    pieces = changes.model.pieces
+    return _total(pieces.start, pieces.end, dependent(changes)) // changes.model.stretch.count
+
+
+def dependent(changes: Changes) -> BoolArray:
+    """Which pieces of host time are waits of which it is not known who ends them, and that may end sooner."""
+    found: BoolArray = changes.unresolved & answers(changes.model)
+    return found
+
+
+def _reordered(changes: Changes) -> bool:
+    kind = changes.model.graph.edges.kind
+    order = bool((kind[changes.dropped] != Kind.WAKE).any())
+    others = (changes.eager, changes.prompt, changes.more != 0, changes.counted[1:] > 1)
+    return order or any(bool(each.any()) for each in others)
+
+
+def _removed_ns(changes: Changes) -> int:
+    """Other threads may end all waits of which the end is not known. Those of the graph may end the ones that also end
+    when a time is over: who collects requests up to a time goes on once there are enough."""
+    model = changes.model
+    pieces, program = model.pieces, model.program
+    ns = float(((pieces.end - pieces.start) * np.maximum(1 - changes.time, 0)).sum())
+    ns += float((model.unseen * np.maximum(1 - changes.unseen, 0)).sum())
+    ns += float((program.lag * np.maximum(1 - changes.lag, 0)).sum())
+    ns += float(np.maximum(model.length - changes.length, 0).sum() + np.maximum(model.cost - changes.cost, 0).sum())
+    may_end = dependent(changes) & (changes.elsewhere[0] | np.append(is_timed(model.words) == 1, False)[pieces.call])
+    ns += _waits(changes) + _total(pieces.start, pieces.end, may_end)
+    return round(ns / model.stretch.count)
+
+
+def _waits(changes: Changes) -> int:
+    """The length of all waits that no longer are, in ns. A thread that does not wait for some may not wait for others,
+    of which it is not known who ended them."""
+    model, threads, edges = changes.model, changes.model.threads, changes.model.graph.edges
+    gone = np.zeros(len(threads.woken), dtype=np.bool_)
+    gone[edges.row[changes.dropped & (edges.kind == Kind.WAKE)]] = True
+    gone |= ~changes.woken
+    of_thread = np.isin(model.program.thread[model.pieces.owner], threads.woken.thread[gone])
+    unknown = (model.pieces.end - model.pieces.start)[of_thread & dependent(changes)]
+    waits = ((threads.held, ~(changes.held & changes.others)), (threads.full, ~changes.full), (threads.woken, gone))
+    return int(unknown.sum()) + sum(_total(each.begin, each.end, chosen) for each, chosen in waits)
+
+
+def _total(begin: IntArray, end: IntArray, chosen: BoolArray) -> int:
+    return int((end - begin)[chosen].sum())

@@ -1,0 +1,40 @@
+"""Predictions of programs made by chance that wait for input, against the repaired programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.levels import examples
+from tests.replay.pairs.chance_inputs import SOURCES, made, pairs, repairs
+from tests.replay.test_chance import MOST_ERROR, outcome
+
+SEEDS = range(examples(150))
+QUICK = (20, 24)
+"""A stage behind workers, of whose waits it is mostly not known who ends them; workers that wait for the step."""
+
+
+def test_some_programs_that_wait_for_input() -> None:
+    """The trace shows only some of what they wait for."""
+    found = [outcome(pair) for seed in QUICK for pair in pairs(seed)]
+    assert sum(not each.refused for each in found) > 0.7 * len(found)
+    assert [each for each in found if not each.refused and not each.inside(MOST_ERROR)] == []
+
+
+@pytest.mark.slow
+def test_repairs_of_programs_that_wait_for_input() -> None:
+    """No prediction that is made promises what the repair does not bring, and few are refused."""
+    found = [outcome(pair) for seed in SEEDS for pair in pairs(seed)]
+    made = [each for each in found if not each.refused]
+    assert len(made) > 0.9 * len(found) > len(SEEDS)
+    assert [each for each in made if not each.inside(MOST_ERROR)] == []
+
+
+def test_chance_makes_every_source() -> None:
+    """Each source of input, and each repair; each program is the same for the same seed."""
+    programs = [made(seed) for seed in range(60)]
+    assert {each.source for each in programs} == SOURCES.keys()
+    assert {name for each in programs for name in repairs(each)} == {
+        *("kernel", "host", "sleep", "sync", "workers", "ready", "decode", "read", "unseen")
+    }
+    assert programs == [made(seed) for seed in range(60)]
+    assert {each.recorded for each in programs} == {each.shared for each in programs} == {False, True}
