@@ -12,7 +12,7 @@ from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct
 
-_TIMED_WAIT = re.compile(r"_*pthread_cond_(timed|clock)wait")
+TIMED_WAIT = re.compile(r"_*pthread_cond_(timed|clock)wait")
 SWITCH_INTERVAL_NS = (4_950_000, 5_300_000)
 LATE_NS = 20_000_000
 AGAIN_NS = 100_000
@@ -36,7 +36,7 @@ def gil_waits(host: HostActivity) -> BoolArray:
     longer: its timer was late. Where no long wait is followed by another at once, they are timers of the program's own.
     """
     lane = host.os_calls
-    rows = np.flatnonzero(named(lane, _TIMED_WAIT))
+    rows = np.flatnonzero(named(lane, TIMED_WAIT))
     result = np.zeros(len(lane), dtype=np.bool_)
     if len(rows) == 0:
         return result

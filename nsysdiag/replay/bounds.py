@@ -13,6 +13,7 @@ from nsysdiag.arrays.intervals import FloatArray, IntArray
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.disks import reads_ns
+from nsysdiag.replay.entangled import loosened, met_by_chance, taken_out
 from nsysdiag.replay.graph import Kind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.mpi_peers import in_a_row, most_sooner, takes_out_waits, without_waits
@@ -28,7 +29,8 @@ SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 
 class Case(Struct, frozen=True):
     """Changes, and the same ones made in `others` ways: the steps as they were (`now`), with the changes (`run`), and
-    with those others. `apart` are kernels that meet none of another process; None where none do."""
+    with those others. `apart` are kernels that meet none of another process; None where none do. `turns` says whether
+    threads take turns, and `free` are the steps if no thread waits there; None where that saves nothing."""
 
     changes: Changes
     now: Run
@@ -36,13 +38,18 @@ class Case(Struct, frozen=True):
     others: Sequence[Changes]
     runs: Sequence[Run]
     apart: Run | None
+    turns: bool = False
+    free: Run | None = None
 
     @classmethod
     def of(cls, changes: Changes, others: Sequence[Changes] = ()) -> Case:
         """Replays all of them."""
         model, apart = changes.model, _without_slices(changes)
         now, runs = as_run(model, model.graph.time, model.length), [run_of(each) for each in others]
-        return cls(changes, now, run_of(changes), others, runs, None if apart is None else run_of(apart))
+        loose, run = loosened(changes), run_of(changes)
+        free = None if loose is None else run_of(loose)
+        kept = free if free is not None and free.ns < (1 - LEAST_ERROR) * run.ns else None
+        return cls(changes, now, run, others, runs, None if apart is None else run_of(apart), loose is not None, kept)
 
 
 class Rule(Struct, frozen=True):
@@ -72,7 +79,7 @@ def bounds_of(case: Case, error: float) -> Bounds:
     lengths = [run.ns, *(ns for _, each in found for ns in each)]
     least = LEAST_ERROR * now.ns
     slack = round(max(error * now.ns, least) + _spread(now.steps, run.steps // run.each))
-    runs = [run, *case.runs, *([] if case.apart is None else [case.apart])]
+    runs = [run, *case.runs, *(each for each in (case.apart, case.free) if each is not None)]
     kernels = min(computing(model, each) for each in runs)
     low = max(min(lengths) - slack, round(min(kernels, run.ns) - least), 0)
     why = [rule.why for rule, each in found if any(abs(ns - run.ns) > slack for ns in each)]
@@ -169,21 +176,13 @@ def _other_loops(case: Case) -> Sequence[int]:
     return found
 
 
-def _locks(case: Case) -> Sequence[int]:
-    """Locks are free when they are needed; or they are held as long as they were: who holds one goes on at its own
-    pace, and takes it at other times once the steps are shorter. A holder whose own time is changed releases it
-    sooner."""
-    changes, model = case.changes, case.changes.model
-    woken, edges = model.threads.woken, model.graph.edges
-    repaired = distinct_values(model.program.thread[model.pieces.owner[changes.time < 1]])
-    locks = (woken.lock > 0) & changes.woken & ~np.isin(woken.waker, repaired)
-    if not locks.any():
-        return []
-    wakes = np.flatnonzero(edges.kind == Kind.WAKE)
-    dropped = changes.dropped.copy()
-    dropped[wakes[locks[edges.row[wakes]]]] = True
-    free = run_of(replace(changes, dropped=dropped)).ns
-    return [free, case.now.ns] if free < (1 - LEAST_ERROR) * case.run.ns else []
+def _turns(case: Case) -> Sequence[int]:
+    """Who is faster waits for the others, and nothing is saved; or no thread waits where threads take turns, but no
+    more is saved than the changes take out."""
+    if case.free is None:
+        # Who is faster may wait for a lock more often.
+        return [case.now.ns] if case.turns and met_by_chance(case.changes.model).any() else []
+    return [case.now.ns, round(max(case.now.ns - taken_out(case.changes), case.free.ns))]
 
 
 def _unpaired(case: Case) -> Sequence[int]:
@@ -233,7 +232,7 @@ RULES = (
     Rule("Some calls of MPI may not have to wait for their peers.", _unsure_messages),
     Rule("Work next to the steps may belong to them.", _beside),
     Rule("Another thread has a loop of its own, and no range says which of both is meant.", _other_loops),
-    Rule("Threads take turns with a lock: with shorter steps they meet at other times.", _locks),
+    Rule("Threads take turns, as with a lock: with shorter steps they meet at other times.", _turns),
     Rule("Kernels that send or receive are not paired with those of their peers.", _unpaired),
     Rule("Some operations start late for a reason that other rows show.", _explained),
     Rule("Some operations and threads wait for something that is not in the trace.", _followed),

@@ -49,7 +49,7 @@ class Changes(Struct, frozen=True):
     pieces of host time that it may have to keep. `eager` marks the operations that start as early as possible, `prompt`
     those without a residual. `more` is added to the length of each edge, in ns. `counted`: the place of the first
     border that counts, -1 for the usual one, and how many steps are one. `elsewhere` (one value): threads that the
-    graph does not hold may change, too."""
+    graph does not hold may change, too. With `loose`, waits for threads have no time of their own."""
 
     model: Model
     time: FloatArray
@@ -70,6 +70,7 @@ class Changes(Struct, frozen=True):
     counted: IntArray
     elsewhere: BoolArray
     view: View = View.LIKELY
+    loose: bool = False
 
     @classmethod
     def none(cls, model: Model, view: View = View.LIKELY) -> Changes:
@@ -202,7 +203,8 @@ class Changes(Struct, frozen=True):
     @property
     def paced(self) -> BoolArray:
         """Which of the waits that surely end at a time of their own are not taken out."""
-        found: BoolArray = (self._timed > 0) & (self.model.threads.timed.sure > 0)
+        timed = self.model.threads.timed
+        found: BoolArray = (self._timed > 0) & (timed.sure > 0) & ((timed.outside > 0) | (not self.loose))
         return found
 
     @property

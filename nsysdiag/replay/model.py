@@ -17,8 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import Owned
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
-from nsysdiag.causes import CAUSES, FALLBACK, PLACE
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
+from nsysdiag.causes import CAUSES, FALLBACK, PLACE, THREAD_WAIT
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.lock_wait import CAUSE as LOCK_WAIT
 from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
@@ -54,7 +54,7 @@ from nsysdiag.replay.mpi_meetings import MpiCalls, within
 from nsysdiag.replay.outlived import Outlived, outlived
 from nsysdiag.replay.pacing import Timed, owned, timed_waits
 from nsysdiag.replay.slices import beside_others
-from nsysdiag.replay.step_work import step_work
+from nsysdiag.replay.step_work import at_own_pace, step_work
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import Wakes, wakes
 from nsysdiag.replay.work import (
@@ -169,7 +169,13 @@ class Model(Struct, frozen=True, dict=True):
     @cached_property
     def step_work(self) -> IntArray:
         """The `StepWork` of each operation."""
-        return step_work(self.work, self.launched_by, self.stretch, self.names.short)
+        part = step_work(self.work, self.launched_by, self.stretch, self.names.short)
+        return np.minimum(part, self.others_work)
+
+    @cached_property
+    def others_work(self) -> IntArray:
+        """The `StepWork` of what threads launch at a pace of their own, OWN of all else."""
+        return at_own_pace(self.work, self.launched_by, self.stretch, self.threads.woken)
 
     @cached_property
     def launched_by(self) -> IntArray:
@@ -208,6 +214,15 @@ class Model(Struct, frozen=True, dict=True):
         """The row in `threads.timed` of the wait that each piece of host time is in, -1 for none."""
         timed = self.threads.timed
         return self.row_of_piece(self.on_axis(timed.thread, timed.begin, timed.end))
+
+    @cached_property
+    def unknown_waits(self) -> BoolArray:
+        """Which pieces of host time are waits for a thread, of which it is not known what that one is."""
+        woken, pieces = self.threads.woken, self.pieces
+        # A thread that wakes another at the begin of a wait of its own has a piece of that before it.
+        known = union(self.on_axis(woken.thread, woken.begin, woken.end))
+        found: BoolArray = (pieces.cause == PLACE[THREAD_WAIT]) & (coverage(known, pieces.spans) == 0)
+        return found
 
     @cached_property
     def beside_others(self) -> IntArray:

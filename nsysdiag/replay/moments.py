@@ -116,7 +116,8 @@ def moments_of(
         Moments.returns(held.begin, held.end, held.thread, work.end[held.target], held.cause),
         Moments.returns(full.begin, full.end, full.thread, work.start[full.target], full.cause),
         Moments.returns(woken.begin, woken.end, woken.thread, woken.at, threads.woken_cause),
-        Moments.points(woken.at, What.WAKE, woken.waker),
+        # A thread that wakes another is behind its own wait that ended at that very time.
+        Moments.points(np.minimum(woken.at + 1, woken.end), What.WAKE, woken.waker),
         Moments.points(meetings.time, What.MEETING, np.full(len(meetings.time), DEVICE)),
         Moments.points(mpi.begin, What.ARRIVAL, mpi.thread),
         Moments.points(mpi.came[first], What.MEETING, np.full(len(first), DEVICE)),

@@ -16,6 +16,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.identity import process_of
 from nsysdiag.replay.stretch import Stretch
+from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Class, Work
 
 REGULAR = 0.9
@@ -46,12 +47,46 @@ def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray) 
     kin = np.isin(process, process[np.isin(kernel, kernel[first]) | (work.kind == Class.COMMUNICATION)])
     elsewhere = ~np.isin(work.device, work.device[mine])
     part[~mine & ~(elsewhere & (kin | np.isin(process, process[first])))] = StepWork.BESIDE
-    step = np.searchsorted(stretch.borders, work.start, side="right") - 1
-    inside = (step >= 0) & (step < len(stretch.borders) - 1)
     for each in np.unique(thread[(part == StepWork.BESIDE) & np.isin(process, process[first])]).tolist():
         its = (thread == each) & (part == StepWork.BESIDE)
-        count = np.bincount(step[its & inside], minlength=len(stretch.borders) - 1)
-        usual = np.bincount(count).argmax()
-        if usual and np.mean(count == usual) >= REGULAR:
+        if _regular(work.start[its], stretch, none=False):
             part[its] = StepWork.MAYBE
     return part
+
+
+def at_own_pace(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes) -> IntArray:
+    """The `StepWork` of operations that threads of the process launch at a pace of their own, and OWN for all others.
+    It is none of the steps where it is another number in each, and MAYBE where such a thread meets others at locks
+    only. `thread` launched each, -1 where that is not known. A thread that ends a wait of another in most steps, or
+    waits for one, is tied to it, whatever it launches."""
+    first = np.isin(work.start, stretch.borders[:-1]) & (thread >= 0)
+    found = np.full(len(work), StepWork.OWN)
+    if not stretch.stepwise or not first.any():
+        return found
+    process, steps = process_of(thread), len(stretch.borders) - 1
+    locks = woken.lock > 0
+    tied, meets = _in_most(woken.take(~locks), steps), np.union1d(woken.waker[locks], woken.thread[locks])
+    mine = (thread >= 0) & np.isin(process, process[first])
+    for each in np.setdiff1d(thread[mine], np.union1d(thread[first], tied)).tolist():
+        its = thread == each
+        if not _regular(work.start[its], stretch):
+            found[its] = StepWork.BESIDE
+        elif each in meets:
+            found[its] = StepWork.MAYBE
+    return found
+
+
+def _in_most(woken: Wakes, steps: int) -> IntArray:
+    """The threads that end a wait, or wait for another thread, in most of so many steps."""
+    counted = (np.unique(each, return_counts=True) for each in (woken.waker, woken.thread))
+    return np.concatenate([threads[times >= REGULAR * steps] for threads, times in counted])
+
+
+def _regular(times: IntArray, stretch: Stretch, *, none: bool = True) -> bool:
+    """Whether in most steps there are as many of these times; if that is none, the answer is
+    `none`."""
+    step = np.searchsorted(stretch.borders, times, side="right") - 1
+    steps = len(stretch.borders) - 1
+    count = np.bincount(step[(step >= 0) & (step < steps)], minlength=steps)
+    usual = int(np.bincount(count).argmax())
+    return bool(np.mean(count == usual) >= REGULAR) and (none or usual > 0)

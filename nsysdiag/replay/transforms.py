@@ -36,6 +36,7 @@ from nsysdiag.replay.options import text_of
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.reshaped import ahead, batch, leave_order, merge, order_apart, waits_behind, workers
 from nsysdiag.replay.sources import of_unknown_sources
+from nsysdiag.replay.wakes import LOCKS, SURE_LOCK
 from nsysdiag.replay.work import Class
 
 MOST_NEAR = 5
@@ -108,12 +109,14 @@ def of_cause(model: Model, cause: str) -> Part:
 def take_out(changes: Changes, cause: str, part: Part) -> None:
     """A part of the host time of a cause takes no time, and nothing waits where a part of its waits is. A wait for
     another thread stays as long as that one works: the wait's own may be what nothing explains of that, and its return.
-    A lock need not be waited for, though in doubt what its holder does is needed."""
+    A lock need not be waited for, though in doubt what its holder does is needed. So is what an unknown thread does
+    that ends a wait for no lock."""
     # Who sleeps between queries still waits for the device, and only returns sooner.
     model, held = changes.model, part.held & (cause != SLEEP.id)
     changes.elsewhere[:] |= len(model.beside.threads) > 0
     changes.unknown[(part.pieces > 0) & of_unknown_sources(model)] = True
     changes.time[:] *= 1 - part.pieces
+    changes.unknown[(part.pieces > 0) & model.unknown_waits & ~_for_locks(model)] = True
     _leave_to_wakers(changes, cause, part.woken)
     if CAUSES[cause].after_call:
         calls = model.call_of_piece[part.pieces > 0]
@@ -126,6 +129,14 @@ def take_out(changes: Changes, cause: str, part: Part) -> None:
     changes.lag[row[row >= 0]] = 0
 
 
+def _for_locks(model: Model) -> BoolArray:
+    """Which pieces of host time are waits for a lock: no work of another thread is awaited there."""
+    found: BoolArray = np.array([*(LOCKS.fullmatch(each) is not None for each in model.words), False])[
+        model.pieces.call
+    ]
+    return found
+
+
 def _leave_to_wakers(changes: Changes, cause: str, waits: BoolArray) -> None:
     model, woken, edges = changes.model, changes.model.threads.woken, changes.model.graph.edges
     if cause == INPUT_WAIT:
@@ -136,7 +147,7 @@ def _leave_to_wakers(changes: Changes, cause: str, waits: BoolArray) -> None:
     changes.time[:] *= 1 - behind
     changes.unknown[behind > 0] = True
     wakes = np.flatnonzero(edges.kind == Kind.WAKE)
-    locks = wakes[(waits & (woken.lock > 0))[edges.row[wakes]]]
+    locks = wakes[(waits & (woken.lock == SURE_LOCK))[edges.row[wakes]]]
     changes.dropped[locks] = changes.doubted[locks] = True
 
 

@@ -6,8 +6,12 @@ import re
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, union
-from nsysdiag.events.rows import Rows
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, contains, coverage, union
+from nsysdiag.causes.gil import SWITCH_INTERVAL_NS, TIMED_WAIT
+from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.host import place_api_calls
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.replay.births import Births, births
 from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
 from nsysdiag.wakeups.levels import MOST_HOPS
@@ -18,6 +22,9 @@ LOCKS = re.compile(r"_*(pthread_(mutex|rwlock|spin)_\w*lock|flockfile|flock|lock
 """Calls that wait until a lock is free: what its holder does meanwhile need not be for them."""
 STARTED = 0.9
 """How sure it is which call started a thread."""
+SURE_LOCK, MAYBE_LOCK = 1, 2
+PYTHON = re.compile(r"python[\d.]*")
+"""Programs with an interpreter lock."""
 
 BLOCKED_NS, DOUBTED = 3_000, 0.5
 """A thread needs longer to leave its CPU and to come back: a shorter call had what it asked for, and who was active
@@ -26,9 +33,9 @@ then may have nothing to do with it, unless it loads data. How sure the waker is
 
 class Wakes(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that `waker` ended (globalTids) at `at`; `confidence` is how sure that is, 0
-    to 1. `loader` is 1 where the waker loads data, `interpreter` where the wait was for the interpreter lock, `lock`
-    where it was for any lock. A thread that is born in the trace waits for the call that starts it, from its begin on,
-    until the thread's own first activity."""
+    to 1. `loader` is 1 where the waker loads data, `interpreter` where the wait was for the interpreter lock. `lock` is
+    SURE_LOCK where it was for any lock, MAYBE_LOCK where it may have been for that one, else 0. A thread that is born
+    in the trace waits for the call that starts it, from its begin on, until the thread's own first activity."""
 
     thread: IntArray
     begin: IntArray
@@ -50,7 +57,7 @@ def wakes(
     parts: list[Wakes] = []
     view = launching
     while len(threads) and len(parts) <= MOST_HOPS:
-        waited = _of_threads(view, threads, loaders, finder, lo, hi, floor)
+        waited = _of_threads(view, threads, loaders, finder, host_trace, lo, hi, floor)
         found = Wakes.concatenate([waited, _begun(born.take(np.isin(born.thread, threads)))])
         parts.append(found)
         threads = np.setdiff1d(found.waker, known)
@@ -66,22 +73,43 @@ def _begun(born: Births) -> Wakes:
 
 
 def _of_threads(
-    view: WaitingThreads, threads: IntArray, loaders: Loaders, finder: Finder, lo: int, hi: int, floor: float
+    view: WaitingThreads,
+    threads: IntArray,
+    loaders: Loaders,
+    finder: Finder,
+    host_trace: HostTrace,
+    lo: int,
+    hi: int,
+    floor: float,
 ) -> Wakes:
     waits, interpreter = _waits(view, threads, lo, hi)
     if len(waits) == 0:
         return Wakes.empty()
     found = finder().find(waits)
     sure = (found.thread > 0) & (found.confidence >= floor) & (found.at > waits.start) & (found.at <= waits.end)
+    stayed = np.flatnonzero(sure & _on_its_cpu(view, waits))
+    sure[stayed] = ~_in_a_cuda_call(host_trace, found.thread[stayed], found.at[stayed])
     waits, found = waits.take(sure), found.take(sure)
     loads = loaders.by_waker(waits, found.thread, found.at)
     loads |= loaders.in_range(waits.thread, Intervals(waits.start, waits.end))
     loader, held = loads.astype(np.int64), interpreter[sure].astype(np.int64)
     names = np.array([LOCKS.fullmatch(name) is not None for name in [*view.host.os_calls.names, ""]], dtype=np.int64)
-    lock = np.maximum(names[waits.name], held)
+    lock = np.maximum(names[waits.name], held) * SURE_LOCK
+    lock = np.where((lock == 0) & _may_be_interpreter(host_trace, view, waits), MAYBE_LOCK, lock)
     doubted = (waits.end - waits.start < BLOCKED_NS) & ~loads
     confidence = np.where(doubted, np.minimum(found.confidence, DOUBTED), found.confidence)
     return Wakes(waits.thread, waits.start, waits.end, found.thread, found.at, confidence, loader, held, lock)
+
+
+def _may_be_interpreter(host_trace: HostTrace, view: WaitingThreads, waits: Waits) -> BoolArray:
+    """Which waits of a Python program are like those for its lock: no longer than a switch interval. Of shorter
+    ones alone `gil_waits` cannot tell."""
+    processes, code = distinct(process_of(waits.thread))
+    python = [PYTHON.fullmatch(host_trace.program(each) or "") is not None for each in processes.tolist()]
+    timed = [TIMED_WAIT.fullmatch(name) is not None for name in [*view.host.os_calls.names, ""]]
+    alike = np.array([*python, False])[code] & np.array(timed)[waits.name]
+    found: BoolArray = alike & (waits.end - waits.start <= SWITCH_INTERVAL_NS[1])
+    return found
 
 
 def _waits(view: WaitingThreads, threads: IntArray, lo: int, hi: int) -> tuple[Waits, BoolArray]:
@@ -101,3 +129,21 @@ def _waits(view: WaitingThreads, threads: IntArray, lo: int, hi: int) -> tuple[W
     # Calls with a time limit that follow each other are one wait.
     _, first = np.unique(np.stack((waits.thread, waits.start)), axis=1, return_index=True)
     return waits.take(first), interpreter[first]
+
+
+def _on_its_cpu(view: WaitingThreads, waits: Waits) -> BoolArray:
+    """Which waits a thread spent on its CPU: what it waited for had come before, or was free."""
+    axis, length = view.host.axis, waits.end - waits.start
+    begin = axis.position(axis.rank(waits.thread), waits.start)
+    found: BoolArray = coverage(view.host.scheduling.on_cpu, Intervals(begin, begin + length)) == length
+    return found
+
+
+def _in_a_cuda_call(host_trace: HostTrace, thread: IntArray, at: IntArray) -> BoolArray:
+    """Which threads are in a CUDA call at a time: they end no wait then that others spend on their CPU."""
+    if len(thread) == 0:
+        return np.zeros(0, dtype=np.bool_)
+    axis = ThreadAxis.over(thread, host_trace.low, host_trace.high)
+    activity = host_trace.activity
+    calls = union(place_api_calls(axis, activity.api_calls, activity.latest_ns).spans)
+    return contains(calls, axis.position(axis.rank(thread), at))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.replay.step_work import StepWork, step_work
+from nsysdiag.replay.step_work import StepWork, at_own_pace, step_work
 from nsysdiag.replay.stretch import Stretch
+from nsysdiag.replay.wakes import Wakes
 from tests.replay.making import Row, work_of
 
 PROCESS = 1 << 24
@@ -55,3 +56,29 @@ def test_other_devices_of_the_job_count() -> None:
 def test_a_window_is_all_that_is_in_it() -> None:
     window = Stretch(np.array([0, 500]), stepwise=False)
     assert parts(*beside(OTHER, [40, 250]), stretch=window, kernel=1) == [StepWork.OWN] * 2
+
+
+def others_work(starts: list[int], locks: list[bool]) -> set[int]:
+    """What operations of HELPER at these times are, which ends waits of MAIN in some steps, for locks or not."""
+    own = [((0, start, 20, 0, 0, 5), MAIN) for start in range(0, 400, 100)]
+    every = sorted([*own, *beside(HELPER, starts, stream=0)])
+    thread = np.array([thread for _, thread in every])
+    at, none = np.arange(len(locks)) * 100 + 50, np.zeros(len(locks), dtype=np.int64)
+    woken = Wakes(none + MAIN, at - 9, at, none + HELPER, at, none + 0.9, none, none, np.array(locks, dtype=np.int64))
+    found = at_own_pace(work_of([row for row, _ in every]), thread, STEPS, woken)
+    assert set(found[thread == MAIN].tolist()) == {StepWork.OWN}
+    return set(found[thread == HELPER].tolist())
+
+
+def test_a_thread_that_launches_now_and_then_has_a_pace_of_its_own() -> None:
+    assert others_work([40, 250, 260], []) == {StepWork.BESIDE}
+    assert others_work([40, 140, 240, 340], []) == {StepWork.OWN}
+
+
+def test_a_thread_that_is_met_at_locks_only_may_have_a_pace_of_its_own() -> None:
+    assert others_work([40, 140, 240, 340], [True] * 4) == {StepWork.MAYBE}
+    assert others_work([40, 140, 240, 340], [True, False, False, False, False]) == {StepWork.OWN}
+
+
+def test_a_thread_that_the_steps_wait_for_is_tied_to_them() -> None:
+    assert others_work([40, 250, 260], [False] * 4) == {StepWork.OWN}

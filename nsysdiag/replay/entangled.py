@@ -1,0 +1,108 @@
+"""Threads that take turns in ways that the trace does not tell: who is faster may wait longer for the others, or may be
+out of their way.
+
+```
+T        [prepares][lock .....][launch, wait][prepares][lock .....][launch, wait]
+other    [launch, wait ][....][lock ........][launch, wait ][....][lock ........]
+```
+
+T may prepare in half of the time: nothing is saved while the other holds the lock, and all of that where it does not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec.structs import replace
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.identity import joint
+from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.replay.changes import OF_OPERATIONS, SURE, Changes
+from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.model import Model
+from nsysdiag.replay.pacing import WAITED_NS
+from nsysdiag.replay.step_work import REGULAR, StepWork
+
+
+def loosened(changes: Changes) -> Changes | None:
+    """The same changes without waits for a lock, or for a thread that is not known or not sure. Threads at a pace of
+    their own do nothing on devices. None where there is no such wait or thread. A lock stays where its holder's own
+    time is changed: that one releases it sooner."""
+    model, edges = changes.model, changes.model.graph.edges
+    woken, pieces = model.threads.woken, model.pieces
+    repaired = distinct_values(model.program.thread[pieces.owner[changes.time < 1]])
+    turns = met_by_chance(model) & ~((woken.lock > 0) & np.isin(woken.waker, repaired))
+    at_once = (woken.end - woken.begin < WAITED_NS) & (woken.loader == 0)
+    waits = (turns | at_once | (woken.confidence < SURE)) & changes.woken
+    unknown = model.unknown_waits
+    others = model.others_work < StepWork.OWN
+    if not (waits.any() or unknown.any() or others.any()):
+        return None
+    wakes = np.flatnonzero(edges.kind == Kind.WAKE)
+    dropped = changes.dropped.copy()
+    dropped[wakes[waits[edges.row[wakes]]]] = True
+    launches = np.flatnonzero(edges.kind == Kind.LAUNCH)
+    dropped[launches[others[edges.row[launches]]]] = True
+    time = np.where(unknown, 0.0, changes.time)
+    return replace(changes, dropped=dropped, time=time, length=np.where(others, 0, changes.length), loose=True)
+
+
+def met_by_chance(model: Model) -> BoolArray:
+    """The waits for another thread at what both take in turns. These are the waits for locks; and those in some steps
+    only, of two threads that wait for each other, or of which one launches at a pace of its own. A thread that loads
+    data is no such one: it may be ahead in some steps."""
+    woken = model.threads.woken
+    own_pace = distinct_values(model.launched_by[model.others_work < StepWork.OWN])
+    there = joint(*_numbered(woken.thread, woken.waker), max(2 * len(woken), 1))
+    back = joint(*_numbered(woken.waker, woken.thread), max(2 * len(woken), 1))
+    mutual = np.isin(there, back) | np.isin(woken.thread, own_pace) | np.isin(woken.waker, own_pace)
+    found: BoolArray = (woken.lock > 0) | (mutual & (woken.loader == 0) & _now_and_then(model, distinct(there)[1]))
+    return found
+
+
+def _numbered(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
+    known = np.union1d(one, other)
+    return np.searchsorted(known, one), np.searchsorted(known, other)
+
+
+def _now_and_then(model: Model, pair: IntArray) -> BoolArray:
+    """Which waits are of a `pair` of threads that does not wait as often in each step. Of a thread that ends waits in
+    one step only, as of one that is born for it, nothing is known."""
+    stretch, woken = model.stretch, model.threads.woken
+    steps = len(stretch.borders) - 1
+    step = np.clip(np.searchsorted(stretch.borders, woken.end, side="right") - 1, 0, steps - 1)
+    count = np.zeros((int(pair.max(initial=-1)) + 1, steps), dtype=np.int64)
+    np.add.at(count, (pair, step), 1)
+    usual = np.round(count.mean(axis=1, keepdims=True))
+    # A wait near the border of two steps may count to either.
+    ahead = np.cumsum(count - usual, axis=1)
+    regular = (np.abs(ahead - np.median(ahead, axis=1, keepdims=True)) <= 1).mean(axis=1) >= REGULAR
+    found: BoolArray = (~(regular & (usual[:, 0] > 0)) & ((count > 0).sum(axis=1) > 1))[pair]
+    return found & stretch.stepwise
+
+
+def taken_out(changes: Changes) -> float:
+    """How much time the changes take out of a step at most, in ns, in all threads and on all devices. It is without end
+    where they change more than times, such as the order on a device."""
+    model, edges = changes.model, changes.model.graph.edges
+    threads, pieces, program = model.threads, model.pieces, model.program
+    if changes.eager.any() or changes.more.any() or changes.counted.tolist() != [-1, 1]:
+        return np.inf
+    if np.isin(edges.kind[changes.dropped], OF_OPERATIONS).any():
+        return np.inf
+    woken = ~changes.woken
+    wakes = np.flatnonzero((edges.kind == Kind.WAKE) & changes.dropped)
+    woken[edges.row[wakes]] = True
+    # Who takes a lock at another time may find it free.
+    woken |= met_by_chance(model)
+    # It is not known what the thread does that ends such a wait: all of that may be taken out.
+    time = np.where(model.unknown_waits, 0.0, changes.time)
+    ns = float(((pieces.end - pieces.start) * (1 - time)).sum())
+    ns += float((model.unseen * (1 - changes.unseen)).sum() + (program.lag * (1 - changes.lag)).sum())
+    # What a thread at a pace of its own does on a device may be behind the steps.
+    ns += float(
+        np.where(model.others_work < StepWork.OWN, model.length, model.length - changes.length).clip(min=0).sum()
+    )
+    for waits, gone in ((threads.held, ~changes.held), (threads.full, ~changes.full), (threads.woken, woken)):
+        ns += float((waits.end - waits.begin)[gone].sum())
+    return ns / max(model.stretch.count, 1)
