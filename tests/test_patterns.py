@@ -43,8 +43,9 @@ def test_what_the_host_computes_after_the_read_counts_to_the_read(tmp_path: Path
     assert device.account["sync"] >= 23 * 800_000
     assert "host" not in device.account
     found = [each for each in report.findings if each.saves and each.cause != "single_precision"]
-    assert [(each.cause, each.bottleneck) for each in found] == [("blocking_copy", "sync")]
+    assert [(each.cause, each.bottleneck) for each in found] == [("blocking_copy", "sync"), ("host_compute", "host")]
     assert found[0].ceiling_ns >= 23 * 800_000
+    assert found[1].lost_ns == 23 * 800_000
 
 
 @pytest.mark.slow

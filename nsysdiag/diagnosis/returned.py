@@ -100,4 +100,8 @@ def _with_time(finding: Finding, moved: Sequence[_Moved], total: int, smallest: 
     part = share / (finding.share if finding.share >= smallest else max(finding.lost_share, share))
     named = [Named(text=each.text, share=round(min(each.share * part, 1.0), 6)) for each in finding.named]
     told = replace(finding, share=share, named=named)
-    return replace(told, note=replayed_note(told, _saves(told))) if come else told
+    if not come:
+        return told
+    saves = _saves(told)
+    other = "" if told.note == replayed_note(finding, saves) else told.note
+    return replace(told, note=replayed_note(told, saves) or other)
