@@ -65,25 +65,26 @@ def job_findings(
 def _predicted(finding: Finding, found: Predicted | str, limits: FindingThresholds) -> Finding:
     """The finding with what the replay says in place of its bound, or with its bound as a share of what was replayed;
     one that promises nothing stays so."""
-    saves = finding.saves
-    if saves is None:
+    promised = finding.saves
+    if promised is None:
         return finding
     if isinstance(found, str):
-        return replace(finding, saves=replace(saves, reason=found))
+        return replace(finding, saves=replace(promised, reason=found))
     if found.reason:
-        ns = round(saves.ns / max(saves.of_ns, 1) * found.of_ns)
-        bound = Saves(ns, 0, ns, found.per, found.of_ns, saves.method, found.reason, paced_ns=found.paced_ns or None)
+        ns = round(promised.ns / max(promised.of_ns, 1) * found.of_ns)
+        bound = Saves(ns, 0, ns, found.per, found.of_ns, promised.method, found.reason, paced_ns=found.paced_ns or None)
         return replace(finding, saves=bound)
     share, most = (ns / max(found.of_ns, 1) for ns in (found.ns, found.high_ns))
+    saves = Saves(
+        *found[2:5], found.per, found.of_ns, REPLAY, cannot_tell=found.cannot_tell, paced_ns=found.paced_ns or None
+    )
     absorbed = found.paced_ns and finding.share - most > EXPLAINED
     paced = PACED_AT.format(format_ns(found.paced_ns)) if absorbed else ""
     return replace(
         finding,
-        saves=Saves(
-            *found[2:5], found.per, found.of_ns, REPLAY, cannot_tell=found.cannot_tell, paced_ns=found.paced_ns or None
-        ),
-        ceiling_ns=int(most / saves.most * finding.ceiling_ns) if saves.most else 0,
-        severity=severity(share, limits),
+        saves=saves,
+        ceiling_ns=int(most / promised.most * finding.ceiling_ns) if promised.most else 0,
+        severity=severity(weighed_share(replace(finding, saves=saves)), limits),
         note=replayed_note(finding, share) or paced,
     )
 
@@ -135,21 +136,28 @@ def saved_share(finding: Finding) -> float:
     return finding.saves.ns / max(finding.saves.of_ns, 1) if finding.saves else 0.0
 
 
-def sure_share(finding: Finding) -> float:
-    """The same to choose what to do first. Where the replay cannot tell it is half of that, or what is saved at least:
-    a sure saving of about that size comes first. So does a wait that saves about as much as what comes behind it. A
-    prediction comes before an upper bound of about its size."""
+def weighed_share(finding: Finding) -> float:
+    """The same to order findings. Where the replay cannot tell it is half of that, or what is saved at least: a sure
+    saving of about that size comes first."""
     saves = finding.saves
     if saves is None or not saves.cannot_tell:
-        bound = saves is not None and saves.method != REPLAY
-        return saved_share(finding) - (ABOUT if bound or counts_before(finding) else 0.0)
+        return saved_share(finding)
     return max(saves.ns / 2, saves.low_ns) / max(saves.of_ns, 1)
+
+
+def sure_share(finding: Finding) -> float:
+    """The same to choose what to do first. A wait comes before what is behind it and saves about as much, a prediction
+    before an upper bound of about its size."""
+    saves = finding.saves
+    bound = saves is not None and saves.method != REPLAY
+    after = saves is not None and not saves.cannot_tell and (bound or counts_before(finding))
+    return weighed_share(finding) - (ABOUT if after else 0.0)
 
 
 def _rank(finding: Finding) -> tuple[float, bool, float, str]:
     """Unknown time is ordered as if all of it could be saved: it may be the first thing to investigate. Profiler
     overhead comes last."""
-    first = finding.share if finding.bottleneck == UNKNOWN else saved_share(finding)
+    first = finding.share if finding.bottleneck == UNKNOWN else weighed_share(finding)
     behind = 0.0 if finding.bottleneck == PROFILER else finding.share
     return (-first, finding.saves is None, -behind, finding.id)
 

@@ -61,9 +61,17 @@ def the_diagnosis_names_findings(report: Json) -> Iterator[str]:
         yield "the findings of the diagnosis are in another order"
 
 
+def weighed_share(finding: Json) -> float | None:
+    """What it saves; where the trace cannot tell half of that, or what it saves at least."""
+    share, saves = saved_share(finding), finding["saves"]
+    if share is None or not saves.get("cannot_tell"):
+        return share
+    return float(max(saves["ns"] / 2, saves["low_ns"]) / max(saves["of_ns"], 1))
+
+
 def _place(finding: Json) -> float | None:
     """The share that a finding is ordered by: what it saves, of an unknown one its share of the time."""
-    share = saved_share(finding)
+    share = weighed_share(finding)
     if share is None and finding["bottleneck"] == "unknown":
         return float(finding.get("share", finding["lost_share"]))
     return share
@@ -91,7 +99,7 @@ def findings_are_ordered(report: Json) -> Iterator[str]:
 def severity_is_by_what_is_saved(report: Json) -> Iterator[str]:
     """20, 5 and 1% of the judged time; what is unknown is `info`."""
     for finding in report["findings"]:
-        share = saved_share(finding)
+        share = weighed_share(finding)
         if finding["bottleneck"] == "unknown":
             expected = {"info"}
         elif share is None:
