@@ -13,7 +13,7 @@ from nsysdiag.arrays.intervals import FloatArray, IntArray
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.disks import reads_ns
-from nsysdiag.replay.entangled import loosened, met_by_chance, taken_out
+from nsysdiag.replay.entangled import loosened, met_by_chance, others_work_ns, taken_out
 from nsysdiag.replay.graph import Kind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.mpi_peers import in_a_row, most_sooner, takes_out_waits, without_waits
@@ -177,12 +177,15 @@ def _other_loops(case: Case) -> Sequence[int]:
 
 
 def _turns(case: Case) -> Sequence[int]:
-    """Who is faster waits for the others, and nothing is saved; or no thread waits where threads take turns, but no
-    more is saved than the changes take out."""
+    """Who is faster waits for all that the others do in a step, at most until nothing is saved; or no thread waits
+    where threads take turns, but no more is saved than the changes take out."""
+    model = case.changes.model
     if case.free is None:
         # Who is faster may wait for a lock more often.
-        return [case.now.ns] if case.turns and met_by_chance(case.changes.model).any() else []
-    return [case.now.ns, round(max(case.now.ns - taken_out(case.changes), case.free.ns))]
+        turns = case.turns and met_by_chance(model).any()
+        return [min(case.now.ns, case.run.ns + others_work_ns(model))] if turns else []
+    held = min(case.now.ns, max(case.run.ns, case.free.ns + others_work_ns(model)))
+    return [held, round(max(case.now.ns - taken_out(case.changes), case.free.ns))]
 
 
 def _unpaired(case: Case) -> Sequence[int]:

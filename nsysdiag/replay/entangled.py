@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.events.identity import joint
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
+from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.replay.changes import OF_OPERATIONS, SURE, Changes
 from nsysdiag.replay.graph import Kind
@@ -79,6 +79,26 @@ def _now_and_then(model: Model, pair: IntArray) -> BoolArray:
     regular = (np.abs(ahead - np.median(ahead, axis=1, keepdims=True)) <= 1).mean(axis=1) >= REGULAR
     found: BoolArray = (~(regular & (usual[:, 0] > 0)) & ((count > 0).sum(axis=1) > 1))[pair]
     return found & stretch.stepwise
+
+
+def others_work_ns(model: Model) -> int:
+    """For how long in a step, in ns, threads that take turns do not wait for each other: what they do then may be done
+    while they hold a lock. It is that of all such threads of a process but the one that does most."""
+    stretch, woken, axis = model.stretch, model.threads.woken, model.host.host.axis
+    turns, unknown = met_by_chance(model), model.unknown_waits
+    pieces = Intervals(model.pieces.start[unknown], model.pieces.end[unknown])
+    threads = np.concatenate((woken.waker[turns], woken.thread[turns], axis.threads[pieces.start // axis.stride]))
+    launching = process_of(model.launched_by)
+    threads = distinct_values(threads[np.isin(process_of(threads), launching)])
+    begin, end = (np.full(len(threads), each) for each in (stretch.begin, stretch.end))
+    spans = model.on_axis(threads, begin, end)
+    waits = union(union(model.on_axis(woken.thread, woken.begin, woken.end)), pieces)
+    working = (end - begin) - coverage(waits, spans)
+    _, process = distinct(process_of(threads))
+    most = np.zeros(int(process.max(initial=-1)) + 1, dtype=np.int64)
+    np.maximum.at(most, process, working)
+    others = np.bincount(process, working, len(most)) - most
+    return int(others.max(initial=0)) // max(stretch.count, 1)
 
 
 def taken_out(changes: Changes) -> float:

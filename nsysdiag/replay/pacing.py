@@ -115,22 +115,24 @@ def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: S
             # What is seen in few steps, or a few times in a window without steps, paces no loop.
             # Other ranks run the same program: what is repaired here is repaired there, too.
             mpi = bool(waits.mpi[rows[0]])
-            seldom = 2 * alike[rows[0]] < stretch.count if stretch.stepwise else len(mine) <= FEWEST
+            outside = waits.cause[rows[0]] != PLACE[THREAD_WAIT]
+            often = alike[rows[0]] if waits.cause[rows[0]] == PLACE[IO_WAIT.id] else len(mine)
+            seldom = 2 * often < stretch.count if stretch.stepwise else len(mine) <= FEWEST
             if sure is None or seldom or (not sure and not mpi and waits.cause[rows[0]] == PLACE[HOST_CODE]):
                 continue
             thread = np.full(len(mine), axis.threads[lane[mine[0]]])
             same = np.ones(len(mine), dtype=np.int64)
-            outside = same * (waits.cause[rows[0]] != PLACE[THREAD_WAIT])
-            every = Timed(thread, begin, end, same * (sure and not mpi), same * period, outside)
+            every = Timed(thread, begin, end, same * (sure and not mpi), same * period, same * bool(outside))
             found.append(every.take(_is_wait(end - begin)))
     return Timed.concatenate(found)
 
 
 def _alike(waits: _Waits, words: list[str], steps: int) -> IntArray:
     """In how many steps at most there is a wait of the same cause and call as each: in turns, several threads may wait
-    for the same."""
+    for the same source."""
     _, alike = distinct(waits.cause * (len(words) + 1) + waits.call + 1)
-    return np.minimum(np.bincount(alike), steps)[alike]
+    long = waits.end - waits.start >= WAITED_NS
+    return np.minimum(np.bincount(alike, long).astype(np.int64), steps)[alike]
 
 
 def _joined(pieces: HostTime, words: list[str]) -> _Waits:

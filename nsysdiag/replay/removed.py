@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.graph import Kind
 from nsysdiag.replay.sources import answers
@@ -31,9 +31,13 @@ def most_removed_ns(every: Sequence[Changes]) -> int:
 
 
 def unknown_ns(changes: Changes) -> int:
-    """For how long threads wait in a step, or in the window, where it is not known who ends it, in ns."""
-    pieces = changes.model.pieces
-    return _total(pieces.start, pieces.end, dependent(changes)) // changes.model.stretch.count
+    """For how long any thread waits in a step, or in the window, where it is not known who ends it, in ns: at each
+    moment a step waits for one of them at most."""
+    model, unknown = changes.model, dependent(changes)
+    pieces = model.pieces
+    begin = model.host.host.axis.time(pieces.start[unknown])
+    waits = Intervals(begin, begin + (pieces.end - pieces.start)[unknown])
+    return union(waits).total() // model.stretch.count
 
 
 def dependent(changes: Changes) -> BoolArray:

@@ -29,6 +29,8 @@ _DEVICES = re.compile(r"_*(accept4?|ioctl)")
 """Calls that ask a device, or other computers."""
 _READS = re.compile(r"_*readv?(_chk)?")
 """Calls that read a file, or a pipe."""
+_SLEEPS = re.compile(r".*sleep\w*")
+"""Calls that wait for a time, other than those that start threads or wait for their end."""
 _SENDS = re.compile(r"_*(send\w*|p?writev?(64)?|mq_\w*send|msgsnd)(_chk)?")
 """Calls that answer these: another thread that sends in each step may feed who asks, although no wait tells so."""
 
@@ -50,7 +52,7 @@ def source_may_limit(changes: Changes) -> bool:
     fed = (messages & _others_send(model)) | np.isin(kind, kind[waited])
     asked = (messages | _named(model, _DEVICES)) & ~fed & reads
     asked = (asked | (_queued(model) & unknown)) & (changes.time >= 1)
-    asleep = (pieces.cause == PLACE[SLEEP.id]) & (changes.time >= 1)
+    asleep = (pieces.cause == PLACE[SLEEP.id]) & _named(model, _SLEEPS) & (changes.time >= 1)
     launching = np.isin(model.program.thread, model.launched_by[model.step_work == StepWork.OWN])[pieces.owner]
     # Who sleeps until a time that has come returns at once.
     late = asleep & (pieces.end - pieces.start < WAITED_NS)
