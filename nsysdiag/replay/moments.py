@@ -116,8 +116,7 @@ def moments_of(
         Moments.returns(held.begin, held.end, held.thread, work.end[held.target], held.cause),
         Moments.returns(full.begin, full.end, full.thread, work.start[full.target], full.cause),
         Moments.returns(woken.begin, woken.end, woken.thread, woken.at, threads.woken_cause),
-        # A thread that wakes another is behind its own wait that ended at that very time.
-        Moments.points(np.minimum(woken.at + 1, woken.end), What.WAKE, woken.waker),
+        Moments.points(_behind_own_waits(threads), What.WAKE, woken.waker),
         Moments.points(meetings.time, What.MEETING, np.full(len(meetings.time), DEVICE)),
         Moments.points(mpi.begin, What.ARRIVAL, mpi.thread),
         Moments.points(mpi.came[first], What.MEETING, np.full(len(first), DEVICE)),
@@ -138,6 +137,16 @@ def moments_of(
     of_waits[some] = finished_at
     places = Places(operation, launch, held_at, full_at, woken_at, wake, meeting, end, come, met, back, of_waits, timed)
     return every.take(order), places
+
+
+def _behind_own_waits(threads: Threads) -> IntArray:
+    """When each thread is woken, in ns: by a thread that had a wait of its own until that very time, 1 ns later."""
+    woken, own = threads.woken, (threads.held, threads.full, threads.woken)
+    ended = np.unique(np.concatenate([np.stack((each.thread, each.end), axis=1) for each in own]), axis=0)
+    asked = np.stack((woken.waker, woken.at), axis=1)
+    _, code = np.unique(np.concatenate((ended, asked)), axis=0, return_inverse=True)
+    known, code = np.split(code.reshape(-1), [len(ended)])
+    return np.minimum(woken.at + np.isin(code, known), woken.end)
 
 
 def _borders(threads: Threads, calls: CallRows, begin: int | None) -> Moments:
