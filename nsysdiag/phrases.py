@@ -21,8 +21,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.fields import Text
-from nsysdiag.record import Record
-from nsysdiag.walk import rewritten
+from nsysdiag.record import Record, rewritten
 
 _ID_OF = {kind: kind.name.lower() for kind in Text}
 KIND_OF = {name: kind for kind, name in _ID_OF.items()}

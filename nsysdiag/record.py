@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+import os
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import msgspec
+from msgspec.structs import replace
+
+from nsysdiag.fields import Text, fields_of, leaves
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises for JSON that is no record: other keys and types, bytes that are no UTF-8, endless nesting."""
@@ -52,3 +62,109 @@ def _settled(schema: Any) -> Any:
     if "anyOf" in settled:
         settled["anyOf"].sort(key=lambda each: each == {"type": "null"})
     return settled
+
+
+# Goes through all records of a report and hands each field with text to one function.
+
+Visit = Callable[[Text, Record, Any], Any]
+"""A function of the kind of text of a field, its record and its value; returns the new value."""
+R = TypeVar("R", bound=Record)
+
+
+def rewritten(record: R, visit: Visit) -> R:
+    """The record with every field of text as `visit` makes it, those of the records inside it too, in order."""
+    changed = {}
+    for name, text, nested in _plan(type(record)):
+        value = getattr(record, name)
+        new = value if text is None or text is Text.OWN or value is None else visit(text, record, value)
+        new = _within(new, visit) if nested else new
+        if new is not value:
+            changed[name] = new
+    return replace(record, **changed) if changed else record
+
+
+def _within(value: Any, visit: Visit) -> Any:
+    if isinstance(value, Record):
+        return rewritten(value, visit)
+    if isinstance(value, list):
+        return [_within(each, visit) for each in value]
+    if isinstance(value, dict):
+        return {key: _within(each, visit) for key, each in value.items()}
+    return value
+
+
+@cache
+def _plan(record: type[Record]) -> list[tuple[str, Text | None, bool]]:
+    """The fields that matter: what text each holds, and whether there are records inside."""
+    rows = [(name, text_of(record, name), bool(records_in(hint))) for name, hint in fields_of(record).items()]
+    return [(name, text, nested) for name, text, nested in rows if text not in (None, Text.OWN) or nested]
+
+
+def text_of(record: type[Record], field: str) -> Text | None:
+    """The kind of text of a field, outside nested records; None without text. Raises TypeError if markers are missing
+    or contradict each other, so that no name escapes redaction."""
+    found = {leaf.text for leaf in leaves(fields_of(record)[field]) if leaf.kind in (str, Any, object)}
+    if None in found or len(found) > 1:
+        raise TypeError(f"{record.__name__}.{field}: its type must say what its text holds, see nsysdiag.fields.Text")
+    return next(iter(found), None)
+
+
+def records_in(hint: Any) -> set[type[Record]]:
+    """The records that a field of this type can hold."""
+    return {leaf.kind for leaf in leaves(hint) if isinstance(leaf.kind, type) and issubclass(leaf.kind, Record)}
+
+
+# Methods of records for users: show, save, and convert to a format.
+#
+# The layers above implement them. They are imported by name at first use, so that imports run one way and a report can
+# be read without them.
+
+
+class Shown(Record, frozen=True):
+    """A record that is shown as one line; its fields are too many to be shown all."""
+
+    def __repr__(self) -> str:
+        """What it is, in at most 120 characters that all print."""
+        return cast("str", import_module("nsysdiag.document.one_line").one_line(self))
+
+
+class Result(Shown, frozen=True):
+    """A record that is a whole result, written as the command line writes it."""
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write it to `path` in the format of its suffix, as -o does; CSV writes one more file for each further table.
+
+        Raises UsageError for a suffix of no format that it has. Raises OutputError for a file that cannot be written,
+        or that nsysdiag did not write and that needs `force`. Nothing is written then.
+        """
+        import_module("nsysdiag.formats.documents").save(self, path, force=force)
+
+    def to_html(self) -> str:
+        """The page that `-o x.html` writes: one file, complete without a network."""
+        return self._rendered("html")
+
+    def to_markdown(self) -> str:
+        """The Markdown that `-o x.md` writes."""
+        return self._rendered("md")
+
+    def to_json(self) -> str:
+        """The JSON that `-o x.json` writes, which `load` and the command line read back."""
+        return self._rendered("json")
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: its first screen."""
+        return in_a_cell(self)
+
+    def _rendered(self, format_name: str) -> str:
+        data: bytes = import_module("nsysdiag.formats.documents").rendered(self, format_name)
+        return data.decode()
+
+
+def in_a_cell(record: Record) -> str:
+    """What a notebook shows of a result or a finding: HTML without scripts, in the colours around it."""
+    return cast("str", import_module("nsysdiag.formats.notebook").cell(record))
+
+
+def asked(record: Record, expression: str, table: str) -> pd.DataFrame:
+    """The rows of a table of a report for which an expression holds. pandas is loaded for it."""
+    return cast("pd.DataFrame", import_module("nsysdiag.formats.frames").query(record, expression, table))

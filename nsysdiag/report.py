@@ -69,8 +69,7 @@ from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning
 from nsysdiag.phases.facts import Phase
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
-from nsysdiag.record import Column, Packed, Record
-from nsysdiag.shown import Result, Shown, asked, in_a_cell
+from nsysdiag.record import Column, Packed, Record, Result, Shown, asked, in_a_cell
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
 

@@ -13,7 +13,7 @@ from nsysdiag.counters.facts import GpuMetric, GpuMetrics
 from nsysdiag.document.packed import unpack_metric
 from nsysdiag.pipeline import analyze
 from nsysdiag.report import DeviceReport
-from nsysdiag.utilization.sm_activity import MeasuredSm
+from nsysdiag.utilization.utilization import MeasuredSm
 from tests.shared import Shared
 from tests.simulator import EVERYTHING, Simulation
 from tests.simulator.counters import CLOCK, Counters, Course, Span

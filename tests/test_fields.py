@@ -29,8 +29,7 @@ from nsysdiag.fields import (
 )
 from nsysdiag.formats.csv_ import csv_of
 from nsysdiag.formats.frames import _frame
-from nsysdiag.record import Record, json_schema
-from nsysdiag.walk import rewritten
+from nsysdiag.record import Record, json_schema, rewritten
 from tests.output import samples
 
 

@@ -85,11 +85,11 @@ def project_files() -> list[Path]:
 
 
 SETTLED = {
-    "formats/batch/sarif.py formats/ci/sarif.py": 144,
+    "formats/batch/sarif.py formats/ci/sarif.py": 145,
     "formats/batch/gitlab.py formats/ci/gitlab.py": 75,
-    "formats/openmetrics.py formats/exposition.py": 279,
-    "cost/cost.py cost/facts.py cost/rows.py cost/show.py cost/words.py": 418,
-    "memory/growth.py": 93,
+    "formats/openmetrics.py": 273,
+    "cost/cost.py cost/facts.py cost/show.py": 406,
+    "memory/device.py": 267,
 }
 """Parts that do all that they are to do, with their lines: they may shrink, and grow only where this says so."""
 

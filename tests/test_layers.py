@@ -20,8 +20,7 @@ def files_of_subjects(names: str) -> str:
 
 
 LAYERS = [
-    "signals errors version printable workflow_commands messages private limits shortage units fields record shown "
-    "pseudonyms epoch typed walk",
+    "signals errors version messages private limits shortage units fields record pseudonyms epoch typed",
     "arrays config.settings saved causes.ids",
     files_of_subjects("facts"),
     "phrases older",
@@ -29,7 +28,7 @@ LAYERS = [
     "saved_files",
     "trace config cost",
     "events",
-    "kernels.names kernels.operation_names",
+    "kernels.names",
     "gaps",
     "causes",
     "ledger",
@@ -41,7 +40,7 @@ LAYERS = [
     "phases",
     "account",
     "replay",
-    "findings.judged diagnosis.cut_ends",
+    "diagnosis.cut_ends",
     "diagnosis.focus diagnosis.missing",
     "pipeline.result",
     "diagnosis findings ranks",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.document.names import brief, clip
-from nsysdiag.gap_groups.keys import normal_range
+from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.limits import HEAD_CHARACTERS, NAME_CHARACTERS, PATH_CHARACTERS, mark_of, short_name, short_path
 from nsysdiag.share.redaction.names import Names

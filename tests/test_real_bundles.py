@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.cli.app import app
-from nsysdiag.cli.errors import run
+from nsysdiag.cli.console import run
 from tests.levels import THOROUGH, some
 from tests.share.bundle.bundling import assert_gaps_are_those_of_the_trace, contents_of, sliced
 from tests.share.bundle.redacted import redacted_slice

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.events.callchains import TABLES
-from nsysdiag.events.program_code import Origin, file_name
+from nsysdiag.events.callchains import TABLES, Origin, file_name
 from nsysdiag.report import CallSite, DeviceReport
 from tests.shared import Shared
 

@@ -15,7 +15,7 @@ import pytest
 
 from nsysdiag import open_trace
 from nsysdiag.cli.app import app
-from nsysdiag.cli.errors import run
+from nsysdiag.cli.console import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ import pytest
 from nsysdiag import open_trace
 from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.cli.app import app
-from nsysdiag.cli.errors import run
+from nsysdiag.cli.console import run
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
 

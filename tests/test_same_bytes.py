@@ -129,7 +129,7 @@ def ran(folder: Path, *lines: list[object], seed: int) -> None:
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 from nsysdiag.cli.app import app
-from nsysdiag.cli.errors import run
+from nsysdiag.cli.console import run
 if __name__ == "__main__":
     sys.exit(max(run(app, line) for line in {words!r}))
 """

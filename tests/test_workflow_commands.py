@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nsysdiag.workflow_commands import JOINER, JSON, MARKUP, TEXT, without_workflow_commands
+from nsysdiag.messages import JOINER, JSON, MARKUP, TEXT, without_workflow_commands
 from tests.hostile.runners import SYSTEMS, WHITE, commands, systems
 
 COMMANDS = (

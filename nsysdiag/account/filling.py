@@ -16,10 +16,10 @@ from nsysdiag.arrays.intervals import (
     subtract,
     union,
 )
-from nsysdiag.counters.report import Measured
+from nsysdiag.counters.counters import Measured
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
-from nsysdiag.kernels.residency import Residency
+from nsysdiag.kernels.shapes import Residency
 from nsysdiag.ledger.busy import WindowSplit
 
 HALF = 0.5

@@ -13,8 +13,8 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
 from nsysdiag.causes import EVENT_WAIT, PLACE, SYNCHRONIZATION
 from nsysdiag.causes.evidence import Layer
 from nsysdiag.events.axis import ThreadAxis
-from nsysdiag.gaps.stream_waits import OTHER_DEVICE
-from nsysdiag.ledger.assignment import Slices
+from nsysdiag.gaps.gaps import OTHER_DEVICE
+from nsysdiag.ledger.ledger import Slices
 
 Counted = tuple[Intervals, IntArray, IntArray, IntArray]
 """Spans, their codes, the rows that they are parts of, and the device that was waited for."""

@@ -12,9 +12,8 @@ import msgspec
 from msgspec import field
 
 from nsysdiag.batch.naming import expanded, fixed_part, is_pattern, output_names
-from nsysdiag.errors import UsageError
+from nsysdiag.errors import UsageError, printable
 from nsysdiag.limits import SAVED_BYTES
-from nsysdiag.printable import printable
 from nsysdiag.record import UNREADABLE
 from nsysdiag.trace.parquet.names import folder_size, is_parquet_folder, stem_of
 

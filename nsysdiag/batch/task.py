@@ -12,13 +12,11 @@ from nsysdiag.batch.journal import Done, key_of, sha256
 from nsysdiag.ci.budgets import Budget, Judgement, check, judge
 from nsysdiag.ci.facts import FAIL, BatchEntry
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import InputError, MemoryShortError, NsysdiagError, OutputError
+from nsysdiag.errors import InputError, MemoryShortError, NsysdiagError, OutputError, printable
 from nsysdiag.formats.batch.entries import ANALYSED, RESUMED, entry_of
 from nsysdiag.formats.batch.rows import FAILED
-from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.registry import FORMATS
+from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.formats.write import write
-from nsysdiag.printable import printable
 from nsysdiag.record import UNREADABLE, to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json

@@ -56,7 +56,7 @@ def _serve(pipe: int, scratch: str) -> None:
 
     ours = getattr(connection, "PipeConnection" if sys.platform == "win32" else "Connection")(pipe)
     require_start()
-    from nsysdiag.arrays.malloc_trim import share_one_heap
+    from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.batch.task import work
 
     tempfile.tempdir = scratch

@@ -8,8 +8,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from nsysdiag.errors import OutputError
-from nsysdiag.printable import printable
+from nsysdiag.errors import OutputError, printable
 from nsysdiag.signals import undisturbed
 
 SUFFIX, STREAM = ".nsys-rep", ".qdstrm"

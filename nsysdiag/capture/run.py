@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from nsysdiag.errors import UsageError
-from nsysdiag.printable import printable
+from nsysdiag.errors import UsageError, printable
 from nsysdiag.shortage import given_environment
 from nsysdiag.signals import HandedOn
 

@@ -38,8 +38,7 @@ from nsysdiag.causes import (
     uncovered,
     unified_memory,
 )
-from nsysdiag.causes.cause import Cause
-from nsysdiag.causes.families import FAMILIES, Family
+from nsysdiag.causes.cause import FAMILIES, Cause, Family
 from nsysdiag.causes.ids import HOST_CODE as HOST_CODE
 
 # The order is the order of precedence: what a cause claims, those behind it do not see.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
-from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_inside, plain_layer
-from nsysdiag.causes.variant import Variant
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:

@@ -7,11 +7,8 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike, OwnCall, Rows
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named, named_rows
-from nsysdiag.causes.threshold import DRAINED, READ_BACK
-from nsysdiag.causes.variant import KEEP_ON_DEVICE, Variant, matching
+from nsysdiag.causes.cause import KEEP_ON_DEVICE, Advice, Cause, Lookalike, OwnCall, Rows, Variant, Words, matching
+from nsysdiag.causes.evidence import DRAINED, READ_BACK, HostEvidence, Layer, layer_of, named, named_rows
 from nsysdiag.events.axis import Lane
 
 COPIES = re.compile(r"(cuda|cu)Memcpy.*")

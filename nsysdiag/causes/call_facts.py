@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending
-from nsysdiag.causes.evidence import CallFacts
-from nsysdiag.causes.threshold import READ_BACK_BYTES
+from nsysdiag.causes.evidence import READ_BACK_BYTES, CallFacts
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category

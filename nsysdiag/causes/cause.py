@@ -2,19 +2,195 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from typing import Literal, get_args
 
 import numpy as np
 from msgspec import Struct, field
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.evidence import HostEvidence, Layer
-from nsysdiag.causes.families import Family
-from nsysdiag.causes.threshold import Threshold
-from nsysdiag.causes.variant import Variant
+from nsysdiag.causes.evidence import HostEvidence, Layer, Threshold
 from nsysdiag.gaps.launch_frame import Case, DeviceSide, Explained
+from nsysdiag.programs.facts import FRAMEWORKS, FrameworkId
+
+# What to do about something: one text for programs of plain CUDA, and others for the frameworks in which it differs.
+#
+# ```
+# Advice(
+#     plain=("Copy from pinned memory with cudaMemcpyAsync.",),
+#     pytorch=Words(("DataLoader(pin_memory=True), and .to(device, non_blocking=True).",), source="pinned_memory"),
+# )
+# ```
+#
+# The text of the first framework that has one replaces the plain one, in the order of `programs.facts.FRAMEWORKS`.
+# Plain texts speak of CUDA calls, C and C++, and of no framework.
+
+
+class Words(Struct, frozen=True):
+    """The advice for one framework: sentences, the key of their source (see SOURCES), and the short form that ends a
+    causal chain, empty to use the plain one."""
+
+    sentences: tuple[str, ...]
+    source: str
+    fix: str = ""
+
+
+class Advice(Struct, frozen=True):
+    """Sentences by framework; `plain` are those of all others. Where it is empty, no advice is given."""
+
+    plain: tuple[str, ...] = ()
+    pytorch: Words | None = None
+    jax: Words | None = None
+    tensorflow: Words | None = None
+    cupy: Words | None = None
+    openacc: Words | None = None
+    openmp_target: Words | None = None
+    julia: Words | None = None
+    mpi: Words | None = None
+
+    def words(self, frameworks: Iterable[str]) -> Words | None:
+        """The text of the first of these frameworks that has one, in the order of FRAMEWORKS; None: the plain one."""
+        wanted = set(frameworks)
+        return next((words for framework, words in self.others() if framework in wanted), None)
+
+    def sentences(self, frameworks: Iterable[str]) -> tuple[str, ...]:
+        """The advice for a program that uses these frameworks."""
+        words = self.words(frameworks)
+        return self.plain if words is None else words.sentences
+
+    def others(self) -> Iterator[tuple[FrameworkId, Words]]:
+        """The frameworks with a text of their own, in the order of FRAMEWORKS."""
+        for framework in FRAMEWORKS:
+            words = getattr(self, framework.replace("-", "_"), None)
+            if words is not None:
+                yield framework, words
+
+    def __bool__(self) -> bool:
+        return bool(self.plain)
+
+
+PLAIN = Advice()
+"""Nothing of its own."""
+
+
+# The bottlenecks that time is counted to, over idle time and work.
+
+Family = Literal[
+    "kernels",
+    "parallelism",
+    "communication",
+    "copies",
+    "input",
+    "host",
+    "sync",
+    "launch",
+    "memory",
+    "startup",
+    "other_process",
+    "profiler",
+    "unknown",
+]
+FAMILIES: tuple[Family, ...] = get_args(Family)
+"""All of them; a family's number in columns is its place here."""
+
+
+# Variants of a cause that need different fixes.
+#
+# A variant is recognised by the label of a slice, by its call or evidence text, or by what the launching thread did
+# just before.
+
+AFTER_READ_BACK = "after a read-back"
+IN_COLLECTOR, IN_INTERPRETER = "samples in the garbage collector", "samples in the interpreter"
+
+
+KEEP_ON_DEVICE = Advice(
+    plain=(
+        "Keep the value on the device and let a kernel use it there. Where the host needs it, copy it to pinned memory "
+        "with cudaMemcpyAsync. Read it a step later, or only every n steps.",
+    ),
+    pytorch=Words(
+        (
+            "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step. Collect on "
+            "the device and read every n steps. Or copy to pinned memory with non_blocking=True and read it a step "
+            "later.",
+        ),
+        source="tuning_guide",
+    ),
+    jax=Words(
+        (
+            "Keep the value a jax.Array: no float(), .item(), numpy.asarray or print of it in the step. Call "
+            "copy_to_host_async() and read it a step later, or read every n steps.",
+        ),
+        source="jax_async",
+    ),
+    tensorflow=Words(
+        (
+            "Keep the value a tensor inside the tf.function: no .numpy(), float() or print of it in the step. Collect "
+            "in a tf.Variable or a metric, and read every n steps.",
+        ),
+        source="tf_gpu",
+    ),
+    cupy=Words(
+        (
+            "Keep the value a CuPy array: no float(), .get(), .item() or print of it in the step. Copy into pinned "
+            "memory (cupyx.empty_pinned) on a stream and read it a step later, or read every n steps.",
+        ),
+        source="cupy_memory",
+    ),
+    openacc=Words(
+        (
+            "Keep the value on the device (data region, declare create), or fetch it with update self(...) async and "
+            "wait for it a step later. A reduction variable that the host reads is copied back after each loop.",
+        ),
+        source="openacc",
+    ),
+    openmp_target=Words(
+        (
+            "Keep the value on the device (target data, declare target), or fetch it with target update from(...) "
+            "nowait and wait for it a step later. A reduction variable that the host reads is copied back after "
+            "each construct.",
+        ),
+        source="openmp",
+    ),
+    julia=Words(
+        (
+            "Keep the value in a CuArray: no scalar indexing, sum(...) to a number or println of it in the step. "
+            "Read it every n steps.",
+        ),
+        source="julia",
+    ),
+)
+"""Advice for read-backs, which block as synchronizations and as copies."""
+
+
+class Variant(Struct, frozen=True):
+    """`title` is added to that of the cause, empty for none. `fix` is the short form of the plain `advice`, which ends
+    a causal chain; without `advice`, that of the cause is used. `label` and `call` are patterns on a slice's label and
+    text; `hint` is one of the facts above. `family` is the bottleneck of its time; None means that of the cause."""
+
+    id: str
+    title: str
+    fix: str
+    advice: Advice = PLAIN
+    label: re.Pattern[str] | None = None
+    call: re.Pattern[str] | None = None
+    hint: str | None = None
+    family: Family | None = None
+
+    def matches(self, label: str, call: str, hint: str | None) -> bool:
+        """Is this a slice with this label and text (empty: none)?"""
+        if self.hint is not None and self.hint != hint:
+            return False
+        if self.label is not None and not self.label.search(label):
+            return False
+        return self.call is None or self.call.search(call) is not None
+
+
+def matching(pattern: str) -> re.Pattern[str]:
+    """A pattern for labels or calls, looked for anywhere in them."""
+    return re.compile(pattern)
 
 
 class Rows(Enum):

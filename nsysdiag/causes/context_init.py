@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Lookalike, OwnCall, Rows
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
-from nsysdiag.causes.threshold import Threshold
-from nsysdiag.causes.variant import Variant
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, OwnCall, Rows, Variant
+from nsysdiag.causes.evidence import HostEvidence, Layer, Threshold, layer_of
 from nsysdiag.units import format_ns
 
 CALLS = re.compile(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Lookalike
-from nsysdiag.causes.threshold import LATENCY_LIMIT
-from nsysdiag.causes.variant import Variant, matching
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant, matching
+from nsysdiag.causes.evidence import LATENCY_LIMIT
 from nsysdiag.events.operations import Category
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike
-from nsysdiag.causes.threshold import Threshold
-from nsysdiag.causes.variant import Variant
-from nsysdiag.gaps import calibration
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant, Words
+from nsysdiag.causes.evidence import Threshold
+from nsysdiag.gaps import gaps as calibration
 from nsysdiag.gaps.launch_frame import Case
 from nsysdiag.units import format_ns
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Lookalike
-from nsysdiag.causes.threshold import LATENCY_LIMIT
-from nsysdiag.causes.variant import Variant
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
+from nsysdiag.causes.evidence import LATENCY_LIMIT
 from nsysdiag.events.gpus import slices_of_others
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import Intervals, nearest_before
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
 from nsysdiag.causes.ids import GRAPH_BUILD
-from nsysdiag.causes.variant import Variant, matching
 
 CALLS = re.compile(
     r"(cuda|cu)Graph(Instantiate|Upload|Create|Clone|Add\w*Node|AddDependencies|Exec\w*(Update|SetParams)|KernelNodeSetParams)\w*"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Lookalike
-from nsysdiag.causes.variant import Variant, matching
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant, matching
 
 NODES_MISSING = "nodes missing"
 """The label of a launch of which some nodes are in the trace."""

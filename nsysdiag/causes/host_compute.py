@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_inside, plain_layer
+from nsysdiag.causes.cause import IN_COLLECTOR, IN_INTERPRETER, Advice, Cause, Lookalike, Rows, Variant, Words, matching
+from nsysdiag.causes.evidence import HostEvidence, Layer, Threshold, layer_inside, plain_layer, setting
 from nsysdiag.causes.ids import HOST_CODE
-from nsysdiag.causes.threshold import Threshold, setting
-from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant, matching
 from nsysdiag.events import samples
 from nsysdiag.units import format_ns
 

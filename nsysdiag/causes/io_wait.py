@@ -6,10 +6,8 @@ import re
 
 import numpy as np
 
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
-from nsysdiag.causes.variant import Variant, matching
 
 CALLS = re.compile(
     r"_*(p?(read|write)(64|v(64)?(v?2)?)?|recv(from|msg|mmsg)?|send(to|msg|mmsg|file|file64)?|(vm)?splice|tee|process_vm_(readv|writev)|copy_file_range"

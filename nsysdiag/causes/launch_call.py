@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from nsysdiag.causes import call_facts
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
-from nsysdiag.causes.threshold import Threshold
-from nsysdiag.causes.variant import Variant, matching
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
+from nsysdiag.causes.evidence import Threshold
 from nsysdiag.units import format_ns
 
 FIRST_USE = "first launch of this kernel"

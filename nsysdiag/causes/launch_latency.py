@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
-from nsysdiag.causes.threshold import LATENCY_LIMIT, Threshold
-from nsysdiag.causes.variant import Variant
-from nsysdiag.gaps import calibration
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words
+from nsysdiag.causes.evidence import LATENCY_LIMIT, Threshold
+from nsysdiag.gaps import gaps as calibration
 from nsysdiag.units import format_ns
 
 CAUSE = Cause(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Lookalike
-from nsysdiag.causes.variant import Variant
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
 from nsysdiag.gaps.launch_frame import Case
 
 CAUSE = Cause(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.gil import gil_waits
-from nsysdiag.causes.variant import Variant, matching
 
 CALLS = re.compile(
     r"_*pthread_(mutex_(lock|timedlock|clocklock)|rwlock_(timed|clock)?(rd|wr)lock|cond_\w*wait\w*|barrier_wait|spin_lock)"

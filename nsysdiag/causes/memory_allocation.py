@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
-from nsysdiag.causes.variant import Variant, matching
 
 CALLS = re.compile(
     r"(cuda|cu)(Malloc|Free|HostAlloc|HostRegister|HostUnregister|Ipc(Open|Close)MemHandle|MemPool(TrimTo|Create|Destroy)).*"

@@ -8,11 +8,8 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import contains, union
 from nsysdiag.causes import call_facts, memory_allocation
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike, OwnCall, Rows
-from nsysdiag.causes.evidence import HostEvidence, Layer, joined, layer_of, named
-from nsysdiag.causes.threshold import Threshold
-from nsysdiag.causes.variant import Variant, matching
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, OwnCall, Rows, Variant, Words, matching
+from nsysdiag.causes.evidence import HostEvidence, Layer, Threshold, joined, layer_of, named
 from nsysdiag.events.host import UNKNOWN_LOADING
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.units import format_ns

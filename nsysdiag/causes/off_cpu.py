@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import subtract, union
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
-from nsysdiag.causes.evidence import HostEvidence, Layer, named, plain_layer
-from nsysdiag.causes.threshold import Threshold
-from nsysdiag.causes.variant import Variant, matching
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
+from nsysdiag.causes.evidence import HostEvidence, Layer, Threshold, named, plain_layer
 from nsysdiag.events import scheduling
 from nsysdiag.events.scheduling import maybe_ready
 from nsysdiag.units import format_ns

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
-from nsysdiag.causes.variant import Variant
 
 CALLS = re.compile(
     r"_*(mmap(64)?|munmap|mremap|madvise|posix_madvise|s?brk|mprotect|pkey_mprotect|mlock(2|all)?|munlock(all)?|mbind|shm(at|dt|get|ctl)|shm_(open|unlink)|memfd_create|posix_fallocate(64)?)"

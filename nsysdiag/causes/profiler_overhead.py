@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
-from nsysdiag.causes.variant import Variant
 from nsysdiag.events.host import OF_CUPTI, PROFILER
 
 KINDS = (*OF_CUPTI, PROFILER)

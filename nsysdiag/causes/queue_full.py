@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.advice import Advice
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
-from nsysdiag.causes.variant import Variant
 from nsysdiag.trace.enums import OverheadType
 
 

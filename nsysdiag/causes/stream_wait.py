@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike
-from nsysdiag.causes.threshold import LATENCY_LIMIT, Threshold
-from nsysdiag.causes.variant import Variant, matching
-from nsysdiag.gaps import stream_waits
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant, Words, matching
+from nsysdiag.causes.evidence import LATENCY_LIMIT, Threshold
+from nsysdiag.gaps import gaps as stream_waits
+from nsysdiag.gaps.gaps import LABELS
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
-from nsysdiag.gaps.stream_waits import LABELS
 from nsysdiag.units import format_ns
 
 

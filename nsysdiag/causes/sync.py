@@ -7,11 +7,18 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, Intervals, coverage, union
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.cause import Cause, Lookalike, Rows
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named, named_rows
-from nsysdiag.causes.threshold import DRAINED, READ_BACK, Threshold
-from nsysdiag.causes.variant import AFTER_READ_BACK, KEEP_ON_DEVICE, Variant, matching
+from nsysdiag.causes.cause import (
+    AFTER_READ_BACK,
+    KEEP_ON_DEVICE,
+    Advice,
+    Cause,
+    Lookalike,
+    Rows,
+    Variant,
+    Words,
+    matching,
+)
+from nsysdiag.causes.evidence import DRAINED, READ_BACK, HostEvidence, Layer, Threshold, layer_of, named, named_rows
 from nsysdiag.events.axis import Lane
 from nsysdiag.units import format_ns
 

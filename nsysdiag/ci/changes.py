@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from nsysdiag.ci.budgets import Budget, UnjudgedError, called, check
-from nsysdiag.ci.expressions import GREW, Expression
+from nsysdiag.ci.expressions import GREW, Expression, change_sentence
 from nsysdiag.ci.facts import BudgetResult
 from nsysdiag.ci.measuring import UnmeasurableError, require_evidence
 from nsysdiag.ci.names import LENGTH, SHARE, Measure
-from nsysdiag.ci.words import change_sentence
 from nsysdiag.comparison.changes import IMPROVED, REGRESSED, UNKNOWN
 from nsysdiag.comparison.facts import Change, Comparison, DeviceComparison, PartChange
 from nsysdiag.comparison.units import PHASES
@@ -119,7 +118,7 @@ def _result(budget: Budget, device: DeviceComparison, change: Change) -> BudgetR
     value = float(change.change_ns)
     if expression.unit == SHARE:
         value = change.change_ns / change.before_ns if change.before_ns else float(change.change_ns > 0)
-    broken = _exceeds(expression, change)
+    broken = _exceeds_limit(expression, change)
     return BudgetResult(
         id=budget.id,
         budget=expression.text,
@@ -135,7 +134,7 @@ def _result(budget: Budget, device: DeviceComparison, change: Change) -> BudgetR
     )
 
 
-def _exceeds(expression: Expression, change: Change) -> bool:
+def _exceeds_limit(expression: Expression, change: Change) -> bool:
     """Did it grow (shrink) by more than the limit, and is that no chance?"""
     sign, verdict = (1, REGRESSED) if expression.operator == GREW else (-1, IMPROVED)
     return change.verdict == verdict and sign * change.change_ns > _allowed(expression, change)

@@ -70,7 +70,7 @@ def compared(
     from nsysdiag.comparison.predicted import compare_sides
     from nsysdiag.comparison.with_baseline import Runs, compare_with_baseline
     from nsysdiag.report import Report
-    from nsysdiag.share.redaction.forms import FILE
+    from nsysdiag.share.redaction.names import FILE
 
     if base is None:
         return compare_sides(before, after, across_gpus=across_gpus)

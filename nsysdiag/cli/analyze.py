@@ -94,8 +94,8 @@ def analyze(
 
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import plan
-    from nsysdiag.cli.reporting import Wanted, conclude
     from nsysdiag.cli.settings import budgets_of_options, known_causes, require_one_way, settings_of_file, with_price
+    from nsysdiag.cli.verdicts import Wanted, conclude
     from nsysdiag.saved_files import is_saved_report
     from nsysdiag.units import parse_bytes
 
@@ -162,7 +162,7 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     from msgspec import UNSET
     from msgspec.structs import replace
 
-    from nsysdiag.arrays.malloc_trim import share_one_heap
+    from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.settings import refuse_analysis_settings
     from nsysdiag.pipeline.loading import priced_again

@@ -25,7 +25,7 @@ from nsysdiag.cli import (
     rules,
     whatif,
 )
-from nsysdiag.cli.errors import run
+from nsysdiag.cli.console import run
 from nsysdiag.cli.help import WIDEST, GroupedCommand
 from nsysdiag.messages import note_messages_of_python
 from nsysdiag.shortage import require_start

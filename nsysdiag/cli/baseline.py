@@ -9,8 +9,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import emit_text, note
-from nsysdiag.errors import UsageError
-from nsysdiag.printable import printable
+from nsysdiag.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from nsysdiag.cli.settings import FromFile

@@ -8,7 +8,7 @@ from nsysdiag.baselines.accepted import read_accepted
 from nsysdiag.baselines.folder import Run, folder_of, held_in, runs_in
 from nsysdiag.ci.acceptances import today
 from nsysdiag.cli.facts import aligned
-from nsysdiag.printable import printable
+from nsysdiag.errors import printable
 from nsysdiag.units import format_ns
 
 if TYPE_CHECKING:

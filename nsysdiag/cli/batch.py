@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import batch_bar, complain, emit, note
-from nsysdiag.cli.errors import BROKEN_BUDGET
+from nsysdiag.cli.console import BROKEN_BUDGET, batch_bar, complain, emit, note
 from nsysdiag.errors import IncompleteError, OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -215,7 +214,7 @@ def _show(summary: "BatchSummary") -> None:
     """The table of all traces on stdout, where that is open."""
     from nsysdiag.cli.output import for_stdout
     from nsysdiag.formats.batch.table import render
-    from nsysdiag.workflow_commands import TEXT
+    from nsysdiag.messages import TEXT
 
     if sys.stdout is not None:
         emit(render(summary, for_stdout()), TEXT)

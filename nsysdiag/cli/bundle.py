@@ -7,8 +7,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import note, progress_bar
-from nsysdiag.errors import UsageError
-from nsysdiag.printable import printable
+from nsysdiag.errors import UsageError, printable
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.parquet.names import named, stem_of
 
@@ -50,8 +49,7 @@ def bundle(
     from nsysdiag.config.settings import Settings
     from nsysdiag.formats.write import write
     from nsysdiag.saved_files import is_saved_report
-    from nsysdiag.share.bundle.archive import is_ours
-    from nsysdiag.share.bundle.summary import LEFT_OUT, coverage, differences
+    from nsysdiag.share.bundle.contents import LEFT_OUT, coverage, differences, is_ours
     from nsysdiag.units import format_bytes
 
     options.check_redaction(redact_key, redact=redact)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.errors import UsageError
-from nsysdiag.printable import printable
+from nsysdiag.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison, SideTrace
@@ -182,7 +181,7 @@ def _with_settings(made: "Comparison", file: "Settings", settings: "Settings", n
     from msgspec.structs import replace
 
     from nsysdiag.cli.settings import changes_analysis
-    from nsysdiag.share.redaction.forms import FILE
+    from nsysdiag.share.redaction.names import FILE
     from nsysdiag.share.redaction.settings import setting
 
     if settings.step is not None:
@@ -197,6 +196,6 @@ def _with_settings(made: "Comparison", file: "Settings", settings: "Settings", n
 def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") -> list["SideTrace"]:
     """The captures with the files that they were read from."""
     from nsysdiag.comparison.pairing import read_from
-    from nsysdiag.share.redaction.forms import FILE
+    from nsysdiag.share.redaction.names import FILE
 
     return read_from(traces, [names.of(FILE, path.name) if names else path.name for path in paths])

@@ -9,9 +9,9 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import emit_text
-from nsysdiag.printable import printable
+from nsysdiag.errors import printable
+from nsysdiag.messages import JSON
 from nsysdiag.shortage import Attempt
-from nsysdiag.workflow_commands import JSON
 
 if TYPE_CHECKING:
     from nsysdiag.cli.facts import Facts

@@ -228,8 +228,8 @@ def redacted_for(document: Document, key: str | None, *, redact: bool) -> Docume
 
 def check_comment(key: str | None) -> None:
     """Raise UsageError for a key that cannot stand in a hidden line."""
-    from nsysdiag.document.comment import KEY
-    from nsysdiag.printable import printable
+    from nsysdiag.document.markdown import KEY
+    from nsysdiag.errors import printable
 
     if key is not None and not KEY.fullmatch(key):
         raise UsageError(

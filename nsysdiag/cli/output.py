@@ -14,10 +14,9 @@ import typer
 from nsysdiag.cli.console import complain, emit, note
 from nsysdiag.errors import OutputError, UsageError
 from nsysdiag.formats.documents import REPORT, Destination, Kind, content, rendered
-from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.registry import FORMATS, format_for
+from nsysdiag.formats.format import FORMATS, RenderOptions, format_for
 from nsysdiag.formats.write import check, write
-from nsysdiag.workflow_commands import TEXT
+from nsysdiag.messages import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -45,8 +45,7 @@ def ranks(
     from nsysdiag.config.settings import Settings
     from nsysdiag.formats.documents import Kind
     from nsysdiag.ranks import pipeline
-    from nsysdiag.ranks.show.csv_ import TABLES
-    from nsysdiag.ranks.show.registry import RENDERERS
+    from nsysdiag.ranks.show.registry import RENDERERS, TABLES
 
     options.check_redaction(redact_key, redact=redact)
     paths = [Path(trace) for trace in traces]

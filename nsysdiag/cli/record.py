@@ -11,15 +11,14 @@ from nsysdiag.cli import options
 from nsysdiag.cli.completion import format_of, output_path
 from nsysdiag.cli.console import complain, note
 from nsysdiag.cli.help import GroupedCommand
-from nsysdiag.errors import InputError, NsysdiagError, OutputError, ProgramFailedError, UsageError
-from nsysdiag.printable import printable
+from nsysdiag.errors import InputError, NsysdiagError, OutputError, ProgramFailedError, UsageError, printable
 from nsysdiag.signals import Ended
 
 if TYPE_CHECKING:
     from nsysdiag.capture.nsys import Nsys
     from nsysdiag.capture.plan import Plan, Span
     from nsysdiag.capture.run import Recorded
-    from nsysdiag.cli.reporting import Wanted
+    from nsysdiag.cli.verdicts import Wanted
 
 EPILOG = """\b
 Examples:
@@ -150,13 +149,12 @@ def record(
 
     from nsysdiag.capture.keeping import SUFFIX, free_stem
     from nsysdiag.capture.nsys import find_nsys, probe
-    from nsysdiag.capture.plan import Span
-    from nsysdiag.capture.program import name_of, require_program
+    from nsysdiag.capture.plan import Span, name_of, require_program
     from nsysdiag.capture.run import require_system
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import STDOUT, plan
-    from nsysdiag.cli.reporting import Wanted
     from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file, with_price
+    from nsysdiag.cli.verdicts import Wanted
     from nsysdiag.private import private_folder
     from nsysdiag.units import parse_bytes
 
@@ -226,9 +224,8 @@ def _recorded(
     """Record the program. Where the report is, and the code that this command ends with: 0 unless the program failed or
     a signal came, which is said here."""
     from nsysdiag.capture.keeping import STREAM, beside, keep
-    from nsysdiag.capture.permissions import this_host
-    from nsysdiag.capture.plan import planned
-    from nsysdiag.capture.program import is_python, uses_mpi
+    from nsysdiag.capture.nsys import this_host
+    from nsysdiag.capture.plan import is_python, planned, uses_mpi
 
     plan = planned(nsys, this_host(), span, python=is_python(words), mpi=uses_mpi(words))
     if not wanted.quiet:
@@ -329,9 +326,9 @@ def _nothing(nsys: "Nsys", recorded: "Recorded", span: "Span", stream: Path | No
 
 
 def _analysed(target: Path, wanted: "Wanted") -> None:
-    from nsysdiag.arrays.malloc_trim import share_one_heap
+    from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.cli.load import analyze_trace
-    from nsysdiag.cli.reporting import conclude
+    from nsysdiag.cli.verdicts import conclude
 
     share_one_heap()
     conclude(analyze_trace(target, wanted.settings, quiet=wanted.quiet), str(target), wanted)

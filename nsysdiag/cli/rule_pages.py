@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.threshold import setting
+from nsysdiag.causes.evidence import setting
 from nsysdiag.cli.facts import aligned, as_json, markdown
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.words import LABELS
-from nsysdiag.findings.rulebook import sources_of, thresholds_of
+from nsysdiag.diagnosis.chart import LABELS
+from nsysdiag.findings.exposed import sources_of, thresholds_of
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.programs.facts import TITLES
 from nsysdiag.trace.capabilities import KINDS
@@ -20,11 +20,9 @@ from nsysdiag.trace.capabilities import KINDS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsysdiag.causes.advice import Advice
-    from nsysdiag.causes.cause import Cause, Lookalike
+    from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
+    from nsysdiag.causes.evidence import Threshold
     from nsysdiag.causes.sources import Source
-    from nsysdiag.causes.threshold import Threshold
-    from nsysdiag.causes.variant import Variant
     from nsysdiag.findings.rules import FindingRule
 
 SEVERAL = "Findings that are not causes"

@@ -12,7 +12,7 @@ from nsysdiag.cli import options
 from nsysdiag.cli.completion import one_of
 from nsysdiag.cli.console import emit_text
 from nsysdiag.errors import UsageError
-from nsysdiag.workflow_commands import JSON, TEXT
+from nsysdiag.messages import JSON, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,21 +6,24 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
+from msgspec import Struct
 
 from nsysdiag.ci.facts import FAIL, IGNORE, WARN
-from nsysdiag.cli.console import complain, emit_text, note
-from nsysdiag.cli.errors import BROKEN_BUDGET
-from nsysdiag.cli.settings import changes_analysis, say_found
-from nsysdiag.errors import UsageError
-from nsysdiag.printable import printable
+from nsysdiag.cli import options
+from nsysdiag.cli.console import BROKEN_BUDGET, complain, emit_text, note
+from nsysdiag.cli.output import write_all
+from nsysdiag.cli.settings import changes_analysis, say_found, say_unpriced
+from nsysdiag.errors import UsageError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from nsysdiag.ci.budgets import Judgement
+    from nsysdiag.ci.budgets import Budget, Judgement
     from nsysdiag.ci.facts import BudgetResult, UnjudgedBudget
     from nsysdiag.cli.settings import FromFile
     from nsysdiag.config.settings import Settings
+    from nsysdiag.formats.documents import Destination
+    from nsysdiag.report import Report
 
 
 def say_what_mattered(file: FromFile, settings: Settings, judged: Judgement) -> None:
@@ -79,3 +82,49 @@ def concluding(
         raise typer.Exit(UsageError.exit_code)
     if any(result.broken and result.level == FAIL for result in judged.results):
         raise typer.Exit(BROKEN_BUDGET)
+
+
+# What becomes of the report of one trace: its budgets are judged, and it is written as the options say.
+
+
+class Wanted(Struct, frozen=True):
+    """What the options ask for, checked before the work. `budgets` are those of options, `file` holds its own."""
+
+    settings: Settings
+    file: FromFile
+    budgets: Sequence[Budget]
+    destinations: Sequence[Destination]
+    redact: bool
+    redact_key: str | None
+    details: bool
+    open_html: bool
+    force: bool
+    quiet: bool
+    unjudged: str = FAIL
+    comment: str | None = None
+
+
+def conclude(report: Report, trace: str, wanted: Wanted) -> None:
+    """Write the report of this trace. Exits with 1 if a failing budget is broken, with 2 if one could not be judged or
+    an output could not be written. Raises UsageError for a redacted report that is to be redacted."""
+    from nsysdiag.ci.budgets import Judgement, judge
+    from nsysdiag.ci.budgets import check as check_budgets
+
+    budgets = [*wanted.budgets, *wanted.file.budgets]
+    judged = judge(budgets, lambda budget: check_budgets(report, [budget], trace), wanted.unjudged)
+    shown = options.redacted_for(report, wanted.redact_key, redact=wanted.redact)
+    if not wanted.quiet:
+        say_unpriced(shown, wanted.settings)
+    public = Judgement() if wanted.redact else judged  # the expressions of budgets may hold names of the trace
+    free = not wanted.quiet and all(each.path for each in wanted.destinations)
+    with concluding(judged, wanted.file, wanted.settings, quiet=wanted.quiet, to_stdout=free):
+        write_all(
+            shown,
+            wanted.destinations,
+            force=wanted.force,
+            quiet=wanted.quiet,
+            open_html=wanted.open_html,
+            judged=public,
+            details=wanted.details,
+            comment=wanted.comment,
+        )

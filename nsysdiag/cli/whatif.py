@@ -109,7 +109,7 @@ def whatif(
     """
     from msgspec.structs import replace
 
-    from nsysdiag.arrays.malloc_trim import share_one_heap
+    from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.cli.console import progress_bar
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import require_one_way, settings_of_file

@@ -37,8 +37,8 @@ from nsysdiag.comparison.facts import (
     WorkChange,
 )
 from nsysdiag.comparison.gap_groups import Gaps, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
-from nsysdiag.comparison.headline import headline, work_sentence
-from nsysdiag.comparison.job import Compared, job_comparison
+from nsysdiag.comparison.headline import goes_with, headline, work_changes, work_sentence
+from nsysdiag.comparison.job import Compared, Step, job_comparison, step_change, verdict_of
 from nsysdiag.comparison.matching import (
     collective_changes,
     copy_changes,
@@ -51,10 +51,8 @@ from nsysdiag.comparison.matching import (
 )
 from nsysdiag.comparison.pairing import paired
 from nsysdiag.comparison.side import Capture
-from nsysdiag.comparison.steps import Step, step_change, verdict_of
 from nsysdiag.comparison.units import ITERATIONS, Sides, in_units
 from nsysdiag.comparison.waterfall import cut, moves, renaming, waterfall
-from nsysdiag.comparison.work import goes_with, work_changes
 from nsysdiag.fields import SettingValue
 from nsysdiag.phrases import finished, unfinished
 from nsysdiag.replay.facts import WhatIf

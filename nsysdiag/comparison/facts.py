@@ -30,9 +30,8 @@ from nsysdiag.fields import (
     Version,
 )
 from nsysdiag.phrases import Phrases
-from nsysdiag.record import Record
+from nsysdiag.record import Record, Result
 from nsysdiag.report import CauseInfo, Tool
-from nsysdiag.shown import Result
 from nsysdiag.timeline.facts import TimelineLevel
 
 COMPARISON_SCHEMA_VERSION = "2"

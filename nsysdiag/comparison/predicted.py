@@ -18,11 +18,10 @@ from nsysdiag.comparison.facts import (
     PartChange,
     Unit,
 )
-from nsysdiag.comparison.job import DIFFER, LEAST_TOP, MOST_TOP
+from nsysdiag.comparison.job import DIFFER, LEAST_TOP, MEAN, MOST_TOP, speedup
 from nsysdiag.comparison.pairing import UNNAMED
 from nsysdiag.comparison.predicted_sides import DeviceLength, Length, OneSide, of_captures, of_prediction, replayed
 from nsysdiag.comparison.side import IDLE, WORK
-from nsysdiag.comparison.steps import MEAN, speedup
 from nsysdiag.comparison.units import STEP
 from nsysdiag.comparison.waterfall import moves, renaming, waterfall
 from nsysdiag.diagnosis.facts import CANNOT_TELL

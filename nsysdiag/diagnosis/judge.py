@@ -13,10 +13,9 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, PROFILER, UNRESOLVED, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.health import MPI
-from nsysdiag.diagnosis.judged_time import Judged, limited
 from nsysdiag.diagnosis.missing import FEWEST, MOST, Missing
 from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere
-from nsysdiag.diagnosis.one_problem import waits_for_kernels
+from nsysdiag.diagnosis.one_problem import Judged, limited, waits_for_kernels
 from nsysdiag.diagnosis.returned import Behind, returned
 from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share, sure_share
 from nsysdiag.diagnosis.sentences import (
@@ -33,9 +32,9 @@ from nsysdiag.diagnosis.sentences import (
     waiting_sentence,
 )
 from nsysdiag.diagnosis.unused_gpus import one_gpu, unused_gpus
-from nsysdiag.events.mpi_ranks import MpiRanks
+from nsysdiag.events.identity import MpiRanks
 from nsysdiag.host.alone import Alone
-from nsysdiag.iterations.host_ranges import HostLoop
+from nsysdiag.iterations.happened import HostLoop
 from nsysdiag.phases.facts import Phase, PhaseDevice, counted_ns, done
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Finding, Verdict

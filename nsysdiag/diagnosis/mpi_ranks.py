@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from nsysdiag.events.mpi_ranks import MpiRanks
+from nsysdiag.events.identity import MpiRanks
 from nsysdiag.units import listed
 
 MOST_LISTED = 4

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import REPLAY, WAITS
-from nsysdiag.diagnosis.judged_time import ABOUT, replayed_note
+from nsysdiag.diagnosis.one_problem import ABOUT, replayed_note
 from nsysdiag.findings.behind_waits import place_of
 from nsysdiag.findings.hotspots import BEHIND_WAITS
 from nsysdiag.phases.facts import BehindWait, PhaseDevice, Place

@@ -10,8 +10,17 @@ from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, PROFILER, REPLAY, UNKNOWN, Predicted, Saves
-from nsysdiag.diagnosis.judged_time import ABOUT, EXPLAINED, Judged, bound_of, note_of, replayed_note
-from nsysdiag.diagnosis.one_problem import each_advice_once, each_problem_once, waits_for_kernels
+from nsysdiag.diagnosis.one_problem import (
+    ABOUT,
+    EXPLAINED,
+    Judged,
+    bound_of,
+    each_advice_once,
+    each_problem_once,
+    note_of,
+    replayed_note,
+    waits_for_kernels,
+)
 from nsysdiag.diagnosis.returned import counts_before, is_behind
 from nsysdiag.findings.rules import severity
 from nsysdiag.phases.facts import PhaseSteps

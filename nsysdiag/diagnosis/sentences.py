@@ -12,11 +12,11 @@ from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import CAUSES, FALLBACK, THREAD_WAIT
 from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, NOUNS, PACED, UNKNOWN, UNSEEN, WAITS, Part, noun_of
 from nsysdiag.diagnosis.focus import Scope
-from nsysdiag.diagnosis.judged_time import EXPLAINED
+from nsysdiag.diagnosis.one_problem import EXPLAINED
 from nsysdiag.findings.first import kernels_first
 from nsysdiag.findings.rules import BEFORE_WORK, OTHER_GPU
 from nsysdiag.host.alone import Alone
-from nsysdiag.iterations.host_ranges import HostLoop
+from nsysdiag.iterations.happened import HostLoop
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import FoundPhase
 from nsysdiag.report import Finding

@@ -7,18 +7,24 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nsysdiag.diagnosis.chart import (
+    FIX_FIRST,
+    IF_STARTS_MATTER,
     JUDGED_TIME,
+    LOOK_FIRST,
     MOST_PHASES,
     account_chart,
     accounts,
     judged_word,
+    label,
+    naming,
+    phase_label,
     phase_names,
     phase_strip,
+    phase_verdict,
     shown_phases,
 )
 from nsysdiag.diagnosis.entries import account_table, joined
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
-from nsysdiag.diagnosis.words import FIX_FIRST, IF_STARTS_MATTER, LOOK_FIRST, label, naming, phase_label, phase_verdict
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     NOT_PAGE,
@@ -47,7 +53,7 @@ from nsysdiag.findings.show import anchors
 from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.show import distortion, lacked_options, recapture
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
-from nsysdiag.utilization.words import percent_of, real_note
+from nsysdiag.utilization.show import percent_of, real_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

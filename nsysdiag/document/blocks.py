@@ -12,13 +12,12 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
-from nsysdiag.document.bars import BarChart, LegendEntry
+from nsysdiag.document.bars import BarChart, LegendEntry, Waterfall
 from nsysdiag.document.curve import Curve, Strips
 from nsysdiag.document.figures import Stack, Stacks
 from nsysdiag.document.histogram import Histogram
 from nsysdiag.document.kinds import MARK, TEXT, Kind, Mark
 from nsysdiag.document.lanes import Lanes
-from nsysdiag.document.waterfall import Waterfall
 
 T = TypeVar("T")
 

@@ -2,15 +2,67 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import re
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec import Struct
 
-from nsysdiag.document.counted_names import as_read
 from nsysdiag.document.view import Causes
+from nsysdiag.fields import Text
+from nsysdiag.phrases import Phrases
+from nsysdiag.record import Record, rewritten
 
 if TYPE_CHECKING:
     from nsysdiag.report import Report
+
+
+# Ranges whose names had counters removed, as readers see them.
+#
+# ```
+# saved, and matched by     step #          layers.#
+# read                      step N          layers.N
+# ```
+
+_RANGES = Text.RANGE.name.lower()
+_UNCHANGED = (Text.PACKED, Text.SETTINGS, Text.PHRASES, Text.TABLE)
+_DIGIT = re.compile(r"\d")
+# Not that of `C#`.
+_COUNTER = re.compile(r"(?<!\b[A-Z])#+")
+R = TypeVar("R", bound=Record)
+
+
+def read_name(name: str) -> str:
+    """A range as readers see it. One with a digit is the name that the program gave it."""
+    return name if "#" not in name or _DIGIT.search(name) else _COUNTER.sub("N", name)
+
+
+def as_read(report: R) -> R:
+    """The report with ranges as readers see them, in fields with ranges and in sentences."""
+    sentences = _sentences(getattr(report, "phrases", None))
+
+    def visit(text: Text, record: Record, value: Any) -> Any:
+        is_range = text is Text.RANGE or (text is Text.ITERATION and getattr(record, "source", "") == "nvtx")
+        if text in _UNCHANGED or isinstance(value, dict):
+            return value
+        changed = read_name if is_range else lambda each: sentences.get(each, each)
+        return [changed(each) for each in value] if isinstance(value, list) else changed(value)
+
+    return rewritten(report, visit)
+
+
+def _sentences(phrases: Phrases | None) -> dict[str, str]:
+    """For each sentence with such a range the text that readers see; empty for a report without the names in its
+    sentences."""
+    ranges = phrases.names.get(_RANGES, []) if phrases is not None else []
+    shown = [read_name(name) for name in ranges]
+    if phrases is None or shown == ranges:
+        return {}
+    try:
+        read = Phrases(names={**phrases.names, _RANGES: shown}, sentences=phrases.sentences)
+        return dict(zip(phrases.finished(), read.finished(), strict=True))
+    except ValueError:
+        return {}
+
 
 DEVICES_IN_FULL, FEWEST_ROWS, FEWEST_LARGE_ROWS = 1.5, 20, 10
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.diagnosis.facts import Diagnosis
-    from nsysdiag.shown import Shown
+    from nsysdiag.record import Shown
 
 LONGEST = 120
 NAME, TITLE = 30, 50

@@ -7,9 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.arrays.constant import is_constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
-from nsysdiag.arrays.nesting import outermost
+from nsysdiag.arrays.nesting import is_constant, outermost
 from nsysdiag.errors import InputError
 from nsysdiag.events.identity import joint, once
 from nsysdiag.events.rows import distinct_values, picked, taken

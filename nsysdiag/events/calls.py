@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.constant import is_constant
 from nsysdiag.arrays.intervals import IntArray, ascending
+from nsysdiag.arrays.nesting import is_constant
 from nsysdiag.events.identity import once, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
 

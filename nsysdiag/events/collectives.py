@@ -14,7 +14,7 @@ from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.rows import Rows, RowsOf
 
 if TYPE_CHECKING:
-    from nsysdiag.trace.strings import Strings
+    from nsysdiag.trace.columns import Strings
 
 # The words of a name without its underscores, and the kind that they say. A name may hold several (ReduceScatter,
 # AllGather): the one that begins first counts, of those the longest.

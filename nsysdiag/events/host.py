@@ -29,7 +29,7 @@ from nsysdiag.trace.enums import OverheadType
 
 if TYPE_CHECKING:
     from nsysdiag.events.device import DeviceActivity
-    from nsysdiag.trace.ahead import Request
+    from nsysdiag.trace.columns import Request
     from nsysdiag.trace.trace import Trace
 
 OS_CALLS = "OSRT_API"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.nesting import constant
 from nsysdiag.events.launch_shapes import SHAPE_COLUMNS, LaunchShapes, launch_shapes
 from nsysdiag.events.rows import Rows
 from nsysdiag.trace.columns import Columns

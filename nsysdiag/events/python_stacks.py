@@ -27,15 +27,14 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.axis import ThreadAxis
-from nsysdiag.events.callchains import MOST_FRAMES, Frame, Stack, Stacks
+from nsysdiag.events.callchains import MOST_FRAMES, Frame, Origin, Stack, Stacks, file_name, origin_of_python
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.nvtx import PythonMarks
-from nsysdiag.events.program_code import Origin, file_name, origin_of_python
 from nsysdiag.events.rows import distinct
 from nsysdiag.limits import MOST_DEEP
 
 if TYPE_CHECKING:
-    from nsysdiag.trace.strings import Strings
+    from nsysdiag.trace.columns import Strings
     from nsysdiag.trace.trace import Trace
 
 HEADER_BYTES, LEAD_BYTES, FRAME_BYTES = 32, 16, 24

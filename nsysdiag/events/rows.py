@@ -9,8 +9,8 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from nsysdiag.arrays.constant import constant, is_constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.nesting import constant, is_constant
 
 
 def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, rows_from, union
 from nsysdiag.events.axis import ThreadAxis
-from nsysdiag.events.program_code import file_name, name_of
+from nsysdiag.events.callchains import file_name, name_of
 from nsysdiag.events.rows import Rows, distinct, picked
 
 if TYPE_CHECKING:

@@ -7,21 +7,24 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import CODE, Bottlenecks
-from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
+from nsysdiag.arrays.nesting import constant
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of
 from nsysdiag.causes.blocking_copy import READS_BACK
+from nsysdiag.causes.cause import AFTER_READ_BACK
 from nsysdiag.causes.evidence import CallFacts, named
+from nsysdiag.causes.host_compute import INSIDE_MPI
 from nsysdiag.causes.sync import READ_BACK_NS
-from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.events.axis import Lane
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.keys import GapKeys, normal_paths
+from nsysdiag.gap_groups.groups import GapKeys, normal_paths
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.wakeups.root_attribution import RootSlices
+from nsysdiag.report import Root, Thread
+from nsysdiag.units import format_count, format_ns, uncapitalized
+from nsysdiag.wakeups.batches import RootSlices
 
 AROUND = (CODE["communication"], CODE["other_process"])
 """Bottlenecks of idle time by what went on around it, whatever its cause."""
@@ -219,3 +222,57 @@ def _made(
 
 def _kind_of_wait(name: str, after_read_back: bool) -> int:
     return variant_of(SYNCHRONIZATION, sync.label_of(name), name, AFTER_READ_BACK if after_read_back else None)
+
+
+# The causal chain of a finding in words: root, effect, where it shows, fix.
+
+_IN_MPI = "{thread} is inside {call}{code}"
+_ON_THREAD = "{call}{label} on {thread}"
+_ON_DEVICE = "{title}{label}"
+
+
+def thread_words(thread: Thread | None, others: int) -> str:
+    """The thread with most of it, and how many more there are: `thread 4242 'python' and 2 more`."""
+    if thread is None:
+        return "an unknown thread"
+    name = f" '{typed.thread(thread.name)}'" if thread.name else ""
+    return f"thread {thread.tid}{name}" + (f" and {others} more" if others else "")
+
+
+def opening(cause: str, *, call: str | None, label: str, thread: str, code: str) -> str:
+    """The first step of a chain; `code` names the functions in CPU samples."""
+    rule = CAUSES[cause]
+    pattern = rule.opening or (_ON_THREAD if rule.side in ("host", "root") else _ON_DEVICE)
+    if label == INSIDE_MPI:
+        pattern = _IN_MPI
+    return pattern.format(
+        call=call or uncapitalized(rule.title),
+        label=f" ({label})" if label and label != call else "",
+        thread=thread,
+        title=uncapitalized(rule.title),
+        code=f": {code}" if code else "",
+    )
+
+
+def effect(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count: int, made: bool) -> str:
+    """The effect on the device, over `count` gaps."""
+    times = f"{format_ns(median_ns)} at a time, {format_count(count)} times"
+    if 2 * median_ns * count < total_ns:
+        times = f"{format_ns(total_ns)} in {format_count(count)} gaps, {format_ns(longest_ns)} in the longest"
+    if 2 * longest_ns >= total_ns:
+        rest = f", and {format_ns(total_ns - longest_ns)} in {format_count(count - 1)} more" if count > 1 else ""
+        times = f"{format_ns(longest_ns)} in one gap{rest}"
+    if made:
+        return f"the queue is empty when the call returns, and stays empty for {times}"
+    late = CAUSES[cause].side in ("host", "call", "root")
+    return f"the queue is empty for {times}" if late else f"the device waits {times}"
+
+
+def shown(next_operation: str, path: list[str]) -> str:
+    """Where it shows."""
+    return f"idle before {typed.kernel(next_operation)}" + (f" in {' › '.join(map(typed.nvtx, path))}" if path else "")
+
+
+def from_root(root: Root | None, cause: str) -> list[str]:
+    """The steps from the root to the wait, where wake-ups were followed there and led to `cause`."""
+    return list(reversed(root.chain)) if root is not None and root.cause in ("", cause) else []

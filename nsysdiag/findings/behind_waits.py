@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nsysdiag.arrays.groups import group_totals
-from nsysdiag.causes.families import FAMILIES
+from nsysdiag.causes.cause import FAMILIES
 from nsysdiag.events.identity import joint
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.hotspots import Spot

@@ -17,7 +17,7 @@ from nsysdiag.events.host import MPI_TABLES, PROFILER
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import TABLES, Category
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.kernels.operation_names import operation_names
+from nsysdiag.kernels.names import operation_names
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.report import EvidenceRow
 

@@ -9,7 +9,10 @@ from nsysdiag import typed
 from nsysdiag.account.bottlenecks import CODE, Bottlenecks
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, pieces, union
-from nsysdiag.causes.advice import Advice, Words
+from nsysdiag.causes import CAUSES
+from nsysdiag.causes.cause import Advice, Words
+from nsysdiag.causes.evidence import Threshold, setting
+from nsysdiag.causes.sources import SOURCES, Source
 from nsysdiag.copies.copies import longest_kind, top_copies
 from nsysdiag.copies.facts import TopCopy
 from nsysdiag.copies.rates import is_pageable
@@ -17,11 +20,26 @@ from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.findings.full_link import FullLink
-from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, FEWER_BYTES, PAGING, FindingRule, severity
+from nsysdiag.findings.rules import (
+    DIVIDE_EVENLY,
+    EXPOSED_COMM,
+    EXPOSED_COPY,
+    EXPOSED_MPI,
+    FEWER_BYTES,
+    FINDING_RULES,
+    KERNELS,
+    OTHER_GPU,
+    PAGING,
+    SEE_THE_OTHER,
+    SINGLE_PRECISION,
+    FindingRule,
+    severity,
+)
 from nsysdiag.findings.text import FindingContext
+from nsysdiag.kernels.advice import HALF_PRECISION, KERNEL_ADVICE
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
-from nsysdiag.kernels.operation_names import operation_names
+from nsysdiag.kernels.names import operation_names
 from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding, Named
 from nsysdiag.units import format_bytes, format_count, format_ns, format_transfer
 
@@ -276,3 +294,35 @@ def _special(device: DeviceTimeline, rows: IntArray, time: Intervals) -> Advice 
     sets, pageable = device.operations.category[rows] == Category.MEMSET, is_pageable(device)[rows]
     kinds = ((SETS, sets), (PINNING, pageable))
     return next((advice for advice, mine in kinds if 2 * _ran(device, rows[mine], time) > time.total()), None)
+
+
+# The thresholds of a rule with their current values, and its sources, for `nsysdiag rules`.
+
+
+def thresholds_of(rule: str) -> tuple[Threshold, ...]:
+    """The thresholds of a cause or a rule of findings: its own, then those that make it a finding."""
+    if rule in FINDING_RULES:
+        return tuple(setting(name) for name in FINDING_RULES[rule].thresholds)
+    common = () if CAUSES[rule].unresolved else ("smallest", "places")
+    return (*CAUSES[rule].thresholds, *(setting(name) for name in common or ("smallest",)))
+
+
+def sources_of(rule: str) -> tuple[Source, ...]:
+    """The documents that a cause or a rule of findings rests on, then those of its advice for frameworks."""
+    known = FINDING_RULES[rule] if rule in FINDING_RULES else CAUSES[rule]
+    words = [words.source for advice in advice_of(rule) for _, words in advice.others()]
+    return tuple(SOURCES[name] for name in dict.fromkeys((*known.sources, *words)))
+
+
+def advice_of(rule: str) -> tuple[Advice, ...]:
+    """The advice of a rule of findings; of a cause its own, then that of its variants."""
+    if rule in FINDING_RULES:
+        special = {
+            EXPOSED_COPY.id: (SETS, PINNING),
+            KERNELS.id: KERNEL_ADVICE,
+            SINGLE_PRECISION.id: (HALF_PRECISION,),
+            OTHER_GPU.id: (DIVIDE_EVENLY, SEE_THE_OTHER),
+        }
+        return (FINDING_RULES[rule].advice, *special.get(rule, ()))
+    cause = CAUSES[rule]
+    return (cause.advice, *(kind.advice for kind in cause.variants if kind.advice))

@@ -9,21 +9,165 @@ from __future__ import annotations
 
 import hashlib
 
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.account.bottlenecks import Bottlenecks
-from nsysdiag.causes import CAUSES
+from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
+from nsysdiag.causes import BLOCKING_COPY, CAUSES, EVENT_WAIT
+from nsysdiag.causes.cause import FAMILIES, Advice, Family
+from nsysdiag.copies.copies import longest_kind
+from nsysdiag.copies.rates import is_pageable
+from nsysdiag.diagnosis.facts import KERNELS
+from nsysdiag.events.identity import joint
 from nsysdiag.findings.attribution import Shares, inside_mpi
 from nsysdiag.findings.behind_waits import behind_waits
-from nsysdiag.findings.exposed import exposed_findings
-from nsysdiag.findings.hotspots import Spot, spots_of
-from nsysdiag.findings.other_gpus import waits_for_others
-from nsysdiag.findings.pageable import copies_as_one
+from nsysdiag.findings.exposed import exposed_findings, mostly_pageable
+from nsysdiag.findings.hotspots import Spot, spot_of, spots_of
 from nsysdiag.findings.pages import pages_as_one
-from nsysdiag.findings.rules import NOT_SAVED, severity
+from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, NOT_SAVED, OTHER_GPU, SEE_THE_OTHER, severity
 from nsysdiag.findings.text import FindingContext, Story, story_of
+from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.phases.facts import BehindWait
 from nsysdiag.report import DeviceReport, Finding, Named
+from nsysdiag.units import format_ns
+
+# Findings on the time in which a GPU waits for another one.
+
+DID = {
+    "kernels": "kernels of ",
+    "parallelism": "small kernels of ",
+    "communication": "communication of ",
+    "copies": "copies of ",
+}
+"""What another GPU was busy with; if it was idle itself, only its name."""
+
+
+def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shares, gpus: list[str]) -> list[Finding]:
+    """Findings on a device's waits for others: one for each other device and its bottleneck, from the smallest share of
+    the judged time on. `shares` are these waits, `gpus` the keys of all GPUs by number."""
+    least = max(context.thresholds.smallest * context.judged.ns, 1)
+    pair = joint(shares.other, shares.family, len(FAMILIES))
+    found = []
+    for each in np.unique(pair).tolist():
+        number, family = divmod(each, len(FAMILIES))
+        mine = shares.take(pair == each)
+        if int(mine.lost.sum()) >= least:
+            found.append(_finding(device, context, mine, gpus[number], FAMILIES[family]))
+    return found
+
+
+def _finding(device: DeviceReport, context: FindingContext, shares: Shares, other: str, family: Family) -> Finding:
+    spot, judged = _spot(shares, family), context.judged
+    story = story_of(device, context, shares, spot)
+    what = f"{DID.get(family, '')}{other}"
+    advice, fix = _advice(spot)
+    return Finding(
+        id=f"f-{OTHER_GPU.id}-{family}-{other}",
+        cause=OTHER_GPU.id,
+        device=device.key,
+        severity=severity(judged.share(spot.lost_ns), context.thresholds),
+        title=f"Waiting for {what}",
+        lost_ns=spot.lost_ns,
+        lost_share=round(judged.share(spot.lost_ns), 6),
+        ceiling_ns=0 if family in NOT_SAVED else spot.lost_ns,
+        confidence=story.confidence,
+        nvtx=story.path,
+        evidence=story.evidence,
+        advice=list(advice.plain),
+        signature=story.signature,
+        call=story.call,
+        gaps=story.gaps,
+        chain=[*story.chain[:-1], fix],
+        rows=story.rows,
+        devices=[device.key],
+        bottleneck=family,
+        share=round(judged.share(spot.counted_ns), 6),
+        summary=f"{device.key} waits for {what}",
+    )
+
+
+def _advice(spot: Spot) -> tuple[Advice, str]:
+    """What to do, and its short form. If events order the GPUs already, that advice is left out."""
+    if spot.family not in KERNELS:
+        return SEE_THE_OTHER, "see what that GPU does"
+    return (DIVIDE_EVENLY, "divide the work evenly") if spot.cause == EVENT_WAIT else (OTHER_GPU.advice, OTHER_GPU.fix)
+
+
+def _spot(shares: Shares, family: Family) -> Spot:
+    """All of it, described by the cause with most of its time."""
+    cause = int(np.argmax(np.bincount(shares.cause, weights=shares.lost)))
+    return spot_of(shares, (list(CAUSES)[cause], family), np.arange(len(shares)))
+
+
+# Copies of pageable memory: that they run alone, and that the GPU idles while their calls stage them, is one problem.
+#
+# ```
+# gpu     ...[= copy =]...[==kernel==)
+# thread  [ cudaMemcpy   ][launch]
+#         <-> <------> <->
+#        idle  exposed  idle
+# ```
+
+PAGEABLE = "pageable"
+"""The variant of blocking copies."""
+
+
+def copies_as_one(
+    idle: list[Finding], kinds: list[str], exposed: list[Finding], context: FindingContext, work: Bottlenecks
+) -> list[Finding]:
+    """The findings on `idle` time, with their variants `kinds`, and on `exposed` work. If copies are mostly pageable,
+    the findings on exposed copies and on calls that copy such memory are joined, unless several places have such
+    calls."""
+    calls = [each for each, kind in zip(idle, kinds, strict=True) if (each.cause, kind) == (BLOCKING_COPY, PAGEABLE)]
+    copies = [each for each in exposed if each.cause == EXPOSED_COPY.id]
+    if not copies or len(calls) != 1 or not mostly_pageable(context, work):
+        return [*idle, *exposed]
+    others = [each for each in (*idle, *exposed) if each not in (calls[0], copies[0])]
+    return [*others, _as_one(copies[0], calls[0], context, work)]
+
+
+def _as_one(copies: Finding, calls: Finding, context: FindingContext, work: Bottlenecks) -> Finding:
+    """The finding on exposed copies with the time of both: one is busy time, the other idle time. It has the advice of
+    the larger. Asynchronous copies free the thread for the time of the calls, and overlap with compute."""
+    judged, lost = context.judged, copies.lost_ns + calls.lost_ns
+    device, exposed = context.gaps.device, intersect(judged.parts, work.work_of("copies"))
+    pageable = np.flatnonzero(is_pageable(device) & runs_in(device, judged.parts))
+    larger, inside = copies if copies.lost_ns > calls.lost_ns else calls, _in_calls(context, pageable)
+    of_kind = _in_calls(context, longest_kind(device, pageable, exposed)) / max(inside, 1)
+    named = [replace(each, share=round(each.share + of_kind * calls.share, 6)) for each in copies.named]
+    return replace(
+        copies,
+        title=f"{EXPOSED_COPY.title} and their blocking calls{_kind(copies, named, copies.share + calls.share)}",
+        lost_ns=lost,
+        lost_share=round(judged.share(lost), 6),
+        ceiling_ns=max(copies.ceiling_ns, min(copies.ceiling_ns + calls.ceiling_ns, inside)),
+        share=round(min(copies.share + calls.share, 1.0), 6),
+        confidence=min(copies.confidence, calls.confidence),
+        nvtx=calls.nvtx,
+        evidence=[*copies.evidence, *calls.evidence, f"bound: threads are in these calls for {format_ns(inside)}"],
+        advice=larger.advice,
+        signature=calls.signature,
+        call=calls.call,
+        gaps=calls.gaps,
+        chain=[*copies.chain[:-1], *calls.chain[:-1], larger.chain[-1]],
+        rows=[*copies.rows, *calls.rows][: context.thresholds.rows],
+        named=named,
+    )
+
+
+def _kind(copies: Finding, named: list[Named], share: float) -> str:
+    """`, mostly memcpy HtoD from pageable`, where these are more than half of `share`."""
+    own = copies.title.removeprefix(EXPOSED_COPY.title)
+    return own if named and 2 * named[0].share > share else ""
+
+
+def _in_calls(context: FindingContext, copies: IntArray) -> int:
+    """How much of the judged time threads are in the calls that launched these copies, in ns."""
+    calls, launched = context.sightings.evidence.host.api_calls.rows, context.gaps.device.launch[copies]
+    launched = launched[launched >= 0]
+    return context.judged.inside(union(Intervals(calls.start[launched], calls.end[launched])))
 
 
 class IdleFindings(Struct, frozen=True):

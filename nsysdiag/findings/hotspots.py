@@ -10,13 +10,13 @@ from nsysdiag.account.bottlenecks import WAITING_FOR_A_SYNC
 from nsysdiag.arrays.groups import group_totals, longest
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.families import FAMILIES
+from nsysdiag.causes.cause import FAMILIES
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.keys import GapKeys
+from nsysdiag.gap_groups.groups import GapKeys
 from nsysdiag.report import Thread
 from nsysdiag.stacks.samples import SampledCode, sampled_code
 

@@ -14,20 +14,19 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
 from nsysdiag.findings.exposed import longest_operations
-from nsysdiag.findings.judged import JudgedTime
+from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.findings.rules import KERNELS, PARALLELISM, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.advice import kernel_advice, kernel_sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
-from nsysdiag.kernels.families import kernel_families
 from nsysdiag.kernels.kernels import GRAPHS, kinds_in, runs_in, top_kernels
-from nsysdiag.kernels.kinds import Kind
+from nsysdiag.kernels.kinds import Kind, kernel_families
 from nsysdiag.kernels.names import readable
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.trace.strings import Strings
+    from nsysdiag.trace.columns import Strings
 
 NEARLY_ALL = 0.9
 """Share of the finding's time: below it, a kernel is only the longest of several."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import Bottlenecks
@@ -18,8 +19,8 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Text
 from nsysdiag.findings.hotspots import code_in
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.kernels.names import normal_kernel, readable
-from nsysdiag.kernels.operation_names import normal_operation_names
+from nsysdiag.kernels.names import normal_kernel, normal_operation_names, readable
+from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.phases.facts import Did, PhaseDevice
 from nsysdiag.stacks.samples import SampledCode, sampled_code
 from nsysdiag.units import NOTABLE
@@ -103,3 +104,35 @@ def _operations(context: GapContext, found: Bottlenecks, phase: Intervals) -> It
             same = chosen[code == each]
             ran = union(Intervals(rows.start[same], rows.end[same]))
             yield typed.kernel(readable(names[each]), LONGEST), intersect(intersect(ran, phase), alone).total()
+
+
+# The time of one device that findings are about.
+
+
+class JudgedTime(Struct, frozen=True):
+    """The set `parts` of a device's window, and how many ns of it the device computed, communicated and copied with
+    nothing else running; the rest of `ns` it was idle. `account_ns` is the length of its account, which in a cold start
+    begins before the window: shares that a reader compares are shares of it."""
+
+    parts: Intervals
+    ns: int
+    compute_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+    account_ns: int
+
+    @classmethod
+    def of(cls, split: WindowSplit, window: Intervals, focus: Intervals, before_ns: int = 0) -> JudgedTime:
+        """What of a device's window is inside the set `focus`; `before_ns` of its account come before the window."""
+        parts = intersect(window, focus)
+        compute, communication, copies = (intersect(part, focus).total() for part in split.parts)
+        ns = parts.total()
+        return cls(parts, ns, compute, communication, copies, ns + before_ns)
+
+    def inside(self, time: Intervals) -> int:
+        """How much of a set of time is in it."""
+        return intersect(self.parts, time).total()
+
+    def share(self, ns: int) -> float:
+        """Part of the judged time, 0 where there is none."""
+        return ns / self.ns if self.ns else 0.0

@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.causes.families import Family
+from nsysdiag.causes.cause import Advice, Family, Words
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.kernels.advice import FUSION, REDUCED_PRECISION
 from nsysdiag.report import CauseInfo

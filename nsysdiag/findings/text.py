@@ -9,30 +9,28 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.account.credit import Waits
+from nsysdiag.account.bottlenecks import Waits
 from nsysdiag.arrays.groups import Totals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, families_of_cause, variant_of
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import IN_COLLECTOR, IN_INTERPRETER, Cause, Variant
 from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.sync import READ_BACK_NS
-from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.events.program_code import interpreter_part
+from nsysdiag.events.callchains import interpreter_part
 from nsysdiag.events.rows import distinct_values
-from nsysdiag.findings import chains
+from nsysdiag.findings import attribution as chains
 from nsysdiag.findings.attribution import Attribution, Shares, last_calls
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.hotspots import Spot, SpotGaps, code_in, path_of
-from nsysdiag.findings.judged import JudgedTime
+from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.keys import GapKeys
+from nsysdiag.gap_groups.groups import GapKeys
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import DeviceReport, EvidenceRow, Root, names_nothing
 from nsysdiag.stacks.samples import SampledCode
 from nsysdiag.units import format_count, format_moment, format_ns, listed, mostly, uncapitalized
-from nsysdiag.wakeups.batches import Batches
-from nsysdiag.wakeups.root_attribution import BY
+from nsysdiag.wakeups.batches import BY, Batches
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
 ALMOST_ALL, MOST = 0.95, 0.5

@@ -19,11 +19,10 @@ from nsysdiag.events.operations import Category
 from nsysdiag.findings.exposed import longest_operations
 from nsysdiag.findings.rules import SINGLE_PRECISION, UNFUSED, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
-from nsysdiag.kernels.advice import LEAST_FP32, LEAST_FUSED, precision_advice
-from nsysdiag.kernels.families import KernelFamily, by_name, family_of, is_one_operator
+from nsysdiag.kernels.advice import LEAST_FP32, LEAST_FUSED, lacks_tensor_cores, peaks_of, precision_advice
 from nsysdiag.kernels.kernels import kernel_share
-from nsysdiag.kernels.operation_names import operation_names
-from nsysdiag.kernels.peaks import lacks_tensor_cores, peaks_of
+from nsysdiag.kernels.kinds import KernelFamily, by_name, family_of, is_one_operator
+from nsysdiag.kernels.names import operation_names
 from nsysdiag.report import DeviceReport, Finding
 from nsysdiag.units import format_count, format_ns, format_share
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nsysdiag.formats.format import Format, RenderOptions
-from nsysdiag.formats.registry import FORMATS, format_for
+from nsysdiag.formats.format import FORMATS, Format, RenderOptions, format_for
 
 __all__ = ["FORMATS", "Format", "RenderOptions", "format_for"]

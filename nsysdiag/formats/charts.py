@@ -9,9 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 from msgspec import Struct
 
-from nsysdiag.document.axis import unit_of
 from nsysdiag.document.figures import safe_color
-from nsysdiag.document.histogram import bound, tally_gaps
+from nsysdiag.document.histogram import bound, tally_gaps, unit_of
 from nsysdiag.document.names import plain, visible
 from nsysdiag.document.packed import Series, unpack_series
 from nsysdiag.document.view import Causes, window_parts

@@ -11,11 +11,9 @@ from msgspec.structs import replace
 
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.document.command import command_of
-from nsysdiag.errors import UsageError
-from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.registry import FORMATS, format_for
+from nsysdiag.errors import UsageError, printable
+from nsysdiag.formats.format import FORMATS, RenderOptions, format_for
 from nsysdiag.formats.write import check, write
-from nsysdiag.printable import printable
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.shortage import Attempt
@@ -50,8 +48,8 @@ REPORT = Kind("a report", [*FORMATS])
 def kind_of(document: Document) -> Kind:
     """What a document is called, and its formats."""
     if isinstance(document, RanksReport):
-        from nsysdiag.ranks.show.csv_ import TABLES
         from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
+        from nsysdiag.ranks.show.registry import TABLES
 
         return Kind("a comparison of ranks", [*OF_RANKS], TABLES)
     if isinstance(document, WhatIf):
@@ -115,7 +113,7 @@ def content(document: Document, destination: Destination, options: RenderOptions
 def _tables_beside(document: Document, path: Path) -> list[tuple[Path, bytes]]:
     """The additional CSV files of the main one at `path`."""
     from nsysdiag.formats import csv_
-    from nsysdiag.ranks.show import csv_ as ranks_csv
+    from nsysdiag.ranks.show import registry as ranks_csv
 
     assert not isinstance(document, Comparison | WhatIf)  # have no CSV
     if isinstance(document, RanksReport):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib import import_module
 from typing import Protocol, cast
 
 from msgspec import Struct
 
 from nsysdiag.ci.facts import BudgetResult, UnjudgedBudget
+from nsysdiag.document.names import visible
+from nsysdiag.errors import UsageError
+from nsysdiag.messages import JSON, MARKUP, TEXT
 from nsysdiag.report import Report
 
 
@@ -61,3 +65,32 @@ class Format(Struct, frozen=True):
 
     def _writer(self) -> _Writer:
         return cast("_Writer", import_module(f"nsysdiag.formats.{self.module}"))
+
+
+# The formats that a report can be written in. To add one, write its file and name it here.
+
+_KNOWN = (
+    Format("html", ".html", "HTML report in one file", "html.page", MARKUP),
+    Format("json", ".json", "JSON, the saved report", "json_", JSON),
+    Format("md", ".md", "Markdown for tickets", "markdown", TEXT),
+    Format("txt", ".txt", "text summary", "text_", TEXT),
+    Format("csv", ".csv", "CSV, the gaps, and one more file for every other table", "csv_", TEXT),
+    Format("prom", ".prom", "OpenMetrics gauges for a Prometheus textfile collector", "openmetrics", TEXT),
+    Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", "perfetto.perfetto", JSON),
+    Format("junit", ".junit.xml", "JUnit XML, one test case a budget", "ci.junit", MARKUP),
+    Format("sarif", ".sarif", "SARIF 2.1.0 for code scanning", "ci.sarif", JSON),
+    Format("gitlab", ".gitlab.json", "GitLab code quality report", "ci.gitlab", JSON),
+)
+FORMATS = {known.name: known for known in _KNOWN}
+
+
+def format_for(path: str, possible: Collection[str] = FORMATS.keys()) -> str:
+    """The name of the format for the suffix of `path`; the longest matching suffix wins.
+
+    Raises UsageError naming the suffixes of the `possible` ones.
+    """
+    fitting = [known for known in FORMATS.values() if path.lower().endswith(known.suffix)]
+    if fitting:
+        return max(fitting, key=lambda known: len(known.suffix)).name
+    suffixes = ", ".join(known.suffix for known in FORMATS.values() if known.name in possible)
+    raise UsageError(f"no format has the suffix of '{visible(path)}'", hint=f"the suffixes are: {suffixes}")

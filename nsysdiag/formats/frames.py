@@ -12,8 +12,7 @@ from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.values import BY_NAME as OF_COMPARISONS
 from nsysdiag.document.columns import Table
 from nsysdiag.document.names import clip
-from nsysdiag.document.packed import unpack
-from nsysdiag.document.packed_places import Coded, unpack_places
+from nsysdiag.document.packed import Coded, unpack, unpack_places
 from nsysdiag.errors import InputError, UsageError
 from nsysdiag.formats.rows import BY_NAME
 from nsysdiag.ranks.report import RanksReport

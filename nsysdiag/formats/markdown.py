@@ -4,20 +4,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.ci.facts import FAIL, IGNORE
 from nsysdiag.diagnosis import show as diagnosis
-from nsysdiag.document.blocks import Paragraph, Part, Section, named
-from nsysdiag.document.comment import Piece, comment
+from nsysdiag.document.blocks import EVERYWHERE, Block, Column, Command, Paragraph, Part, Section, Table, named
 from nsysdiag.document.context import Context
-from nsysdiag.document.markdown import markdown_blocks, markdown_of
-from nsysdiag.document.markup import MARKER, code, text
+from nsysdiag.document.kinds import CODE, MARK, TEXT, Mark
+from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of
+from nsysdiag.document.names import MARKER, code, text
 from nsysdiag.findings import show as findings
-from nsysdiag.formats import failures, sections
+from nsysdiag.formats import sections
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.replay.show import outlooks
 from nsysdiag.trace.show import source
 
 if TYPE_CHECKING:
     from nsysdiag.report import Report
+
+
+# Budgets in a comment on a pull request: what is broken, what is not known, and the command that accepts it.
+
+MOST_COMMANDS = 10
+FAILS, WARNS = Mark("▲", "fails", "worse"), Mark("◆", "warns", "mixed")
+COLUMNS = (
+    Column("Budget", CODE, head=True, length=120),
+    Column("State", MARK),
+    Column("What", TEXT, length=400),
+)
+
+
+def section(options: RenderOptions) -> Section:
+    """Broken budgets, those that fail first, then those that cannot be judged; without blocks where there is none."""
+    broken = sorted((each for each in options.budgets if each.broken), key=lambda each: each.level != FAIL)
+    rows = [(each.budget, FAILS if each.level == FAIL else WARNS, each.sentence) for each in broken]
+    rows += [
+        (each.budget, FAILS if each.outcome == FAIL else WARNS, f"It cannot be judged: {each.why}")
+        for each in options.unjudged
+        if each.outcome != IGNORE
+    ]
+    commands = [command for each in broken if each.level == FAIL and (command := options.accept.get(each.id))]
+    blocks: list[Block] = [Table("", COLUMNS, rows, sortable=False, noun="budgets", limit=EVERYWHERE)]
+    if commands:
+        blocks += [Paragraph("To accept it:"), *map(Command, commands[:MOST_COMMANDS])]
+    return Section("budgets", "Budgets" if rows else "", blocks)
 
 
 def render(report: Report, options: RenderOptions) -> bytes:
@@ -43,7 +71,7 @@ def _comment(context: Context, key: str, options: RenderOptions) -> bytes:
     """Budgets and the first screen, and folded below them the findings, or with `details` all sections."""
     report, found = context.report, diagnosis.summary(context)
     pieces = [
-        Piece(failures.section(options), 0),
+        Piece(section(options), 0),
         *([Piece(Section("diagnosis", "Diagnosis", found.blocks), 1)] if found else []),
     ]
     pieces += [

@@ -7,18 +7,18 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.comparison.show import changes, job, sections
+from nsysdiag.comparison.show import job, sections
+from nsysdiag.comparison.show import job as changes
 from nsysdiag.comparison.show.words import files_label
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Block, Paragraph, named
-from nsysdiag.document.context import Context
-from nsysdiag.document.counted_names import as_read
+from nsysdiag.document.context import Context, as_read
 from nsysdiag.document.fragment import fragment
 from nsysdiag.document.words import counted, path_label
 from nsysdiag.findings.show import items_of
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show import blocks as ranks
-from nsysdiag.ranks.show.diagnosis import NOUN as RANKS
+from nsysdiag.ranks.show.blocks import NOUN as RANKS
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.replay.show import blocks as whatif
 from nsysdiag.replay.show import words as whatif_words

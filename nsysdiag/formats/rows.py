@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from nsysdiag.cost import rows as cost
+from nsysdiag.cost import show as cost
 from nsysdiag.counters import rows as counters
-from nsysdiag.document.code import call_site_label, host_code_label, whole
 from nsysdiag.document.columns import Column, Table, columns, of_devices
 from nsysdiag.document.kinds import part
+from nsysdiag.document.names import call_site_label, host_code_label, whole
 from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.document.words import chain_label, path_label, row_query
 from nsysdiag.host import rows as host
-from nsysdiag.launches import rows as launches
-from nsysdiag.memory import rows as memory
+from nsysdiag.launches import words as launches
+from nsysdiag.memory import show as memory
 from nsysdiag.ranks.show.rows import RANK_COLUMNS
 from nsysdiag.report import (
     CauseInfo,
@@ -32,7 +32,7 @@ from nsysdiag.report import (
     SignatureRow,
     Slice,
 )
-from nsysdiag.utilization import rows as utilization
+from nsysdiag.utilization import show as utilization
 
 
 class _GapRow(NamedTuple):

@@ -14,12 +14,8 @@ from nsysdiag.copies import show as copies
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
 from nsysdiag.diagnosis import show as diagnosis
-from nsysdiag.formats.html.sections import (
-    findings,
-    gaps,
-    ledger,
-    timeline,
-)
+from nsysdiag.formats.html.sections import findings, gaps, timeline
+from nsysdiag.formats.html.sections import section as ledger
 from nsysdiag.gap_groups import chart as gap_lengths
 from nsysdiag.gap_groups import show as gap_groups
 from nsysdiag.host import show as host

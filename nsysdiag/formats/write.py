@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nsysdiag.document.names import visible
 from nsysdiag.errors import OutputError, UsageError
-from nsysdiag.formats.registry import FORMATS, format_for
+from nsysdiag.formats.format import FORMATS, format_for
 
 IsOurs = Callable[[bytes], bool]
 """Whether the content of a file carries our marker."""

@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.document import words
-from nsysdiag.document.axis import EDGES as FINE_EDGES
-from nsysdiag.document.axis import count_levels, time_levels
 from nsysdiag.document.bars import BarChart, legend_entry
 from nsysdiag.document.blocks import PAGE, Chart, Column, Section, Table
 from nsysdiag.document.figures import Stack, percent, stack
-from nsysdiag.document.histogram import Bin, Histogram, Tally, Tick, bound, draw_columns, tally_gaps, ticks
-from nsysdiag.document.interactive.figure import Figure
-from nsysdiag.document.interactive.histograms import Panel, histogram_figure
+from nsysdiag.document.histogram import EDGES as FINE_EDGES
+from nsysdiag.document.histogram import (
+    Bin,
+    Histogram,
+    Tally,
+    Tick,
+    bound,
+    count_levels,
+    draw_columns,
+    tally_gaps,
+    ticks,
+    time_levels,
+)
+from nsysdiag.document.interactive.figures import Figure, Panel, histogram_figure
 from nsysdiag.document.kinds import COUNT, STACK, TEXT, TIME, share_of
 from nsysdiag.document.packed import unpack
 from nsysdiag.document.view import by_time

@@ -17,10 +17,9 @@ from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges, path_codes, ranges_elsewhere
 from nsysdiag.events.samples import Samples
 from nsysdiag.gaps.launch_frame import Case, Frame
-from nsysdiag.kernels.operation_names import describe_operations
-from nsysdiag.ledger.assignment import Slices
+from nsysdiag.kernels.names import describe_operations
 from nsysdiag.ledger.drained import Drained
-from nsysdiag.ledger.ledger import Ledger
+from nsysdiag.ledger.ledger import Ledger, Slices
 from nsysdiag.report import Gap, Root, Slice, Thread
 from nsysdiag.stacks.call_sites import HostSide, places_of
 from nsysdiag.stacks.samples import LeafSymbols, leaf_texts
@@ -28,7 +27,7 @@ from nsysdiag.units import format_ns
 from nsysdiag.wakeups.wake_chain import WakeChains
 
 if TYPE_CHECKING:
-    from nsysdiag.trace.strings import Strings
+    from nsysdiag.trace.columns import Strings
 
 _SAMPLED = places(lambda cause: cause.sampled)
 MOST_NAMES = 2

@@ -2,16 +2,112 @@
 
 from __future__ import annotations
 
-import numpy as np
+import hashlib
+import re
+from itertools import chain
 
-from nsysdiag.arrays.groups import Groups, group_durations
-from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
-from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.keys import GapKeys, signature_id
+import numpy as np
+from msgspec import Struct
+
+from nsysdiag.arrays.codes import to_planes, to_text
+from nsysdiag.arrays.groups import Groups, group_durations, least_of_each
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
+from nsysdiag.causes import CAUSES
+from nsysdiag.events.identity import joint
+from nsysdiag.events.nvtx import path_codes
+from nsysdiag.events.rows import distinct
+from nsysdiag.gap_groups.details import GapContext, gap_moments
+from nsysdiag.gap_groups.facts import GapPlaces
 from nsysdiag.gaps.gaps import Gaps
-from nsysdiag.iterations.packing import KindsOfGaps
+from nsysdiag.iterations.report import KindsOfGaps
+from nsysdiag.kernels.names import normal_operation_names
+from nsysdiag.limits import PLACES_CHARACTERS, mark_of
+from nsysdiag.pseudonyms import pseudonym
 from nsysdiag.report import SignatureRow
 from nsysdiag.stacks.call_sites import Place, places_of
+
+# What makes two gaps alike: the operations on both sides, the place in the program, and the cause that leads.
+
+# What torch.autograd.profiler.emit_nvtx puts behind the name of an operator: `aten::mul, seq = 12, op_id = 345`.
+_OPERATOR_IDS = re.compile(r"(?<=\w), (seq|op_id) = \d+(, |$).*")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+# Digits between two letters are part of a word, as in `conv2d`; all others count something.
+_COUNTER = re.compile(r"(?<![^\W\d_])\d+|\d+(?![^\W_]|\d)")
+
+
+class GapKeys(Struct, frozen=True):
+    """For each gap the codes of its previous and next operation, its NVTX path and its dominant cause (its index in the
+    registry). The names of the codes have no counters. `code` numbers the different combinations in the order of their
+    first gaps."""
+
+    previous: IntArray
+    previous_names: list[str]
+    following: IntArray
+    next_names: list[str]
+    path: IntArray
+    paths: list[list[str]]
+    dominant: IntArray
+    code: IntArray
+
+    @classmethod
+    def of(cls, context: GapContext, dominant: IntArray) -> GapKeys:
+        """The keys of all gaps of a device; `dominant` is the leading cause of each, by whatever ledger."""
+        gaps = context.frame.gaps
+        previous, previous_names = normal_operation_names(context.device, gaps.previous, context.strings)
+        following, next_names = normal_operation_names(context.device, gaps.next, context.strings)
+        path, paths = normal_paths(context, context.lane, gap_moments(context.frame))
+        key = joint(joint(previous, following, max(len(next_names), 1)), path, len(paths))
+        _, code = distinct(joint(key, dominant, len(CAUSES)))
+        code = _numbered_by_first_gap(code, gaps.start)
+        return cls(previous, previous_names, following, next_names, path, paths, dominant, code)
+
+    def words(self, gap: int) -> tuple[str, str, list[str], str]:
+        """Previous operation, next operation, NVTX path and cause of one gap."""
+        return (
+            self.previous_names[int(self.previous[gap])],
+            self.next_names[int(self.following[gap])],
+            self.paths[int(self.path[gap])],
+            list(CAUSES)[int(self.dominant[gap])],
+        )
+
+    def signature(self, gap: int) -> str:
+        """The id of the signature that a gap belongs to."""
+        return signature_id(*self.words(gap))
+
+
+def signature_id(previous: str, following: str, path: list[str], cause: str) -> str:
+    """The same words give the same id in every trace."""
+    text = "\x1f".join((previous, following, *path, cause))
+    return "s-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+
+
+def normal_range(name: str) -> str:
+    """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit, and
+    all calls of a PyTorch operator have one name."""
+    mark = mark_of(name)  # its digits distinguish long names
+    plain = _OPERATOR_IDS.sub("", name.removesuffix(mark))
+    return pseudonym(name) or _COUNTER.sub("#", _ADDRESS.sub("#", plain)) + mark
+
+
+def normal_paths(context: GapContext, lane: IntArray, time: IntArray) -> tuple[IntArray, list[list[str]]]:
+    """The NVTX path of each lane (-1: none) at a time, with counters out of the way: codes, and the path of each."""
+    code, paths = path_codes(context.ranges, context.axis, lane, time)
+    normal = [tuple(normal_range(name) for name in path) for path in paths]
+    distinct_paths = sorted(set(normal))
+    place = {path: at for at, path in enumerate(distinct_paths)}
+    recode = np.array([place[path] for path in normal], dtype=np.int32)
+    return recode[code], [list(path) for path in distinct_paths]
+
+
+def _numbered_by_first_gap(code: IntArray, start: IntArray) -> IntArray:
+    """The same groups, numbered in the order of their first gaps, so that ties do not depend on the order of rows."""
+    if len(code) == 0:
+        return code
+    first = least_of_each(code, start, int(code.max()) + 1)
+    rank = np.empty(len(first), dtype=np.int32)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[code]
+
 
 MOST = 50
 
@@ -88,3 +184,54 @@ def _row(
         call_site=place.site,
         host_code=place.code,
     )
+
+
+# Packs the place of every gap into a few bytes: the operations on both sides and the NVTX path.
+
+ROOM, FOR_EACH_GAP = 32_768, 0.5
+"""Most characters of the names of operations in a report, and of those of ranges: a constant, plus this many for each
+gap. The names of real traces take under 6,000; a report has 10 and more bytes for each gap."""
+_LEVEL = 3  # of a million gaps a twentieth of a second more than level 1, and a tenth less; level 6 twice that
+
+
+def pack_places(keys: GapKeys, known: BoolArray) -> GapPlaces:
+    """The places of all gaps; `known` tells of which the launching thread is known."""
+    room = ROOM + int(FOR_EACH_GAP * len(known))
+    operations = list(dict.fromkeys([*keys.previous_names, *keys.next_names]))
+    if sum(map(len, operations)) > room:
+        operations = []
+    ranges, lengths, elements = _flat(keys.paths, room)
+    return GapPlaces(
+        count=len(known),
+        operations=operations,
+        previous_op=_packed(_places(keys.previous_names, operations)[keys.previous]) if operations else "",
+        next_op=_packed(_places(keys.next_names, operations)[keys.following]) if operations else "",
+        ranges=ranges,
+        paths=len(lengths),
+        elements=len(elements),
+        path_lengths=_packed(lengths),
+        path_ranges=_packed(elements),
+        nvtx=_packed(np.where(known, keys.path + 1, 0)) if len(lengths) else "",
+    )
+
+
+def _flat(paths: list[list[str]], room: int) -> tuple[list[str], IntArray, IntArray]:
+    """The distinct names in the paths, the number of names of each path, and the indices of all of them, path after
+    path; empty if they take too much space."""
+    elements = list(chain.from_iterable(paths))
+    ranges = list(dict.fromkeys(elements))
+    characters = sum(map(len, elements))
+    if len(paths) + len(elements) + sum(map(len, ranges)) > room or characters > PLACES_CHARACTERS:
+        return [], np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    return ranges, np.array([len(path) for path in paths], dtype=np.int64), _places(elements, ranges)
+
+
+def _places(names: list[str], known: list[str]) -> IntArray:
+    """The place of each name among the known ones."""
+    place = {name: at for at, name in enumerate(known)}
+    return np.array([place[name] for name in names], dtype=np.int64)
+
+
+def _packed(values: IntArray) -> str:
+    """The numbers as text; of none, none."""
+    return to_text(to_planes(values), _LEVEL) if len(values) else ""

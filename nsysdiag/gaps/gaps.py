@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray, Intervals, pieces
-from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.rows import Rows
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from
+from nsysdiag.arrays.nesting import constant
+from nsysdiag.events.calls import issue_times
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.event_waits import NO_PRODUCER, UNKNOWN_PRODUCER
+from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.streams import previous_on_stream
 
 
 class Gaps(Rows, frozen=True):
@@ -77,3 +83,187 @@ def _launched(device: DeviceTimeline, rows: IntArray, behind: IntArray) -> IntAr
     launched = np.flatnonzero(~migrates)
     found: IntArray = np.append(rows[launched], np.int32(-1))[np.searchsorted(launched, behind, side="left")]
     return found
+
+
+# Calibrates the dispatch floor and the launch latency of a device from its trace.
+
+DEFAULT_NS = 5_000
+FLOOR_SAMPLES, FLOOR_PERCENTILE, FLOOR_LOWEST_NS, FLOOR_HIGHEST_NS = 200, 95, 2_000, 10_000
+LATENCY_SAMPLES, LATENCY_PERCENTILE = 20, 25
+LATENCY_FACTOR, LATENCY_LOWEST_NS, LATENCY_HIGHEST_NS = 3, 20_000, 100_000
+
+
+class Calibration(Struct, frozen=True):
+    """`floor_ns`: a gap that short before launched work is dispatch. `latency_ns`: from the end of a launch call to the
+    start of its kernel on an idle device. A value that the trace has too few cases for is 5 µs, and not calibrated."""
+
+    floor_ns: int
+    floor_calibrated: bool
+    latency_ns: int
+    latency_calibrated: bool
+
+    @property
+    def latency_limit_ns(self) -> int:
+        """The longest that a launch may take to reach an idle device before something else must be the cause."""
+        return min(max(LATENCY_FACTOR * self.latency_ns, LATENCY_LOWEST_NS), LATENCY_HIGHEST_NS)
+
+
+def calibrate(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity, waits_present: BoolArray) -> Calibration:
+    """Learn both from all gaps of the device; `waits_present` marks gaps whose next operation waited for an event."""
+    floor = _floor(device, activity)
+    latency = _latency(gaps, device, activity, waits_present)
+    return Calibration(
+        DEFAULT_NS if floor is None else floor,
+        floor is not None,
+        DEFAULT_NS if latency is None else latency,
+        latency is not None,
+    )
+
+
+def _floor(device: DeviceTimeline, activity: DeviceActivity) -> int | None:
+    """The 95th percentile of the gaps between operations of one stream that were already launched."""
+    calls = activity.api_calls.rows
+    rows = np.flatnonzero(device.running)
+    before = previous_on_stream(device.stream_code[rows])
+    later = np.flatnonzero((before >= 0) & (device.launch[rows] >= 0))
+    if len(later) == 0:
+        return None
+    ended = device.operations.end[rows[before[later]]]
+    gap = device.operations.start[rows[later]] - ended
+    issued = calls.end[device.launch[rows[later]]] <= ended
+    gap = gap[issued & (gap > 0)]
+    if len(gap) < FLOOR_SAMPLES:
+        return None
+    return int(np.clip(np.percentile(gap, FLOOR_PERCENTILE), FLOOR_LOWEST_NS, FLOOR_HIGHEST_NS))
+
+
+def _latency(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity, waits_present: BoolArray) -> int | None:
+    """The lower quartile of start - api_end over kernels that found the device idle and waited for no event."""
+    calls = activity.api_calls.rows
+    launch = device.launch[gaps.next]
+    operations = device.operations
+    kernel = (operations.category[gaps.next] == Category.KERNEL) & (operations.graph_node[gaps.next] <= 0)
+    chosen = np.flatnonzero(kernel & (launch >= 0) & ~waits_present)
+    chosen = chosen[calls.start[launch[chosen]] >= gaps.opened[chosen]] if len(chosen) else chosen
+    if len(chosen) < LATENCY_SAMPLES:
+        return None
+    delay = np.maximum(operations.start[gaps.next[chosen]] - calls.end[launch[chosen]], 0)
+    return int(np.percentile(delay, LATENCY_PERCENTILE))
+
+
+# Which gaps a cudaStreamWaitEvent explains: the next operation had to wait for another stream.
+
+SLACK_NS = 50_000
+OTHER_DEVICE = "waits for another device"
+LABELS = [
+    "waits for compute",
+    "waits for communication",
+    "waits for a copy",
+    OTHER_DEVICE,
+    "producer unknown",
+]
+_COMPUTE, _COMMUNICATION, _COPY, _OTHER_DEVICE, _UNKNOWN = range(5)
+
+
+class EventWaits(Struct, frozen=True):
+    """For each gap: whether the next operation waited for an event, whether that explains the gap, and what was waited
+    for (an index into LABELS, -1 for unexplained). `other` is the number of the other device whose work that was, -1
+    for none."""
+
+    present: BoolArray
+    explains: BoolArray
+    label: IntArray
+    other: IntArray
+
+    @property
+    def known(self) -> BoolArray:
+        """True where the trace shows what was waited for. Otherwise the launch may have been on its way as well."""
+        result: BoolArray = self.explains & (self.label != _UNKNOWN)
+        return result
+
+
+def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> EventWaits:
+    """Looks at the waits issued to the next operation's stream after its previous operation and before itself.
+
+    ```
+    stream 7    [==producer==)
+    stream 9    wait............[==next op==)
+                |--- gap on an idle device --|   the producer ends no earlier than 50 µs before the gap opens
+    ```
+    """
+    waits, count = activity.waits, len(gaps)
+    if len(waits) == 0 or count == 0:
+        never, unknown = constant(np.zeros(1, dtype=np.bool_), count), constant(np.full(1, -1, dtype=np.int32), count)
+        return EventWaits(never, never, unknown, unknown)
+    nothing, unknown = np.zeros(count, dtype=np.bool_), np.full(count, -1, dtype=np.int32)
+    result = EventWaits(nothing, nothing.copy(), unknown, unknown.copy())
+    gap, wait = _waits_before(gaps, device, activity)
+    result.present[gap] = True
+    producer = waits.producer[wait]
+    known = producer >= 0
+    row = np.maximum(producer, 0)
+    end = activity.operations.end[row]
+    target = gaps.target[gap]
+    api_start = activity.api_calls.rows.start[device.launch[target]]
+    holds = known & (end > api_start) & (end >= gaps.opened[gap] - SLACK_NS)
+    # What was still running when the operation began was not waited for; clocks of devices differ a little.
+    holds &= end <= gaps.closed[gap] + SLACK_NS
+    unsure = np.flatnonzero(producer == UNKNOWN_PRODUCER)
+    holds[unsure] = _may_have_waited(gaps, gap[unsure], waits.issued[wait[unsure]], device, activity)
+    holds &= producer != NO_PRODUCER
+    label = np.where(known, _producer_labels(activity, device, row), _UNKNOWN)
+    # The producer that ended last is the one that was waited for: written last, it stays.
+    order = np.argsort(np.where(known, end, -1)[holds], kind="stable")
+    result.explains[gap[holds]] = True
+    result.label[gap[holds][order]] = label[holds][order]
+    other = np.where(label == _OTHER_DEVICE, activity.device[row], -1)
+    result.other[gap[holds][order]] = other[holds][order]
+    return result
+
+
+def _may_have_waited(
+    gaps: Gaps, gap: IntArray, asked: IntArray, device: DeviceTimeline, activity: DeviceActivity
+) -> BoolArray:
+    """For waits whose producer is unknown, `asked` at some time before these gaps: whether something ended that a wait
+    may have been for. That is the operation before the gap, if it is on another stream, was launched before the wait
+    and ended after the next launch. Or it is work of another device. Without it, the wait explains nothing: fewer
+    rows must not make a cause more specific."""
+    issued = issue_times(device.launch, activity.api_calls.rows, device.operations.start)
+    target, previous = gaps.target[gap], gaps.previous[gap]
+    api_start = activity.api_calls.rows.start[device.launch[target]]
+    here = (device.stream_code[previous] != device.stream_code[target]) & (issued[previous] < asked)
+    ended = np.sort(activity.operations.end[activity.device != device.number])
+    last = np.append(ended, -1)[np.searchsorted(ended, gaps.closed[gap] + SLACK_NS, side="right") - 1]
+    elsewhere = (last > api_start) & (last >= gaps.opened[gap] - SLACK_NS)
+    result: BoolArray = (here & (gaps.opened[gap] > api_start)) | elsewhere
+    return result
+
+
+def _waits_before(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> tuple[IntArray, IntArray]:
+    """All pairs of a gap and a wait issued between its next operation and the one before that on its stream."""
+    waits = activity.waits
+    issued = issue_times(device.launch, activity.api_calls.rows, device.operations.start)
+    before = previous_on_stream(device.stream_code)
+    candidates = np.flatnonzero((gaps.target >= 0) & (device.launch[gaps.target] >= 0))
+    target = gaps.target[candidates]
+    earlier = before[target]
+    low = np.where(earlier >= 0, issued[earlier], np.iinfo(np.int64).min)
+    times, rank = distinct(waits.issued)
+    stride = len(times) + 1
+    position = waits.stream * stride + rank
+    stream = device.stream_code[target] * stride
+    first = np.searchsorted(position, stream + np.searchsorted(times, low, side="right"), side="left")
+    behind = np.searchsorted(position, stream + np.searchsorted(times, issued[target], side="left"), side="left")
+    count = np.maximum(behind - first, 0)
+    gap = np.repeat(candidates, count)
+    wait = rows_from(first, count)
+    return gap, wait
+
+
+def _producer_labels(activity: DeviceActivity, device: DeviceTimeline, row: IntArray) -> IntArray:
+    operations = activity.operations
+    computes = np.isin(operations.category[row], (Category.KERNEL, Category.GRAPH))
+    here = activity.device[row] == device.number
+    return np.select(
+        [~here, activity.communication[row], computes], [_OTHER_DEVICE, _COMMUNICATION, _COMPUTE], default=_COPY
+    )

@@ -10,9 +10,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.rows import distinct, picked
-from nsysdiag.gaps.calibration import Calibration
-from nsysdiag.gaps.gaps import Gaps
-from nsysdiag.gaps.stream_waits import EventWaits
+from nsysdiag.gaps.gaps import Calibration, EventWaits, Gaps
 
 
 class Case(IntEnum):

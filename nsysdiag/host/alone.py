@@ -15,10 +15,10 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.fields import Text
-from nsysdiag.iterations.ranges import Kinds
+from nsysdiag.iterations.happened import Kinds
 from nsysdiag.stacks.samples import sampled_code
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
-from nsysdiag.wakeups.host_trace import HostTrace
+from nsysdiag.wakeups.loaders import HostTrace
 
 MOST_THREADS, MOST_NAMES, RANGE_LENGTH = 4, 3, 60
 NOTABLE, LEAST = 0.1, 0.005

@@ -2,23 +2,241 @@
 
 from __future__ import annotations
 
+from bisect import insort
+
+import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, union
+from nsysdiag.arrays.step_functions import Steps, count_open, time_by_level
 from nsysdiag.errors import InputError
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
-from nsysdiag.host.change_points import change_points
-from nsysdiag.host.contention import contention
-from nsysdiag.host.facts import HostReport, HostWindow
+from nsysdiag.events.identity import pid_of, process_of, tid_of
+from nsysdiag.events.rows import distinct
+from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, CpuLimit, HostReport, HostWindow
 from nsysdiag.host.shortage import evidence
-from nsysdiag.host.states import ThreadStates
-from nsysdiag.host.sync_latency import latencies, sync_latency
+from nsysdiag.host.states import HostScene, Stretches, ThreadStates, host_scene
+from nsysdiag.host.sync_latency import Working, host_windows, latencies, sync_latency, window_edges
 from nsysdiag.host.thread_table import thread_rows
-from nsysdiag.host.threads import HostScene, host_scene
-from nsysdiag.host.windows import Working, host_windows, window_edges
 from nsysdiag.iterations.window import AnalysisWindow
-from nsysdiag.wakeups.host_trace import HostTrace
+from nsysdiag.units import NS_PER
+from nsysdiag.wakeups.loaders import HostTrace
+
+# When it began: the window from which on a column of the windows stays changed for the worse.
+
+FACTOR = 2.0
+"""How many times more, or less, the median must be from then on."""
+LEAST_AFTER = 3
+"""Windows that the change must last for; it lasts to the end of the range."""
+QUIET_SHARE = 0.2
+"""The part of the range that must be stable before a change point: the beginning of a program is not representative."""
+KEPT_SHARE = 0.8
+"""So many of the windows on either side must be on that side of the border."""
+FEWEST_SYNCS, FEWEST_COUNTED = 5, 10
+
+
+class Metric(Struct, frozen=True):
+    """A column, whether more of it is worse, and the least change that counts. Of what is `counted` a second, a window
+    must hold some on one side at least."""
+
+    id: str
+    more_is_worse: bool
+    least: float
+    counted: bool = False
+
+
+METRICS = (
+    Metric("switches_per_second", True, 100.0, counted=True),
+    Metric("off_cpu_share", True, 0.1),
+    Metric("preempted_share", True, 0.1),
+    Metric("crowded_share", True, 0.1),
+    Metric("sync_p50_ns", True, 20_000.0),
+    Metric("sync_late_p50_ns", True, 20_000.0),
+    Metric("launches_per_second", False, 10.0, counted=True),
+    Metric("kernels_per_second", False, 10.0, counted=True),
+    Metric("busy_share", False, 0.2),
+)
+
+
+def change_points(windows: list[HostWindow]) -> list[ChangePoint]:
+    """The changes that last, one at most for each metric, the earliest first."""
+    found = []
+    seconds = min((window.end_ns - window.start_ns for window in windows), default=0) / NS_PER["s"]
+    for metric in METRICS:
+        values = np.array([_value(window, metric.id) for window in windows], dtype=np.float64)
+        at = _change(values, metric, FEWEST_COUNTED / seconds if metric.counted and seconds else 0.0)
+        if at is not None:
+            found.append(
+                ChangePoint(
+                    metric=metric.id,
+                    window=at,
+                    start_ns=windows[at].start_ns,
+                    before=round(float(np.nanmedian(values[:at])), 6),
+                    after=round(float(np.nanmedian(values[at:])), 6),
+                )
+            )
+    return sorted(found, key=lambda each: each.window)
+
+
+def _value(window: HostWindow, metric: str) -> float:
+    """NaN where the window does not tell."""
+    if metric in ("sync_p50_ns", "sync_late_p50_ns") and window.sync_calls < FEWEST_SYNCS:
+        return np.nan
+    value = getattr(window, metric)
+    return np.nan if value is None else float(value)
+
+
+def _change(values: FloatArray, metric: Metric, fewest: float) -> int | None:
+    """The first window of the change, None where there is none; one side must come to `fewest` at least.
+
+    ```
+    values   2 3 2 2 3 2 9 8 9 9 7 9      from the seventh on
+             2 3 2 2 9 9 9 2 3 2 2 3      a spike: the median of the rest is what it was
+             2 3 9 2 9 2 3 9 2 3 9 2      no side keeps to itself
+    ```
+    """
+    known = np.flatnonzero(~np.isnan(values))
+    if len(known) < max(0.8 * len(values), 1):
+        return None
+    series = values[known] if metric.more_is_worse else -values[known]
+    if np.ptp(series) < metric.least:  # no two medians are further apart
+        return None
+    first, last = max(LEAST_AFTER, int(np.ceil(QUIET_SHARE * len(series)))), len(series) - LEAST_AFTER
+    before, after = _medians(series)[:-1], _medians(series[::-1])[-2::-1]
+    low, high = np.sort(np.abs([before, after]), axis=0)
+    changed = (after - before >= metric.least) & (high >= np.maximum(FACTOR * low, fewest))
+    borders = np.flatnonzero(changed) + 1
+    places = []
+    for at in borders[(borders >= first) & (borders <= last)].tolist():
+        worse = series > (before[at - 1] + after[at - 1]) / 2  # on the far side of the middle between both medians
+        own = np.append(~worse[:at], worse[at:])
+        if min(own[:at].mean(), own[at:].mean()) >= KEPT_SHARE and own[at : at + LEAST_AFTER].all():
+            places.append((int(np.count_nonzero(own)), -at))
+    # The border with most values on their own side, the first of several.
+    return int(known[-max(places)[1]]) if places else None
+
+
+def _medians(series: FloatArray) -> FloatArray:
+    """The median of the first value, of the first two, and so on to all. They are few: there is one for a window."""
+    ordered: list[float] = []
+    medians = []
+    for value in series.tolist():
+        insort(ordered, value)
+        middle = len(ordered) // 2
+        medians.append((ordered[middle] + ordered[-middle - 1]) / 2)
+    return np.array(medians)
+
+
+# Who had the CPUs while threads of the GPU's processes waited for one, and whether a limit shows.
+
+MOST_HOLDERS = 10
+STARVED_SHARE = 0.05
+"""Of the range: for so long a thread of a process must have waited for a CPU before a limit is looked for."""
+AT_LIMIT_SHARE = 0.9
+"""Of that time: for so long its own threads must have taken all CPUs up to the limit."""
+SLIVER = 1_000
+"""A number of threads that run at once for less than a thousandth of the time is an overlap of events."""
+
+
+def contention(scene: HostScene, states: ThreadStates) -> Contention:
+    """The time that all threads waited for a CPU, and the threads and processes that had it."""
+    cpus, away = scene.host_trace.tables.cpus, states.away
+    lost, held = away.take(states.preempted), away.take(states.held)
+    wanted = cpus.wanted_ns(held.cpu, held.spans) if len(held) else np.zeros(len(cpus.thread), dtype=np.int64)
+    rows = np.flatnonzero(wanted > 0)
+    holders = _holders(scene, cpus.thread[rows], wanted[rows])
+    return Contention(
+        preempted_ns=lost.spans.total(),
+        held_ns=int(wanted[rows].sum()),
+        holders=holders[:MOST_HOLDERS],
+        holder_count=len(holders),
+        cpus_used=len(np.unique(states.running.cpu)),
+        cpus_seen=len(cpus.numbers),
+        limits=_limits(scene, states),
+    )
+
+
+def _holders(scene: HostScene, thread: IntArray, ns: IntArray) -> list[CpuHolder]:
+    """Threads of the scene's processes one by one, those of others by process; most time first. Of programs that were
+    not traced only the number is reported: they belong to others."""
+    host_trace = scene.host_trace
+    traced = set(host_trace.traced_processes.tolist())
+    own = np.isin(process_of(thread), np.unique(process_of(scene.axis.threads)))
+    present, code = distinct(np.where(own, thread, process_of(thread)))
+    total = np.zeros(len(present), dtype=np.int64)
+    np.add.at(total, code, ns)
+    found = []
+    for holder, its in zip(present.tolist(), total.tolist(), strict=True):
+        tid = tid_of(holder) or None
+        found.append(
+            CpuHolder(
+                pid=pid_of(holder),
+                process=host_trace.program(process_of(holder)) if process_of(holder) in traced else None,
+                tid=tid,
+                thread=host_trace.thread_names.get(holder) if tid else None,
+                ns=its,
+            )
+        )
+    return sorted(found, key=lambda row: (-row.ns, row.pid, row.tid or 0))
+
+
+def _limits(scene: HostScene, states: ThreadStates) -> list[CpuLimit]:
+    """The limits that the processes show, one at most for each."""
+    process = process_of(scene.axis.threads)
+    lost = states.away.take(states.preempted)
+    found = []
+    for number in np.unique(process[lost.lane]).tolist():
+        mine = np.flatnonzero(process == number)
+        waiting = lost.take(np.isin(lost.lane, mine))
+        if union(waiting.spans).total() >= STARVED_SHARE * scene.span:
+            limit = _limit(scene, states.running.take(np.isin(states.running.lane, mine)), waiting, number)
+            if limit is not None:
+                found.append(limit)
+    return found
+
+
+def _limit(scene: HostScene, running: Stretches, waiting: Stretches, process: int) -> CpuLimit | None:
+    """The CPU limit of a process: the largest number of CPUs that it used at once. A limit exists if its own threads
+    nearly always had all of these when one of them had to wait. The process must never have run on any other CPU.
+    Threads that take turns on their own, for a lock, for example, use other CPUs too.
+
+    ```
+    A   [runs ......)[waits)[runs ....
+    B   [runs)[waits)[runs ......)[waits)        never three at once, though all three could have run: a limit of 2
+    C   [waits)[runs ......)[waits)[runs
+    ```
+    """
+    at_once = _open(running.spans, scene)
+    cpus = _most(time_by_level(at_once, Intervals.of([(scene.low, scene.high)])), scene.span)
+    if len(np.unique(running.cpu)) > cpus:
+        return None
+    starved = union(waiting.spans)
+    levels = time_by_level(at_once, starved)
+    at_limit = int(levels[cpus:].sum())
+    if cpus == 0 or at_limit < AT_LIMIT_SHARE * starved.total():
+        return None
+    both = Intervals(np.append(running.start, waiting.start), np.append(running.end, waiting.end))
+    wanted = _most(time_by_level(_open(both, scene), starved), starved.total())
+    return CpuLimit(
+        pid=pid_of(process),
+        process=scene.host_trace.program(process),
+        cpus=cpus,
+        wanted=wanted,
+        ns=at_limit,
+        cpus_seen=len(scene.host_trace.tables.cpus.numbers),
+    )
+
+
+def _open(spans: Intervals, scene: HostScene) -> Steps:
+    return count_open(np.sort(spans.start), np.sort(spans.end), scene.low, scene.high)
+
+
+def _most(levels: IntArray, whole: int) -> int:
+    """The highest level that holds, or is exceeded, for more than a sliver of the time."""
+    above = np.cumsum(levels[::-1])[::-1]
+    reached = np.flatnonzero(SLIVER * above > whole)
+    return int(reached[-1]) if len(reached) else 0
 
 
 class HostOverTime(Struct, frozen=True):

@@ -10,8 +10,7 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.events.samples import sampling_periods
 from nsysdiag.host.facts import HostThread, Stall
-from nsysdiag.host.states import NOTED, Stretches, ThreadStates, summed
-from nsysdiag.host.threads import HostScene
+from nsysdiag.host.states import NOTED, HostScene, Stretches, ThreadStates, summed
 from nsysdiag.trace.enums import ThreadState
 
 MOST_THREADS = 50

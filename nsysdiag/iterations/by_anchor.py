@@ -13,9 +13,8 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
-from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
+from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses, spread_of
 from nsysdiag.iterations.regular import Stretches, core, stretches
-from nsysdiag.iterations.slow import spread_of
 
 LEAST_SHARE = 0.05
 """Of the device's span: a shorter loop says nothing about the program."""

@@ -12,8 +12,8 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf
+from nsysdiag.iterations.happened import Kinds
 from nsysdiag.iterations.loop import LAYER, STEP, Called, Inner, Loop, loop_of, pauses
-from nsysdiag.iterations.ranges import Kinds
 
 LEAST_COVER = 0.6
 """Ranges that leave more of the time between them to others are not the loop, but something in it."""

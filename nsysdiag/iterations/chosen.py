@@ -16,12 +16,11 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values
 from nsysdiag.iterations.by_range import loop_of_ranges
+from nsysdiag.iterations.happened import Kinds
 from nsysdiag.iterations.iterations import find_loops
-from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
-from nsysdiag.iterations.ranges import Kinds
-from nsysdiag.iterations.slow import median_of, spread_of
+from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, median_of, pauses, spread_of
 from nsysdiag.iterations.window import matching_names, whole_of
-from nsysdiag.trace.strings import Strings
+from nsysdiag.trace.columns import Strings
 
 FEWEST_CHOSEN = 2
 """One step has nothing that it could be compared with, and --nvtx narrows the time to it."""

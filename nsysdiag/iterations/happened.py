@@ -8,15 +8,76 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.arrays.nesting import outermost
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import distinct, distinct_values
-from nsysdiag.iterations.ranges import Kinds
+from nsysdiag.events.rows import RowsOf, distinct, distinct_values
+from nsysdiag.iterations.loop import FEWEST
+from nsysdiag.pseudonyms import pseudonym
+from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
-from nsysdiag.trace.strings import Strings
+
+# Names of ranges: what they are without their counters, and which count the parts of a model.
+
+_COUNTER = re.compile(r"\d+")
+# What frameworks write around every operator: one may well be as long as a step, and is none.
+OPERATOR = re.compile(r"(aten|autograd|c10d?|torch|prims)::|.*, (seq|op_id|sizes) = ")
+_DETAILS = re.compile(r", (seq|op_id|sizes) = .*")
+_STEP = re.compile(
+    r"(?<![a-z])(step|iter|iters|iteration|epoch|batch|minibatch|frame|token|sample|request|query|cycle)s?\W*\d"
+)
+_PART = r"(layer|block|resblock|module|feature|expert|head|model|net|backbone|encoder|decoder|transformer)s?"
+# blocks.3, layers[12], layer_12, Layer 12, (h.3.attn), encoder.layers.0
+_MODULE = re.compile(
+    rf"(?<![a-z]){_PART}[ _.\[-]?\d+|(?<![a-z])h\.\d+|[a-z_]\w*\.[a-z_]\w*\.\d+(?!\w)|[a-z_]\w*\.\d+\.[a-z_]"
+)
+
+
+_WHOLE_STEP = re.compile(r"(?<![a-z])(step|iter|iteration|epoch|frame|request)s?(?![a-z])")
+_PART_OF_STEP = re.compile(r"micro|mini|sub|inner|accum|layer|block|sweep|solve|stage|forward|backward|optimi|loss")
+
+
+def is_step(name: str) -> bool:
+    """Whether a range is called a whole step: `train_step #`, no `micro_step #`, no `optimizer.step`."""
+    lower = name.lower()
+    return _WHOLE_STEP.search(lower) is not None and _PART_OF_STEP.search(lower) is None
+
+
+class Kinds(Struct, frozen=True):
+    """For each name of a range: the code of the name without its counters, and whether it is that of an operator.
+    `part` is the code of the name with its counters where these number parts of a model, else -1."""
+
+    code: IntArray
+    operator: BoolArray
+    part: IntArray
+    words: list[str]
+    parts: list[str]
+
+    @classmethod
+    def of(cls, ranges: NvtxRanges) -> Kinds:
+        """The kinds of the names of `ranges`."""
+        words: dict[str, int] = {}
+        code = [words.setdefault(pseudonym(name) or _COUNTER.sub("#", name), len(words)) for name in ranges.names]
+        operator = np.array([OPERATOR.match(word) is not None for word in words], dtype=np.bool_)
+        modules = np.array([_numbers(word) for word in words], dtype=np.bool_)
+        codes = np.array(code, dtype=np.int64)
+        parts: dict[str, int] = {}
+        part = [
+            parts.setdefault(_DETAILS.sub("", name), len(parts)) if modules[at] else -1
+            for at, name in zip(code, ranges.names, strict=True)
+        ]
+        numbered = np.array(part, dtype=np.int64)
+        return cls(codes, operator[codes] & (numbered < 0), numbered, list(words), list(parts))
+
+
+def _numbers(word: str) -> bool:
+    """Whether the first counter of a name, `#`, is that of a part of a model: `blocks.#`, `layer_#`."""
+    name = word.replace("#", "0").lower()
+    return _MODULE.search(name) is not None and _STEP.search(name) is None
+
 
 UPDATES = re.compile(
     r"adam|sgd|momentum|multi_?tensor|optimi[sz]er|lamb_|lamb<|rmsprop|adagrad|adafactor|"
@@ -129,3 +190,69 @@ def _on_host(
 def anchor_of(code: int) -> int:
     """The string id of the name of a kernel; -1 for graphs."""
     return (code & (1 << 34) - 1) - 1 if code >> 34 == Category.KERNEL else -1
+
+
+# NVTX ranges of a trace without GPU activity: what repeats on the host, and what takes its time.
+
+MOST_RANGES = 3
+LEAST_SHARE = 0.1
+"""Of the time: a range that takes less is not named."""
+LEAST_COVERED = 0.6
+"""Of the time between the first start and the last end: where outermost ranges take less, little repeats."""
+
+
+class HostRange(Struct, frozen=True):
+    """Ranges of one name, its counters as #: how many, and their share of the time."""
+
+    name: str
+    count: int
+    share: float
+
+
+class HostLoop(Struct, frozen=True):
+    """Outermost ranges that repeat on one thread, longest first; `period_ns` is the median time from the start of one
+    of the first kind to the start of the next."""
+
+    period_ns: int
+    ranges: list[HostRange]
+
+
+def host_loop(ranges: NvtxRanges) -> HostLoop | None:
+    """What repeats on the thread whose outermost ranges take most time; None where nothing repeats."""
+    kinds = Kinds.of(ranges)
+    rows = ranges.rows
+    own = ~kinds.operator[rows.name] & ~rows.communication & ~rows.mpi
+    rows = rows.take(own & (rows.start >= 0) & (rows.end > rows.start))
+    of_thread = RowsOf(rows.thread)
+    found: list[tuple[int, HostLoop]] = []
+    for thread in of_thread.values():
+        mine = rows.take(of_thread[thread])
+        outer = mine.take(outermost(Intervals(mine.start, mine.end)))
+        loop = _repeating(outer, kinds, ranges.names)
+        if loop is not None:
+            found.append((int((outer.end - outer.start).sum()), loop))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _repeating(rows: RangeRows, kinds: Kinds, names: list[str]) -> HostLoop | None:
+    """What repeats among ranges of one thread; None where that covers too little of the time."""
+    span = int(rows.end.max() - rows.start.min())
+    _, of_kind = distinct(kinds.code[rows.name])
+    count = np.bincount(of_kind)
+    time = np.bincount(of_kind, weights=(rows.end - rows.start).astype(np.float64))
+    repeats = np.flatnonzero(count >= FEWEST)
+    if time[repeats].sum() < LEAST_COVERED * span:
+        return None
+    order = repeats[np.argsort(-time[repeats], kind="stable")][:MOST_RANGES]
+    longest = order[0]
+    shown = [at for at in order if at == longest or time[at] >= LEAST_SHARE * span]
+    found = [
+        HostRange(_name(rows.name[of_kind == at], names, kinds), int(count[at]), float(time[at] / span)) for at in shown
+    ]
+    return HostLoop(int(np.median(np.diff(np.sort(rows.start[of_kind == longest])))), found)
+
+
+def _name(rows: IntArray, names: list[str], kinds: Kinds) -> str:
+    """The name that ranges share: with its digits where these don't count."""
+    first = int(rows[0])
+    return names[first] if np.all(rows == first) else kinds.words[int(kinds.code[first])]

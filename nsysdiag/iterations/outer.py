@@ -19,9 +19,8 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.events.rows import RowsOf
-from nsysdiag.iterations.happened import HOST, Happened, anchor_of
+from nsysdiag.iterations.happened import HOST, Happened, anchor_of, is_step
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
-from nsysdiag.iterations.ranges import is_step
 from nsysdiag.iterations.segments import Segments
 from nsysdiag.iterations.specials import LEAST_TOGETHER, REGULAR, Special, specials
 from nsysdiag.iterations.which_step import goes_on, judged

@@ -16,7 +16,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.rows import Rows
-from nsysdiag.iterations.slow import spread_of
+from nsysdiag.iterations.loop import spread_of
 
 MOST_LEVELS = 4
 UNUSUAL = 0.8

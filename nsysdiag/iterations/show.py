@@ -20,8 +20,7 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.interactive.figure import Figure
-from nsysdiag.document.interactive.iterations import Stack, iterations_figure
+from nsysdiag.document.interactive.figures import Figure, Stack, iterations_figure
 from nsysdiag.document.kinds import COUNT, INDEX, MOMENT, PARTS, TIME
 from nsysdiag.document.view import Causes, iteration_shares, more_shares
 from nsysdiag.units import format_count, format_ns

@@ -20,7 +20,7 @@ from nsysdiag.events.projection import project
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.iterations.iterations import find_loops, main_loop
 from nsysdiag.iterations.loop import Loop
-from nsysdiag.trace.strings import Strings
+from nsysdiag.trace.columns import Strings
 from nsysdiag.units import format_exact_ns
 
 MOST_NAMED = 5

@@ -19,16 +19,13 @@ from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.kernels.facts import TopKernel
-from nsysdiag.kernels.families import KernelFamily, families_of, family_of
-from nsysdiag.kernels.kinds import Kind, NamedTime, kind_of_kernel, kinds_of
-from nsysdiag.kernels.names import normal_kernel
-from nsysdiag.kernels.operation_names import whole_names
-from nsysdiag.kernels.residency import residency
-from nsysdiag.kernels.shapes import shape_of
+from nsysdiag.kernels.kinds import KernelFamily, Kind, NamedTime, families_of, family_of, kind_of_kernel, kinds_of
+from nsysdiag.kernels.names import normal_kernel, whole_names
+from nsysdiag.kernels.shapes import residency, shape_of
 from nsysdiag.report import KernelRow
 
 if TYPE_CHECKING:
-    from nsysdiag.trace.strings import Strings
+    from nsysdiag.trace.columns import Strings
 
 MOST = 5
 GRAPHS = "CUDA graphs"

@@ -5,18 +5,142 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.arrays.groups import Totals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.gpus import Gpu, SmLimits
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
-from nsysdiag.kernels.residency import Residency, limit_name
 from nsysdiag.utilization.facts import KernelShape
 
 if TYPE_CHECKING:
-    from nsysdiag.trace.strings import Strings
+    from nsysdiag.trace.columns import Strings
+
+
+# How much of a GPU a kernel can fill by its launch shape: blocks per SM, waves, and their limit.
+#
+# The rules are those of NVIDIA's occupancy calculator: cuda_occupancy.h of the CUDA toolkit, and "Technical
+# Specifications per Compute Capability" in the CUDA C++ Programming Guide. Of the blocks of one kernel an SM holds the
+# fewest of
+#
+# * warps: the warps that an SM holds / the warps of a block, which are its threads / 32, rounded up;
+# * blocks: the blocks that an SM holds;
+# * registers: a warp takes 32 times those of a thread, rounded up to a multiple of 256. An SM holds as many warps as
+#   fit, rounded down to a multiple of four, for its four partitions (two in 6.0). That many / the warps of a block;
+# * shared memory: that of an SM / that of a block. A block's is static and dynamic together, rounded up to a multiple
+#   of 128 bytes (256 before 8.0). From 8.0 on, the system reserves 1 KiB more.
+#
+# Properties of the chip that the export lacks do not limit. Shared memory is assumed to be the largest that the chip
+# allows: a program that requests more L1 holds fewer blocks. Clusters are ignored.
+#
+#     capacity = blocks an SM x SMs                    4 SMs, 2 blocks each:   capacity 8
+#     waves    = blocks of the grid / capacity         19 blocks:              2.375 waves, the last one of 3 blocks
+#
+#     SM 0  [0 1][0 1][0 .]     SMs with a block: 4/4, 4/4, 3/4 of them      sm_share       (1 + 1 + 3/4) / 3
+#     SM 1  [0 1][0 1][0 .]     blocks held:      8/8, 8/8, 3/8              resident_share 19 / (3 x 8)
+#     SM 2  [0 1][0 1][0 .]
+#     SM 3  [0 1][0 1][. .]
+#
+# Waves are assumed to last equally long, and blocks to be distributed evenly, one to each SM before any gets a second.
+
+REGISTER_UNIT, PARTITIONS = 256, 4
+TWO_PARTITIONS = (6, 0)
+SHARED_UNIT, OLD_SHARED_UNIT, RESERVED_SHARED = 128, 256, 1024
+RESERVES_FROM = (8, 0)
+LIMITS = ("warps", "blocks", "registers", "shared memory")
+GRID = "grid too small"
+MOST_SMS, MOST_WARPS = 1 << 16, 1 << 10
+_UNLIMITED = np.iinfo(np.int64).max
+
+
+class Residency(Struct, frozen=True):
+    """One element per shape. `blocks_per_sm` is 0 if a block does not fit (the export describes another chip) or if the
+    limits of an SM are unknown; values derived from it are then NaN. `limit` is the index in LIMITS of the lowest one,
+    the first of equal ones."""
+
+    blocks_per_sm: IntArray
+    limit: IntArray
+    capacity: IntArray
+    waves: FloatArray
+    sm_share: FloatArray
+    resident_share: FloatArray
+
+
+def residency(shapes: LaunchShapes, gpu: Gpu) -> Residency | None:
+    """What each shape fills of the GPU; None where the export does not say how many SMs it has, or says what no chip
+    has. Where it does not say how many warps one holds, grids that leave SMs empty still show how many."""
+    sms, warps = gpu.sm_count or 0, gpu.limits.warps
+    if not 0 < sms <= MOST_SMS or not 0 <= warps <= MOST_WARPS:
+        return None
+    if not warps:
+        return _by_grid_alone(shapes, sms)
+    each = np.stack(_limits(shapes, gpu.limits))
+    limit = each.argmin(axis=0)
+    per_sm = each[limit, np.arange(len(shapes))]
+    capacity = per_sm * sms
+    fits = per_sm > 0
+    room = np.where(fits, capacity, 1)
+    full, tail = np.divmod(shapes.blocks, room)
+    steps = full + (tail > 0)
+    covered = full + np.minimum(tail, sms) / sms
+    return Residency(
+        blocks_per_sm=per_sm,
+        limit=limit,
+        capacity=capacity,
+        waves=np.where(fits, shapes.blocks / room, np.nan),
+        sm_share=np.where(fits, covered / steps, np.nan),
+        resident_share=np.where(fits, shapes.blocks / room / steps, np.nan),
+    )
+
+
+def _by_grid_alone(shapes: LaunchShapes, sm_count: int) -> Residency:
+    """What the number of SMs tells alone: a grid of fewer blocks leaves some of them empty."""
+    nothing, unknown = np.zeros(len(shapes), dtype=np.int64), np.full(len(shapes), np.nan)
+    small = shapes.blocks <= sm_count
+    return Residency(
+        blocks_per_sm=nothing,
+        limit=nothing,
+        capacity=np.where(small, sm_count, nothing),
+        waves=unknown,
+        sm_share=np.where(small, shapes.blocks / sm_count, np.nan),
+        resident_share=unknown,
+    )
+
+
+def limit_name(found: Residency, shapes: LaunchShapes, shape: int) -> str | None:
+    """What keeps a kernel of this shape from filling the chip further: its grid, if that ends first; None if the limits
+    of the chip are unknown."""
+    if shapes.blocks[shape] < found.capacity[shape]:
+        return GRID
+    return LIMITS[int(found.limit[shape])] if found.blocks_per_sm[shape] else None
+
+
+def _limits(shapes: LaunchShapes, sm: SmLimits) -> tuple[IntArray, ...]:
+    """The blocks that an SM holds by each of LIMITS."""
+    warps = -(-shapes.threads // sm.threads_per_warp)
+    by_blocks = np.full(len(shapes), sm.blocks or _UNLIMITED, dtype=np.int64)
+
+    a_warp = _rounded_up(shapes.registers * sm.threads_per_warp, REGISTER_UNIT)
+    partitions = 2 if sm.compute == TWO_PARTITIONS else PARTITIONS
+    served = sm.registers // np.maximum(a_warp, 1) // partitions * partitions
+    limited = (shapes.registers > 0) & (sm.registers > 0)
+    by_registers = np.where(limited, served // warps, _UNLIMITED)
+
+    newer = sm.compute >= RESERVES_FROM
+    reserved = RESERVED_SHARED if newer else 0
+    a_block = _rounded_up(shapes.shared_memory + reserved, SHARED_UNIT if newer else OLD_SHARED_UNIT)
+    limited = (a_block > 0) & (sm.shared_memory > 0)
+    by_shared_memory = np.where(limited, sm.shared_memory // np.maximum(a_block, 1), _UNLIMITED)
+
+    return sm.warps // warps, by_blocks, by_registers, by_shared_memory
+
+
+def _rounded_up(values: IntArray, unit: int) -> IntArray:
+    return -(-values // unit) * unit
+
 
 MOST_KERNELS = 200
 

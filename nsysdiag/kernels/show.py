@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.axis import EDGES, count_levels, time_label
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import Block, Cell, Chart, Column, Limit, Name, Paragraph, Section, Table
-from nsysdiag.document.histogram import Bin, Histogram, draw_columns, ticks
-from nsysdiag.document.interactive.histograms import Panel, histogram_figure
+from nsysdiag.document.histogram import EDGES, Bin, Histogram, count_levels, draw_columns, ticks, time_label
+from nsysdiag.document.interactive.figures import Panel, histogram_figure
 from nsysdiag.document.kinds import BAR, COUNT, NAME, SHARE, TIME, part
 from nsysdiag.document.view import Share
 from nsysdiag.document.words import counted

@@ -15,11 +15,11 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.launch_frame import same_graph_launch
-from nsysdiag.kernels.operation_names import operation_names
+from nsysdiag.kernels.names import operation_names
 from nsysdiag.report import GraphLaunches, GraphRow
 
 if TYPE_CHECKING:
-    from nsysdiag.trace.strings import Strings
+    from nsysdiag.trace.columns import Strings
 
 MOST = 20
 

@@ -18,11 +18,10 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import path_codes
 from nsysdiag.events.rows import Rows
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.keys import normal_range
+from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.launch_frame import Case, Frame
-from nsysdiag.ledger.assignment import Slices
-from nsysdiag.ledger.ledger import Ledger
+from nsysdiag.ledger.ledger import Ledger, Slices
 from nsysdiag.report import LaunchBound, LaunchBoundPhase
 
 MOST = 20

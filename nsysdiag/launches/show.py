@@ -26,8 +26,7 @@ from nsysdiag.document.figures import safe_color
 from nsysdiag.document.kinds import BAR, COUNT, FIGURE, KEY, MOMENT, NAME, SHARE, TEXT, TIME, part
 from nsysdiag.document.words import counted, instant, path_label
 from nsysdiag.launches.chart import draw_depth
-from nsysdiag.launches.rows import DISTRIBUTIONS, distributions
-from nsysdiag.launches.words import launch_sentences, rate
+from nsysdiag.launches.words import DISTRIBUTIONS, distributions, launch_sentences, rate
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from nsysdiag.causes.launch_call import FIRST_USE
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import taken
-from nsysdiag.gaps import stream_waits
+from nsysdiag.gaps import gaps as stream_waits
 from nsysdiag.gaps.launch_frame import Case, DeviceSide, Frame
-from nsysdiag.ledger.assignment import SliceCollector, Slices
+from nsysdiag.ledger.ledger import SliceCollector, Slices
 
 NOTHING = Intervals.empty()
 _NEVER_UNTRACED = (Case.DISPATCH, Case.UNIFIED_MEMORY)

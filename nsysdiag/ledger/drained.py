@@ -7,8 +7,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import blocking_copy, sync
-from nsysdiag.causes.evidence import HostEvidence, Layer
-from nsysdiag.causes.threshold import LEAD_NS
+from nsysdiag.causes.evidence import LEAD_NS, HostEvidence, Layer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.gaps.launch_frame import Case, Frame
 

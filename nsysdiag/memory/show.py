@@ -2,19 +2,90 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
+from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, Line, Spot, band, stairs
 from nsysdiag.document.blocks import NOT_BRIEF, Block, Chart, Column, Fact, Facts, Limit, Lines, Section, Table
+from nsysdiag.document.columns import columns, of_devices
+from nsysdiag.document.curve import Curve, Layer, TimeSeries
+from nsysdiag.document.figures import percent
 from nsysdiag.document.kinds import BAR, BYTES, COUNT, RATE, TEXT, TIME, part
+from nsysdiag.document.packed import Level, unpack_level
 from nsysdiag.document.words import instant
-from nsysdiag.memory.chart import draw_level
+from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, MigrationRow, PinningClass
 from nsysdiag.memory.words import DRIVER_NOTE, growth_label, level_sentences, unified_sentences
+from nsysdiag.report import CopyRow
 from nsysdiag.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
-    from nsysdiag.memory.facts import DeviceMemory
     from nsysdiag.report import DeviceReport
+
+
+# The level of device memory as numbers for a drawing: a band from the lowest to the highest level of each bucket.
+
+FEWEST_LINES = 3
+NEAR = 2
+"""The limit is drawn where the peak is at least this fraction of it."""
+
+
+def draw_level(memory: DeviceMemory, most_spots: int) -> Curve | None:
+    """The chart on a linear scale from 0, a slot a bucket, with the limit unless it is far above.
+
+    None where nothing was ever given out. Raises InputError where the report is damaged.
+    """
+    level = unpack_level(memory)
+    peak = max(int(level.highest.max()), memory.peak_bytes)
+    if peak <= 0:
+        return None
+    limit = memory.limit_bytes if memory.limit_bytes and memory.limit_bytes <= NEAR * peak else None
+    top = max(peak, limit or 0)
+    count = len(level.highest)
+    together = -(-count // most_spots)
+    highest, lowest = ([_place(value, top) for value in each.tolist()] for each in (level.highest, level.lowest))
+    edges, most = level.edges.tolist(), level.highest.tolist()
+    return Curve(
+        width=SLOT * count,
+        height=HEIGHT,
+        layers=[
+            Layer(band(lowest, highest), "lowest to highest", "area", TimeSeries(edges, most, level.lowest.tolist())),
+            Layer(stairs(highest), "highest", "line", TimeSeries(edges, most)),
+        ],
+        lines=level_lines(top, limit),
+        limit=Line(percent(_place(limit, top), HEIGHT), f"limit {format_bytes(limit)}", limit) if limit else None,
+        spots=[_spot(level, at, together) for at in range(0, count, together)],
+        spot_width=SLOT * together,
+        what="Device memory given out",
+        kind=BYTES,
+        top=top,
+        bottom="0",
+    )
+
+
+def _place(value: int, top: int) -> int:
+    """The distance from the upper edge."""
+    return round(HEIGHT * (1 - min(max(value, 0), top) / top))
+
+
+def level_lines(top: int, limit: int | None) -> list[Line]:
+    """At multiples of a power of two, three to six of them; none near the floor or the limit."""
+    step = 1 << max((top // FEWEST_LINES).bit_length() - 1, 0)
+    taken = _place(limit, top) if limit else -LINE_ROOM
+    places = [(value, _place(value, top)) for value in range(step, top + 1, step)]
+    return [
+        Line(percent(y, HEIGHT), format_bytes(value), value)
+        for value, y in places
+        if HEIGHT - y >= LINE_ROOM and abs(y - taken) >= LINE_ROOM
+    ]
+
+
+def _spot(level: Level, at: int, together: int) -> Spot:
+    part = slice(at, at + together)
+    low, high = int(level.lowest[part].min()), int(level.highest[part].max())
+    levels = format_bytes(high) if low == high else f"{format_bytes(low)} to {format_bytes(high)}"
+    return Spot(SLOT * at, f"from {instant(int(level.edges[at]))}: {levels}")
+
 
 MAX_SPOTS, MOST_LINES = 125, 2
 MIGRATIONS = (
@@ -92,3 +163,56 @@ def memory_facts(memory: DeviceMemory) -> list[Fact]:
         *([Fact("Pools of cudaMallocAsync, at most", f"{held}, {used}")] if pools else []),
         *([Fact("Frees of unknown memory", memory.unknown_frees, COUNT)] if memory.unknown_frees else []),
     ]
+
+
+# The tables about copies and memory.
+
+
+class _Bucket(NamedTuple):
+    """The level of a device's memory in one bucket of time."""
+
+    start_ns: int
+    end_ns: int
+    lowest_bytes: int
+    highest_bytes: int
+
+
+def _levels(device: DeviceReport) -> Iterator[_Bucket]:
+    if device.memory is not None:
+        level = unpack_level(device.memory)
+        series = (level.edges[:-1], level.edges[1:], level.lowest, level.highest)
+        yield from map(_Bucket._make, zip(*(each.tolist() for each in series), strict=True))
+
+
+_COPIES = "operation source_memory=src destination_memory=dst count total_ns bytes bytes_per_second"
+_COPY_RATES = """
+    direction count total_ns bytes large_count large_pageable best_bytes_per_second limit_bytes_per_second slow_ns
+    exceeds_pcie_generation=exceeds_pcie
+"""
+_DEVICE_MEMORY = """
+    limit_bytes peak_bytes peak_at_ns begin_bytes end_bytes managed_peak_bytes pinned_peak_bytes at_least unknown_frees
+    headroom_bytes near_limit growth=growth.shape growth_bytes_per_iteration=growth.slope_bytes
+    allocations=churn.allocations frees=churn.frees allocated_bytes=churn.allocated_bytes freed_bytes=churn.freed_bytes
+    calls=churn.calls call_ns=churn.call_ns idle_ns=churn.idle_ns
+"""
+TABLES = (
+    of_devices("copies", columns(CopyRow, _COPIES), lambda device: device.copies.rows),
+    of_devices("copy_rates", columns(CopyRate, _COPY_RATES), lambda device: device.copies.rates),
+    of_devices(
+        "pinning",
+        columns(PinningClass),
+        lambda device: device.copies.pinning.rows if device.copies.pinning else (),
+    ),
+    of_devices("exposed_copies", columns(ExposedCopies), lambda device: device.copies.exposed),
+    of_devices(
+        "migrations",
+        columns(MigrationRow),
+        lambda device: device.unified_memory.rows if device.unified_memory else (),
+    ),
+    of_devices(
+        "device_memory",
+        columns(DeviceMemory, _DEVICE_MEMORY),
+        lambda device: [device.memory] if device.memory else [],
+    ),
+    of_devices("memory_level", columns(_Bucket), _levels),
+)

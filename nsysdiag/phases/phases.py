@@ -7,10 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
-from nsysdiag.phases.cut_steps import with_all_work, with_their_end
 from nsysdiag.phases.cuts import LEAST_LENGTH, Changes, job_cuts
 from nsysdiag.phases.facts import REPEAT, STEP, Basis, PhaseName, PhaseSteps
-from nsysdiag.phases.few_repeats import same_sequences, without_warm_up
 from nsysdiag.phases.merging import merged
 from nsysdiag.phases.names import job_work
 from nsysdiag.phases.same_work import SAME_WORK, does_the_work_of
@@ -23,9 +21,20 @@ from nsysdiag.phases.signal import (
     signal_of,
     whole_steps,
     window_edges,
+    with_all_work,
+    with_their_end,
     working,
 )
-from nsysdiag.phases.steady import ALIKE, FEWEST_REPEATS, REPEATED, Segments, cosine, segments_of
+from nsysdiag.phases.steady import (
+    ALIKE,
+    FEWEST_REPEATS,
+    REPEATED,
+    Segments,
+    cosine,
+    same_sequences,
+    segments_of,
+    without_warm_up,
+)
 
 LOOKS = ((WINDOWS, False), (WINDOWS // 4, False), (WINDOWS, True))
 """Numbers of windows, and whether the signal is scaled. Unknown steps as long as a window or two hide all other

@@ -8,12 +8,11 @@ import os
 from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
-from nsysdiag.errors import UsageError
+from nsysdiag.errors import UsageError, printable
 from nsysdiag.iterations.reference import referenced
 from nsysdiag.pipeline import trace as trace_steps
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.pipeline.stages import Progress
-from nsysdiag.printable import printable
 from nsysdiag.report import Report
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.trace import Trace, open_trace

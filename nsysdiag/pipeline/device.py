@@ -17,19 +17,16 @@ from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostTables
 from nsysdiag.findings.attribution import Attribution, Shares, shares_of
 from nsysdiag.findings.before_work import before_findings
-from nsysdiag.findings.empty_iterations import EmptyIterations
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.findings import IdleFindings, findings_of
-from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.kernels import KernelWork, kernel_findings
-from nsysdiag.findings.phase_work import work_of_phase
-from nsysdiag.findings.pointers import pointers_of
+from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
+from nsysdiag.findings.pointers import EmptyIterations, pointers_of
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.findings.unfused import single_precision_findings, unfused_findings
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.keys import GapKeys
-from nsysdiag.gaps.calibration import Calibration
-from nsysdiag.gaps.gaps import Gaps
+from nsysdiag.gap_groups.groups import GapKeys
+from nsysdiag.gaps.gaps import Calibration, Gaps
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
@@ -41,8 +38,8 @@ from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline import device_account, device_figures, device_ledger, device_phases, device_roots
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
-from nsysdiag.programs.detection import ids_of
 from nsysdiag.programs.facts import Framework
+from nsysdiag.programs.names import ids_of
 from nsysdiag.report import (
     Communication,
     Copies,
@@ -61,12 +58,11 @@ from nsysdiag.report import (
 )
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
-from nsysdiag.trace.strings import Strings
+from nsysdiag.trace.columns import Strings
 from nsysdiag.utilization.facts import Utilization
-from nsysdiag.wakeups.batches import Batches, batches_of
-from nsysdiag.wakeups.host_trace import Finder
+from nsysdiag.wakeups.batches import Batches, RootSlices, batches_of
 from nsysdiag.wakeups.levels import Chains
-from nsysdiag.wakeups.root_attribution import RootSlices
+from nsysdiag.wakeups.loaders import Finder
 
 steps: Steps = Steps(
     [

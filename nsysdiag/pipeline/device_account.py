@@ -11,33 +11,32 @@ from nsysdiag.account.bottlenecks import (
     Bottlenecks,
     IdlePieces,
     Piece,
+    Waits,
     busy_pieces,
     idle_pieces,
     in_order,
+    slice_families,
 )
-from nsysdiag.account.credit import Waits
-from nsysdiag.account.families import slice_families
 from nsysdiag.account.filling import foreign_time
 from nsysdiag.account.other_devices import followed, waited_for
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION
 from nsysdiag.causes.evidence import named
 from nsysdiag.config.settings import Settings
-from nsysdiag.counters.report import Measured
+from nsysdiag.counters.counters import Measured
 from nsysdiag.diagnosis.missing import MOST, Missing
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.memory import Memory
 from nsysdiag.findings.attribution import Attribution, slice_kinds
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.keys import GapKeys
-from nsysdiag.gaps.gaps import Gaps
-from nsysdiag.gaps.stream_waits import EventWaits
+from nsysdiag.gap_groups.groups import GapKeys
+from nsysdiag.gaps.gaps import EventWaits, Gaps
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.memory.unified import demand_migrations
 from nsysdiag.pipeline.stages import Steps
-from nsysdiag.wakeups.root_attribution import RootSlices
+from nsysdiag.wakeups.batches import RootSlices
 
 steps: Steps = Steps()
 

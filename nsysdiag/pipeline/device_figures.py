@@ -10,10 +10,9 @@ from nsysdiag.causes import ALLOCATION
 from nsysdiag.communication.communication import collective_kinds, mpi_calls
 from nsysdiag.config.settings import Settings
 from nsysdiag.copies.copies import copy_report
-from nsysdiag.counters import report as counter_report
-from nsysdiag.counters.counters import Counters, gap_notes, measured_sm_active, with_sm_active
+from nsysdiag.counters import counters as counter_report
+from nsysdiag.counters.counters import Counters, Measured, gap_notes, measured_sm_active, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.counters.report import Measured
 from nsysdiag.diagnosis.health import device_notes
 from nsysdiag.diagnosis.missing import Missing
 from nsysdiag.events.collectives import Collectives
@@ -24,19 +23,15 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.sharing import Sharing
 from nsysdiag.gap_groups.details import GapContext, describe_gaps, largest_gaps
-from nsysdiag.gap_groups.groups import kinds_of_gaps, signature_rows
-from nsysdiag.gap_groups.keys import GapKeys
-from nsysdiag.gap_groups.packing import pack_places
+from nsysdiag.gap_groups.groups import GapKeys, kinds_of_gaps, pack_places, signature_rows
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.loop import Loop
-from nsysdiag.iterations.packing import pack_iterations
-from nsysdiag.iterations.report import DeviceIterations, device_iterations, idle_parts
+from nsysdiag.iterations.report import DeviceIterations, device_iterations, idle_parts, pack_iterations
 from nsysdiag.iterations.window import AnalysisWindow
-from nsysdiag.launches.report import depth_of_queue, launch_report
-from nsysdiag.ledger.assignment import Slices
+from nsysdiag.launches.launches import depth_of_queue, launch_report
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.ledger.ledger import Ledger, pack_gaps
+from nsysdiag.ledger.ledger import Ledger, Slices, pack_gaps
 from nsysdiag.ledger.untraced_graphs import PartialReplays
 from nsysdiag.memory import unified
 from nsysdiag.memory.device import device_memory
@@ -56,10 +51,10 @@ from nsysdiag.report import (
     SignatureRow,
     Window,
 )
-from nsysdiag.trace.strings import Strings
+from nsysdiag.trace.columns import Strings
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.utilization.utilization import utilization as measure_utilization
-from nsysdiag.wakeups.root_attribution import RootSlices
+from nsysdiag.wakeups.batches import RootSlices
 
 steps: Steps = Steps()
 

@@ -7,35 +7,31 @@ import numpy as np
 from nsysdiag.account.filling import hollow_time
 from nsysdiag.arrays.intervals import BoolArray, Intervals, contains
 from nsysdiag.config.settings import Settings
-from nsysdiag.counters.counters import Counters
-from nsysdiag.counters.report import Measured
+from nsysdiag.counters.counters import Counters, Measured
 from nsysdiag.diagnosis.missing import Missing, UnseenLaunches, missing_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.findings import empty_iterations
-from nsysdiag.findings.empty_iterations import EmptyIterations
-from nsysdiag.gaps.calibration import Calibration, calibrate
-from nsysdiag.gaps.gaps import Gaps, find_gaps
+from nsysdiag.findings import pointers as empty_iterations
+from nsysdiag.findings.pointers import EmptyIterations
+from nsysdiag.gaps.gaps import Calibration, EventWaits, Gaps, calibrate, event_waits, find_gaps
 from nsysdiag.gaps.launch_frame import DeviceSide, Frame, frame_of
-from nsysdiag.gaps.stream_waits import EventWaits, event_waits
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN
 from nsysdiag.iterations.iterations import find_loops, main_loop
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.kernels.kernels import kernel_rows
-from nsysdiag.kernels.residency import residency
-from nsysdiag.ledger.assignment import Slices
+from nsysdiag.kernels.shapes import residency
 from nsysdiag.ledger.busy import WindowSplit, split_window
 from nsysdiag.ledger.classify import LayeredEvidence, classify
-from nsysdiag.ledger.ledger import Ledger, ledger_of
+from nsysdiag.ledger.ledger import Ledger, Slices, ledger_of
 from nsysdiag.ledger.untraced_graphs import PartialReplays, untraced_on
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.report import KernelRow
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.levels import finest_level
 from nsysdiag.timeline.levels import overview as draw_overview
-from nsysdiag.trace.strings import Strings
+from nsysdiag.trace.columns import Strings
 
 steps: Steps = Steps()
 

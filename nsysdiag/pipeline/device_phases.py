@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from nsysdiag.account.bottlenecks import Bottlenecks
-from nsysdiag.account.outside import Outside, Start, evidence_of_start, outside_of, start_of
-from nsysdiag.account.phases import device_phases
+from nsysdiag.account.outside import Outside, Start, device_phases, evidence_of_start, outside_of, start_of
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.diagnosis.focus import Focus, focus_of
@@ -15,8 +14,8 @@ from nsysdiag.events.host import HostTables
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.iterations.window import AnalysisWindow
-from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.ledger import Slices
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal

@@ -15,18 +15,17 @@ from nsysdiag.events.host import HostActivity
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.python_stacks import PythonStacks
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.keys import GapKeys
+from nsysdiag.gap_groups.groups import GapKeys
 from nsysdiag.gaps.launch_frame import Frame
-from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.drained import Drained, sync_drained
-from nsysdiag.ledger.ledger import Ledger, Totals, add_up
+from nsysdiag.ledger.ledger import Ledger, Slices, Totals, add_up
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.stacks.call_sites import HostSide
 from nsysdiag.stacks.samples import LeafSymbols
-from nsysdiag.trace.strings import Strings
-from nsysdiag.wakeups.host_trace import Finder, HostTrace, ThreadNames, WaitingThreads
+from nsysdiag.trace.columns import Strings
+from nsysdiag.wakeups.batches import RootSlices, attribute_roots
 from nsysdiag.wakeups.levels import Chains, follow
-from nsysdiag.wakeups.root_attribution import RootSlices, attribute_roots
+from nsysdiag.wakeups.loaders import Finder, HostTrace, ThreadNames, WaitingThreads
 from nsysdiag.wakeups.waits import Files
 from nsysdiag.wakeups.wake_chain import WakeChains
 

@@ -11,10 +11,9 @@ from nsysdiag import pipeline
 from nsysdiag.comparison.pairing import are_redacted
 from nsysdiag.config.settings import AFTERWARDS, Settings
 from nsysdiag.cost.cost import priced
-from nsysdiag.errors import UsageError
+from nsysdiag.errors import UsageError, printable
 from nsysdiag.iterations.reference import referenced
 from nsysdiag.pipeline.stages import Progress
-from nsysdiag.printable import printable
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 from nsysdiag.saved_files import is_saved_report, read_report, read_side

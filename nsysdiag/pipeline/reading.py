@@ -41,21 +41,20 @@ from nsysdiag.events.samples import chain_symbols
 from nsysdiag.events.samples import leaf_symbols as read_leaf_symbols
 from nsysdiag.events.sharing import Sharing, sharing_of
 from nsysdiag.iterations.chosen import chosen_loops
-from nsysdiag.iterations.host_ranges import HostLoop
-from nsysdiag.iterations.host_ranges import host_loop as find_host_loop
+from nsysdiag.iterations.happened import HostLoop
+from nsysdiag.iterations.happened import host_loop as find_host_loop
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.window import AnalysisWindow, window_of
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.drained import draining_calls
 from nsysdiag.ledger.untraced_graphs import PartialReplays, partial_replays, untraced_graphs
 from nsysdiag.pipeline.stages import Steps
-from nsysdiag.programs.detection import frameworks_of
 from nsysdiag.programs.facts import Framework
-from nsysdiag.programs.names import names_of
+from nsysdiag.programs.names import frameworks_of, names_of
 from nsysdiag.stacks.samples import LeafSymbols
-from nsysdiag.trace.strings import Strings
+from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.trace import Trace
-from nsysdiag.wakeups.host_trace import HostTrace, ThreadNames, WaitingThreads
+from nsysdiag.wakeups.loaders import HostTrace, ThreadNames, WaitingThreads
 from nsysdiag.wakeups.runs import Runs
 from nsysdiag.wakeups.waits import Files
 from nsysdiag.wakeups.wakers import BEFORE_NS, WakeFinder

@@ -20,18 +20,16 @@ from nsysdiag.iterations.loop import NVTX
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
-from nsysdiag.ranks.clocks import bring_together
+from nsysdiag.ranks.clocks import Group, bring_together, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.matching import candidates, confirmed
-from nsysdiag.ranks.timeline import Group, meet_by_mpi, rank_timeline
-from nsysdiag.replay.meetings import Met, Transfers, all_of, exchanges, peers
 from nsysdiag.replay.model import Model, model_of
-from nsysdiag.replay.mpi_meetings import MpiCalls, both, mpi_calls
+from nsysdiag.replay.moments import Met, MpiCalls, Transfers, all_of, both, exchanges, mpi_calls, peers
 from nsysdiag.replay.mpi_messages import waits_for_messages
-from nsysdiag.replay.savings import Predictions
+from nsysdiag.replay.predict import Predictions
 from nsysdiag.replay.stretch import MOST_OPERATIONS, Repeating, stretch_of
-from nsysdiag.trace.strings import Strings
+from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.trace import Trace
-from nsysdiag.wakeups.host_trace import HostTrace, WaitingThreads
+from nsysdiag.wakeups.loaders import HostTrace, WaitingThreads
 from nsysdiag.wakeups.runs import Runs
 from nsysdiag.wakeups.wakers import WakeFinder
 

@@ -8,12 +8,12 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import Missing
 from nsysdiag.events.collectives import Collectives
-from nsysdiag.events.mpi_ranks import MpiRanks
-from nsysdiag.ledger.assignment import Slices
+from nsysdiag.events.identity import MpiRanks
 from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.ledger import Slices
 from nsysdiag.phases.facts import BehindWait, PhaseDevice
 from nsysdiag.phases.phases import JobPhases
-from nsysdiag.replay.savings import Predictions
+from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import DeviceReport, Finding
 from nsysdiag.timeline.timeline import DeviceLanes
 

@@ -36,8 +36,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from nsysdiag.arrays.background import Background
-from nsysdiag.arrays.malloc_trim import trim
-from nsysdiag.arrays.spill import evict, spill
+from nsysdiag.arrays.spill import evict, spill, trim
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])

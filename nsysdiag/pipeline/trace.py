@@ -18,34 +18,33 @@ from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.mpi_ranks import mpi_ranks
+from nsysdiag.events.identity import mpi_ranks
 from nsysdiag.events.sharing import Sharing
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.host import report as host_steps
 from nsysdiag.host.alone import Alone, host_alone
 from nsysdiag.host.facts import HostReport
 from nsysdiag.host.report import HostOverTime
-from nsysdiag.host.states import ThreadStates, thread_states
-from nsysdiag.host.threads import HostScene
-from nsysdiag.host.windows import Working
-from nsysdiag.iterations.host_ranges import HostLoop
+from nsysdiag.host.states import HostScene, ThreadStates, thread_states
+from nsysdiag.host.sync_latency import Working
+from nsysdiag.iterations.happened import HostLoop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline import device, reading, replaying
 from nsysdiag.pipeline.result import DeviceResult, TraceResult
 from nsysdiag.pipeline.stages import Steps
-from nsysdiag.programs.detection import ids_of
 from nsysdiag.programs.facts import Framework
+from nsysdiag.programs.names import ids_of
+from nsysdiag.ranks.clocks import meet_by_mpi, rank_timeline
 from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.ranks.facts import RankComparison
-from nsysdiag.ranks.timeline import meet_by_mpi, rank_timeline
-from nsysdiag.replay.savings import Predictions
+from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
-from nsysdiag.timeline.host_lanes import Timelines, with_threads
+from nsysdiag.timeline.timeline import Timelines, with_threads
 from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.trace import Trace
 from nsysdiag.version import __version__
-from nsysdiag.wakeups.host_trace import HostTrace
+from nsysdiag.wakeups.loaders import HostTrace
 
 HOST_TABLES = ("OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS")
 """What shows the host outside of CUDA calls."""

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from nsysdiag.config.settings import Settings
+from nsysdiag.errors import printable
 from nsysdiag.pipeline import trace as trace_steps
 from nsysdiag.pipeline.replaying import Builder
 from nsysdiag.pipeline.stages import Progress, Steps
-from nsysdiag.printable import printable
 from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.predict import identity_of, reason_against
-from nsysdiag.replay.savings import Predictions, Told
+from nsysdiag.replay.predict import Predictions, Told, identity_of, reason_against
 from nsysdiag.replay.stretch import MOST_AT_ALL, MOST_OPERATIONS
 from nsysdiag.report import Report
 from nsysdiag.shortage import Attempt

@@ -8,11 +8,10 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals, intersect
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import KINDS
-from nsysdiag.ranks.clocks import Clocks, bring_together
+from nsysdiag.ranks.clocks import WORK, Clocks, RankTimeline, bring_together
 from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, Straggler
 from nsysdiag.ranks.matching import candidates, communicator_name, confirmed
 from nsysdiag.ranks.stragglers import Lateness, lateness_of, rank_waits, stragglers
-from nsysdiag.ranks.timeline import WORK, RankTimeline
 from nsysdiag.units import format_ns, format_share
 
 COMPARED = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "wait_ns")

@@ -14,7 +14,7 @@ from nsysdiag.diagnosis.judge import diagnose
 from nsysdiag.diagnosis.late import Lateness, followed, lateness, with_late
 from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere, ranks_left_out
 from nsysdiag.diagnosis.savings import predict_of
-from nsysdiag.events.mpi_ranks import together
+from nsysdiag.events.identity import together
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.ranks.report import RankAccount, RankFinding

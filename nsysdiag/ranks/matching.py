@@ -20,8 +20,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, contains
 from nsysdiag.events.collectives import KINDS, MEETINGS
 from nsysdiag.events.rows import distinct, distinct_values
-from nsysdiag.ranks.clocks import Clocks
-from nsysdiag.ranks.timeline import Group, RankTimeline
+from nsysdiag.ranks.clocks import Clocks, Group, RankTimeline
 
 MOST_NAMED = 4
 Rows = dict[int, IntArray]

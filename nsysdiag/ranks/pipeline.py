@@ -10,17 +10,16 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import UsageError
+from nsysdiag.errors import UsageError, printable
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline import analyze_devices
 from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.pipeline.stages import Progress
-from nsysdiag.printable import printable
+from nsysdiag.ranks.clocks import RankTimeline, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.comparison import compare_ranks
 from nsysdiag.ranks.job import diagnose_ranks
 from nsysdiag.ranks.report import KIND, RANKS_SCHEMA_VERSION, RanksReport, RankTrace
-from nsysdiag.ranks.timeline import RankTimeline, meet_by_mpi, rank_timeline
 from nsysdiag.report import Tool
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.parquet.names import stem_of

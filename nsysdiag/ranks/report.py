@@ -7,9 +7,8 @@ from nsysdiag.fields import Bytes, FileHash, FileName, Ns, NsysWarning, OwnText,
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
-from nsysdiag.record import Record
+from nsysdiag.record import Record, Result
 from nsysdiag.report import CauseInfo, Finding, Tool
-from nsysdiag.shown import Result
 
 RANKS_SCHEMA_VERSION = "2"
 KIND = "ranks"

@@ -22,9 +22,8 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
 from nsysdiag.ledger.ledger import UNRESOLVED
-from nsysdiag.ranks.clocks import Clocks
+from nsysdiag.ranks.clocks import Clocks, Group, RankTimeline
 from nsysdiag.ranks.facts import RankWait, Straggler
-from nsysdiag.ranks.timeline import Group, RankTimeline
 
 LEAST_LATE_NS = 20_000  # what launches differ by without any rank being late
 MOST_BACK = 16

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import summed
+from nsysdiag.fields import Text
+from nsysdiag.phrases import finished
+from nsysdiag.record import Record, rewritten
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.complete import complete
 from nsysdiag.replay.facts import (
     KIND,
     WHATIF_SCHEMA_VERSION,
@@ -17,13 +22,35 @@ from nsysdiag.replay.facts import (
     WhatIfDevice,
 )
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.parts import four_parts, step_idle
-from nsysdiag.replay.predict import Prediction, predict
+from nsysdiag.replay.predict import Prediction, Told, floor_of, predict, savings_of
 from nsysdiag.replay.reshaped import mostly_read
-from nsysdiag.replay.run import Run
-from nsysdiag.replay.savings import Told, floor_of, savings_of
+from nsysdiag.replay.run import Run, four_parts, step_idle
 from nsysdiag.replay.sources import of_unknown_sources
 from nsysdiag.report import Report
+
+# A prediction with what the report of its trace says: titles of findings, causes, settings, and names in sentences.
+
+
+def complete(made: WhatIf, report: Report) -> WhatIf:
+    """The prediction as it is saved. Its sentences may hold names that know what they are names of."""
+    titles = {finding.id: finding.title for finding in report.findings}
+    models = {device.key: device.name for device in report.devices}
+    whole = replace(
+        made,
+        devices=[replace(each, name=models.get(each.key, each.name)) for each in made.devices],
+        savings=[replace(each, title=each.title or titles.get(each.finding or "", "")) for each in made.savings],
+        causes=report.causes,
+        settings=report.settings,
+    )
+    known = report.phrases.typed() if report.phrases is not None else {}
+
+    def visit(_text: Text, _record: Record, value: Any) -> Any:
+        if isinstance(value, list):
+            return [known.get(each, each) for each in value]
+        return known.get(value, value) if isinstance(value, str) else value
+
+    return finished(rewritten(whole, visit))
+
 
 CAVEATS = (
     "Not predicted: contention for clocks, memory bandwidth and SMs; data dependencies that the trace does not show.",

@@ -8,7 +8,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.stretch import Stretch
-from nsysdiag.wakeups.host_trace import HostTrace
+from nsysdiag.wakeups.loaders import HostTrace
 from nsysdiag.wakeups.waits import WRITES
 
 

@@ -18,7 +18,7 @@ from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
 from nsysdiag.replay.targets import HostWaits, Issued, following, last_of_each_kind, targets
 from nsysdiag.replay.work import Class, Work, producers
-from nsysdiag.wakeups.host_trace import HostTrace
+from nsysdiag.wakeups.loaders import HostTrace
 
 FREES = re.compile(r"cuda(Free|FreeHost|HostUnregister)|cuMem(Free|FreeHost|HostUnregister)")
 """Calls that wait for the device, though their names do not say so, where one of its operations ended in them."""

@@ -10,9 +10,7 @@ from nsysdiag.events.rows import Rows
 from nsysdiag.events.streams import previous_on_stream
 from nsysdiag.replay.device_waits import Waited
 from nsysdiag.replay.graph import ORIGIN, Edges, Kind
-from nsysdiag.replay.meetings import Meetings
-from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads
-from nsysdiag.replay.mpi_meetings import MpiCalls
+from nsysdiag.replay.moments import DEVICE, Meetings, Moments, MpiCalls, Places, Threads
 from nsysdiag.replay.targets import following
 from nsysdiag.replay.work import LATENCY_NS, Before, Pace, Work, class_order, overlapped_order, stream_order
 

@@ -19,9 +19,8 @@ from nsysdiag.fields import (
     ValueBySetting,
 )
 from nsysdiag.phrases import Phrases
-from nsysdiag.record import Record
+from nsysdiag.record import Record, Result
 from nsysdiag.report import CauseInfo, Tool, TraceInfo
-from nsysdiag.shown import Result
 
 WHATIF_SCHEMA_VERSION = "2"
 KIND = "whatif"

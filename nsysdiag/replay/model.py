@@ -27,8 +27,8 @@ from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct, distinct_values
-from nsysdiag.gap_groups.keys import normal_range
-from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
+from nsysdiag.gap_groups.groups import normal_range
+from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.replay.beside import Beside
@@ -48,12 +48,8 @@ from nsysdiag.replay.edges import (
 )
 from nsysdiag.replay.graph import Edges, Graph, Kind, extended
 from nsysdiag.replay.host_time import HostTime, host_time, on_axis
-from nsysdiag.replay.meetings import Met, meetings_of
-from nsysdiag.replay.moments import DEVICE, Moments, Places, Threads, moments_of
-from nsysdiag.replay.mpi_meetings import MpiCalls, within
-from nsysdiag.replay.outlived import Outlived, outlived
-from nsysdiag.replay.pacing import Timed, owned, timed_waits
-from nsysdiag.replay.slices import beside_others
+from nsysdiag.replay.moments import DEVICE, Met, Moments, MpiCalls, Places, Threads, meetings_of, moments_of, within
+from nsysdiag.replay.pacing import Outlived, Timed, outlived, owned, timed_waits
 from nsysdiag.replay.step_work import at_own_pace, step_work
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import Wakes, wakes
@@ -64,13 +60,14 @@ from nsysdiag.replay.work import (
     Work,
     awaited_events,
     barriers,
+    beside_others,
     explained,
     hidden_order,
     observed_order,
     pace_of,
 )
-from nsysdiag.trace.strings import Strings
-from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
+from nsysdiag.trace.columns import Strings
+from nsysdiag.wakeups.loaders import Finder, HostTrace, WaitingThreads
 
 MOST_UNPAIRED = 0.1
 """Share of the kernels that send or receive: a few may have their peers outside of the replayed time."""

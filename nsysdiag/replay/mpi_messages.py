@@ -16,7 +16,7 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.events.identity import joint
 from nsysdiag.events.mpi_messages import Does, Messages
 from nsysdiag.events.rows import Rows, distinct
-from nsysdiag.replay.mpi_meetings import MpiCalls, mpi_calls
+from nsysdiag.replay.moments import MpiCalls, mpi_calls
 
 SHIFTS = (0, -1, 1)
 """How many receives are left out at the begin of a link; the first is usual."""

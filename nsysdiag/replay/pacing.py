@@ -15,16 +15,18 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, nearest_before
-from nsysdiag.causes import FALLBACK, HOST_CODE, PLACE, PREEMPTION, THREAD_WAIT, places
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, union
+from nsysdiag.causes import FALLBACK, HOST_CODE, PLACE, PREEMPTION, SYNCHRONIZATION, THREAD_WAIT, places
 from nsysdiag.causes.host_compute import INSIDE_MPI
 from nsysdiag.causes.io_wait import CAUSE as IO_WAIT
 from nsysdiag.causes.off_cpu import UNTRACED
 from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.rows import Rows, RowsOf, distinct
+from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.host_time import HostTime
 from nsysdiag.replay.stretch import LEAST_ERROR, Stretch
 
@@ -217,3 +219,47 @@ def owned(pieces: HostTime, row: IntArray, spans: Intervals) -> HostTime:
     order = np.lexsort((spans.end, spans.start))
     at = nearest_before(spans.start[order], pieces.start)
     return replace(pieces, owner=row[order[at]])
+
+
+# Synchronizations that last longer than all that they are known to wait for: kernels without rows, another process.
+#
+# ```
+# known     [== kernel ==)
+# thread  [ sync ........|- return -|...... what else? ......)
+# ```
+
+RETURN_NS = 100_000
+"""The longest return of a wait: a thread that slept for a device in captured programs was back in up to 70 µs."""
+
+
+class Outlived(Struct, frozen=True):
+    """How much longer each wait for a device lasts, in ns. `share` is the part of the replayed time that this, and
+    waits for nothing known, take on the thread that has most of it."""
+
+    ns: IntArray
+    share: float
+
+
+def outlived(
+    held: DeviceWaits, lag: IntArray, pieces: HostTime, axis: ThreadAxis, stretch: Stretch
+) -> tuple[Outlived, Timed]:
+    """The waits of `held`, which return `lag` ns after what they are for has ended, and those among `pieces`, which are
+    for nothing known. What is little is nothing."""
+    ns = np.where((held.cause == PLACE[SYNCHRONIZATION]) & (lag > RETURN_NS), lag - RETURN_NS, 0)
+    rows = np.flatnonzero(ns)
+    length = pieces.end - pieces.start
+    known = union(axis.place(axis.rank(held.thread), Intervals(held.begin, held.end)))
+    alone = (pieces.cause == PLACE[SYNCHRONIZATION]) & (length > RETURN_NS)
+    # A thread that wakes another at the very end of a wait has that wait before it.
+    unknown = np.flatnonzero(alone & (coverage(known, pieces.spans) == 0))
+    begin = axis.time(pieces.start[unknown])
+    thread = np.concatenate((held.thread[rows], axis.threads[pieces.start[unknown] // axis.stride]))
+    total = np.bincount(distinct(thread)[1], np.concatenate((ns[rows], length[unknown])))
+    share = float(total.max(initial=0)) / max(stretch.end - stretch.begin, 1)
+    # A thread that was late now and then had no CPU.
+    if share < LEAST_ERROR or 2 * len(thread) < stretch.count:
+        return Outlived(np.zeros(len(held), dtype=np.int64), 0.0), Timed.empty()
+    start = np.concatenate((held.end[rows] - ns[rows], begin))
+    end = np.concatenate((held.end[rows], begin + length[unknown]))
+    no = np.zeros(len(thread), dtype=np.int64)
+    return Outlived(ns, share), Timed(thread, start, end, no + OUTLIVED, no, no + 1)

@@ -9,8 +9,8 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, PLACE, SYNCHRONIZATION, blocking_copy, sync, variant_of
+from nsysdiag.causes.cause import AFTER_READ_BACK
 from nsysdiag.causes.sleep import CAUSE as SLEEP
-from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.transforms import Part, of_cause

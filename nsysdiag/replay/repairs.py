@@ -20,8 +20,8 @@ from nsysdiag.causes import (
     os_memory,
     sleep,
 )
+from nsysdiag.causes.cause import AFTER_READ_BACK
 from nsysdiag.causes.data_loading import COMPUTES, READS
-from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.diagnosis.facts import FULL_LINK, UNKNOWN
 from nsysdiag.events.rows import distinct
 from nsysdiag.replay.behind import loaders

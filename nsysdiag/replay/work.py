@@ -8,16 +8,16 @@ from enum import IntEnum
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.event_waits import UNKNOWN_PRODUCER, WAIT_NAMES, StreamWaits
 from nsysdiag.events.gpus import slices_of_others
-from nsysdiag.events.identity import joint
+from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, distinct, distinct_values
 from nsysdiag.events.streams import previous_on_stream
-from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
-from nsysdiag.replay.stretch import Stretch
+from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
+from nsysdiag.replay.stretch import LEAST_ERROR, Stretch
 from nsysdiag.replay.targets import NONE, HostWaits, Issued, targets
 
 LATENCY_NS, GAP_NS = 5_000, 1_500
@@ -277,3 +277,25 @@ def _usual(ns: IntArray, group: IntArray, devices: int, default: int) -> IntArra
             if np.count_nonzero(mine) >= FEWEST_CASES:
                 found[device, kind] = np.median(ns[mine])
     return found
+
+
+# Kernels of several processes that run at once on one GPU: each takes the longer the more the others run meanwhile.
+#
+# ```
+# trainer    [== step 1 =====)   [== step 2 =====)      time slices: who has less idle time meets more of the others
+# inference       [====)      [====)   [====)
+# ```
+
+
+def beside_others(work: Work, thread: IntArray) -> IntArray:
+    """For how long kernels of other processes run on the same device during each operation, in ns; 0 for all where that
+    is too little to matter. `thread` launched it (-1: unknown)."""
+    process, shared = process_of(thread), np.zeros(len(work), dtype=np.int64)
+    computes = (work.kind == Class.COMPUTE) & (thread >= 0)
+    for device in distinct_values(work.device).tolist():
+        mine = computes & (work.device == device)
+        for each in distinct_values(process[mine]).tolist():
+            its, others = mine & (process == each), mine & (process != each)
+            running = union(Intervals(work.start[others], work.end[others]))
+            shared[its] = coverage(running, Intervals(work.start[its], work.end[its]))
+    return shared if shared.sum() > LEAST_ERROR * work.length[computes].sum() else np.zeros_like(shared)

@@ -11,10 +11,14 @@ neither                                      |------|        the chain of the la
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from enum import IntEnum
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import evenly
@@ -22,14 +26,93 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import CAUSES, IN_LAUNCH_CALL, places
 from nsysdiag.events.axis import Lane
-from nsysdiag.events.callchains import NO_CHAIN, CallChains, Stack, Stacks
+from nsysdiag.events.callchains import NO_CHAIN, CallChains, Frame, Stack, Stacks
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.python_stacks import PythonStacks
 from nsysdiag.events.rows import Rows, distinct_values
 from nsysdiag.gaps.launch_frame import Frame as GapFrame
-from nsysdiag.ledger.assignment import Slices
-from nsysdiag.report import CallSite, CodeShare
-from nsysdiag.stacks.common_site import common_site, leaf_shares
+from nsysdiag.ledger.ledger import Slices
+from nsysdiag.report import CallSite, CodeFrame, CodeShare
+
+# What many call stacks have in common. Python functions are the same whatever line they have come to.
+
+MOST_FRAMES = 3
+MOST_NAMES = 5
+T = TypeVar("T")
+
+
+def common_site(stacks: list[tuple[str, Stack]], launch: bool) -> CallSite:
+    """The innermost place that half the stacks with code of the program's own have in common, else the commonest.
+
+    ```
+    stacks  norm  update  train  main        place  update  train  main
+            pack  update  train  main
+            pack  update  train  main
+                          train  main
+    ```
+    """
+    own = any(stack.own for _, stack in stacks)
+    known = [(source, stack.frames) for source, stack in stacks if stack.own == own]
+    functions = _Functions()
+    places = [functions.places(frames) for _, frames in known]
+    counts = Counter(place for each in places for place in each)
+    depth = Counter(dict.fromkeys(counts, 0))
+    for each in places:
+        depth.update(each)
+    common = [place for place, count in counts.items() if 2 * count >= len(places)]
+    scores = {
+        each: (0 if common else -counts[each], depth[each] / counts[each], -counts[each]) for each in common or counts
+    }
+    leading = min(scores.values())
+    best = min((each for each, score in scores.items() if score == leading), key=functions.names)
+    through = [(*each, at[best]) for each, at in zip(known, places, strict=True) if best in at]
+    shown = _commonest(frames[at : at + MOST_FRAMES] for _, frames, at in through)
+    return CallSite(
+        frames=[
+            CodeFrame(symbol=each.symbol, module=each.module, python=each.python, line=each.line) for each in shown
+        ],
+        source=_commonest(source for source, _, _ in through),
+        chains=len(through),
+        of=len(stacks),
+        own=own,
+        launch=launch,
+    )
+
+
+class _Functions:
+    """Numbers for functions: comparing places by numbers is many times faster than by names."""
+
+    def __init__(self) -> None:
+        self._number: dict[Frame, int] = {}
+
+    def places(self, frames: tuple[Frame, ...]) -> dict[tuple[int, ...], int]:
+        """Every place on a stack, a function with its callers, and how far from the innermost it is first met."""
+        codes = tuple(map(self._code, frames))
+        return {codes[at : at + MOST_FRAMES]: at for at in reversed(range(len(codes)))}
+
+    def names(self, place: tuple[int, ...]) -> list[tuple[str, str]]:
+        """The functions of a place and their modules, by which ties are settled whatever the order of the stacks."""
+        functions = list(self._number)
+        return [(functions[each].symbol, functions[each].module) for each in place]
+
+    def _code(self, frame: Frame) -> int:
+        function = replace(frame, line=None) if frame.line is not None else frame
+        return self._number.setdefault(function, len(self._number))
+
+
+def _commonest(values: Iterable[T]) -> T:
+    counts = Counter(values)
+    return min(counts, key=lambda each: (-counts[each], repr(each)))
+
+
+def leaf_shares(stacks: list[Stack]) -> list[CodeShare]:
+    """The innermost functions by their share of the samples; one without a name has the name of its module."""
+    counts = Counter((stack.leaf.symbol or stack.leaf.module, str(stack.leaf.origin)) for stack in stacks)
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMES]
+    return [
+        CodeShare(symbol=symbol, kind=kind, share=round(count / len(stacks), 4)) for (symbol, kind), count in ranked
+    ]
+
 
 MOST_CHAINS = 10_000
 """Call chains of one kind that are read for one set of groups, however many samples and calls there are."""

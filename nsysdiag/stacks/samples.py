@@ -11,8 +11,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.groups import evenly
 from nsysdiag.arrays.intervals import IntArray, rows_from
-from nsysdiag.events.callchains import CallChains
-from nsysdiag.events.program_code import Origin, part_of
+from nsysdiag.events.callchains import CallChains, Origin, part_of
 from nsysdiag.events.samples import Samples
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.units import format_count, format_share

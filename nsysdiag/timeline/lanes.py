@@ -15,13 +15,13 @@ from nsysdiag.events.host import HostActivity
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import picked
-from nsysdiag.kernels.operation_names import operation_names
-from nsysdiag.ledger.assignment import Slices
+from nsysdiag.kernels.names import operation_names
+from nsysdiag.ledger.ledger import Slices
 from nsysdiag.timeline.facts import OFF_CPU
-from nsysdiag.timeline.source import Source, codes_of, reach_of
+from nsysdiag.timeline.packing import Source, codes_of, reach_of
 
 if TYPE_CHECKING:
-    from nsysdiag.trace.strings import Strings
+    from nsysdiag.trace.columns import Strings
 
 
 def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> Source | None:

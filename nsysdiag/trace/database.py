@@ -6,24 +6,22 @@ import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from nsysdiag.errors import InputError
+from nsysdiag.errors import InputError, printable
 from nsysdiag.limits import CELL_BYTES
-from nsysdiag.printable import printable
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.catalog import FoundTable, Schema, read_schema
-from nsysdiag.trace.query import Choice, ChosenPairs, Within, count_sql, row_bound_sql
+from nsysdiag.trace.query import Choice, ChosenPairs, Within, count_sql, row_bound_sql, string_rows
 from nsysdiag.trace.reader import Reader
 from nsysdiag.trace.sniff import EXPORT_HINT
-from nsysdiag.trace.string_rows import string_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from nsysdiag.trace.buffers import Pair
+    from nsysdiag.trace.catalog import Connections
     from nsysdiag.trace.columns import Columns
-    from nsysdiag.trace.connect import Connections
-    from nsysdiag.trace.long_texts import LongTexts
+    from nsysdiag.trace.query import LongTexts
     from nsysdiag.trace.tables import ColumnSpec
 
 

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from nsysdiag import typed
+from nsysdiag.errors import printable
 from nsysdiag.fields import Text
-from nsysdiag.printable import printable
 from nsysdiag.trace.enums import Severity
 
 if TYPE_CHECKING:

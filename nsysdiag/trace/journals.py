@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from nsysdiag.errors import InputError, OutputError
-from nsysdiag.printable import printable
+from nsysdiag.errors import InputError, OutputError, printable
 from nsysdiag.trace.sniff import EXPORT_HINT
 from nsysdiag.units import format_bytes
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsysdiag.limits import TEXT_BYTES, short_name
+from nsysdiag.trace.catalog import decode
 from nsysdiag.trace.columns import Text
-from nsysdiag.trace.connect import decode
 from nsysdiag.trace.query import select_sql
 from nsysdiag.trace.tables import ColumnSpec, ColumnType
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.trace.buffers import Sink
     from nsysdiag.trace.catalog import FoundTable
-    from nsysdiag.trace.long_texts import LongTexts
-    from nsysdiag.trace.query import Choice
+    from nsysdiag.trace.query import Choice, LongTexts
 
 BATCH_ROWS = 8192
 _WRAP = 1 << 64

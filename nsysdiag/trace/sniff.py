@@ -8,8 +8,7 @@ import struct
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from nsysdiag.errors import InputError
-from nsysdiag.printable import printable
+from nsysdiag.errors import InputError, printable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,25 +11,21 @@ import numpy as np
 from msgspec import structs
 
 from nsysdiag import typed
-from nsysdiag.errors import InputError, UsageError
+from nsysdiag.errors import InputError, UsageError, printable
 from nsysdiag.limits import short_name
-from nsysdiag.printable import printable
 from nsysdiag.shortage import has_spare
-from nsysdiag.trace.ahead import ReadAhead, Request
 from nsysdiag.trace.buffers import Pair
 from nsysdiag.trace.capabilities import Captured, capabilities
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, resolve
-from nsysdiag.trace.columns import Columns, IntArray, defaults, joined
+from nsysdiag.trace.columns import Columns, IntArray, ReadAhead, Request, Strings, defaults, joined
 from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings, tells_of_dropped
-from nsysdiag.trace.long_texts import LongTexts
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.parquet.names import is_parquet_folder
-from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, Within
+from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, Within
 from nsysdiag.trace.reader import READERS
 from nsysdiag.trace.sniff import EXPORT_HINT
 from nsysdiag.trace.source import Source
-from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, table_spec
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from nsysdiag.document.blocks import (
     PAGE,
@@ -19,16 +19,128 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
+from nsysdiag.document.columns import columns, of_devices
 from nsysdiag.document.kinds import BYTES, COUNT, NAME, RATIO, SHARE, TEXT, TIME
 from nsysdiag.document.words import instant
-from nsysdiag.units import capitalized, format_count
+from nsysdiag.units import capitalized, format_count, format_ns, format_share
 from nsysdiag.utilization.chart import draw_utilization
-from nsysdiag.utilization.words import ESTIMATED, METHOD, percent_of, sm_sentences, utilization_sentences
+from nsysdiag.utilization.facts import KernelShape, Utilization
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
     from nsysdiag.report import DeviceReport
-    from nsysdiag.utilization.facts import KernelShape, Utilization
+
+
+# The tables about utilization.
+
+
+class _Step(NamedTuple):
+    """A step of a series that is in the window."""
+
+    series: str
+    start_ns: int
+    end_ns: int
+    share: float
+
+
+def _steps(device: DeviceReport) -> Iterator[_Step]:
+    for name, series in (("by_time", device.utilization.by_time), ("by_period", device.utilization.by_period)):
+        for at, share in enumerate(series.values if series else ()):
+            if series is not None and share is not None:
+                start = series.start_ns + at * series.step_ns
+                yield _Step(name, start, min(start + series.step_ns, device.window.end_ns), share)
+
+
+_SHARES = """
+    util_time_share util_period_share busy_share compute_share exposed_comm_share exposed_copy_share idle_share
+    sm_active_share efficiency estimated_sm_active_share=estimate.sm_active_share
+    estimated_sm_active_at_most=estimate.sm_active_at_most estimated_resident_share=estimate.resident_share
+    estimate_covered_share=estimate.covered_share
+"""
+_SHAPES = """
+    short_name name count total_ns shapes blocks threads registers shared_bytes blocks_per_sm waves sm_share
+    resident_share limit
+"""
+TABLES = (
+    of_devices(
+        "utilization",
+        (
+            *columns(Utilization, _SHARES),
+            *columns(Utilization, "sm_source"),
+            *columns(Utilization, "sentence"),
+        ),
+        lambda device: [device.utilization],
+    ),
+    of_devices("utilization_series", columns(_Step), _steps),
+    of_devices("kernel_shapes", columns(KernelShape, _SHAPES), lambda device: device.utilization.kernels),
+)
+
+
+# What is to be said about the utilization of a device, in sentences; nothing without a window.
+
+ESTIMATE = "estimate"
+METHOD = (
+    "By time follows NVML's utilization.gpu: the share of a sample period in which at least one kernel was executing, "
+    "whatever its size. Copies do not count. By polling is the share of short periods in which any kernel ran. Both "
+    "count only the captured programs."
+)
+ESTIMATED = (
+    "Estimated from launch shapes: the blocks that an SM holds, by warps, blocks, registers and shared memory, and the "
+    "waves of a grid. The estimate assumes equal waves, evenly distributed blocks, and concurrent kernels on different "
+    "SMs. The real SM activity may be lower."
+)
+
+
+def utilization_sentences(device: DeviceReport) -> list[str]:
+    """The headline, both ways to read a dashboard, and the SMs."""
+    found = device.utilization
+    if found.util_time_share is None:
+        return []
+    lines = [found.sentence] if found.sentence else []
+    by_time, by_period = found.by_time, found.by_period
+    if by_time is not None and by_period is not None:
+        spread = f"{percent_of(by_time.lowest)} to {percent_of(by_time.highest)}"
+        samples = f" (samples of {format_ns(by_time.period_ns)}: {spread})" if by_time.lowest < by_time.highest else ""
+        polled = f"by polling every {format_ns(by_period.period_ns)} {percent_of(found.util_period_share)}"
+        rest = f"busy {percent_of(found.busy_share)}, computing {percent_of(found.compute_share)}"
+        lines.append(f"Utilization by time {percent_of(found.util_time_share)}{samples}, {polled}; {rest}.")
+    return lines + sm_sentences(found)
+
+
+def percent_of(share: float | None) -> str:
+    """A share as text, a dash where it is not known."""
+    return "–" if share is None else format_share(share, 1)
+
+
+def sm_sentences(found: Utilization) -> list[str]:
+    """What is known about SM activity, or why nothing is; nothing where no kernel ran."""
+    if not found.util_time_share:
+        return []
+    estimate = found.estimate
+    if found.sm_source is None:
+        return [f"SM activity is unknown: {estimate.missing}."] if estimate.missing else []
+    if found.sm_source != ESTIMATE:
+        beside = f"; launch shapes allow {percent_of(estimate.sm_active_share)}" if estimate.sm_active_share else ""
+        return [f"SM activity {percent_of(found.sm_active_share)}, from GPU metrics{beside}."]
+    least, most = estimate.sm_active_share, estimate.sm_active_at_most
+    bounds = percent_of(least) if least == most else f"{percent_of(least)} to {percent_of(most)}"
+    text = (
+        f"SM activity {bounds}, an estimate from launch shapes: while a kernel runs, "
+        f"{percent_of(estimate.sm_active_running)} of the SMs have work"
+    )
+    filled = f"the blocks fill {percent_of(estimate.resident_running)} of the capacity of all SMs"
+    text += "." if estimate.resident_running is None else f", and {filled}."
+    covered = f"It covers {percent_of(estimate.covered_share)} of the kernels' time: {estimate.missing}."
+    return [text, covered] if estimate.missing else [text]
+
+
+def real_note(found: Utilization) -> str:
+    """The line below the figure of a dashboard: SM activity if known, else the figure of a poll."""
+    if found.sm_active_share is not None and found.util_time_share:
+        source = "estimated" if found.sm_source == ESTIMATE else "measured"
+        return f"{percent_of(found.sm_active_share)} of SMs, {source}"
+    return "" if found.util_period_share is None else f"{percent_of(found.util_period_share)} by polling"
+
 
 MAX_ROWS, TOP_ROWS, FIRST_ROWS, MAX_SPOTS = 50, 5, 10, 125
 SOURCES = {"estimate": "SM activity, estimated", "gpu-metrics": "SM activity, measured"}

@@ -4,22 +4,231 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+import numpy as np
+from msgspec import Struct, field, structs
 
-from nsysdiag.arrays.intervals import BoolArray, Intervals
-from nsysdiag.config.settings import Settings
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, intersect, union
+from nsysdiag.arrays.loads import taken
+from nsysdiag.config.settings import Settings, Thresholds, UtilizationThresholds
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
-from nsysdiag.kernels.residency import residency
-from nsysdiag.kernels.shapes import kernel_shapes
+from nsysdiag.events.operations import Category
+from nsysdiag.kernels.shapes import Residency, kernel_shapes, residency
 from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.units import format_ns, format_share
 from nsysdiag.utilization.dashboard import Dashboard, dashboard
 from nsysdiag.utilization.facts import SmEstimate, Utilization
-from nsysdiag.utilization.rules import ESTIMATE, MEASURED, UtilizationInput, headline
-from nsysdiag.utilization.sm_activity import MeasuredSm, estimate, while_computing
 
 if TYPE_CHECKING:
-    from nsysdiag.trace.strings import Strings
+    from nsysdiag.trace.columns import Strings
+
+
+# The one sentence about utilization: small rules in order, the first that holds.
+
+ESTIMATE, MEASURED = "estimate", "gpu-metrics"
+
+
+class UtilizationInput(Struct, frozen=True):
+    """The input of the rules. `active` is SM activity over the window, `at_most` its upper bound if the estimate leaves
+    out kernels; both None if unknown. `source` is their source."""
+
+    split: WindowSplit
+    dashboard: Dashboard | None
+    active: float | None = None
+    at_most: float | None = None
+    source: str | None = None
+    settings: UtilizationThresholds = field(default_factory=UtilizationThresholds)
+    thresholds: Thresholds = field(default_factory=Thresholds)
+
+    @property
+    def utilization(self) -> float:
+        """The share of the window in which a kernel ran, as the report has it; only where there is a window."""
+        return round(self.split.kernel_ns / self.split.window_ns, 6)
+
+    @property
+    def shown(self) -> str:
+        """The same as text."""
+        return format_share(self.split.kernel_ns, self.split.window_ns)
+
+    def share(self, ns: int) -> str:
+        """Some of the window as text."""
+        return format_share(ns, self.split.window_ns)
+
+
+def _sms(given: UtilizationInput, active: float, least: str = "") -> str:
+    estimated = "an estimated " if given.source == ESTIMATE else ""
+    return f"{estimated}{least}{format_share(active, 1)} of the SMs"
+
+
+def headline(given: UtilizationInput) -> str:
+    """What a dashboard shows, and the truth that matters most: the first that holds of the rules, in this order."""
+    for rule in (_nothing, _copies, _communication, _few_sms, _polled, _idle, _known):
+        found = rule(given)
+        if found is not None:
+            return found
+    return f"A dashboard would show {given.shown}; this trace cannot tell how many SMs had work."
+
+
+def _nothing(given: UtilizationInput) -> str | None:
+    return None if given.split.window_ns else "No GPU work in this window."
+
+
+def _copies(given: UtilizationInput) -> str | None:
+    split = given.split
+    if split.exposed_copy_ns < split.idle_ns or split.exposed_copy_ns < given.thresholds.copies * split.window_ns:
+        return None
+    copies = given.share(split.exposed_copy_ns)
+    return f"nvidia-smi would show {given.shown}; copies alone keep the GPU busy {copies} of the time."
+
+
+def _communication(given: UtilizationInput) -> str | None:
+    split = given.split
+    if split.exposed_comm_ns < given.thresholds.communication * split.window_ns:
+        return None
+    waits, computes = given.share(split.exposed_comm_ns), given.share(split.compute_ns)
+    return (
+        f"{given.shown} on a dashboard, but the GPU computes {computes} of the time: {waits} is exposed communication."
+    )
+
+
+def _few_sms(given: UtilizationInput) -> str | None:
+    """The most that may have been counts: where part of the kernels is not known, that may have filled the chip."""
+    limits = given.settings
+    if given.at_most is None or given.utilization < limits.hollow_utilization:
+        return None
+    if given.at_most >= limits.hollow_activity:
+        return None
+    return f"{given.shown} on a dashboard, but {_sms(given, given.at_most)} have work."
+
+
+def _polled(given: UtilizationInput) -> str | None:
+    if given.dashboard is None:
+        return None
+    polled = given.dashboard.period_share
+    limits = given.settings
+    if polled - given.utilization < limits.poll_difference or polled < limits.poll_factor * given.utilization:
+        return None
+    every = format_ns(given.dashboard.by_period.period_ns)
+    return f"{format_share(polled, 1)} by polling every {every}, {given.shown} of the time."
+
+
+def _idle(given: UtilizationInput) -> str | None:
+    idle = given.split.idle_ns
+    if idle < given.thresholds.busy * given.split.window_ns:
+        return None
+    return f"A dashboard would show {given.shown}; the GPU is idle {given.share(idle)} of the time."
+
+
+def _known(given: UtilizationInput) -> str | None:
+    if given.active is None or given.at_most is None:
+        return None
+    least = f"{format_share(given.active, 1)} to " if given.at_most != given.active else ""
+    return f"A dashboard would show {given.shown}, with work on {_sms(given, given.at_most, least)} on average."
+
+
+# How many of the SMs had work, over time: an estimate from the launch shapes of the kernels.
+#
+#     stream 7   [---- 54 of 108 SMs ----)                      0.5
+#     stream 9          [---- 54 of 108 SMs ----)               0.5
+#     SMs        0.5    1.0              0.5                     concurrent kernels add up, to all SMs at most
+#
+# The estimate tends to be too high: it assumes that concurrent kernels use different SMs, and that every SM of a full
+# wave works until the wave ends. It is too low if the blocks of the last wave are shorter than the others. A grid with
+# a full wave counts as at least half of the SMs; a lower value means grids with fewer blocks than SMs.
+
+WHOLE = 1_000_000_000  # all SMs, in parts: whole numbers add up to the same in any order
+NO_CHIP = (
+    "TARGET_INFO_GPU lacks the number of SMs of this GPU and their limits; a capture with --gpu-metrics-devices=all "
+    "measures SM activity"
+)
+NO_SHAPE = (
+    "some kernel time has no launch shape that fits the GPU, as in graphs traced as a whole (--cuda-graph-trace=node "
+    "records each kernel)"
+)
+
+
+class MeasuredSm(Struct, frozen=True):
+    """The mean share of SMs with work inside the window, from GPU metrics."""
+
+    active_share: float
+
+
+def estimate(device: DeviceTimeline, split: WindowSplit, parts: Intervals, found: Residency | None) -> SmEstimate:
+    """The SM activity of a device over its window, `parts`; `found` is the residency of each launch shape."""
+    if split.window_ns == 0:
+        return _estimate(split)
+    if split.kernel_ns == 0:
+        return _estimate(split, 0.0, 0.0, 0.0)
+    if found is None:
+        return _estimate(split, covered=0.0, missing=NO_CHIP)
+    operations = device.operations
+    kernel = (operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)
+    rows = slice(None) if kernel.all() else np.flatnonzero(kernel)
+    spans, shape = Intervals(operations.start[rows], operations.end[rows]), operations.shape[rows]
+    active, resident = _weights(found.sm_share, shape), _weights(found.resident_share, shape)
+    if np.all(active >= 0):
+        ns, resident_ns = taken(spans, [active, np.maximum(resident, 0)], WHOLE, parts)
+        return _estimate(split, ns, resident_ns if np.all(resident >= 0) else None, ns, 1.0)
+    return _partly(spans, active, resident, split, parts)
+
+
+def while_computing(device: DeviceTimeline, parts: Intervals, found: Residency | None) -> float | None:
+    """The mean share of SMs with work while kernels ran that are no communication, as far as their shapes are known."""
+    operations = device.operations
+    computes = (operations.category == Category.KERNEL) & ~device.communication & (operations.shape >= 0)
+    if found is None or not computes.any():
+        return None
+    active = _weights(found.sm_share, operations.shape[computes])
+    known = active >= 0
+    spans = Intervals(operations.start[computes][known], operations.end[computes][known])
+    ran_ns = intersect(parts, union(spans)).total()
+    (ns,) = taken(spans, [active[known]], WHOLE, parts)
+    return min(round(ns / WHOLE / ran_ns, 6), 1.0) if ran_ns else None
+
+
+def _weights(share: FloatArray, shape: IntArray) -> IntArray:
+    """The share of each kernel in parts of WHOLE; -1 where it is not known."""
+    known = np.where(np.isnan(share), -1, np.round(np.clip(np.nan_to_num(share), 0, 1) * WHOLE)).astype(np.int32)
+    return np.append(known, np.int32(-1))[shape]
+
+
+def _partly(spans: Intervals, active: IntArray, resident: IntArray, split: WindowSplit, parts: Intervals) -> SmEstimate:
+    """What the kernels of known shape do at least, and at most if the others fill the GPU."""
+    unknown = active < 0
+    least, most = np.where(unknown, 0, active), np.where(unknown, WHOLE, active)
+    ns, resident_ns, most_ns = taken(spans, [least, np.maximum(resident, 0), most], WHOLE, parts)
+    covered_ns = intersect(parts, union(spans[~unknown])).total()
+    if covered_ns == 0:
+        return _estimate(split, covered=0.0, missing=NO_SHAPE)
+    covered = round(covered_ns / split.kernel_ns, 6)
+    held = resident_ns if np.all(resident[~unknown] >= 0) else None
+    return _estimate(split, ns, held, most_ns, covered, NO_SHAPE)
+
+
+def _estimate(
+    split: WindowSplit,
+    active: float | None = None,
+    resident: float | None = None,
+    most: float | None = None,
+    covered: float | None = None,
+    missing: str = "",
+) -> SmEstimate:
+    """From how long the SMs were taken, in ns of WHOLE, to shares of the window and of the time with kernels."""
+
+    def share(taken_ns: float | None, of_ns: int) -> float | None:
+        if taken_ns is None or of_ns == 0:
+            return None
+        return min(round(taken_ns / WHOLE / of_ns, 6), 1.0)
+
+    return SmEstimate(
+        sm_active_share=share(active, split.window_ns),
+        resident_share=share(resident, split.window_ns),
+        sm_active_running=share(active, split.kernel_ns),
+        resident_running=share(resident, split.kernel_ns),
+        sm_active_at_most=share(most, split.window_ns),
+        covered_share=covered,
+        missing=missing,
+    )
 
 
 def utilization(

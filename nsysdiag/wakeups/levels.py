@@ -17,10 +17,9 @@ from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, PREEMPTION, lock_wait, off_cpu, places
 from nsysdiag.events.rows import Rows
-from nsysdiag.ledger.assignment import Slices
+from nsysdiag.ledger.ledger import Slices
 from nsysdiag.wakeups.candidates import Wakers
-from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
-from nsysdiag.wakeups.loaders import Loaders
+from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
 from nsysdiag.wakeups.waits import Ends, Waits
 
 MOST_HOPS = 4

@@ -8,13 +8,13 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import CAUSES, INPUT_WAIT, io_wait, places
 from nsysdiag.causes.host_compute import BY_SAMPLES, BY_SCHEDULING
-from nsysdiag.ledger.assignment import Slices
+from nsysdiag.ledger.ledger import Slices
 from nsysdiag.report import Hop, Root
 from nsysdiag.stacks.samples import LeafSymbols, leaf_text
 from nsysdiag.units import format_ns
 from nsysdiag.wakeups.candidates import How
-from nsysdiag.wakeups.host_trace import ThreadNames
 from nsysdiag.wakeups.levels import Chains, Level, vague
+from nsysdiag.wakeups.loaders import ThreadNames
 from nsysdiag.wakeups.waits import Files
 
 MOST_PARTS = 3

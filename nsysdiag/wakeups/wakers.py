@@ -21,18 +21,21 @@ from nsysdiag.events.host import HostTables
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import Rows, RowsOf, distinct
 from nsysdiag.events.scheduling import BREAK_NS
-from nsysdiag.wakeups.base_rate import LEAST, MOST, Presence, passers_by
 from nsysdiag.wakeups.candidates import (
+    LEAST,
+    MOST,
     REPEATED,
     STANDS_OUT,
     How,
     Pairs,
+    Presence,
     Wakers,
     alone,
     group_and_thread,
     most_often,
     nearest,
     one_a_thread,
+    passers_by,
     stands_out,
     usual_callers,
     within,

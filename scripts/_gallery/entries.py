@@ -11,7 +11,7 @@ from scripts._gallery import jobs
 from tests.simulator import CUDA_ONLY
 
 if TYPE_CHECKING:
-    from nsysdiag.causes.families import Family
+    from nsysdiag.causes.cause import Family
 
 Write = Callable[[Path], object]
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.diagnosis.words import LABELS
+from nsysdiag.diagnosis.chart import LABELS
 from nsysdiag.findings.rules import FINDING_RULES
 from scripts._gallery.entries import ENTRIES, Entry
 

@@ -15,19 +15,19 @@ from nsysdiag.account.bottlenecks import (
     NOT_INSIDE_MPI,
     WAITING_FOR_A_SYNC,
     Bottlenecks,
+    Waits,
     busy_pieces,
     idle_pieces,
     in_order,
 )
-from nsysdiag.account.credit import Waits
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.causes import FALLBACK, HOST_CODE, PLACE, PREEMPTION, THREAD_WAIT
+from nsysdiag.causes.cause import FAMILIES, Family
 from nsysdiag.causes.evidence import Layer
-from nsysdiag.causes.families import FAMILIES, Family
 from nsysdiag.events.axis import ThreadAxis
-from nsysdiag.ledger.assignment import SliceCollector, Slices
 from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.ledger import SliceCollector, Slices
 
 LANES, END = 2, 60
 AXIS = ThreadAxis.over(np.arange(LANES), 0, END)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsysdiag.account.credit import Made, Waits, made_by_waits
+from nsysdiag.account.bottlenecks import Made, Waits, made_by_waits
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes.blocking_copy import LABELS, READS_BACK
 from nsysdiag.causes.evidence import Layer

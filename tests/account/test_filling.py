@@ -10,7 +10,7 @@ import pytest
 from nsysdiag.account.filling import hollow_time
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings
-from nsysdiag.counters.report import Measured
+from nsysdiag.counters.counters import Measured
 from nsysdiag.events.gpu_metrics import Grid, Series
 from nsysdiag.ledger.busy import WindowSplit
 from tests.ledger.traces import report_of

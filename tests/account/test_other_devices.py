@@ -9,17 +9,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.account.bottlenecks import CODE, Bottlenecks
-from nsysdiag.account.credit import Made, Waits
+from nsysdiag.account.bottlenecks import CODE, Bottlenecks, Made, Waits
 from nsysdiag.account.other_devices import followed, waited_for
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, EVENT_WAIT, SYNCHRONIZATION
+from nsysdiag.causes.cause import FAMILIES, Family
 from nsysdiag.causes.evidence import Layer
-from nsysdiag.causes.families import FAMILIES, Family
 from nsysdiag.events.axis import ThreadAxis
-from nsysdiag.gaps.stream_waits import OTHER_DEVICE
-from nsysdiag.ledger.assignment import SliceCollector
+from nsysdiag.gaps.gaps import OTHER_DEVICE
+from nsysdiag.ledger.ledger import SliceCollector
 
 AXIS = ThreadAxis.over(np.arange(2), 0, 1_000)
 ME, FIRST, SECOND = 0, 1, 2

@@ -19,7 +19,7 @@ from nsysdiag.batch.journal import Journal
 from nsysdiag.batch.results import run_all
 from nsysdiag.batch.task import Task, work
 from nsysdiag.cli.app import app
-from nsysdiag.cli.errors import run
+from nsysdiag.cli.console import run
 from nsysdiag.errors import UsageError
 from nsysdiag.formats.batch.entries import summary_of
 from nsysdiag.record import to_json

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.capture.nsys import Nsys, find_nsys, probe
-from nsysdiag.capture.permissions import Host, this_host
+from nsysdiag.capture.nsys import Host, Nsys, find_nsys, probe, this_host
 from nsysdiag.capture.plan import Plan, Span, in_words, planned
 from nsysdiag.errors import UsageError
 from tests.capture.stand_in import GPUS, HELP, STATUS, StandIn

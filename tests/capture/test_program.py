@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.capture.program import is_python, name_of, require_program, uses_mpi
+from nsysdiag.capture.plan import is_python, name_of, require_program, uses_mpi
 from nsysdiag.errors import UsageError
 
 

@@ -23,10 +23,10 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.advice import Advice
+from nsysdiag.causes.cause import Advice
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
-from nsysdiag.causes.variant import Variant
+from nsysdiag.causes.cause import Variant
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
@@ -60,7 +60,7 @@ TITLED = ("json", "md", "txt", "html", "csv", "prom", "perfetto.json", "junit.xm
 RUNNER = """
 import contextlib, io, json, sys
 from nsysdiag.cli.app import app
-from nsysdiag.cli.errors import run
+from nsysdiag.cli.console import run
 
 told = {}
 for name, line in json.load(sys.stdin).items():

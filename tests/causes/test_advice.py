@@ -14,11 +14,10 @@ import pytest
 
 from nsysdiag import analyze
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.advice import Advice, Words
+from nsysdiag.causes.cause import Advice, Variant, Words
 from nsysdiag.causes.sources import SOURCES
-from nsysdiag.causes.variant import Variant
 from nsysdiag.copies import show as copies_show
-from nsysdiag.findings.rulebook import advice_of, sources_of
+from nsysdiag.findings.exposed import advice_of, sources_of
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.findings.text import advice_of as told
 from nsysdiag.host import shortage

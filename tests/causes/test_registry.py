@@ -18,8 +18,7 @@ from nsysdiag.causes import (
     family_of,
     variant_of,
 )
-from nsysdiag.causes.cause import Cause
-from nsysdiag.causes.families import FAMILIES, Family
+from nsysdiag.causes.cause import FAMILIES, Cause, Family
 from nsysdiag.trace.capabilities import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +29,7 @@ BY_BOTTLENECK = (
     "diagnosis/facts",
     "diagnosis/judge",
     "diagnosis/sentences",
-    "diagnosis/words",
+    "diagnosis/chart",
     "findings/attribution",
 )
 OTHER_MEANINGS = {

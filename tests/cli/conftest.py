@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from nsysdiag.cli.app import app
-from nsysdiag.cli.errors import run
+from nsysdiag.cli.console import run
 from nsysdiag.config.settings import Settings
 from tests.output import samples
 
@@ -38,7 +38,7 @@ class Result:
 def cli(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run one command line: `cli("analyze", trace)`."""
 
-    monkeypatch.setattr("nsysdiag.cli.errors.get_command", command_of)
+    monkeypatch.setattr("nsysdiag.cli.console.get_command", command_of)
 
     def execute(*arguments: object) -> Result:
         code = run(app, [str(argument) for argument in arguments])

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from nsysdiag.config.settings import OPTION_OF_SETTING, Settings
 from nsysdiag.document.command import command_of
-from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.registry import FORMATS
+from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.record import to_json
 from tests.output import samples
 

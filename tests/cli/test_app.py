@@ -15,8 +15,8 @@ import pytest
 from nsysdiag import __version__
 from nsysdiag.cli.console import emit
 from nsysdiag.errors import InputError, OutputError, UsageError
+from nsysdiag.messages import TEXT
 from nsysdiag.signals import EndingByExceptions
-from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

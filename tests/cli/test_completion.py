@@ -15,7 +15,7 @@ import pytest
 from nsysdiag.causes import CAUSES
 from nsysdiag.cli.completion import output_path
 from nsysdiag.findings.rules import FINDING_RULES
-from nsysdiag.formats.registry import FORMATS
+from nsysdiag.formats.format import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

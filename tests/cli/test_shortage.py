@@ -144,7 +144,7 @@ class TestEveryCommand:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr(A_STEP, partial(fail, MemoryError))
-        monkeypatch.setattr("nsysdiag.cli.errors.complain", partial(fail, MemoryError))
+        monkeypatch.setattr("nsysdiag.cli.console.complain", partial(fail, MemoryError))
         result = cli("analyze", TRACE, "--debug")
         assert (result.code, result.stderr.splitlines()[-1]) == (2, "nsysdiag: not enough memory")
 
@@ -213,7 +213,7 @@ def test_with_little_memory_left_one_thread_reads_with_sqlite3(
     """The columnar driver and a second thread could only end the process."""
     expected = analyze(TRACE)
     monkeypatch.setattr("nsysdiag.shortage.has_room", lambda _size: False)
-    monkeypatch.setattr("nsysdiag.trace.connect.Connections.adbc", partial(fail, AssertionError))
+    monkeypatch.setattr("nsysdiag.trace.catalog.Connections.adbc", partial(fail, AssertionError))
     monkeypatch.setattr("threading.Thread.start", partial(fail, AssertionError))
     assert to_json(analyze(TRACE)) == to_json(expected)
 

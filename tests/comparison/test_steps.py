@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.comparison.facts import Change, Speedup
-from nsysdiag.comparison.steps import Step, speedup, verdict_of
+from nsysdiag.comparison.job import Step, speedup, verdict_of
 
 FREEDOM = 8.0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.causes.families import Family
+from nsysdiag.causes.cause import Family
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Part
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, Leading, device_verdict, judge, leading

@@ -11,7 +11,7 @@ import pytest
 
 from nsysdiag import Settings, analyze
 from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere
-from nsysdiag.events.mpi_ranks import MpiRanks, mpi_ranks
+from nsysdiag.events.identity import MpiRanks, mpi_ranks
 from nsysdiag.trace.trace import open_trace
 from tests.builder import MAIN, TraceBuilder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.judged_time import Judged
+from nsysdiag.diagnosis.one_problem import Judged
 from nsysdiag.diagnosis.savings import job_findings, saved_share
 from nsysdiag.report import Finding
 from tests.diagnosis.test_late import finding

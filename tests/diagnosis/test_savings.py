@@ -8,8 +8,7 @@ from msgspec import structs
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
-from nsysdiag.diagnosis.judged_time import ABOUT, Judged, limited
-from nsysdiag.diagnosis.one_problem import TAKE_TURNS
+from nsysdiag.diagnosis.one_problem import ABOUT, TAKE_TURNS, Judged, limited
 from nsysdiag.diagnosis.savings import job_findings, saved_share, sure_share
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding

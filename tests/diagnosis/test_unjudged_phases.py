@@ -8,8 +8,7 @@ import pytest
 
 from nsysdiag import Settings, analyze, typed
 from nsysdiag.account.outside import word_of
-from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.registry import FORMATS
+from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.phases.facts import Did
 from nsysdiag.record import to_json
 from nsysdiag.report import Report

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from nsysdiag.diagnosis.chart import naming
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.diagnosis.health import SAMPLES, recapture
 from nsysdiag.diagnosis.sentences import Said, headline
-from nsysdiag.diagnosis.words import naming
-from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.registry import FORMATS
+from nsysdiag.formats.format import FORMATS, RenderOptions
 
 if TYPE_CHECKING:
     from nsysdiag.report import Capability, Finding, Report

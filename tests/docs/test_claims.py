@@ -11,9 +11,9 @@ import pytest
 
 import nsysdiag
 from nsysdiag.causes import CAUSES
+from nsysdiag.cli.console import BROKEN_BUDGET, BUG
 from nsysdiag.cli.demo import bundled_trace
-from nsysdiag.cli.errors import BROKEN_BUDGET, BUG
-from nsysdiag.diagnosis.words import LABELS
+from nsysdiag.diagnosis.chart import LABELS
 from nsysdiag.errors import NsysdiagError
 from nsysdiag.formats.batch.registry import OURS
 from nsysdiag.signals import Ended

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from typer.testing import CliRunner
 
-from nsysdiag.causes.families import FAMILIES
+from nsysdiag.causes.cause import FAMILIES
 from nsysdiag.cli.app import app
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.units import format_share

@@ -9,8 +9,7 @@ import pytest
 
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.collectives import KINDS, Collectives, find_collectives, kind_of
-from nsysdiag.events.nccl_payload import FIELD
-from nsysdiag.events.nvtx import read_ranges
+from nsysdiag.events.nvtx import FIELD, read_ranges
 from nsysdiag.pipeline import reading
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder, global_tid

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysdiag.events.event_chains import NEVER, Recorded, through_others
+from nsysdiag.events.event_waits import NEVER, Recorded, through_others
 from tests import levels
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from nsysdiag.events.nccl_payload import _communicator, bare_payload
+from nsysdiag.events.nvtx import _communicator, bare_payload
 
 OFFSETS = {(3, 7): 4}
 DATA = struct.pack("<4I2Q", 3, 99, 7, 99, 99, 99) + b"abcd" + struct.pack("<q", 0x1234_5678_9ABC) + b"private"

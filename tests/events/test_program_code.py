@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.events.program_code import Origin, file_name, name_of, origin_of, origin_of_python, part_of
+from nsysdiag.events.callchains import Origin, file_name, name_of, origin_of, origin_of_python, part_of
 
 APP = "/home/me/build/solver"
 

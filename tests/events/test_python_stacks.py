@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.callchains import Origin
 from nsysdiag.events.nvtx import read_ranges
-from nsysdiag.events.program_code import Origin
 from nsysdiag.events.python_stacks import PythonStacks, decoded, named_in, renumbered
 from nsysdiag.trace.trace import open_trace
 from tests.builder import MAIN, TraceBuilder, global_tid
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsysdiag.report import CallSite
-    from nsysdiag.trace.strings import Strings
+    from nsysdiag.trace.columns import Strings
     from tests.builder import ThreadId
 
 SCHEMA = "3.17.2"

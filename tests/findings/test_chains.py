@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.findings.chains import effect, opening
+from nsysdiag.findings.attribution import effect, opening
 
 MS = 1_000_000
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.gap_groups.keys import normal_range
+from nsysdiag.gap_groups.groups import normal_range
 from tests.builder import TraceBuilder
 from tests.ledger.traces import only_device
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from nsysdiag.host.change_points import change_points
 from nsysdiag.host.facts import ChangePoint, HostWindow
+from nsysdiag.host.report import change_points
 
 SECOND = 1_000_000_000
 QUIET, LOUD = [20, 30, 20, 20, 30, 20], [900, 800, 900, 900, 700, 900]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.host.facts import HostWindow
-from nsysdiag.host.windows import window_edges
+from nsysdiag.host.sync_latency import window_edges
 from tests.builder import TraceBuilder
 from tests.ledger.traces import report_of
 

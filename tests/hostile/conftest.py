@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.cli.app import app
-from nsysdiag.cli.errors import run
+from nsysdiag.cli.console import run
 from tests.builder import TraceBuilder
 from tests.hostile.every_table import write_every_table
 from tests.trace.parquet_folders import to_folder

@@ -16,7 +16,7 @@ import struct
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from nsysdiag.events.nccl_payload import FIELD
+from nsysdiag.events.nvtx import FIELD
 from nsysdiag.trace.tables import TABLES
 from tests.builder import global_pid, global_tid
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from nsysdiag.cli.console import emit
 from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.messages import JOINER, JSON, MARKUP
 from nsysdiag.record import to_json
-from nsysdiag.workflow_commands import JOINER, JSON, MARKUP
 from tests.builder import TraceBuilder
 from tests.hostile.renaming import renamed
 from tests.hostile.runners import SYSTEMS, commands, systems

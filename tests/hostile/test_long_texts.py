@@ -18,7 +18,7 @@ from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.limits import BLOB_BYTES, CELL_BYTES, NAME_CHARACTERS, TEXT_BYTES, mark_of, short_name
 from nsysdiag.record import to_json
-from nsysdiag.trace import string_rows
+from nsysdiag.trace import query as string_rows
 from nsysdiag.trace.tables import TABLES, TEXTS
 from nsysdiag.trace.trace import open_trace
 from tests.hostile.every_table import write_every_table
@@ -192,7 +192,7 @@ class TestReading:
         insert(path, "StringIds", [(7, "kö" * 200_000)])
         with open_trace(path) as trace:
             whole = trace.strings.whole([7])
-        monkeypatch.setattr("nsysdiag.trace.connect.CELL_BYTES", 65_536)
+        monkeypatch.setattr("nsysdiag.trace.catalog.CELL_BYTES", 65_536)
         with open_trace(path) as trace:
             assert trace.strings.whole([7]) == whole
 

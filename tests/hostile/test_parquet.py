@@ -23,7 +23,7 @@ from nsysdiag.errors import InputError, MemoryShortError
 from nsysdiag.limits import BLOB_BYTES, TEXT_BYTES
 from nsysdiag.report import Report
 from nsysdiag.trace.parquet import folder as parquet_folder
-from nsysdiag.trace.parquet import rows as parquet_rows
+from nsysdiag.trace.parquet import values as parquet_rows
 from nsysdiag.trace.parquet.footer import extremes
 from nsysdiag.trace.trace import open_trace
 from tests.hostile.checks import CONTROL, outcome

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.arrays.codes import from_planes, from_text
-from nsysdiag.iterations import packing
+from nsysdiag.iterations import report as packing
 from nsysdiag.pipeline import analyze
 from tests.comparison.programs import Program
 from tests.iterations.test_iterations import training

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.iterations.slow import median_of, slow_ones, slow_period
+from nsysdiag.iterations.loop import median_of, slow_ones, slow_period
 from nsysdiag.units import every_nth
 
 

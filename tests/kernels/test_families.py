@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.kernels.families import KernelFamily, family_of, is_one_operator
+from nsysdiag.kernels.kinds import KernelFamily, family_of, is_one_operator
 from nsysdiag.kernels.names import is_single_precision
 
 ATEN = "void at::native::"

@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.kernels.families import KernelFamily, family_of
-from nsysdiag.kernels.kinds import NamedTime, collective_of, kind_of_kernel, kinds_of
+from nsysdiag.kernels.kinds import KernelFamily, NamedTime, collective_of, family_of, kind_of_kernel, kinds_of
 from nsysdiag.kernels.names import readable
 
 FLASH3 = "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2>>>>"

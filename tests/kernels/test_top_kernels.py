@@ -19,10 +19,10 @@ from nsysdiag.copies.facts import TopCopy
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
-from nsysdiag.kernels.families import kernel_families
 from nsysdiag.kernels.kernels import ncu_command, top_kernels
+from nsysdiag.kernels.kinds import kernel_families
 from nsysdiag.pipeline import reading
-from nsysdiag.trace.strings import Strings
+from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.packed import unpack_series
-from nsysdiag.launches.rows import distributions
+from nsysdiag.launches.words import distributions
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, LaunchBound, QueueDepth

@@ -11,8 +11,8 @@ import pytest
 
 from nsysdiag.config.settings import MemoryThresholds, Settings
 from nsysdiag.document.packed import unpack_level
+from nsysdiag.memory.device import memory_growth
 from nsysdiag.memory.facts import DeviceMemory
-from nsysdiag.memory.growth import memory_growth
 from tests.builder import TraceBuilder, global_pid
 from tests.ledger.traces import devices, only_device
 

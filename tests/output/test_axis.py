@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nsysdiag.comparison.show.drawings import length_axis
-from nsysdiag.document.axis import EDGES, count_levels, round_steps, time_label, time_levels, time_ticks, unit_of
+from nsysdiag.comparison.show.views import length_axis
+from nsysdiag.document.histogram import EDGES, count_levels, round_steps, time_label, time_levels, time_ticks, unit_of
 from nsysdiag.formats.batch.history import share_levels
 from nsysdiag.formats.html.assets import asset
-from nsysdiag.memory.chart import level_lines
+from nsysdiag.memory.show import level_lines
 from nsysdiag.units import NS_PER
 from tests.output.devtools import Browser, Chromium
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.formats.html.assets import asset
-from nsysdiag.formats.html.carried import from_carried, to_carried
+from nsysdiag.formats.html.assets import asset, from_carried, to_carried
 
 
 @given(st.binary(max_size=200))

@@ -11,8 +11,7 @@ import plotly.io
 import pytest
 
 import nsysdiag
-from nsysdiag.document.axis import EDGES
-from nsysdiag.document.histogram import bound
+from nsysdiag.document.histogram import EDGES, bound
 from nsysdiag.document.names import plain
 from nsysdiag.document.view import UNKNOWN_COLOR
 from nsysdiag.document.words import NO_GPU_WORK

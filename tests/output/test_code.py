@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.document.code import call_site_label, host_code_label, whole
+from nsysdiag.document.names import call_site_label, host_code_label, whole
 from nsysdiag.report import CallSite, CodeFrame, CodeShare
 
 

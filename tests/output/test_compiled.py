@@ -14,11 +14,10 @@ import pytest
 from jinja2 import Environment
 
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.html import compiled
+from nsysdiag.formats.html import page as compiled
 from nsysdiag.formats.html import page as html_page
 from nsysdiag.formats.html.assets import templates_folder
-from nsysdiag.formats.html.compiled import FILE, AheadOfTime, Compiled
-from nsysdiag.formats.html.page import environment
+from nsysdiag.formats.html.page import FILE, AheadOfTime, Compiled, environment
 from tests.output import samples
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 
 from nsysdiag.config.settings import CostSettings
 from nsysdiag.cost.cost import priced
-from nsysdiag.cost.words import cost_lines, cost_rows, price_sentences
+from nsysdiag.cost.show import cost_lines, cost_rows, price_sentences
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
 from tests.output.page import Element

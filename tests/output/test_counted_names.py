@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS as COMPARISONS
-from nsysdiag.document.counted_names import as_read, read_name
+from nsysdiag.document.context import as_read, read_name
 from nsysdiag.formats.batch.entries import ANALYSED, entry_of
-from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.registry import FORMATS
+from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.saved import from_json
 
 if TYPE_CHECKING:

@@ -18,14 +18,13 @@ import pytest
 
 import nsysdiag
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.document.bars import HEIGHT, SLOT, BarChart
+from nsysdiag.document.bars import HEIGHT, SLOT, BarChart, Waterfall
 from nsysdiag.document.blocks import Chart, Drawing
 from nsysdiag.document.curve import Curve, Strips
 from nsysdiag.document.figures import Stack, Stacks
 from nsysdiag.document.histogram import Histogram
 from nsysdiag.document.lanes import FULL, Lanes
 from nsysdiag.document.names import visible
-from nsysdiag.document.waterfall import Waterfall
 from nsysdiag.errors import InputError
 from nsysdiag.formats.figures import look
 from nsysdiag.formats.figures.by_name import FIGURES, Named, charts, drawn

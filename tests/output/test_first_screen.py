@@ -13,11 +13,20 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip, shown_phases
+from nsysdiag.diagnosis.chart import (
+    COLORS,
+    LABELS,
+    WORK,
+    account_stack,
+    phase_label,
+    phase_names,
+    phase_strip,
+    phase_verdict,
+    shown_phases,
+)
 from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI, NAMED, joined
 from nsysdiag.diagnosis.facts import NOUNS, Saves
 from nsysdiag.diagnosis.sentences import Said, headline
-from nsysdiag.diagnosis.words import COLORS, LABELS, WORK, phase_label, phase_verdict
 from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
 from nsysdiag.document.figures import Stack
 from nsysdiag.document.kinds import SHARE

@@ -20,7 +20,7 @@ from nsysdiag.errors import InputError, UsageError
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.frames import _DTYPES, all_gaps, frames
 from nsysdiag.formats.rows import BY_NAME
-from nsysdiag.ranks.show.csv_ import tables as rank_tables
+from nsysdiag.ranks.show.registry import tables as rank_tables
 from nsysdiag.record import to_json
 from nsysdiag.share.redaction.redact import redacted
 from tests.levels import some

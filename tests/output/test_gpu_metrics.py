@@ -8,9 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from nsysdiag.counters.chart import draw_curve
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.counters.words import counter_sentences
+from nsysdiag.counters.show import counter_sentences, draw_curve
 from nsysdiag.document.bars import HEIGHT, SLOT
 from nsysdiag.document.packed import unpack_metric
 from nsysdiag.errors import InputError

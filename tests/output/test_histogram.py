@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.document.axis import EDGES, count_levels
 from nsysdiag.document.blocks import Chart, Section, Table
 from nsysdiag.document.context import Context
-from nsysdiag.document.histogram import Bin, bound, draw_columns, ticks
+from nsysdiag.document.histogram import EDGES, Bin, bound, count_levels, draw_columns, ticks
 from nsysdiag.document.kinds import COUNT
 from nsysdiag.document.view import Causes, Share
 from nsysdiag.gap_groups.chart import lengths

@@ -16,8 +16,7 @@ from nsysdiag.document.names import visible
 from nsysdiag.errors import InputError
 from nsysdiag.findings.show import finding_markdown
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.html.assets import content_hash
-from nsysdiag.formats.html.carried import from_carried
+from nsysdiag.formats.html.assets import content_hash, from_carried
 from nsysdiag.report import Report
 from tests.output.page import Element, parse
 from tests.output.rendered import EVERY_SAMPLE, rendered, tree

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from nsysdiag.document.interactive.figure import decimals
-from nsysdiag.document.interactive.ledger import Cut, ledger_figure
+from nsysdiag.document.interactive.figures import Cut, decimals, ledger_figure
 from nsysdiag.document.names import plain
 from nsysdiag.document.packed import unpack
 from nsysdiag.formats import FORMATS, RenderOptions

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from nsysdiag.document import markup
+from nsysdiag.document import names as markup
 from nsysdiag.document.names import clip, visible
 from tests.output.rendered import EVERY_SAMPLE, rendered
 from tests.output.samples import HOSTILE
@@ -82,7 +82,7 @@ def test_code_shows_the_name(name: str) -> None:
     shape = drawn(f"x {markup.code(name)} y")
     if visible(name).strip():
         assert set(shape.elements) == {"p", "code"}
-        assert shape.code == [clip(name, markup.NAME_LIMIT)]
+        assert shape.code == [clip(name, markup.MARKUP_LIMIT)]
 
 
 @given(tricky, tricky)

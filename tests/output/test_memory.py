@@ -15,9 +15,8 @@ from nsysdiag.document.packed import unpack_level
 from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
-from nsysdiag.memory.chart import draw_level
 from nsysdiag.memory.facts import DeviceMemory
-from nsysdiag.memory.show import memory_facts
+from nsysdiag.memory.show import draw_level, memory_facts
 from nsysdiag.memory.words import copy_sentences, growth_label, level_sentences, unified_sentences
 from nsysdiag.report import DeviceReport
 from tests.output.memory_samples import (

@@ -11,8 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.exposition import Family, Sample, clean, exposition, seconds
-from nsysdiag.formats.openmetrics import GAUGES, _of_window
+from nsysdiag.formats.openmetrics import GAUGES, Family, Sample, _of_window, clean, exposition, seconds
 from nsysdiag.report import Report
 from nsysdiag.utilization.facts import Utilization
 from tests.output.rendered import EVERY_SAMPLE

@@ -11,8 +11,7 @@ import pytest
 from plotly.offline import get_plotlyjs_version
 
 from nsysdiag.formats import FORMATS
-from nsysdiag.formats.html.assets import content_hash, plotly
-from nsysdiag.formats.html.carried import from_carried
+from nsysdiag.formats.html.assets import content_hash, from_carried, plotly
 from tests.output.rendered import EVERY_SAMPLE, rendered, tree
 
 ROOT = Path(__file__).parent.parent.parent

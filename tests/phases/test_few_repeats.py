@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsysdiag.phases.few_repeats import same_sequences, without_warm_up
+from nsysdiag.phases.steady import same_sequences, without_warm_up
 from tests.phases.jobs import DOWNLOAD, MS, UPLOAD, Job, assert_exact, named
 
 KERNEL, OTHER = 1, 2

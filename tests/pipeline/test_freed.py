@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nsysdiag import analyze
+from nsysdiag.wakeups.batches import RootSlices, attribute_roots
 from nsysdiag.wakeups.levels import Chains, follow
-from nsysdiag.wakeups.root_attribution import RootSlices, attribute_roots
 from nsysdiag.wakeups.wakers import WakeFinder
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

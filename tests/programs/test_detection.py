@@ -11,9 +11,8 @@ import pytest
 from nsysdiag import typed
 from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import reading
-from nsysdiag.programs.detection import Names, frameworks_of, ids_of
 from nsysdiag.programs.facts import FRAMEWORKS, TITLES, Framework
-from nsysdiag.programs.rules import RULES
+from nsysdiag.programs.names import RULES, Names, frameworks_of, ids_of
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder
 from tests.shared import Shared

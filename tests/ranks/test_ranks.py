@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.errors import UsageError
-from nsysdiag.events.nccl_payload import FIELD
+from nsysdiag.events.nvtx import FIELD
 from nsysdiag.pipeline import analyze
 from nsysdiag.ranks.pipeline import analyze_ranks
 from tests.builder import TraceBuilder, global_tid

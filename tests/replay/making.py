@@ -19,8 +19,7 @@ from nsysdiag.events.rows import Rows
 from nsysdiag.pipeline.whatif import Replayed, replayed, steps
 from nsysdiag.replay.device_waits import DeviceWaits, Waited
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.moments import Threads
-from nsysdiag.replay.mpi_meetings import MpiCalls
+from nsysdiag.replay.moments import MpiCalls, Threads
 from nsysdiag.replay.pacing import Timed
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Class, Work

@@ -14,8 +14,8 @@ from nsysdiag.pipeline.whatif import whatif
 from nsysdiag.record import to_json
 from nsysdiag.replay.answer import answered
 from nsysdiag.replay.facts import Identity, Transform, WhatIf
-from nsysdiag.replay.parts import adding_up
 from nsysdiag.replay.predict import identity_of
+from nsysdiag.replay.run import adding_up
 from nsysdiag.replay.transforms import causes_of
 from nsysdiag.saved import from_json
 from tests.builder import TraceBuilder

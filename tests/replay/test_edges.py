@@ -12,8 +12,7 @@ from msgspec.structs import astuple
 
 from nsysdiag.replay.edges import begun_before, launch_cost, of_devices, program_order
 from nsysdiag.replay.graph import Kind
-from nsysdiag.replay.meetings import Meetings
-from nsysdiag.replay.moments import DEVICE, NEVER, Moments, What, moments_of
+from nsysdiag.replay.moments import DEVICE, NEVER, Meetings, Moments, What, moments_of
 from nsysdiag.replay.work import Before, Class, Pace, Work, pace_of
 from tests.replay.making import VARIED, calls_of, model_of_pair, threads_of, work_of, works
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import Intervals, complement, union
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.idle import _apart, idle_by_cause
-from nsysdiag.replay.run import Run, run_of
+from nsysdiag.replay.run import Run, _apart, idle_by_cause, run_of
 from nsysdiag.replay.transforms import apply, causes_of
 from tests.replay.making import VARIED, model_of_pair, modelled, replay_of_pair
 from tests.replay.pairs import PAIRS

@@ -15,9 +15,8 @@ from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform
 from nsysdiag.replay.graph import replay
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.predict import MOST_ERROR, identity_of, predict
+from nsysdiag.replay.predict import MOST_ERROR, floor_of, identity_of, predict
 from nsysdiag.replay.run import run_of
-from nsysdiag.replay.savings import floor_of
 from nsysdiag.replay.transforms import apply, causes_of
 from nsysdiag.replay.work import Class
 from tests.diagnosis.programs import PROGRAMS

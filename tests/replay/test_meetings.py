@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.replay.meetings import ENDS_APART_NS, Met, Transfers, exchanges, meetings_of, peers
+from nsysdiag.replay.moments import ENDS_APART_NS, Met, Transfers, exchanges, meetings_of, peers
 from nsysdiag.replay.work import Class, Work
 from tests.replay.making import Row, work_of
 

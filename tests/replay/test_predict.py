@@ -14,9 +14,8 @@ from nsysdiag.errors import UsageError
 from nsysdiag.replay.bounds import _spread
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform
-from nsysdiag.replay.parts import four_parts
 from nsysdiag.replay.predict import identity_of, predict
-from nsysdiag.replay.run import Run, run_of
+from nsysdiag.replay.run import Run, four_parts, run_of
 from nsysdiag.replay.stretch import LEAST_ERROR
 from nsysdiag.replay.transforms import causes_of
 from tests.replay.making import VARIED, model_of_pair, replay_of_pair

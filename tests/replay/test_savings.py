@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity
-from nsysdiag.replay.predict import Prediction, identity_of
+from nsysdiag.replay.predict import WORTH, Prediction, Predictions, floor_of, identity_of, savings_of
 from nsysdiag.replay.run import run_of
-from nsysdiag.replay.savings import WORTH, Predictions, floor_of, savings_of
 from nsysdiag.replay.work import Class
 from tests.replay.making import VARIED, model_of_pair, modelled, replay_of_pair
 
@@ -62,7 +61,7 @@ def test_shares_that_findings_save(name: str) -> None:
 def test_no_predictions_of_a_model_that_is_too_far_off(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of_pair("sleep")
     assert isinstance(Predictions.of(model), Predictions)
-    monkeypatch.setattr("nsysdiag.replay.savings.identity_of", lambda _: Identity(exact=True, length_error=0.021))
+    monkeypatch.setattr("nsysdiag.replay.predict.identity_of", lambda _: Identity(exact=True, length_error=0.021))
     assert "off the recorded length" in str(Predictions.of(model))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysdiag.replay.slices import beside_others
+from nsysdiag.replay.work import beside_others
 from tests.replay.making import work_of
 from tests.replay.pairs import PAIRS
 from tests.replay.pairs.prediction import predicted

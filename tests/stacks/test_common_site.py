@@ -6,9 +6,8 @@ import itertools
 
 import pytest
 
-from nsysdiag.events.callchains import Frame, Stack
-from nsysdiag.events.program_code import Origin
-from nsysdiag.stacks.common_site import common_site, leaf_shares
+from nsysdiag.events.callchains import Frame, Origin, Stack
+from nsysdiag.stacks.call_sites import common_site, leaf_shares
 
 
 def stack(*names: str, own: bool = True) -> Stack:

@@ -8,9 +8,18 @@ import numpy as np
 import pytest
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.timeline.exact import Fitted, Room, fitted
-from nsysdiag.timeline.packing import NameTable, Packing, exact_size
-from nsysdiag.timeline.source import Source, codes_of, reach_of, rows_in
+from nsysdiag.timeline.packing import (
+    Fitted,
+    NameTable,
+    Packing,
+    Room,
+    Source,
+    codes_of,
+    exact_size,
+    fitted,
+    reach_of,
+    rows_in,
+)
 from tests.timeline.decode import numbers, unpack
 
 MS = 1_000_000

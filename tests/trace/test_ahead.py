@@ -7,8 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from nsysdiag.trace.ahead import ReadAhead
-from nsysdiag.trace.columns import Columns
+from nsysdiag.trace.columns import Columns, ReadAhead
 
 
 def read(table: str, *columns: str) -> Columns:

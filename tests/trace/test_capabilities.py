@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.printable import printable
+from nsysdiag.errors import printable
 from nsysdiag.trace.capabilities import KINDS, recapture_command
 from nsysdiag.trace.diagnostics import LIMIT, without_private_parts
 from nsysdiag.trace.tables import TABLES

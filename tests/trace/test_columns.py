@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.trace import arrow, buffers, rows
+from nsysdiag.trace import buffers, rows
+from nsysdiag.trace import reader as arrow
 from nsysdiag.trace import reader as reader_module
 from nsysdiag.trace.columns import Columns, Text
 from nsysdiag.trace.trace import Trace, open_trace
@@ -286,7 +287,7 @@ def test_without_memory_for_the_driver_rows_are_read_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
     """It is asked for before the driver is loaded, and before each batch, where the driver would crash."""
-    monkeypatch.setattr(f"nsysdiag.trace.arrow.{asked}", lambda *_: False)
+    monkeypatch.setattr(f"nsysdiag.trace.reader.{asked}", lambda *_: False)
     columns, warnings = read(small_trace(tmp_path / "t.sqlite"), "adbc", KERNELS, "start", "end")
     assert (columns["start"].tolist(), columns["end"].tolist()) == ([100], [200])
     assert warnings == []
@@ -441,7 +442,7 @@ def test_views_virtual_tables_and_triggers_are_left_alone(tmp_path: Path, reader
 
 @both_readers
 def test_connections_cannot_write(tmp_path: Path, reader: str) -> None:
-    from nsysdiag.trace.connect import adbc_connection, immutable_uri, stdlib_connection
+    from nsysdiag.trace.catalog import adbc_connection, immutable_uri, stdlib_connection
 
     uri = immutable_uri(small_trace(tmp_path / "t.sqlite"))
     if reader == "sqlite3":

@@ -17,7 +17,7 @@ import nsysdiag
 from nsysdiag.config.settings import Settings
 from nsysdiag.record import to_json
 from nsysdiag.trace.columns import Columns, Text
-from nsysdiag.trace.parquet import rows as parquet_rows
+from nsysdiag.trace.parquet import values as parquet_rows
 from nsysdiag.trace.tables import TABLES, TEXTS
 from nsysdiag.trace.trace import Trace, open_trace
 from tests.levels import quick

@@ -18,7 +18,7 @@ import pytest
 
 from nsysdiag.errors import InputError, UsageError
 from nsysdiag.trace import source as source_module
-from nsysdiag.trace.connect import Connections, immutable_uri
+from nsysdiag.trace.catalog import Connections, immutable_uri
 from nsysdiag.trace.trace import open_trace
 from tests.trace.files import KERNEL, KERNEL_ROW, execute, insert, listing, small_trace
 from tests.trace.parquet_folders import to_folder

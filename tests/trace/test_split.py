@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nsysdiag.trace.arrow import BATCH_ROWS
+from nsysdiag.trace.reader import BATCH_ROWS
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder
 

@@ -12,9 +12,7 @@ from nsysdiag.config.settings import Settings, Thresholds
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.utilization.dashboard import Dashboard
 from nsysdiag.utilization.facts import SmEstimate, UtilizationSeries
-from nsysdiag.utilization.rules import UtilizationInput, headline
-from nsysdiag.utilization.sm_activity import MeasuredSm
-from nsysdiag.utilization.utilization import _efficiency, _input
+from nsysdiag.utilization.utilization import MeasuredSm, UtilizationInput, _efficiency, _input, headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable

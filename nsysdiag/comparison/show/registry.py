@@ -6,23 +6,90 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from nsysdiag.comparison.facts import Comparison, SideTrace
-from nsysdiag.comparison.show import baseline, job, page, sections, words
-from nsysdiag.document.blocks import Detail, Lines, Name, Paragraph, Part, Section, named
-from nsysdiag.document.comment import Piece, comment
-from nsysdiag.document.counted_names import as_read
-from nsysdiag.document.markdown import markdown_blocks, markdown_of, markdown_page
-from nsysdiag.document.markup import text
+from nsysdiag.comparison.show import job, sections, words
+from nsysdiag.comparison.show import sections as baseline
+from nsysdiag.document.blocks import Detail, Lines, Name, Paragraph, Part, Section, named, shown
+from nsysdiag.document.context import as_read
+from nsysdiag.document.html import html_of
+from nsysdiag.document.kinds import Mark
+from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of, markdown_page
+from nsysdiag.document.names import text
 from nsysdiag.document.terminal import heading
 from nsysdiag.document.text import text_of, text_page, wide_enough
 from nsysdiag.document.view import Causes
-from nsysdiag.formats import failures
+from nsysdiag.formats import markdown as failures
 from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats.html.assets import asset, page_script, page_style
+from nsysdiag.formats.html.page import environment, framed
 from nsysdiag.record import to_json
 from nsysdiag.units import format_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from markupsafe import Markup
     from rich.console import RenderableType
+
+    from nsysdiag.comparison.facts import DeviceComparison
+
+
+# Two sides compared as one HTML file, complete without scripts or a network.
+
+
+class DrawnSection(Struct, frozen=True):
+    """A section with its place in the page."""
+
+    anchor: str
+    section: Section
+
+
+class DrawnDevice(Struct, frozen=True):
+    """A device with its verdict and its sections."""
+
+    anchor: str
+    device: DeviceComparison
+    mark: Mark
+    sections: list[DrawnSection]
+
+
+def render(comparison: Comparison, options: RenderOptions) -> bytes:
+    """The whole page as UTF-8. Raises InputError where a saved comparison is damaged."""
+    causes, several = Causes(comparison.causes), len(comparison.devices) > 1
+    card, base = job.card(comparison, causes), baseline.section(comparison)
+    return framed(
+        "compare.html",
+        comparison.tool,
+        page_style() + asset("compare.css"),
+        page_script(),
+        comparison=comparison,
+        options=options,
+        mark=words.outcome_mark(comparison),
+        devices=[_device(f"gpu-{at}", device, causes, several) for at, device in enumerate(comparison.devices)],
+        job=DrawnSection("job", card) if card is not None else None,
+        baseline=DrawnSection("baseline", base) if base is not None else None,
+        traces=DrawnSection("traces", sections.traces(comparison)),
+        files=(words.files_label(comparison.before), words.files_label(comparison.after)),
+        several=several,
+        html_of=_html,
+    )
+
+
+def _html(drawn: DrawnSection, level: int, values: Mapping[str, object]) -> Markup:
+    return html_of(drawn.section.blocks, environment(), level, {**values, "section": drawn})
+
+
+def _device(anchor: str, device: DeviceComparison, causes: Causes, several: bool) -> DrawnDevice:
+    """Anchors are numbered where there are several devices; their keys come from the trace and stay out of them."""
+    found = sections.of_device(device, causes, several=several)
+    drawn = [
+        DrawnSection(f"{anchor}-{section.id}" if several else section.id, section)
+        for section in found
+        if shown(section.blocks, Detail.PAGE)
+    ]
+    return DrawnDevice(anchor, device, words.verdict_mark(device.verdict), drawn)
 
 
 def render_text(comparison: Comparison, options: RenderOptions) -> bytes:
@@ -117,7 +184,7 @@ def _read(render: Render) -> Render:
 
 
 RENDERERS: dict[str, Render] = {
-    "html": _read(page.render),
+    "html": _read(render),
     "json": lambda comparison, _options: to_json(comparison),
     "md": _read(render_markdown),
     "txt": _read(render_text),

@@ -6,9 +6,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nsysdiag.comparison.show import baseline, changes, job, tables, views, words
+from nsysdiag.comparison.show import job, tables, views, words
+from nsysdiag.comparison.show import job as changes
 from nsysdiag.comparison.show.rows import flows, levels, title
 from nsysdiag.document.blocks import (
+    EVERYWHERE,
     NOT_PAGE,
     PAGE,
     TERMINAL,
@@ -23,7 +25,7 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.kinds import BAR, BYTES, CODE, FIGURE, KEY, NAME, TEXT, TIME, Mark
+from nsysdiag.document.kinds import BAR, BYTES, CODE, FIGURE, KEY, MARK, NAME, TEXT, TIME, Mark
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_ns, format_signed_ns, format_signed_share
 
@@ -32,6 +34,41 @@ if TYPE_CHECKING:
 
     from nsysdiag.comparison.facts import Comparison, DeviceComparison
     from nsysdiag.document.view import Causes
+
+
+# The baseline that a comparison is with: how many runs it has, and the regressions that it accepts.
+
+MARKS = {
+    "exceeded": Mark("▲", "more than accepted", "worse"),
+    "expired": Mark("▲", "expired", "worse"),
+    "used": Mark("◆", "accepted", "mixed"),
+    "unused": Mark("○", "not needed", "same"),
+}
+"""What became of each, the worst first."""
+ACCEPTED = (
+    Column("Accepted up to", CODE, head=True, length=100),
+    Column("State", MARK),
+    Column("Until", TEXT),
+    Column("Reason", TEXT, length=500),
+)
+
+
+def section(comparison: Comparison) -> Section | None:
+    """None for a comparison with no baseline."""
+    use = comparison.baseline
+    if use is None:
+        return None
+    order = list(MARKS)
+    rows = sorted(use.accepted, key=lambda each: order.index(each.status) if each.status in order else len(order))
+    cells = [(each.what, Cell(MARKS.get(each.status, MARKS["unused"])), each.until, each.reason) for each in rows]
+    said = [each.sentence for each in rows if each.status != "unused"]
+    blocks: list[Block] = [
+        Paragraph(use.sentence, "note" if use.spread is None else "plain"),
+        Table("Accepted regressions", ACCEPTED, cells, sortable=False, limit=EVERYWHERE),
+        Lines(said),
+    ]
+    return Section("baseline", f"Baseline {use.name}", blocks)
+
 
 TOP_STEPS, TOP_WARNINGS, TOP_NOTES = 8, 6, 2
 FLOWS = Limit(page=0, ticket=6, summary=4, brief=4)
@@ -75,7 +112,7 @@ def first_screen(comparison: Comparison) -> Section:
     hint = f"{counted(more, 'more note')}, where" if more > 0 else "Where"
     blocks = [said, *(Paragraph(note, "note") for note in notes[:TOP_NOTES]), *job.brief(comparison)]
     blocks += changes.in_brief(comparison)
-    if (found := baseline.section(comparison)) is not None:
+    if (found := section(comparison)) is not None:
         blocks += found.blocks
     return Section("overview", "Before and after", [*blocks, Paragraph(f"{hint} the time went: --details", "quiet")])
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nsysdiag.comparison.show import words
-from nsysdiag.comparison.show.cells import ALL, TERMINAL_ROWS, TIMES, judged, share_of_before, short, timed
+from nsysdiag.comparison.show.job import ALL, TERMINAL_ROWS, TIMES, judged, share_of_before, short, timed
 from nsysdiag.comparison.show.rows import (
     changed_gap_groups,
     changed_kernels,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, FAIL, KIND, BatchDevice, BatchEntry, BatchFinding, BatchSummary
 from nsysdiag.ci.states import states, unused_gpus
-from nsysdiag.document.counted_names import as_read
+from nsysdiag.document.context import as_read
 from nsysdiag.document.view import by_time
 from nsysdiag.fields import SettingValue
 from nsysdiag.formats.batch.rows import FAILED

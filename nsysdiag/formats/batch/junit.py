@@ -16,7 +16,7 @@ from nsysdiag.document.names import clip
 from nsysdiag.epoch import source_date_epoch
 from nsysdiag.formats.batch.problems import SENTENCE, SHOWN
 from nsysdiag.formats.batch.rows import FAILED, by_weight, shown_name
-from nsysdiag.workflow_commands import JOINER
+from nsysdiag.messages import JOINER
 
 if TYPE_CHECKING:
     from nsysdiag.ci.facts import BatchEntry, BatchSummary, BudgetResult

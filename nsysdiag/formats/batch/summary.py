@@ -24,10 +24,9 @@ from nsysdiag.document.blocks import (
     Words,
     named,
 )
-from nsysdiag.document.comment import Piece, comment
 from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, Mark, part
-from nsysdiag.document.markdown import markdown_document
+from nsysdiag.document.markdown import Piece, comment, markdown_document
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import PARTS
 from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS, counted

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.document.axis import MOST_TICKS, time_levels
 from nsysdiag.document.bars import Bar, BarChart, Label, draw_bars
 from nsysdiag.document.blocks import (
     Block,
@@ -22,6 +21,7 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.curve import Curve
+from nsysdiag.document.histogram import MOST_TICKS, time_levels
 from nsysdiag.document.kinds import CODE, COUNT, FIGURE, NAME, SHARE, TEXT, TIME, share_of
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.view import Causes, Share, by_time

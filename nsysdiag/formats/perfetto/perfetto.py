@@ -13,17 +13,135 @@ It can be shown with the capture itself: the times are those of the trace.
 
 from __future__ import annotations
 
-import msgspec
+from typing import TYPE_CHECKING
 
-from nsysdiag.document.counted_names import as_read
+import msgspec
+import numpy as np
+
+from nsysdiag.document.context import as_read
 from nsysdiag.document.names import visible
-from nsysdiag.document.view import Causes
+from nsysdiag.document.packed import FULL, LANES, unpack, unpack_lanes
+from nsysdiag.document.view import Causes, by_rank, window_parts
+from nsysdiag.document.words import path_label, window_sentence
 from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.perfetto.gaps import GapEvents, gap_events
-from nsysdiag.formats.perfetto.trace_events import Event, Track, process_names, track_names
-from nsysdiag.formats.perfetto.tracks import counters, finding_events, iteration_events, verdict_events
+from nsysdiag.formats.perfetto.trace_events import (
+    Event,
+    GapEvents,
+    Track,
+    counter,
+    gap_events,
+    instant,
+    process_names,
+    span,
+    track_names,
+)
 from nsysdiag.record import UNREADABLE
 from nsysdiag.report import Report
+
+if TYPE_CHECKING:
+    from nsysdiag.report import DeviceReport, Finding
+
+
+# The trace events in addition to gaps: verdict, iterations, findings, and the split of the time as counters.
+
+MOST_BUCKETS = 4096
+COUNTER = "time %"
+
+
+def verdict_events(device: DeviceReport, track: Track) -> list[Event]:
+    """The verdict over the window of the device."""
+    window = device.window
+    args: Event = {
+        "verdict": device.verdict.id,
+        "window": window_sentence(device),
+        "window_ns": device.window_ns,
+        **{f"{part.id}_ns": part.ns for part in window_parts(device)},
+        "coverage": device.coverage,
+        "notes": device.notes,
+    }
+    return [span(track, "verdict", device.verdict.sentence, window.start_ns, window.end_ns - window.start_ns, args)]
+
+
+def iteration_events(device: DeviceReport, causes: Causes, track: Track) -> list[Event]:
+    """The iterations that the report lists."""
+    rows = sorted(device.iterations.rows, key=lambda row: row.start_ns) if device.iterations else []
+    events = []
+    for row in rows:
+        split = {
+            "steady": row.steady,
+            "compute_ns": row.compute_ns,
+            "exposed_communication_ns": row.exposed_comm_ns,
+            "exposed_copies_ns": row.exposed_copy_ns,
+            "idle_ns": {causes.title(cause): ns for cause, ns in sorted(row.ledger.items())},
+        }
+        length = row.end_ns - row.start_ns
+        events.append(span(track, "iteration", f"iteration {row.index}", row.start_ns, length, split))
+    return events
+
+
+def finding_events(report: Report, device: DeviceReport, causes: Causes, track: Track) -> list[Event]:
+    """Each finding over its representative gap; without a gap at its first row of evidence, else at the start of the
+    window."""
+    gaps = _representatives(device)
+    events: list[tuple[int, Event]] = []
+    for finding in by_rank([each for each in report.findings if each.device == device.key]):
+        arguments = _arguments(finding, causes)
+        if finding.signature in gaps:
+            start, length = gaps[finding.signature]
+            events.append((start, span(track, "finding", finding.title, start, length, arguments)))
+        else:
+            at = finding.rows[0].start_ns if finding.rows else device.window.start_ns
+            events.append((at, instant(track, "finding", finding.title, at, arguments)))
+    return [event for _start, event in sorted(events, key=lambda pair: pair[0])]
+
+
+def _representatives(device: DeviceReport) -> dict[str | None, tuple[int, int]]:
+    """Start and length of the gap that stands for a signature, by its id."""
+    starts, lengths, _codes = unpack(device.gaps_packed)
+    order = np.argsort(starts, kind="stable")
+    starts, lengths = starts[order], lengths[order]
+    wanted = np.array([row.representative_start_ns for row in device.signatures], dtype=np.int64)
+    places = np.searchsorted(starts, wanted).tolist()
+    return {
+        row.id: (row.representative_start_ns, int(lengths[at]))
+        for row, at in zip(device.signatures, places, strict=True)
+        if at < len(starts) and starts[at] == row.representative_start_ns
+    }
+
+
+def _arguments(finding: Finding, causes: Causes) -> Event:
+    return {
+        "severity": finding.severity,
+        "cause": causes.title(finding.cause),
+        "lost_ns": finding.lost_ns,
+        "lost_share": finding.lost_share,
+        "ceiling_ns": finding.ceiling_ns,
+        "confidence": finding.confidence,
+        "gaps": finding.gaps,
+        "nvtx": path_label(finding.nvtx),
+        "chain": finding.chain,
+        "evidence": finding.evidence,
+        "advice": finding.advice,
+        "id": finding.id,
+    }
+
+
+def counters(report: Report, device: DeviceReport, process: int) -> list[Event]:
+    """The shares of compute, communication, copies and idle time, in per cent of each bucket: an event at each change,
+    and zeros at the end. Nothing in a report without a timeline."""
+    timelines = {} if isinstance(report.timeline, msgspec.UnsetType) else report.timeline
+    found = unpack_lanes(timelines[device.key], MOST_BUCKETS) if device.key in timelines else None
+    if found is None:
+        return []
+    values = np.stack([found.lanes[name] for name in LANES], axis=1)
+    changed = np.flatnonzero(np.any(values[1:] != values[:-1], axis=1)) + 1
+    events = []
+    for at in [0, *changed.tolist()]:
+        percent = {name: round(100 * share / FULL, 1) for name, share in zip(LANES, values[at].tolist(), strict=True)}
+        busy = round(100 - percent["idle"], 1)
+        events.append(counter(process, COUNTER, found.edges[at], {"busy": busy, **percent}))
+    return [*events, counter(process, COUNTER, found.edges[-1], dict.fromkeys(("busy", *LANES), 0.0))]
+
 
 GENERATOR = "nsysdiag"
 MOST_GAPS = 200_000

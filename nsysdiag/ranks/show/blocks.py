@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from nsysdiag.diagnosis.chart import JUDGED_TIME, account_chart, accounts
+from nsysdiag.diagnosis.entries import NAMED, account_table
+from nsysdiag.diagnosis.show import IN_TICKET, action
 from nsysdiag.document.bars import LegendEntry, legend_entry
 from nsysdiag.document.blocks import (
+    EVERYWHERE,
     NOT_PAGE,
     PAGE,
     TERMINAL,
@@ -21,20 +27,61 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.counted_names import as_read
+from nsysdiag.document.context import as_read
 from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part, share_of
 from nsysdiag.document.view import PARTS, Causes, by_time
 from nsysdiag.document.view import share_of as some
 from nsysdiag.document.words import confidence_word, instant
+from nsysdiag.findings.first import brief_of
+from nsysdiag.findings.show import anchors, items_of, left_out, rows_of
 from nsysdiag.ranks.show import words
-from nsysdiag.ranks.show.diagnosis import job
 from nsysdiag.units import format_bytes, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
     from nsysdiag.ranks.facts import RankComparison, RankRow
     from nsysdiag.ranks.report import RanksReport
+
+
+# What holds a job of several ranks up: the headline, what to fix first, each rank at a glance, the findings.
+
+MOST_RANKS = 64
+ON_TERMINAL = 8
+NOUN = "ranks"
+RANK = replace(NAMED, title="Rank", length=60)
+
+
+def job(report: RanksReport) -> list[Section]:
+    """The diagnosis and the findings of the job; nothing for a report without one."""
+    found = report.diagnosis
+    if found is None:
+        return []
+    all_of = len(report.judged)
+    judged_time = {each.key: [each] for each in report.judged}
+    limit = Limit(page=MOST_RANKS, ticket=0, summary=ON_TERMINAL, brief=ON_TERMINAL)
+    judged = Section(
+        "diagnosis",
+        "Diagnosis",
+        [
+            Paragraph(found.headline, "verdict"),
+            *action(found, report.findings),
+            Paragraph(JUDGED_TIME, "quiet", PAGE),
+            replace(account_chart(accounts(report.judged)), limit=EVERYWHERE),
+            *account_table(judged_time, "Ranks in the judged time", limit, RANK, NOUN),
+            *account_table(judged_time, "", replace(IN_TICKET, ticket=MOST_RANKS), RANK, NOUN),
+        ],
+    )
+    if not report.findings:
+        return [judged]
+    items = items_of(report.findings, all_of, NOUN)
+    findings: list[Block] = [
+        replace(rows_of(brief_of(found, report.findings), all_of, NOUN), limit=TERMINAL),
+        *([Paragraph(left, limit=TERMINAL)] if (left := left_out(found, report.findings)) else []),
+        replace(items, ids=anchors(report.findings), limit=Limit(summary=0, brief=0)),
+    ]
+    return [judged, Section("findings", "Findings", findings)]
+
 
 TOP_RANKS, TOP_STRAGGLERS, TOP_LINES, TOP_ROWS, MOST_ROWS, MOST_REASONS = 64, 5, 8, 20, 50, 5
 NOT_TICKET = Limit(ticket=0)

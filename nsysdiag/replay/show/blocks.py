@@ -20,13 +20,13 @@ from nsysdiag.document.blocks import (
     Table,
     Tone,
 )
-from nsysdiag.document.counted_names import as_read
+from nsysdiag.document.context import as_read
 from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import BAR, CODE, FIGURE, KEY, NAME, SIDE, SIGNED, STACK, TEXT, TIME, part
 from nsysdiag.document.view import PARTS, Causes, share_of
 from nsysdiag.replay.options import text_of
 from nsysdiag.replay.show import words
-from nsysdiag.replay.show.strips import NOW, PREDICTED, Strip, strip, strips
+from nsysdiag.replay.show.outlooks import NOW, PREDICTED, Strip, strip, strips
 from nsysdiag.units import format_share, format_signed_share, format_two_ns
 
 if TYPE_CHECKING:

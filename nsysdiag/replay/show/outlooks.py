@@ -5,22 +5,60 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.facts import REPLAY
-from nsysdiag.document.blocks import NOT_PAGE, PAGE, Block, Command, Details, Name, Paragraph, Section
+from nsysdiag.document.bars import LegendEntry, legend_entry
+from nsysdiag.document.blocks import NOT_PAGE, PAGE, Block, Chart, Command, Details, Name, Paragraph, Section
 from nsysdiag.document.command import whatif_command
+from nsysdiag.document.figures import Stack, Stacks, stack
 from nsysdiag.document.names import clip
-from nsysdiag.document.view import WORK
+from nsysdiag.document.view import WORK, share_of
 from nsysdiag.document.words import counted
 from nsysdiag.findings.show import where
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.show.strips import Strip, length, strip, strips
 from nsysdiag.replay.show.words import CAVEAT, TITLE
 from nsysdiag.units import format_ns, format_two_ns
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from nsysdiag.diagnosis.facts import Saves
     from nsysdiag.document.context import Context
     from nsysdiag.document.view import Causes
     from nsysdiag.report import Finding, Outlook, Report
+
+
+# Time now above time as predicted: two strips on one scale, by what the GPU does and why it is idle.
+
+NOW, PREDICTED = "Now", "Predicted"
+DIVIDED = "by what the GPU does and why it is idle"
+LEAST_LEGEND = 0.005
+"""Of the longer strip: what takes less is too narrow to be seen."""
+Strip = list[tuple[LegendEntry, int]]
+"""What a strip is made of, and the ns of each."""
+
+
+def strip(times: Mapping[str, int], causes: Causes, rest: int, rest_is: str = "Idle") -> Strip:
+    """Ns by kind of work and by cause of idle time, in order, and idle time besides; less than nothing is nothing."""
+    named = [(legend_entry(share_of(id, ns, causes)), max(ns, 0)) for id, ns in times.items()]
+    return [*named, (LegendEntry(rest_is, "idle", ""), max(rest, 0))]
+
+
+def length(strip: Strip) -> int:
+    """All of it, in ns."""
+    return sum(ns for _entry, ns in strip)
+
+
+def strips(of: str, now: Strip, predicted: Strip, written: Callable[[int], str] | None = None, id: str = "") -> Chart:
+    """Both strips of one thing ("A step"), with their lengths where they are `written`, and one legend; on the page.
+    `id` tells them from others in the section."""
+    longest = max(length(now), length(predicted), 1)
+    legend = dict.fromkeys(entry for strip in (now, predicted) for entry, ns in strip if ns > LEAST_LEGEND * longest)
+    rows = []
+    for title, held in ((NOW, now), (PREDICTED, predicted)):
+        segments = stack(((entry.label, ns, entry.color or None, entry.part) for entry, ns in held), longest)
+        drawn = Stack(f"{of} {title.lower()}, {DIVIDED}", segments, longest)
+        rows.append((f"{title}: {written(length(held))}" if written else title, drawn))
+    return Chart(Stacks(rows), f"{of} now and as predicted, {DIVIDED}", legend=list(legend), limit=PAGE, id=id)
+
 
 MOST_FINDINGS = 12
 MOST_CAUSES = 12

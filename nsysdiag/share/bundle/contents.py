@@ -2,23 +2,192 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import io
+import shutil
+import stat
+import time
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from nsysdiag import pipeline
 from nsysdiag.config.settings import Settings
-from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.registry import FORMATS
+from nsysdiag.document import words
+from nsysdiag.document.names import table, text
+from nsysdiag.document.view import Causes, window_parts
+from nsysdiag.epoch import source_date_epoch
+from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.pipeline.stages import Progress
 from nsysdiag.report import Report
-from nsysdiag.share.bundle.archive import packed
 from nsysdiag.share.bundle.slicing import Slice, slice_of
-from nsysdiag.share.bundle.summary import absent_blocks, slice_blocks
 from nsysdiag.share.redaction import Names, redacted_by
 from nsysdiag.share.redaction.slice_names import SliceNames
 from nsysdiag.trace.trace import Trace
+from nsysdiag.units import format_ns, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nsysdiag.report import CauseInfo, DeviceReport
+    from nsysdiag.share.bundle.slicing import Pair
+
+
+# The zip itself: the same bytes for the same contents, and a mark by which a later run recognizes its own file.
+
+MARKER = b"nsysdiag bundle"
+EARLIEST = (1980, 1, 1, 0, 0, 0)
+"""The earliest time that a zip can hold."""
+_READABLE = stat.S_IFREG | 0o644
+_UNIX = 3
+
+
+def packed(contents: Mapping[str, bytes | Path]) -> bytes:
+    """A zip of named contents, or files, in the order of their names, all with the time SOURCE_DATE_EPOCH, or
+    1980-01-01 if that is not set."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.comment = MARKER
+        for name in sorted(contents):
+            _add(archive, name, contents[name])
+    return buffer.getvalue()
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes | Path) -> None:
+    known = time.gmtime(source_date_epoch() or 0)
+    # A zip counts in steps of two seconds, up to 2107.
+    date = (*known[:5], known.tm_sec // 2 * 2) if EARLIEST[0] <= known.tm_year <= 2107 else EARLIEST
+    info = zipfile.ZipInfo(name, date)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.create_system = _UNIX
+    info.external_attr = _READABLE << 16
+    if isinstance(content, bytes):
+        archive.writestr(info, content)
+        return
+    info.file_size = content.stat().st_size  # so that a very large one gets the longer header
+    with content.open("rb") as source, archive.open(info, "w") as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+
+
+def is_ours(data: bytes) -> bool:
+    """Does the zip carry our mark?"""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return archive.comment == MARKER
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+        return False
+
+
+# What the slice of a bundle covers and how it compares with the whole trace, as Markdown and in one sentence.
+
+TITLE = "## The slice in trace.sqlite"
+SMALLEST_SHARE = 0.001
+"""Of the window: causes below it in both are left out."""
+_ABSENT = "–"
+
+
+RENAMED = (
+    "Names are replaced as in the report, with a dot in them (kernel·7 is kernel 7). A word next to one (data_loader, "
+    "torch::, /lib/) tells the kind of the name."
+)
+LEFT_OUT = "trace.sqlite is left out: without its names no slice shows what the trace shows"
+
+
+def slice_blocks(report: Report, part: Slice, *, renamed: bool = False) -> list[str]:
+    """The section of summary.md, block by block."""
+    sentence = f"{coverage(part)}. {left_out(part, renamed=renamed)}"
+    blocks = [TITLE, text(sentence)]
+    differing = differences(part)
+    if differing:
+        blocks += [
+            "**The slice does not show all that the trace shows.**",
+            "\n".join(f"- {text(d)}" for d in differing),
+        ]
+    elif part.pairs:
+        blocks.append(text("Analysed by itself it has the verdict of the trace, and the same cause leads."))
+    causes = Causes(report.causes)
+    rows = [row for pair in part.pairs if pair.full.window_ns for row in _rows(pair, causes)]
+    header = ["Device", "Share of the window", "Trace", "Slice"]
+    return [*blocks, table(header, "llrr", rows)] if rows else blocks
+
+
+def coverage(part: Slice) -> str:
+    """`trace.sqlite holds 62.0 ms of 3.10 s: iterations 12 to 20, from 0.123 s to 0.185 s`."""
+    span = part.span
+    if span is None and any(pair.full.window_ns for pair in part.pairs):
+        return "trace.sqlite holds all events: no part of the trace represents the whole"
+    if span is None:
+        return "trace.sqlite holds all events: nothing ran on a GPU, so no part represents the whole"
+    if part.whole:
+        return f"trace.sqlite holds the whole window of {format_ns(span.end_ns - span.start_ns)}"
+    windows = [pair.full.window for pair in part.pairs if pair.full.window_ns]
+    whole = max(window.end_ns for window in windows) - min(window.start_ns for window in windows)
+    what = f"trace.sqlite holds {format_ns(span.end_ns - span.start_ns)} of {format_ns(whole)}: "
+    if span.iterations is not None:
+        first, behind = span.iterations
+        what += f"iterations {first} to {behind - 1}, "
+    return f"{what}from {words.instant(span.start_ns)} to {words.instant(span.end_ns)}"
+
+
+def absent_blocks(part: Slice) -> list[str]:
+    """The section where there is no slice."""
+    return [TITLE, text(f"{LEFT_OUT}."), "\n".join(f"- {text(each)}" for each in differences(part))]
+
+
+def left_out(part: Slice, *, renamed: bool = False) -> str:
+    """What of the trace is not in the slice, as a sentence."""
+    private = (
+        "the environment, the command line, the host, other programs and names that nothing refers to are not in it"
+    )
+    lean = "Call chains, and CPU samples of threads that launch nothing, were left out. " if part.lean else ""
+    names = f". {RENAMED}" if renamed else "; of paths it has the last part."
+    return f"{lean}{private[0].upper()}{private[1:]}{names}"
+
+
+def differences(part: Slice) -> list[str]:
+    """A sentence for each device that looks otherwise in the slice; none where all look alike."""
+    return [_difference(pair) for pair in part.pairs if not pair.alike]
+
+
+def _difference(pair: Pair) -> str:
+    full = pair.full
+    if pair.part is None:
+        return f"{full.key} is {full.verdict.id} in the trace, and nothing of it is in the slice"
+    if full.verdict.id != pair.part.verdict.id:
+        return f"{full.key} is {full.verdict.id} in the trace and {pair.part.verdict.id} in the slice"
+    return f"{full.key} is {full.verdict.id} in both, but another cause leads in the slice"
+
+
+def _rows(pair: Pair, causes: Causes) -> Iterator[list[str]]:
+    """The verdict, the parts of the window, and the causes of idle time."""
+    key, full, part = text(pair.full.key), pair.full, pair.part
+    yield [key, "Verdict", text(full.verdict.id), text(part.verdict.id) if part else _ABSENT]
+    parts = window_parts(part) if part else [None] * len(window_parts(full))
+    for one, other in zip(window_parts(full), parts, strict=True):
+        yield [key, one.label, format_share(one.ns, full.window_ns), _share(part, other.ns if other else 0)]
+    for cause in _causes(pair, causes):
+        shares = [_share(device, device.ledger.get(cause.id, 0) if device else 0) for device in (full, part)]
+        yield [key, text(f"Idle: {cause.title}"), *shares]
+
+
+def _share(device: DeviceReport | None, ns: int) -> str:
+    return _ABSENT if device is None or not device.window_ns else format_share(ns, device.window_ns)
+
+
+def _causes(pair: Pair, causes: Causes) -> list[CauseInfo]:
+    """The causes that matter in either, those of the trace first, by their time."""
+    devices = [device for device in (pair.full, pair.part) if device and device.window_ns]
+    matter = {
+        cause: device.ledger[cause]
+        for device in reversed(devices)
+        for cause in device.ledger
+        if device.ledger[cause] >= SMALLEST_SHARE * device.window_ns
+    }
+    ordered = sorted(matter, key=lambda cause: (-pair.full.ledger.get(cause, 0), -matter[cause], cause))
+    return [causes[cause] for cause in ordered]
+
 
 REPORT, SUMMARY, FINDINGS, SLICE = "report.html", "summary.md", "findings.json", "trace.sqlite"
 NAMES = (FINDINGS, REPORT, SUMMARY, SLICE)

@@ -2,18 +2,172 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import msgspec
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import pipeline
 from nsysdiag.config.settings import Settings
+from nsysdiag.document.packed import FULL, unpack, unpack_lanes
 from nsysdiag.report import DeviceReport, Report
-from nsysdiag.share.bundle.spans import Candidate, candidates, whole_of
 from nsysdiag.share.slice.cut import Cut, write_cut
-from nsysdiag.share.slice.roles import Rename
+from nsysdiag.share.slice.sql import Rename
 from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Shares = npt.NDArray[np.float64]
+    Times = npt.NDArray[np.int64]
+
+
+# Which span of time stands for a whole trace: short ones whose time is divided like that of all of it, shortest first.
+#
+# ```
+# device     |==|..|==|..|==|......|==|..|==|..|==|......|==|..|==|......
+# borders    |     |     |         |     |     |         |     |                iterations, else equal parts
+# tried                  [---------------)                                      5 iterations, the most alike of those
+#                  [---------------------------)                                then twice as many, and so on
+# ```
+
+FEWEST_ITERATIONS = 6
+"""Five make a rhythm, and the last one of a trace has no end of its own."""
+EQUAL_PARTS = 64
+FEWEST_PARTS = 1
+LONGEST_SHARE = 0.75
+"""A slice that is longer is not worth being one."""
+MOST_DIFFERENT, TOO_DIFFERENT = 2.0, 0.5
+"""How much of the time may be divided otherwise: at most twice all of it."""
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A span [start_ns, end_ns); `iterations` are those from the first up to but not including the second, None where
+    the borders are not those of iterations."""
+
+    start_ns: int
+    end_ns: int
+    iterations: tuple[int, int] | None = None
+
+
+class Borders(msgspec.Struct, frozen=True):
+    """Where a slice may begin and end, in order; `numbers` are those of the iterations that begin there."""
+
+    times: Times
+    numbers: list[int] | None
+
+    @property
+    def fewest(self) -> int:
+        """How many steps from border to border the shortest slice has."""
+        return FEWEST_PARTS if self.numbers is None else FEWEST_ITERATIONS
+
+    def candidate(self, first: int, last: int) -> Candidate:
+        """The span between two borders."""
+        which = None if self.numbers is None else (self.numbers[first], self.numbers[last])
+        return Candidate(int(self.times[first]), int(self.times[last]), which)
+
+
+def whole_of(report: Report) -> Candidate | None:
+    """From the first to the last operation of all devices; None where nothing ran."""
+    windows = [device.window for device in report.devices if device.window_ns]
+    if not windows:
+        return None
+    return Candidate(min(window.start_ns for window in windows), max(window.end_ns for window in windows))
+
+
+def candidates(report: Report) -> Iterator[Candidate]:
+    """Spans to try, shortest first, each at least twice as long as the one before, none of them the whole.
+
+    Of about equally long ones, it is the one most similar to the whole in the split of its time, on the least similar
+    device. Each holds one of the longest gaps of the leading cause, if possible.
+    """
+    whole = whole_of(report)
+    if whole is None:
+        return
+    borders = _borders(report, whole)
+    pairs, difference = _matched(report, borders, whole)
+    length = borders.times[pairs[:, 1]] - borders.times[pairs[:, 0]]
+    shortest = int(length.min()) if len(length) else 0
+    while len(length) and shortest <= length.max():
+        alike = np.flatnonzero((length >= shortest) & (length < 2 * shortest))
+        if len(alike):
+            best = alike[np.lexsort((length[alike], np.round(difference[alike], 2)))[0]]
+            if difference[best] <= TOO_DIFFERENT:
+                yield borders.candidate(int(pairs[best, 0]), int(pairs[best, 1]))
+        shortest *= 2
+
+
+def _borders(report: Report, whole: Candidate) -> Borders:
+    """The starts of iterations on the device that is idle longest, among those that have any; else equal parts."""
+    known = [device for device in report.devices if device.iterations and device.iterations.count > FEWEST_ITERATIONS]
+    if known:
+        rows = max(known, key=lambda device: device.idle_ns).iterations
+        starts = sorted((row.start_ns, row.index) for row in (rows.rows if rows else ()))
+        if len(starts) > FEWEST_ITERATIONS:
+            return Borders(np.array([start for start, _ in starts]), [index for _, index in starts])
+    return Borders(np.unique(np.linspace(whole.start_ns, whole.end_ns, EQUAL_PARTS + 1).astype(np.int64)), None)
+
+
+def _matched(report: Report, borders: Borders, whole: Candidate) -> tuple[Times, Shares]:
+    """The pairs of borders that come into question, and how differently the time between them is divided."""
+    first, last = np.triu_indices(len(borders.times), borders.fewest)
+    length = borders.times[last] - borders.times[first]
+    fits = (length > 0) & (length <= LONGEST_SHARE * (whole.end_ns - whole.start_ns))
+    # Anchors: where the longest gaps begin whose cause is the leading one of the device that is idle longest.
+    idlest = max(report.devices, key=lambda device: device.idle_ns)
+    leading = max(idlest.ledger, key=lambda cause: idlest.ledger[cause], default=None)
+    gaps = [gap for gap in idlest.gaps if gap.slices and max(gap.slices, key=lambda part: part.ns).cause == leading]
+    anchors = np.array(sorted(gap.start_ns for gap in gaps), dtype=np.int64)
+    before = np.searchsorted(anchors, borders.times)
+    holds = before[last] > before[first]
+    fits &= holds if (holds & fits).any() else True
+    first, last = first[fits], last[fits]
+    difference = np.zeros(len(first))
+    for device in report.devices:
+        if device.window_ns:
+            difference = np.maximum(difference, _difference(report, device, borders.times, first, last))
+    return np.stack((first, last), axis=1), difference
+
+
+def _difference(report: Report, device: DeviceReport, times: Times, first: Times, last: Times) -> Shares:
+    """How much of the time of each span is divided otherwise than in the whole window, 0 to 2."""
+    when, what, ns, kinds = _events(report, device)
+    # For each border the time before it, by cause of idle time and kind of work; and the time beyond all borders.
+    sums = np.zeros((len(times) + 1, kinds))
+    np.add.at(sums, (np.searchsorted(times, when, side="right"), what), ns)
+    running: Shares = np.cumsum(sums, axis=0)[: len(times)]
+    running -= running[0].copy()
+    beyond = (when < times[0]) | (when >= times[-1])
+    outside = np.zeros(kinds)
+    np.add.at(outside, what[beyond], ns[beyond])
+    inside = running[last] - running[first]
+    shares = inside / np.maximum(inside.sum(axis=1, keepdims=True), 1)
+    total = running[-1] + outside
+    difference: Shares = np.abs(shares - total / max(total.sum(), 1)).sum(axis=1)
+    difference[inside.sum(axis=1) <= 0] = MOST_DIFFERENT
+    return difference
+
+
+def _events(report: Report, device: DeviceReport) -> tuple[Times, Times, Shares, int]:
+    """Gaps by their dominant cause, and work in the buckets of the timeline: when, of what kind, and how long."""
+    start, gap_ns, cause = unpack(device.gaps_packed)
+    causes = len(device.gaps_packed.cause_ids)
+    parts = [(start, cause, gap_ns.astype(np.float64))]
+    levels = None if report.timeline is msgspec.UNSET else report.timeline.get(device.key)
+    if levels is not None:
+        found = unpack_lanes(levels, levels.levels[0].buckets)  # of the finest level
+        assert found is not None  # a level holds no more buckets than it has
+        edges = np.linspace(levels.start_ns, levels.end_ns, len(found.edges))
+        middle = ((edges[1:] + edges[:-1]) / 2).astype(np.int64)
+        for number, lane in enumerate(("compute", "communication", "copies")):
+            spent = found.lanes[lane] / FULL * np.diff(edges)
+            parts.append((middle, np.full(len(middle), causes + number), spent))
+    when, what, ns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return when, what, ns, causes + 3
 
 
 class Pair(Struct, frozen=True):

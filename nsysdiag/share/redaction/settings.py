@@ -12,7 +12,7 @@ from msgspec.structs import fields
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import Settings
 from nsysdiag.fields import SettingValue
-from nsysdiag.share.redaction import forms
+from nsysdiag.share.redaction import names as forms
 from nsysdiag.share.redaction.names import Names
 from nsysdiag.share.redaction.public import is_public_gpu
 

@@ -17,14 +17,14 @@ import html
 from collections.abc import Callable, Hashable
 
 from nsysdiag.config.settings import Settings
+from nsysdiag.events.callchains import file_name, has_name, name_of, origin_of, origin_of_python
 from nsysdiag.events.calls import clean_api_name
 from nsysdiag.events.identity import is_profiler
 from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, GIL_DOMAIN, MPI_DOMAIN, PYTHON_DOMAIN
-from nsysdiag.events.program_code import file_name, has_name, name_of, origin_of, origin_of_python
-from nsysdiag.iterations.ranges import OPERATOR
+from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.kernels.names import is_single_precision
 from nsysdiag.pseudonyms import MARK
-from nsysdiag.share.redaction import forms
+from nsysdiag.share.redaction import names as forms
 from nsysdiag.share.redaction.names import Names
 from nsysdiag.share.redaction.public import (
     is_bus_address,
@@ -39,7 +39,7 @@ from nsysdiag.share.redaction.public import (
     is_public_symbol,
     is_public_version,
 )
-from nsysdiag.share.slice.roles import Role
+from nsysdiag.share.slice.sql import Role
 from nsysdiag.trace.diagnostics import tells_of_loss
 from nsysdiag.wakeups.loaders import NAMES as OF_LOADERS
 

@@ -2,18 +2,234 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from nsysdiag.share.slice.nvtx import copy_nvtx
-from nsysdiag.share.slice.operations import copy_calls, copy_operations
-from nsysdiag.share.slice.program import copy_call_chains, copy_people, copy_samples, find_own_processes
-from nsysdiag.share.slice.roles import Rename
-from nsysdiag.share.slice.session import copy_files, copy_other_events, copy_session, copy_strings, copy_switches
-from nsysdiag.share.slice.sql import Span
+from nsysdiag.events.callchains import file_name
+from nsysdiag.share.slice.nvtx import CALLS, PROCESS_MASK, copy_calls, copy_nvtx, copy_operations, python_names
+from nsysdiag.share.slice.sql import (
+    ALL,
+    Rename,
+    Span,
+    beginning,
+    column,
+    copied,
+    decoded_sql,
+    source,
+    touching,
+    whole_sql,
+)
 from nsysdiag.share.slice.target import target_of
-from nsysdiag.trace.trace import Trace
+from nsysdiag.trace.catalog import decode
+from nsysdiag.trace.enums import Severity
+from nsysdiag.trace.tables import TABLES, table_spec
+from nsysdiag.trace.trace import SLICE, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.share.slice.target import Target
+
+
+# Whose rows they are: the processes of the captured program, and the threads of it that occur.
+
+_OWNERS = ("globalTid", "globalPid")
+_CHAINS = {
+    "OSRT_CALLCHAINS": ("OSRT_API", "callchainId"),
+    "CUDA_CALLCHAINS": (CALLS, "callchainId"),
+    "SAMPLING_CALLCHAINS": ("COMPOSITE_EVENTS", "id"),
+}
+
+
+def find_own_processes(target: Target, owners: Sequence[str]) -> None:
+    """TEMP own: the processes that left rows of the tables `owners`, and those of the same program, for a forked child
+    may be untraced. Where other programs were scheduled too, the capture is one of the whole machine: then a process
+    with the same name may be any user's."""
+    target.execute("CREATE TEMP TABLE own (process INTEGER PRIMARY KEY)")
+    for name in owners:
+        target.executemany("INSERT OR IGNORE INTO own VALUES (?)", [(each,) for each in _processes(target, name)])
+    own = {process for (process,) in target.execute("SELECT process FROM own")}
+    names = _process_names(target)
+    programs = {names[process] for process in own if process in names}
+    kin = {process for process, name in names.items() if name in programs}
+    if _processes(target, "SCHED_EVENTS") <= own | kin:
+        target.executemany("INSERT OR IGNORE INTO own VALUES (?)", [(process,) for process in sorted(kin)])
+
+
+def _processes(target: Target, name: str) -> set[int]:
+    """The processes of the copied rows of a table; the idle loop is none."""
+    table = target.made.get(name)
+    owner = column(table, *_OWNERS) if table else None
+    if table is None or owner is None:
+        return set()
+    found = target.execute(f"SELECT DISTINCT {owner} & {PROCESS_MASK} FROM {copied(table)} WHERE {owner} IS NOT NULL")
+    return {process for (process,) in found if process}
+
+
+def _process_names(target: Target) -> dict[int, str]:
+    table = target.trace.table("PROCESSES")
+    if table is None or column(table, "name") is None:
+        return {}
+    process = whole_sql("globalPid")
+    rows = target.execute(f"SELECT {process}, CAST(name AS BLOB) FROM {source(table)} WHERE name IS NOT NULL")
+    return {process: file_name(decode(name)) for process, name in rows if process is not None}
+
+
+def copy_samples(target: Target, host: Span | None, *, lean: bool) -> None:
+    """CPU samples of the program's own processes; where the slice is `lean`, of threads that made CUDA calls."""
+    found = target.trace.table("COMPOSITE_EVENTS")
+    if found is None:
+        return
+    owner = column(found, "globalTid")
+    mine = f"t.{owner} & {PROCESS_MASK} IN (SELECT process FROM own)" if owner else "0"
+    calls = target.made.get(CALLS)
+    if lean and owner and calls is not None:
+        mine = f"t.{owner} IN (SELECT DISTINCT globalTid FROM {copied(calls)})"
+    target.fill(table_spec("COMPOSITE_EVENTS"), f"{touching(found, host)} AND {mine}")
+
+
+def copy_call_chains(target: Target) -> None:
+    """The call chains of the calls and samples that were copied."""
+    for name, (owner, number) in _CHAINS.items():
+        found, rows = target.trace.table(name), target.made.get(owner)
+        key = column(rows, number) if rows else None
+        if found is not None and rows is not None and key is not None:
+            target.fill(table_spec(name), f"id IN (SELECT {key} FROM {copied(rows)} WHERE {key} > 0)")
+
+
+def copy_people(target: Target) -> None:
+    """Names of the program's own processes and threads, of those that occur in what was copied so far."""
+    target.execute("CREATE TEMP TABLE occurring (thread INTEGER PRIMARY KEY)")
+    for table in target.made.values():
+        for owner in filter(None, (column(table, name) for name in _OWNERS)):
+            target.execute(f"INSERT OR IGNORE INTO occurring SELECT {owner} FROM {copied(table)} WHERE {owner} > 0")
+    target.execute(
+        f"CREATE TEMP TABLE people AS SELECT DISTINCT thread & {PROCESS_MASK} AS process FROM occurring"
+        f" WHERE thread & {PROCESS_MASK} IN (SELECT process FROM own)"
+    )
+    target.fill(
+        table_spec("ThreadNames"),
+        f"globalTid IN (SELECT thread FROM occurring) AND globalTid & {PROCESS_MASK} IN (SELECT process FROM people)",
+    )
+    target.fill(table_spec("PROCESSES"), "globalPid IN (SELECT process FROM people)")
+
+
+# Tables without a rule elsewhere: events that hold until the next one, other events, the session and the names.
+
+STRINGS = ("nameId", "shortName", "demangledName", "mangledName", "textId", "symbol", "module")
+"""Columns that hold ids of StringIds."""
+_WHOLE = (
+    "TARGET_INFO_GPU",
+    "TARGET_INFO_CUDA_DEVICE",
+    "TARGET_INFO_CUDA_GPU",
+    "TARGET_INFO_CUDA_STREAM",
+    "TARGET_INFO_CUDA_NULL_STREAM",
+    "TARGET_INFO_CUDA_CONTEXT_INFO",
+    "TARGET_INFO_WDDM_CONTEXTS",
+    "TARGET_INFO_GPU_METRICS",
+    "TARGET_INFO_SESSION_START_TIME",
+    "MPI_RANKS",
+    "MPI_COMMUNICATORS",
+)
+"""Small tables that describe devices and ranks."""
+_FROM_THE_BEGINNING = ("CUDA_GPU_MEMORY_USAGE_EVENTS",)
+"""What was allocated before a span still is."""
+_ELSEWHERE = ("COMPOSITE_EVENTS", "DIAGNOSTIC_EVENT", *_WHOLE)
+"""Tables with times that have a rule of their own, but later."""
+_VERSIONS = "'EXPORT_PRODUCT_NAME', 'EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION'"
+_ENUMERATION = re.compile(r"ENUM_[A-Z0-9_]+")
+"""As nsys names them; any other is a table that was added."""
+
+
+_OF_EACH = {"SCHED_EVENTS": ("globalTid", "cpu"), "GPU_CONTEXT_SWITCH_EVENTS": ("gpuId",)}
+"""What an event is about: the next one of the same thread or CPU ends what it says."""
+
+
+def copy_switches(target: Target, span: Span | None) -> None:
+    """The events inside the span, and their neighbours on both sides."""
+    for name, groups in _OF_EACH.items():
+        found = target.trace.table(name)
+        if found is None:
+            continue
+        time = beginning(found)
+        where = touching(found, span)
+        if span is not None:
+            for group in filter(None, (column(found, group) for group in groups)):
+                number = whole_sql(group)
+                bounds = (
+                    f"SELECT {number} AS one, max(CASE WHEN {time} < {span.low} THEN {time} END) AS before,"
+                    f" min(CASE WHEN {time} >= {span.high} THEN {time} END) AS behind FROM {source(found)} GROUP BY 1"
+                )
+                index = f"bounds_{name}_{group.strip(chr(34))}"
+                target.execute(f"CREATE TEMP TABLE {index} (one INTEGER PRIMARY KEY, before INTEGER, behind INTEGER)")
+                target.execute(f"INSERT INTO {index} SELECT * FROM ({bounds}) WHERE one IS NOT NULL")
+                where += f" OR EXISTS (SELECT 1 FROM {index} WHERE one = {number} AND t.{time} IN (before, behind))"
+        target.fill(table_spec(name), where)
+
+
+def copy_other_events(target: Target, device: Span | None, host: Span | None) -> None:
+    """All declared tables of events that no other rule has copied: rows that touch the span."""
+    for spec in TABLES.values():
+        found = target.trace.table(spec.name)
+        if found is None or spec.name in target.made or beginning(found) is None or spec.name in _ELSEWHERE:
+            continue
+        where = touching(found, device if column(found, "metricId") else host)
+        if spec.name in _FROM_THE_BEGINNING and host is not None:
+            where = f"{beginning(found)} < {host.high}"
+        target.fill(spec, where)
+
+
+def copy_files(target: Target) -> None:
+    """The files that copied accesses name."""
+    accesses = target.made.get("OSRT_FILE_ACCESS_EVENTS")
+    if accesses is not None:
+        used = f"SELECT fileAccessId FROM {copied(accesses)}"
+        target.fill(table_spec("OSRT_FILE_ACCESS_DESCRIPTORS"), f"fileAccessId IN ({used})")
+
+
+def copy_session(target: Target, *, slice_of: bool) -> None:
+    """Devices, versions, the length of the capture, its problems, and the meaning of numbers. Also the mark of a slice,
+    whose borders separate launches from their operations."""
+    for name in _WHOLE:
+        target.fill(table_spec(name), ALL)
+    target.fill(table_spec("ANALYSIS_DETAILS"), ALL, {"startTime": "0", "stopTime": "0"})
+    facts = target.fill(table_spec("META_DATA_EXPORT"), f"name IN ({_VERSIONS})")
+    if facts is not None and slice_of:
+        target.execute(f"INSERT INTO {copied(facts)} (name, value) VALUES (?, ?)", (SLICE, "1"))
+    target.fill(
+        table_spec("DIAGNOSTIC_EVENT"),
+        f"severity IN ({int(Severity.WARNING)}, {int(Severity.ERROR)})",
+    )
+    for table in target.trace.ordinary_tables():
+        if _ENUMERATION.fullmatch(table.name):
+            target.copy_enumeration(table)
+
+
+def copy_strings(target: Target) -> None:
+    """The names that copied rows refer to."""
+    target.execute("CREATE TEMP TABLE named (id INTEGER PRIMARY KEY)")
+    for table in target.made.values():
+        for name in filter(None, (column(table, each) for each in STRINGS)):
+            target.execute(f"INSERT OR IGNORE INTO named SELECT {name} FROM {copied(table)} WHERE {name} IS NOT NULL")
+    for number in python_names(target):
+        target.execute("INSERT OR IGNORE INTO named VALUES (?)", (number,))
+    if not target.renames:
+        # As the reader finds them: digits as text are no id, though SQLite takes them for one in a comparison.
+        target.fill(table_spec("StringIds"), "typeof(id) <> 'text' AND id IN (SELECT id FROM named)")
+        return
+    strings = target.create(table_spec("StringIds"))
+    if strings is None:
+        return
+    original, role = decoded_sql("n.id")  # each string once for each of its roles
+    key, value = column(strings, "id"), column(strings, "value")
+    target.execute(
+        f"INSERT OR IGNORE INTO {copied(strings)} ({key}, {value}) SELECT n.id, named({role}, CAST(t.{value} AS BLOB))"
+        f" FROM named AS n JOIN {source(strings)} AS t ON t.{key} = {original} ORDER BY n.id"
+    )
+
 
 MARGIN_NS = 1_000_000
 """What the host did just before the first operation and just after the last one belongs to them."""

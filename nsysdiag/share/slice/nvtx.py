@@ -5,18 +5,171 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nsysdiag.events.nccl_payload import FIELD, bare_payload, communicator_fields
-from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, PYTHON_DOMAIN, RANGE_TYPES
+import numpy as np
+
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.nvtx import (
+    COMMUNICATION_DOMAIN,
+    FIELD,
+    PYTHON_DOMAIN,
+    RANGE_TYPES,
+    bare_payload,
+    communicator_fields,
+)
 from nsysdiag.events.python_stacks import named_in, renumbered
-from nsysdiag.share.slice.operations import PROCESS_MASK
-from nsysdiag.share.slice.roles import Role, coded
-from nsysdiag.share.slice.sql import Span, column, copied, source, text_sql, touching
+from nsysdiag.share.slice.sql import ALL, NONE, Role, Span, coded, column, copied, source, text_sql, touching, whole_sql
 from nsysdiag.trace.enums import NvtxEvent
 from nsysdiag.trace.tables import table_spec
 
 if TYPE_CHECKING:
     from nsysdiag.share.slice.target import Target
     from nsysdiag.trace.catalog import FoundTable
+
+
+# Operations on devices, and the calls that launched them, however long before.
+
+OPERATIONS = (
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "CUPTI_ACTIVITY_KIND_MEMSET",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+)
+CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
+_TIED = ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT")
+PROCESS_MASK = ~0xFFFFFF
+_GRAPH_LAUNCH = ("cudaGraphLaunch*", "cuGraphLaunch*")
+
+
+def copy_operations(target: Target, span: Span | None) -> None:
+    """The operations that touch the span, whole. TEMP launched: the processes and correlation ids of them; `later`
+    where the operation began inside the span."""
+    for name in OPERATIONS:
+        found = target.trace.table(name)
+        target.fill(table_spec(name), touching(found, span) if found else NONE)
+    target.execute(
+        "CREATE TEMP TABLE launched (process INTEGER, correlation INTEGER, later INTEGER,"
+        " PRIMARY KEY (process, correlation)) WITHOUT ROWID"
+    )
+    low = span.low if span else 0
+    for table in filter(None, map(target.made.get, OPERATIONS)):
+        if number := column(table, "correlationId"):
+            target.execute(
+                f"INSERT INTO launched SELECT {_process(table)}, {number}, max(start >= {low}) FROM {copied(table)}"
+                f" WHERE {number} > 0 GROUP BY 1, 2"
+                " ON CONFLICT DO UPDATE SET later = max(later, excluded.later)"
+            )
+
+
+def _process(table: FoundTable) -> str:
+    """The process of a row in SQL; -1 in exports of 2020, which do not say."""
+    owner = column(table, "globalPid")
+    return f"coalesce({owner}, -1)" if owner else "-1"
+
+
+def copy_calls(target: Target, host: Span | None) -> None:
+    """CUDA calls that touch the span, or launched what was copied; with what CUPTI says about such calls.
+
+    ```
+    span                         [lo ................... hi)
+    device                   [==A==)......[==B==)
+    thread   [first] ... [launch A][wait][launch B]              all of them, and what is between A's launch and lo
+    ```
+    """
+    calls = target.trace.table(CALLS)
+    if calls is not None:
+        target.fill(table_spec(CALLS), ALL if host is None else _about(target, calls, host))
+    # TEMP kept_calls: processes and correlation ids of the calls that were copied.
+    target.execute(
+        "CREATE TEMP TABLE kept_calls (process INTEGER, correlation INTEGER, PRIMARY KEY (process, correlation))"
+        " WITHOUT ROWID"
+    )
+    kept = target.made.get(CALLS)
+    number = column(kept, "correlationId") if kept else None
+    if kept and number:
+        target.execute(
+            f"INSERT OR IGNORE INTO kept_calls SELECT {_caller(kept)}, {number} FROM {copied(kept)} WHERE {number} > 0"
+        )
+    for name in _TIED:
+        found = target.trace.table(name)
+        if found is not None:
+            timed = touching(found, host) if column(found, "end") else NONE
+            target.fill(table_spec(name), f"{timed} OR {_tied(target, found, 'kept_calls', _process(found))}")
+
+
+def _about(target: Target, calls: FoundTable, host: Span) -> str:
+    """The calls that say something about the span or its operations."""
+    launched, later = (_tied(target, calls, "launched", _caller(calls), also) for also in ("", "later"))
+    (first,) = target.execute(f"SELECT min({whole_sql('start')}) FROM {source(calls)} AS t WHERE {later}").fetchone()
+    near = touching(calls, host.wider(host.low if first is None else first, host.high))
+    return f"({near} OR {launched} OR {_first(target, calls)}) AND NOT {_graphs_elsewhere(target, calls)}"
+
+
+def _caller(calls: FoundTable) -> str:
+    """The process of a call in SQL; -1 where the export does not say."""
+    owner = column(calls, "globalTid")
+    return f"(coalesce({owner}, -1) & {PROCESS_MASK})" if owner else "-1"
+
+
+def _first(target: Target, calls: FoundTable) -> str:
+    """The first call of each process that launched something: it tells whether it made the context. And the one with
+    the lowest correlation id: it tells what was launched before the capture. Without them the first calls of the slice
+    would pass for those."""
+    rows = target.trace.read(CALLS, "start", "globalTid", "correlationId")
+    start, process, number = rows["start"], process_of(rows["globalTid"]), rows["correlationId"]
+    chosen = []
+    for (owner,) in target.execute("SELECT DISTINCT process FROM launched").fetchall():
+        mine = np.flatnonzero((start >= 0) & ((process == owner) | (owner < 0)))
+        numbered = mine[number[mine] > 0]
+        chosen += [int(mine[np.argmin(start[mine])])] if len(mine) else []
+        chosen += [int(numbered[np.argmin(number[numbered])])] if len(numbered) else []
+    if not chosen:
+        return NONE
+    # By their values, since rows of the file may have any numbers: a call too many does no harm.
+    wanted = {column(calls, "start"): start[chosen], column(calls, "correlationId"): number[chosen]}
+    lists = {name: ", ".join(map(str, values.tolist())) for name, values in wanted.items() if name}
+    return "(" + " AND ".join(f"t.{name} IN ({values})" for name, values in lists.items()) + ")"
+
+
+def _graphs_elsewhere(target: Target, calls: FoundTable) -> str:
+    """Graph launches whose operations are all outside the span: without those they would pass for launches that left
+    no operations at all. TEMP elsewhere: their processes and correlation ids."""
+    number, name, strings = column(calls, "correlationId"), column(calls, "nameId"), target.trace.table("StringIds")
+    if not (number and name and strings):
+        return NONE
+    like = " OR ".join(f"value GLOB '{pattern}'" for pattern in _GRAPH_LAUNCH)
+    rows = target.execute(f"SELECT {whole_sql('id')} FROM {source(strings)} WHERE {like}")
+    names = ", ".join(str(string) for (string,) in rows if string is not None)
+    if not names:
+        return NONE
+    caller = _caller(calls)
+    target.execute(
+        f"CREATE TEMP TABLE alone AS SELECT {caller} AS process, {number} AS correlation FROM {source(calls)}"
+        f" WHERE {name} IN ({names}) AND {number} > 0 EXCEPT SELECT process, correlation FROM launched"
+    )
+    target.execute("CREATE INDEX temp.alone_by_id ON alone (correlation)")
+    target.execute("CREATE TEMP TABLE elsewhere (process INTEGER, correlation INTEGER)")
+    for table in filter(None, map(target.made.get, OPERATIONS)):
+        if number := column(table, "correlationId"):
+            target.execute(
+                f"INSERT INTO elsewhere SELECT DISTINCT {_process(table)}, {number} FROM {source(table)}"
+                f" WHERE {number} IN (SELECT correlation FROM alone)"
+            )
+    target.execute("CREATE INDEX temp.elsewhere_by_id ON elsewhere (correlation)")
+    kept = _tied(target, calls, "launched", caller)
+    return f"({name} IN ({names}) AND {_tied(target, calls, 'elsewhere', caller)} AND NOT {kept})"
+
+
+def _tied(target: Target, table: FoundTable, index: str, process: str, also: str = "") -> str:
+    """Rows whose process and correlation id are in a TEMP table; where either does not know its process, whose id."""
+    number = column(table, "correlationId")
+    low, high = target.execute(f"SELECT min(correlation), max(correlation) FROM {index}").fetchone()
+    if number is None or low is None:
+        return NONE
+    same = f"{index}.correlation = t.{number}" + (f" AND {index}.{also}" if also else "")
+    same += f" AND {index}.process IN ({process}, -1)" if process != "-1" else ""
+    # Ids grow with time: most rows need not be looked up.
+    return f"(t.{number} BETWEEN {low} AND {high} AND EXISTS (SELECT 1 FROM {index} WHERE {same}))"
+
 
 NVTX = "NVTX_EVENTS"
 _VALUES = ("uint64Value", "int64Value", "uint32Value", "int32Value", "doubleValue", "floatValue", "color")

@@ -9,10 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from nsysdiag.errors import InputError, OutputError
-from nsysdiag.printable import printable
-from nsysdiag.share.slice.roles import PLAIN, REFERENCES, TEXTS, Role, coded_sql, role_of, without_folders
-from nsysdiag.share.slice.sql import SOURCE, keys_of, source, text_sql, whole_sql
+from nsysdiag.errors import InputError, OutputError, printable
+from nsysdiag.share.slice.sql import (
+    PLAIN,
+    REFERENCES,
+    SOURCE,
+    TEXTS,
+    Role,
+    coded_sql,
+    keys_of,
+    role_of,
+    source,
+    text_sql,
+    whole_sql,
+    without_folders,
+)
 from nsysdiag.trace.catalog import FoundTable, quoted
 from nsysdiag.trace.rows import to_integer
 from nsysdiag.trace.tables import ColumnType
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from nsysdiag.share.slice.roles import Rename
+    from nsysdiag.share.slice.sql import Rename
     from nsysdiag.trace.tables import ColumnSpec, TableSpec
     from nsysdiag.trace.trace import Trace
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from nsysdiag.errors import InputError
-from nsysdiag.printable import printable
+from nsysdiag.errors import InputError, printable
 from nsysdiag.shortage import has_spare, is_shortage, memory_short
 from nsysdiag.trace.identity import has_changed
 from nsysdiag.trace.parquet.footer import Extremes, extremes

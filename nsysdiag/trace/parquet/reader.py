@@ -12,20 +12,45 @@ from nsysdiag.limits import short_name
 from nsysdiag.trace.buffers import Buffers, Pair, SplitBuffers
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
 from nsysdiag.trace.columns import Columns, Text, Values, defaults
-from nsysdiag.trace.parquet.arrays import mask_of, nulls, release
 from nsysdiag.trace.parquet.file import errors
-from nsysdiag.trace.parquet.keys import key_of
-from nsysdiag.trace.parquet.rows import chosen_in, columns_of, groups, read_groups
-from nsysdiag.trace.parquet.values import cells, combined, integers, reals, refuse_foreign
+from nsysdiag.trace.parquet.values import (
+    cells,
+    chosen_in,
+    columns_of,
+    combined,
+    groups,
+    integers,
+    mask_of,
+    nulls,
+    read_groups,
+    reals,
+    refuse_foreign,
+    release,
+)
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsysdiag.arrays.intervals import BoolArray, IntArray
-    from nsysdiag.trace.long_texts import LongTexts
     from nsysdiag.trace.parquet.file import TableFile
-    from nsysdiag.trace.query import Choice, ChosenPairs, Within
+    from nsysdiag.trace.query import Choice, ChosenPairs, LongTexts, Within
+
+
+# The primary keys that tables have in SQLite exports: Parquet files tell none.
+
+KEYED = ("ENUM_", "StringIds", "COMPOSITE_EVENTS")
+"""Tables of one id for each row, which is the number of the row as well."""
+CALL_CHAINS = "_CALLCHAINS"
+"""Tables of a row for each frame."""
+
+
+def key_of(table: str) -> tuple[str, ...]:
+    """The columns of the primary key of a table; none for one without."""
+    if table.startswith(KEYED):
+        return ("id",)
+    return ("id", "stackDepth") if table.endswith(CALL_CHAINS) else ()
+
 
 MOST_EXPECTED = 1 << 26
 """Rows for which room is made at first: a damaged footer may tell any number."""

@@ -17,10 +17,11 @@ from msgspec.structs import replace
 
 from nsysdiag.document.names import visible
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.batch import github, gitlab, junit, sarif
+from nsysdiag.formats.batch import gitlab, junit, sarif
+from nsysdiag.formats.batch import registry as github
 from nsysdiag.formats.batch.problems import problems
 from nsysdiag.formats.batch.summary import render_markdown
-from nsysdiag.workflow_commands import JOINER
+from nsysdiag.messages import JOINER
 from tests.conftest import NODE_MODULES
 from tests.output.batch.schemas import GITLAB, JUNIT_XSD, SARIF
 from tests.output.batch_samples import BATCHES, CAUSES, budget, device, entry, failed, finding, summary, unjudged

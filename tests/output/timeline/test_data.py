@@ -16,7 +16,7 @@ from nsysdiag.document.packed import unpack, unpack_lanes
 from nsysdiag.document.view import Causes
 from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.html.carried import Blob, from_carried, unpacked
+from nsysdiag.formats.html.assets import Blob, from_carried, unpacked
 from nsysdiag.formats.html.sections.timeline import _gaps_sentence
 from nsysdiag.formats.html.timeline.gaps import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps
 from nsysdiag.formats.html.timeline.still import still_lanes

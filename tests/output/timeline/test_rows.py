@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from nsysdiag.errors import InputError
-from nsysdiag.formats.html.timeline.rows import Rows, between, rows_of
+from nsysdiag.formats.html.timeline.data import Rows, between, rows_of
 from tests.output.timeline.samples import lane, numbers
 
 PLACES = np.array([7, 9])

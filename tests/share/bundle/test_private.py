@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.cli.app import app
-from nsysdiag.cli.errors import run
+from nsysdiag.cli.console import run
 from nsysdiag.share.slice.cut import Cut
 from tests.share.bundle.bundling import contents_of
 from tests.share.slice.cutting import cut_file, rows, tables

@@ -13,7 +13,7 @@ import pytest
 
 from nsysdiag import analyze, open_trace
 from nsysdiag.cli.app import app
-from nsysdiag.cli.errors import run
+from nsysdiag.cli.console import run
 from nsysdiag.report import Report
 from nsysdiag.share.redaction import Names
 from nsysdiag.share.redaction.slice_names import SliceNames

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from nsysdiag import Settings, analyze
 from nsysdiag.report import Verdict
 from nsysdiag.share.bundle import slicing
-from nsysdiag.share.bundle.slicing import Pair, Slice
-from nsysdiag.share.bundle.spans import Candidate, candidates
-from nsysdiag.share.bundle.summary import differences
+from nsysdiag.share.bundle.contents import differences
+from nsysdiag.share.bundle.slicing import Candidate, Pair, Slice, candidates
 from nsysdiag.share.slice.cut import Cut
 from nsysdiag.trace.trace import Trace
 from tests.builder import TraceBuilder

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document.command import command_of
 from nsysdiag.formats.csv_ import tables
-from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.registry import FORMATS
+from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.share.redaction.public import is_public_function
 
 if TYPE_CHECKING:

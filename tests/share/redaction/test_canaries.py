@@ -14,8 +14,7 @@ from nsysdiag import pipeline
 from nsysdiag.document.command import command_of
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.ranks.pipeline import analyze_ranks
-from nsysdiag.ranks.show.csv_ import tables
-from nsysdiag.ranks.show.registry import RENDERERS
+from nsysdiag.ranks.show.registry import RENDERERS, tables
 from nsysdiag.record import to_json
 from nsysdiag.share.redaction import redacted
 from tests.levels import some

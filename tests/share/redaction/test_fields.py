@@ -8,10 +8,9 @@ import pytest
 
 from nsysdiag.fields import KernelName, NsByLabel, OwnText, RangeName, RowsByTable, Text, fields_of, leaves
 from nsysdiag.ranks.report import RanksReport
-from nsysdiag.record import Record
+from nsysdiag.record import Record, records_in, rewritten, text_of
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
-from nsysdiag.walk import records_in, rewritten, text_of
 from tests.output import samples
 
 _IN_SENTENCES = (Text.MESSAGE, Text.METRIC)

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysdiag.events.callchains import origin_of, origin_of_python
 from nsysdiag.events.identity import is_profiler
-from nsysdiag.events.program_code import origin_of, origin_of_python
-from nsysdiag.gap_groups.keys import normal_range
-from nsysdiag.iterations.ranges import OPERATOR
+from nsysdiag.gap_groups.groups import normal_range
+from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.pseudonyms import pseudonym
 from nsysdiag.share.redaction import Names
 from nsysdiag.share.redaction.slice_names import SliceNames
-from nsysdiag.share.slice.roles import Role
+from nsysdiag.share.slice.sql import Role
 from nsysdiag.wakeups.loaders import NAMES
 
 WHOLE = "void at::native::vectorized_elementwise_kernel<4, at::native::AbsFunctor<float>, int>(int, float*)"

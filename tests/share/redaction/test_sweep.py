@@ -11,7 +11,7 @@ import pytest
 
 from nsysdiag import open_trace
 from nsysdiag.cli.app import app
-from nsysdiag.cli.errors import run
+from nsysdiag.cli.console import run
 from nsysdiag.share.redaction import Names
 from nsysdiag.share.redaction.slice_names import SliceNames
 from nsysdiag.share.slice.cut import Cut, write_cut
@@ -20,7 +20,7 @@ from tests.share.redaction.sweep_trace import token, write_sweep
 from tests.share.redaction.unpacking import around, found
 
 if TYPE_CHECKING:
-    from nsysdiag.share.slice.roles import Rename
+    from nsysdiag.share.slice.sql import Rename
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ import sqlite3
 
 import pytest
 
-from nsysdiag.share.slice.roles import REFERENCES, TEXTS, Role, coded, coded_sql, decoded_sql, number_of, role_of
-from nsysdiag.share.slice.session import STRINGS
+from nsysdiag.share.slice.cut import STRINGS
+from nsysdiag.share.slice.sql import REFERENCES, TEXTS, Role, coded, coded_sql, decoded_sql, number_of, role_of
 from nsysdiag.trace.tables import TABLES, ColumnType
 
 IDS = {*STRINGS, "jsonTextId"}

@@ -13,10 +13,10 @@ import pytest
 from nsysdiag import analyze, open_trace
 from nsysdiag.config.settings import Settings
 from nsysdiag.errors import InputError, OutputError
-from nsysdiag.events.program_code import file_name
+from nsysdiag.events.callchains import file_name
 from nsysdiag.events.python_stacks import decoded, named_in
 from nsysdiag.share.slice.cut import Cut, write_cut
-from nsysdiag.share.slice.roles import Role, short_path
+from nsysdiag.share.slice.sql import Role, short_path
 from nsysdiag.trace.tables import TABLES
 from tests.builder import TraceBuilder
 from tests.levels import some

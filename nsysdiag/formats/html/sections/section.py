@@ -6,14 +6,23 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from nsysdiag.document import words
 from nsysdiag.document.blocks import Block, Chart, Custom, Section
+from nsysdiag.document.context import Context
+from nsysdiag.document.figures import Stack, Stacks, percent, safe_color
+from nsysdiag.document.histogram import time_ticks
+from nsysdiag.document.interactive.figures import Cut, ledger_figure
+from nsysdiag.document.view import LedgerRow, follows_wakes, ledger_rows, moved
+from nsysdiag.ledger.show import blocks
 
 if TYPE_CHECKING:
-    from nsysdiag.document.context import Context
     from nsysdiag.report import DeviceReport
 
-    ReportSection = Callable[[Context], Section | None]
     DeviceSection = Callable[[DeviceReport, Context], Section | None]
+    ReportSection = Callable[[Context], Section | None]
+
 
 View = dict[str, object]
 
@@ -60,3 +69,71 @@ def _section(
     id: str, title: str, view: Callable[[], View], fallback: list[Block], charts: Callable[[], list[Chart]]
 ) -> Section:
     return Section(id, title, [Custom(f"sections/{id}.html", cache(view), fallback, charts=charts)])
+
+
+# The idle ledger: what the device waited for, to the nanosecond.
+
+MAX_LABELS = 6
+DIVIDES = "How the idle time divides into causes"
+
+
+class Row(Struct, frozen=True):
+    """A cause as drawn; `bar` is its share of the longest one."""
+
+    row: LedgerRow
+    color: str
+    bar: str
+    labels: tuple[tuple[str, int], ...]
+    more: int
+    more_ns: int
+
+
+def charts(context: Context, device: DeviceReport) -> list[Chart]:
+    """The ledger as one bar, and another one after wake-ups where these moved time."""
+    cuts = _cuts(context, device)
+    labels = [f"{DIVIDES}, {cut.label.lower()}" for cut in cuts] if len(cuts) > 1 else [DIVIDES]
+    rows = [(cut.label, Stack(label, cut.segments, device.idle_ns)) for cut, label in zip(cuts, labels, strict=True)]
+    return [Chart(Stacks(rows), DIVIDES)] if device.idle_ns else []
+
+
+def _cuts(context: Context, device: DeviceReport) -> list[Cut]:
+    rows = ledger_rows(device, context.causes)
+    cuts = [Cut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
+    if follows_wakes(device):
+        cuts.append(Cut("By root cause", [(row.cause.title, row.root_ns, row.cause.color) for row in rows]))
+    return cuts
+
+
+def view(context: Context, device: DeviceReport) -> View:
+    """The ledger as rows and as one bar."""
+    rows = ledger_rows(device, context.causes)
+    roots = moved(device, context.causes)
+    places = {row.cause.id: place for place, row in enumerate(rows, start=1)}
+    longest = max((row.ns for row in rows), default=0)
+    return {
+        "rows": [_draw(row, longest) for row in rows],
+        "charts": charts(context, device),
+        "axis": time_ticks(device.idle_ns),
+        "figure": ledger_figure(_cuts(context, device)),
+        "wakes": follows_wakes(device),
+        "moved": [(row, safe_color(row.cause.color), words.root_kinds(row), places[row.cause.id]) for row in roots],
+        "root_places": {row.cause.id for row in roots},
+        "coverage": words.coverage_sentence(device.coverage),
+        "drained": words.drained_sentence(device),
+        "calibration": words.calibration_sentence(device),
+    }
+
+
+def _draw(row: LedgerRow, longest: int) -> Row:
+    hidden = row.labels[MAX_LABELS:]
+    return Row(
+        row=row,
+        color=safe_color(row.cause.color),
+        bar=percent(row.ns, longest),
+        labels=row.labels[:MAX_LABELS],
+        more=len(hidden),
+        more_ns=sum(ns for _label, ns in hidden),
+    )
+
+
+section: DeviceSection = device_section("ledger", "What the GPU waited for", lambda _device: True, view, blocks, charts)

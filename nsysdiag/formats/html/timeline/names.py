@@ -24,7 +24,7 @@ from nsysdiag.limits import MOST_NAMES_BYTES
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from nsysdiag.formats.html.carried import Blob, Place
+    from nsysdiag.formats.html.assets import Blob, Place
 
 LONGEST_NAME, LONGEST_SHORT = 200, 60
 HOLE = "\n"

@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.document.figures import safe_color
 from nsysdiag.document.lanes import FULL, Area, Lane
 from nsysdiag.errors import InputError
-from nsysdiag.formats.html.carried import unpacked
+from nsysdiag.formats.html.assets import unpacked
 
 if TYPE_CHECKING:
     import numpy.typing as npt
