@@ -22,7 +22,7 @@ from msgspec import Meta
 from nsysdiag.limits import MOST_BUCKETS
 
 
-class Text(StrEnum):
+class TextKind(StrEnum):
     """The kind of a text, which decides how redaction treats it. For a dictionary it describes the keys."""
 
     OWN = "our own words and numbers: stays"
@@ -55,7 +55,7 @@ class Text(StrEnum):
     TRANSFORM = "what a change of a prediction is about, by its option"
 
 
-class Unit(StrEnum):
+class NumberUnit(StrEnum):
     """The unit of a number."""
 
     NS = "ns"
@@ -74,7 +74,7 @@ class Unit(StrEnum):
     VARIES = "varies"
 
 
-class Budget(Enum):
+class BudgetRule(Enum):
     """How budgets treat a field, if its unit does not say."""
 
     NEVER = auto()
@@ -93,27 +93,27 @@ class Needs(NamedTuple):
     kind: str
 
 
-def _of(unit: Unit) -> Meta:
+def _of(unit: NumberUnit) -> Meta:
     return Meta(extra_json_schema={"x-unit": unit})
 
 
-NS = _of(Unit.NS)
-SHARE = _of(Unit.SHARE)
+NS = _of(NumberUnit.NS)
+SHARE = _of(NumberUnit.SHARE)
 """0..1."""
-COUNT = _of(Unit.COUNT)
-BYTES = _of(Unit.BYTES)
-BYTES_PER_SECOND = _of(Unit.BYTES_PER_SECOND)
-PER_SECOND = _of(Unit.PER_SECOND)
-HZ = _of(Unit.HZ)
-SECONDS = _of(Unit.SECONDS)
-HOURS = _of(Unit.HOURS)
-PPM = _of(Unit.PPM)
-RATIO = _of(Unit.RATIO)
-MONEY = _of(Unit.MONEY)
+COUNT = _of(NumberUnit.COUNT)
+BYTES = _of(NumberUnit.BYTES)
+BYTES_PER_SECOND = _of(NumberUnit.BYTES_PER_SECOND)
+PER_SECOND = _of(NumberUnit.PER_SECOND)
+HZ = _of(NumberUnit.HZ)
+SECONDS = _of(NumberUnit.SECONDS)
+HOURS = _of(NumberUnit.HOURS)
+PPM = _of(NumberUnit.PPM)
+RATIO = _of(NumberUnit.RATIO)
+MONEY = _of(NumberUnit.MONEY)
 """In the currency of the record."""
-NUMBER = _of(Unit.NUMBER)
+NUMBER = _of(NumberUnit.NUMBER)
 """Identifies something, or is its place in a list: no amount."""
-VARIES = _of(Unit.VARIES)
+VARIES = _of(NumberUnit.VARIES)
 """The name in the record, or the key of the dictionary."""
 SUM = Meta(extra_json_schema={"x-adds-up": True})
 """A sum over the time of the window, which can be divided by the window and by iterations."""
@@ -122,9 +122,9 @@ MOMENT = Meta(ge=-(2**62), le=2**62, description="A moment on the clock of the t
 NOT_NEGATIVE = Meta(ge=0)
 POSITIVE = Meta(ge=1)
 """The total that other fields are divided by."""
-NO_BUDGET = Budget.NEVER
+NO_BUDGET = BudgetRule.NEVER
 """Layout of the report, not a figure of the device: no budget can use it, nor anything in it."""
-ZERO_IF_NONE = Budget.ZERO_IF_NONE
+ZERO_IF_NONE = BudgetRule.ZERO_IF_NONE
 """None where nothing of the kind happened: what adds up in it is 0 then."""
 
 Ns = Annotated[int, NS]
@@ -149,38 +149,38 @@ Index = Annotated[int, NUMBER, NOT_NEGATIVE]
 """The place in a list, from 0 up."""
 Varying = Annotated[float, VARIES]
 
-OwnText = Annotated[str, Text.OWN]
-CauseId = Annotated[str, Text.OWN]
-Base64 = Annotated[str, Text.OWN]
-Sentence = Annotated[str, Text.SENTENCE]
-ApiName = Annotated[str, Text.API]
-CallName = Annotated[str, Text.CALL]
-KernelName = Annotated[str, Text.KERNEL]
-RangeName = Annotated[str, Text.RANGE]
-SymbolName = Annotated[str, Text.SYMBOL]
-ModuleName = Annotated[str, Text.MODULE]
-ThreadName = Annotated[str, Text.THREAD]
-ProcessName = Annotated[str, Text.PROCESS]
-FileName = Annotated[str, Text.FILE]
-RankName = Annotated[str, Text.RANK]
-GpuName = Annotated[str, Text.GPU]
-RowName = Annotated[str, Text.ROW]
-IterationName = Annotated[str, Text.ITERATION]
-PackedNames = Annotated[str, Text.PACKED]
-NsysWarning = Annotated[str, Text.WARNING]
-Version = Annotated[str, Text.VERSION]
-Currency = Annotated[str, Text.CURRENCY]
-FileHash = Annotated[str, Text.HASH]
-HashedId = Annotated[str, Text.ID]
+OwnText = Annotated[str, TextKind.OWN]
+CauseId = Annotated[str, TextKind.OWN]
+Base64 = Annotated[str, TextKind.OWN]
+Sentence = Annotated[str, TextKind.SENTENCE]
+ApiName = Annotated[str, TextKind.API]
+CallName = Annotated[str, TextKind.CALL]
+KernelName = Annotated[str, TextKind.KERNEL]
+RangeName = Annotated[str, TextKind.RANGE]
+SymbolName = Annotated[str, TextKind.SYMBOL]
+ModuleName = Annotated[str, TextKind.MODULE]
+ThreadName = Annotated[str, TextKind.THREAD]
+ProcessName = Annotated[str, TextKind.PROCESS]
+FileName = Annotated[str, TextKind.FILE]
+RankName = Annotated[str, TextKind.RANK]
+GpuName = Annotated[str, TextKind.GPU]
+RowName = Annotated[str, TextKind.ROW]
+IterationName = Annotated[str, TextKind.ITERATION]
+PackedNames = Annotated[str, TextKind.PACKED]
+NsysWarning = Annotated[str, TextKind.WARNING]
+Version = Annotated[str, TextKind.VERSION]
+Currency = Annotated[str, TextKind.CURRENCY]
+FileHash = Annotated[str, TextKind.HASH]
+HashedId = Annotated[str, TextKind.ID]
 NsByCause = dict[CauseId, TotalNs]
-NsByLabel = Annotated[dict[str, dict[str, TotalNs]], Text.LABELS]
-RowsByTable = Annotated[dict[str, Count | str], Text.TABLE]
+NsByLabel = Annotated[dict[str, dict[str, TotalNs]], TextKind.LABELS]
+RowsByTable = Annotated[dict[str, Count | str], TextKind.TABLE]
 _PlainSetting = bool | Annotated[int, VARIES] | Annotated[float, VARIES] | str
 _ListSetting = list[Annotated[int, VARIES] | str | None]
 _SettingsByName = dict[str, _PlainSetting | dict[str, _PlainSetting]]
 SettingValue = Any
 """A setting in JSON: several values are a list; thresholds and prices are keyed by name."""
-ValueBySetting = Annotated[dict[str, _PlainSetting | _ListSetting | _SettingsByName | None], Text.SETTINGS]
+ValueBySetting = Annotated[dict[str, _PlainSetting | _ListSetting | _SettingsByName | None], TextKind.SETTINGS]
 
 
 _NONE = type(None)
@@ -193,12 +193,12 @@ class Leaf(NamedTuple):
     markers: tuple[object, ...]
 
     @property
-    def text(self) -> Text | None:
+    def text(self) -> TextKind | None:
         """Its kind of text; the outermost marker counts."""
-        return next((each for each in self.markers if isinstance(each, Text)), None)
+        return next((each for each in self.markers if isinstance(each, TextKind)), None)
 
     @property
-    def unit(self) -> Unit | None:
+    def unit(self) -> NumberUnit | None:
         """Its unit as a number."""
         schemas = (each.extra_json_schema or {} for each in self.markers if isinstance(each, Meta))
         return next((each["x-unit"] for each in schemas if "x-unit" in each), None)

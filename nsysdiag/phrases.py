@@ -20,21 +20,21 @@ from typing import Annotated, Any, TypeVar
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 from nsysdiag.record import Record, rewritten
 
-_ID_OF = {kind: kind.name.lower() for kind in Text}
+_ID_OF = {kind: kind.name.lower() for kind in TextKind}
 KIND_OF = {name: kind for kind, name in _ID_OF.items()}
 """The kind of name of each list, by its key."""
 _FIELD = re.compile(r"\{\{|\}\}|\{([a-z]{1,16})\[([0-9]{1,9})\](?::\.([0-9]{1,9}))?\}|[{}]")
-_UNCHANGED = (Text.OWN, Text.PACKED, Text.SETTINGS, Text.TABLE)
+_UNCHANGED = (TextKind.OWN, TextKind.PACKED, TextKind.SETTINGS, TextKind.TABLE)
 
 
 class Phrases(Record, frozen=True):
     """Every sentence of the report with a name in it, and the names by what they are names of."""
 
-    names: Annotated[dict[str, list[str]], Text.PHRASES]
-    sentences: Annotated[list[str], Text.PHRASES]
+    names: Annotated[dict[str, list[str]], TextKind.PHRASES]
+    sentences: Annotated[list[str], TextKind.PHRASES]
 
     def finished(self) -> list[str]:
         """All sentences as the report has them. Raises ValueError where they are no such format strings."""
@@ -97,8 +97,8 @@ def unfinished(record: AnyReport, phrases: Phrases | None) -> AnyReport:
     except ValueError:
         return record
 
-    def visit(text: Text, _record: Record, value: Any) -> Any:
-        if text is not Text.SENTENCE:
+    def visit(text: TextKind, _record: Record, value: Any) -> Any:
+        if text is not TextKind.SENTENCE:
             return value
         return [known.get(each, each) for each in value] if isinstance(value, list) else known.get(value, value)
 
@@ -109,21 +109,21 @@ class _Names:
     """Collects names by kind, and sentences by their finished text."""
 
     def __init__(self) -> None:
-        self._names: dict[Text, dict[str, int]] = {}
+        self._names: dict[TextKind, dict[str, int]] = {}
         self._sentences: dict[str, str] = {}
 
     def phrases(self) -> Phrases:
         names = {_ID_OF[kind]: list(known) for kind, known in self._names.items()}
         return Phrases(names=names, sentences=list(self._sentences.values()))
 
-    def visit(self, text: Text, _record: Record, value: Any) -> Any:
+    def visit(self, text: TextKind, _record: Record, value: Any) -> Any:
         """The new value of a field."""
         if text in _UNCHANGED:
             return value
         if isinstance(value, list):
             return [self.text(each) for each in value] if any(map(typed.has_names, value)) else value
         if isinstance(value, dict):
-            if text is not Text.LABELS:
+            if text is not TextKind.LABELS:
                 return value
             return {key: {self.text(label): ns for label, ns in labels.items()} for key, labels in value.items()}
         return self.text(value)

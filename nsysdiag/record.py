@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from nsysdiag.fields import Text, fields_of, leaves
+from nsysdiag.fields import TextKind, fields_of, leaves
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fa
     """Base of all records: immutable, built by keyword."""
 
 
-class Column(NamedTuple):
+class PackedColumn(NamedTuple):
     """A packed column: `values` numbers that take at most `width` bytes each once unpacked."""
 
     text: str
@@ -36,7 +36,7 @@ class Column(NamedTuple):
 class Packed(Record, frozen=True):
     """A record that holds packed columns."""
 
-    def columns(self) -> Iterable[Column]:
+    def columns(self) -> Iterable[PackedColumn]:
         """Its packed columns, without those that are left empty because they say nothing."""
         raise NotImplementedError
 
@@ -66,7 +66,7 @@ def _settled(schema: Any) -> Any:
 
 # Goes through all records of a report and hands each field with text to one function.
 
-Visit = Callable[[Text, Record, Any], Any]
+Visit = Callable[[TextKind, Record, Any], Any]
 """A function of the kind of text of a field, its record and its value; returns the new value."""
 R = TypeVar("R", bound=Record)
 
@@ -76,7 +76,7 @@ def rewritten(record: R, visit: Visit) -> R:
     changed = {}
     for name, text, nested in _plan(type(record)):
         value = getattr(record, name)
-        new = value if text is None or text is Text.OWN or value is None else visit(text, record, value)
+        new = value if text is None or text is TextKind.OWN or value is None else visit(text, record, value)
         new = _within(new, visit) if nested else new
         if new is not value:
             changed[name] = new
@@ -94,18 +94,20 @@ def _within(value: Any, visit: Visit) -> Any:
 
 
 @cache
-def _plan(record: type[Record]) -> list[tuple[str, Text | None, bool]]:
+def _plan(record: type[Record]) -> list[tuple[str, TextKind | None, bool]]:
     """The fields that matter: what text each holds, and whether there are records inside."""
     rows = [(name, text_of(record, name), bool(records_in(hint))) for name, hint in fields_of(record).items()]
-    return [(name, text, nested) for name, text, nested in rows if text not in (None, Text.OWN) or nested]
+    return [(name, text, nested) for name, text, nested in rows if text not in (None, TextKind.OWN) or nested]
 
 
-def text_of(record: type[Record], field: str) -> Text | None:
+def text_of(record: type[Record], field: str) -> TextKind | None:
     """The kind of text of a field, outside nested records; None without text. Raises TypeError if markers are missing
     or contradict each other, so that no name escapes redaction."""
     found = {leaf.text for leaf in leaves(fields_of(record)[field]) if leaf.kind in (str, Any, object)}
     if None in found or len(found) > 1:
-        raise TypeError(f"{record.__name__}.{field}: its type must say what its text holds, see nsysdiag.fields.Text")
+        raise TypeError(
+            f"{record.__name__}.{field}: its type must say what its text holds, see nsysdiag.fields.TextKind"
+        )
     return next(iter(found), None)
 
 

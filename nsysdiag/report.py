@@ -69,7 +69,7 @@ from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning
 from nsysdiag.phases.facts import Phase
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
-from nsysdiag.record import Column, Packed, Record, Result, Shown, asked, in_a_cell
+from nsysdiag.record import Packed, PackedColumn, Record, Result, Shown, asked, in_a_cell
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
 
@@ -269,12 +269,12 @@ class GapsPacked(Packed, frozen=True):
     places: GapPlaces | None = None
     encoding: OwnText = "base64(zlib(little-endian)); starts: int64 deltas, lengths: int64, causes: uint8"
 
-    def columns(self) -> Iterable[Column]:
+    def columns(self) -> Iterable[PackedColumn]:
         """Starts, lengths and causes."""
         return [
-            Column(self.starts, self.count, 8),
-            Column(self.lengths, self.count, 8),
-            Column(self.causes, self.count, 1),
+            PackedColumn(self.starts, self.count, 8),
+            PackedColumn(self.lengths, self.count, 8),
+            PackedColumn(self.causes, self.count, 1),
         ]
 
 
@@ -430,9 +430,9 @@ class QueueDepth(Packed, frozen=True):
     drains: list[QueueDrains]
     encoding: OwnText = "base64(zlib(little-endian int64))"
 
-    def columns(self) -> Iterable[Column]:
+    def columns(self) -> Iterable[PackedColumn]:
         """The three series."""
-        return [Column(text, self.buckets, 8) for text in (self.lowest, self.mean_thousandths, self.highest)]
+        return [PackedColumn(text, self.buckets, 8) for text in (self.lowest, self.mean_thousandths, self.highest)]
 
 
 class LaunchBoundPhase(Record, frozen=True):
@@ -596,7 +596,7 @@ class IterationsPacked(Packed, frozen=True):
     copied: Base64 = ""
     encoding: OwnText = "base64(zlib(planes of bytes))"
 
-    def columns(self) -> Iterable[Column]:
+    def columns(self) -> Iterable[PackedColumn]:
         """All columns, each of `count` numbers."""
         named = (self.work, self.ledger, self.root_ledger, self.ops)
         texts = [
@@ -606,7 +606,7 @@ class IterationsPacked(Packed, frozen=True):
             *self.kernels,
             *self.signatures,
         ]
-        return [Column(text, self.count, 8) for text in texts]
+        return [PackedColumn(text, self.count, 8) for text in texts]
 
 
 class InnerLoop(Record, frozen=True):

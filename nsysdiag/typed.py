@@ -17,29 +17,29 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 
 _OPEN, _CLOSE, _UNSEEN, _REPLACED = "\ufdd0", "\ufdd1", "\ufdd2", "\ufffd"
 _FIRST_KIND = 0xE100
-_KINDS = tuple(Text)
+_KINDS = tuple(TextKind)
 _TEXT = f"[^{_OPEN}{_CLOSE}{_UNSEEN}]*"
 _NAME = re.compile(f"{_OPEN}(.)({_TEXT})(?:{_UNSEEN}({_TEXT}))?{_CLOSE}", re.DOTALL)
 _FOREIGN = str.maketrans(dict.fromkeys((_OPEN, _CLOSE, _UNSEEN), _REPLACED))
 
 
-class Named(NamedTuple):
+class NameMark(NamedTuple):
     """A whole name, what it is the name of, and how many characters of it are read: None for all."""
 
-    kind: Text
+    kind: TextKind
     text: str
     shown: int | None = None
 
 
-Part = str | Named
+Part = str | NameMark
 """Words of ours, or a name."""
 
 
-def name(kind: Text, text: str, shown: int | None = None) -> str:
+def name(kind: TextKind, text: str, shown: int | None = None) -> str:
     """The name, to be put into a sentence; of a longer one readers see `shown` characters. An empty one is no name."""
     if not text or shown == 0:
         return ""
@@ -51,46 +51,46 @@ def name(kind: Text, text: str, shown: int | None = None) -> str:
 
 def api(text: str) -> str:
     """A call of CUDA, the OS or MPI in a sentence."""
-    return name(Text.API, text)
+    return name(TextKind.API, text)
 
 
 def kernel(text: str, shown: int | None = None) -> str:
     """A kernel, or the class of another operation, in a sentence. A name longer than `shown` is shown without its
     template arguments, or else cut, with a mark."""
     if shown is None or len(text) <= shown:
-        return name(Text.KERNEL, text)
+        return name(TextKind.KERNEL, text)
     function = text.find("<", 1, shown)
-    return name(Text.KERNEL, text, function) if function > 0 else f"{name(Text.KERNEL, text, shown)}…"
+    return name(TextKind.KERNEL, text, function) if function > 0 else f"{name(TextKind.KERNEL, text, shown)}…"
 
 
 def nvtx(text: str, shown: int | None = None) -> str:
     """An NVTX range in a sentence, with at most `shown` characters."""
-    return name(Text.RANGE, text, shown)
+    return name(TextKind.RANGE, text, shown)
 
 
 def symbol(text: str) -> str:
     """A function of the program in a sentence."""
-    return name(Text.SYMBOL, text)
+    return name(TextKind.SYMBOL, text)
 
 
 def file(text: str) -> str:
     """A file in a sentence."""
-    return name(Text.FILE, text)
+    return name(TextKind.FILE, text)
 
 
 def thread(text: str | None) -> str:
     """A thread in a sentence."""
-    return name(Text.THREAD, text or "")
+    return name(TextKind.THREAD, text or "")
 
 
 def process(text: str | None) -> str:
     """A process in a sentence."""
-    return name(Text.PROCESS, text or "")
+    return name(TextKind.PROCESS, text or "")
 
 
 def rank(text: str | None) -> str:
     """A rank in a sentence."""
-    return name(Text.RANK, text or "")
+    return name(TextKind.RANK, text or "")
 
 
 def has_names(text: str) -> bool:
@@ -111,7 +111,7 @@ def parts(text: str) -> list[Part]:
         found += [text[done : each.start()]] if each.start() > done else []
         unseen = each[3]
         whole, shown = (each[2], None) if unseen is None else (each[2] + unseen, len(each[2]))
-        found.append(Named(_KINDS[ord(each[1]) - _FIRST_KIND], whole, shown))
+        found.append(NameMark(_KINDS[ord(each[1]) - _FIRST_KIND], whole, shown))
         done = each.end()
     return [*found, text[done:]] if done < len(text) else found
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import pytest
 
 from nsysdiag.ci.names import _numbers
-from nsysdiag.document.columns import Column, Table, columns, of_devices
+from nsysdiag.document.columns import RecordColumn, RecordTable, columns, of_devices
 from nsysdiag.fields import (
     NO_BUDGET,
     ZERO_IF_NONE,
@@ -17,13 +17,13 @@ from nsysdiag.fields import (
     KernelName,
     Leaf,
     Moment,
+    NumberUnit,
     OwnText,
     RangeName,
     Share,
-    Text,
+    TextKind,
     ThreadName,
     TotalNs,
-    Unit,
     leaves,
     markers_of,
 )
@@ -69,19 +69,19 @@ def test_the_schema_has_it() -> None:
 
 
 def test_redaction_sees_it() -> None:
-    seen: list[tuple[Text, Any]] = []
+    seen: list[tuple[TextKind, Any]] = []
 
-    def visit(text: Text, _record: Record, value: Any) -> Any:
+    def visit(text: TextKind, _record: Record, value: Any) -> Any:
         seen.append((text, value))
         return value
 
     rewritten(DEVICE, visit)
-    assert (Text.THREAD, "main") in seen
-    assert (Text.KERNEL, "relu") in seen
+    assert (TextKind.THREAD, "main") in seen
+    assert (TextKind.KERNEL, "relu") in seen
 
 
 def test_its_table_shows_it() -> None:
-    table = Table[Device, Added]("added", columns(Added), lambda device: device.rows)
+    table = RecordTable[Device, Added]("added", columns(Added), lambda device: device.rows)
     assert [column.name for column in columns(Before)] == table.header[:2]
     assert csv_of(table.header, table.cells(DEVICE)) == (
         b"kernel,total_ns,thread,share\r\ngemm,5,main,0.25\r\nrelu,3,,\r\n"
@@ -137,7 +137,7 @@ def test_a_column_of_a_field_that_is_gone() -> None:
 
 def test_a_table_of_devices_begins_with_the_device() -> None:
     table = of_devices(
-        "sizes", (Column[int]("size", "integer", lambda size: size),), lambda device: [1, device.gap_count]
+        "sizes", (RecordColumn[int]("size", "integer", lambda size: size),), lambda device: [1, device.gap_count]
     )
     report = samples.one_device()
     key, gaps = report.devices[0].key, report.devices[0].gap_count
@@ -148,8 +148,8 @@ def test_a_table_of_devices_begins_with_the_device() -> None:
 def test_leaves_carry_all_markers_around_them() -> None:
     deep = list(leaves(Annotated[dict[KernelName, list[Share | None]], NO_BUDGET]))
     assert [(leaf.kind, leaf.text, leaf.unit) for leaf in deep] == [
-        (str, Text.KERNEL, None),
-        (float, None, Unit.SHARE),
+        (str, TextKind.KERNEL, None),
+        (float, None, NumberUnit.SHARE),
         (type(None), None, None),
     ]
     assert all(NO_BUDGET in leaf.markers for leaf in deep)

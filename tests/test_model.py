@@ -18,7 +18,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.ci.facts import BatchSummary
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.config.settings import Settings
-from nsysdiag.fields import Unit
+from nsysdiag.fields import NumberUnit
 from nsysdiag.pipeline import analyze
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record, json_schema, to_json
@@ -147,7 +147,7 @@ def test_every_number_in_a_schema_has_its_unit(name: str) -> None:
     schema = json.loads(json_schema(DOCUMENTS[name]))
     numbers = [each for each in parts_of(schema) if each.get("type") in ("integer", "number")]
     assert len(numbers) > 15
-    assert {each.get("x-unit") for each in numbers} <= set(Unit)
+    assert {each.get("x-unit") for each in numbers} <= set(NumberUnit)
 
 
 def parts_of(schema: Any) -> Iterator[dict[str, Any]]:

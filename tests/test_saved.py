@@ -9,7 +9,7 @@ import pytest
 
 from nsysdiag.ci.facts import BatchSummary, HistoryLine
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.fields import Count, Leaf, Ns, Unit, fields_of, leaves
+from nsysdiag.fields import Count, Leaf, Ns, NumberUnit, fields_of, leaves
 from nsysdiag.limits import MOST_BUCKETS
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record
@@ -50,7 +50,9 @@ def expected(record: str, name: str, leaf: Leaf) -> tuple[int, int]:
         return 0, MOST_BUCKETS
     if (name in MOMENTS and record != "PhaseSteps") or name.endswith("_start_ns"):
         return MOMENT
-    return (0 if leaf.unit is Unit.COUNT or (leaf.unit is Unit.NUMBER and name in PLACES) else INT64[0]), INT64[1]
+    return (
+        0 if leaf.unit is NumberUnit.COUNT or (leaf.unit is NumberUnit.NUMBER and name in PLACES) else INT64[0]
+    ), INT64[1]
 
 
 def found(leaf: Leaf) -> tuple[int, int]:

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag import typed
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 
 WORDS = st.text(st.characters(exclude_characters="\ufdd0\ufdd1\ufdd2"), min_size=1, max_size=8)
-WHOLE = st.builds(typed.Named, st.sampled_from(list(Text)), WORDS, st.none())
+WHOLE = st.builds(typed.NameMark, st.sampled_from(list(TextKind)), WORDS, st.none())
 SHORT = st.builds(
-    lambda kind, text, rest: typed.Named(kind, text + rest, len(text)), st.sampled_from(list(Text)), WORDS, WORDS
+    lambda kind, text, rest: typed.NameMark(kind, text + rest, len(text)), st.sampled_from(list(TextKind)), WORDS, WORDS
 )
 PARTS = st.lists(st.one_of(WORDS, WHOLE, SHORT), max_size=6)
 
@@ -54,13 +54,13 @@ def test_a_cut_text_is_the_beginning_of_the_whole(parts: list[typed.Part], lengt
 def test_of_a_long_name_the_beginning_is_read() -> None:
     text = f"in {typed.nvtx('train_step', 5)}, {typed.nvtx('eval', 5)}"
     assert typed.plain(text) == "in train, eval"
-    assert typed.parts(text) == ["in ", (Text.RANGE, "train_step", 5), ", ", (Text.RANGE, "eval", None)]
+    assert typed.parts(text) == ["in ", (TextKind.RANGE, "train_step", 5), ", ", (TextKind.RANGE, "eval", None)]
 
 
 @pytest.mark.parametrize("text", ["\ufdd0", "a\ufdd1b", "\ufdd0\ue105x\ufdd1", "a\ufdd2b"])
 def test_a_name_with_such_characters_stays_one_name(text: str) -> None:
     made = typed.kernel(text)
-    assert typed.parts(f"in {made} of") == ["in ", (Text.KERNEL, typed.plain(made), None), " of"]
+    assert typed.parts(f"in {made} of") == ["in ", (TextKind.KERNEL, typed.plain(made), None), " of"]
     assert not {"\ufdd0", "\ufdd1", "\ufdd2"} & set(typed.plain(made))
 
 

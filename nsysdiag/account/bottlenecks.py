@@ -22,7 +22,7 @@ from nsysdiag.arrays.intervals import (
 from nsysdiag.causes import PREEMPTION, families_of, places
 from nsysdiag.causes.blocking_copy import READS_BACK
 from nsysdiag.causes.cause import FAMILIES, Family
-from nsysdiag.causes.evidence import Layer
+from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.rows import picked
 from nsysdiag.gap_groups.groups import GapKeys
@@ -32,7 +32,7 @@ from nsysdiag.ledger.ledger import Slices
 # Idle time that synchronizations made: what the host did after a wait, and could have done during it.
 
 
-class Waits(Struct, frozen=True):
+class DeviceWaitCalls(Struct, frozen=True):
     """Calls in which threads waited for the device, by where they begin on the thread axis, one after another in each
     lane. `credit_ns` is how long the device worked meanwhile; 0 for blocking copies of data, which have to wait. Waits
     in a row with no launch between them wait for the same work: `leading` is the row of the longest of them, which has
@@ -48,13 +48,13 @@ class Waits(Struct, frozen=True):
     @classmethod
     def of(
         cls,
-        synchronizations: list[Layer],
-        copies: list[Layer],
+        synchronizations: list[EvidenceLayer],
+        copies: list[EvidenceLayer],
         device: int,
         busy: Intervals,
         launches: IntArray,
         axis: ThreadAxis,
-    ) -> Waits:
+    ) -> DeviceWaitCalls:
         """The synchronizations that wait for this device, as far as the trace shows it, and all blocking copies. Copies
         that read back a few bytes are waits as well. `busy` is the set of time in which the device worked, `launches`
         are the starts of its launch calls on the axis, sorted."""
@@ -95,7 +95,7 @@ def _in_a_row(
     return leads[group], together
 
 
-def _columns(layer: Layer, is_copy: bool, words: dict[str, int]) -> tuple[IntArray, ...]:
+def _columns(layer: EvidenceLayer, is_copy: bool, words: dict[str, int]) -> tuple[IntArray, ...]:
     code = np.array([words.setdefault(text, len(words)) for text in layer.names], dtype=np.int64)
     flags = (is_copy, not is_copy or layer.label == READS_BACK)
     return layer.spans.start, layer.spans.end, code[layer.name], *(np.full(len(layer), int(flag)) for flag in flags)
@@ -110,7 +110,9 @@ class Made(Struct, frozen=True):
     spans: Intervals
 
 
-def made_by_waits(waits: Waits, spans: Intervals, lane: IntArray, eligible: BoolArray, axis: ThreadAxis) -> Made:
+def made_by_waits(
+    waits: DeviceWaitCalls, spans: Intervals, lane: IntArray, eligible: BoolArray, axis: ThreadAxis
+) -> Made:
     """The idle time of the `eligible` slices that was caused by the last wait of their thread.
 
     ```
@@ -176,7 +178,7 @@ class Bottlenecks(Struct, frozen=True):
     slice: IntArray
     other: IntArray
     made: Made
-    waits: Waits
+    waits: DeviceWaitCalls
 
     def each_of(self, parts: Intervals) -> dict[str, IntArray]:
         """The ns of each of `parts` by bottleneck, of those that have any."""
@@ -215,7 +217,7 @@ def idle_pieces(
     own: IntArray,
     lane: IntArray,
     mpi: Intervals,
-    waits: Waits,
+    waits: DeviceWaitCalls,
     foreign: Intervals,
     axis: ThreadAxis,
 ) -> IdlePieces:
@@ -267,7 +269,7 @@ def busy_pieces(
     return [(part, _codes(name, len(part)), np.full(len(part), -1, dtype=np.int32)) for name, part in parts.items()]
 
 
-def in_order(idle: IdlePieces, busy: list[Piece], other: IntArray, waits: Waits) -> Bottlenecks:
+def in_order(idle: IdlePieces, busy: list[Piece], other: IntArray, waits: DeviceWaitCalls) -> Bottlenecks:
     """All pieces that have a length, by start. `other` is the device that each slice waited for (-1: none)."""
     parts = [*idle.pieces, *busy]
     with_length = [picked(part[0].end > part[0].start) for part in parts]

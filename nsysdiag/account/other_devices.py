@@ -11,7 +11,7 @@ from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
 from nsysdiag.causes import EVENT_WAIT, PLACE, SYNCHRONIZATION
-from nsysdiag.causes.evidence import Layer
+from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.ledger.ledger import Slices
@@ -21,7 +21,7 @@ Counted = tuple[Intervals, IntArray, IntArray, IntArray]
 
 
 def waited_for(
-    slices: Slices, lane: IntArray, calls: Iterable[list[Layer]], producer: IntArray, axis: ThreadAxis
+    slices: Slices, lane: IntArray, calls: Iterable[list[EvidenceLayer]], producer: IntArray, axis: ThreadAxis
 ) -> IntArray:
     """The number of the other device that each slice waited for, -1 for none. `lane` is the thread that launched after
     each gap; `calls` are synchronizations, on the thread axis. `producer` is, for each gap, the other device whose
@@ -40,7 +40,7 @@ def waited_for(
     return found
 
 
-def _device_at(position: IntArray, layers: list[Layer]) -> IntArray:
+def _device_at(position: IntArray, layers: list[EvidenceLayer]) -> IntArray:
     """The device that the calls around these positions waited for, -1 where there is none."""
     known = [(each.spans, each.device) for each in layers if each.device is not None and len(each)]
     if not known:

@@ -15,7 +15,7 @@ from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, subtract, union
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, family_of, variant_of
 from nsysdiag.causes.cause import Cause
-from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer, named
+from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, named
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -187,7 +187,7 @@ def _placed(axis: ThreadAxis, lane: int, begin: int, until: int) -> Owned:
     return Owned.of(axis.place(lanes, Intervals.of([(begin, until)])), np.zeros(1, dtype=np.int64))
 
 
-def _family(cause: Cause, layer: Layer, text: str) -> str:
+def _family(cause: Cause, layer: EvidenceLayer, text: str) -> str:
     return family_of(cause.id, variant_of(cause.id, layer.label or "", text, None))
 
 

@@ -32,7 +32,7 @@ class Groups(Struct, frozen=True):
         return self.total // np.maximum(self.count, 1)
 
 
-class Totals(Struct, frozen=True):
+class GroupTotals(Struct, frozen=True):
     """One row for each group that occurs, largest total first."""
 
     code: IntArray
@@ -40,16 +40,16 @@ class Totals(Struct, frozen=True):
     total: IntArray
 
 
-def group_totals(code: IntArray, duration: IntArray) -> Totals:
+def group_totals(code: IntArray, duration: IntArray) -> GroupTotals:
     """Counts and totals of `duration` by `code`, which is not negative: no sort, as there are no percentiles."""
     size = int(code.max(initial=-1)) + 1
     if size and int(code.min()) == size - 1:
-        return Totals(np.array([size - 1]), np.array([len(code)]), np.array([int(duration.sum())]))
+        return GroupTotals(np.array([size - 1]), np.array([len(code)]), np.array([int(duration.sum())]))
     total, count = np.zeros(size, dtype=np.int64), np.bincount(code, minlength=size)
     np.add.at(total, code, duration)
     present = np.flatnonzero(count)
     ranked = present[np.lexsort((present, -total[present]))]
-    return Totals(ranked, count[ranked], total[ranked])
+    return GroupTotals(ranked, count[ranked], total[ranked])
 
 
 def least_of_each(code: IntArray, values: IntArray, count: int) -> IntArray:

@@ -30,7 +30,7 @@ def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals
     low, high = parts.start[0], parts.end[-1]
     some = np.concatenate((start[::AT_ONCE], end[::AT_ONCE]))
     edges = np.unique(np.concatenate(([low], some[(some > low) & (some < high)], [high])))
-    sums = [_Sum(weight, by_start, by_end, most) for weight in weights]
+    sums = [_WeightArea(weight, by_start, by_end, most) for weight in weights]
     begun, over = np.searchsorted(start, edges), np.searchsorted(end, edges)
     for at in range(len(edges) - 1):
         opened, closed = slice(*begun[at : at + 2]), slice(*over[at : at + 2])
@@ -44,7 +44,7 @@ def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals
     return [math.fsum(each.parts) for each in sums]
 
 
-class _Sum:
+class _WeightArea:
     """The area under the sum of one weight, stretch by stretch. As floats: share times ns may be beyond 64 bits, and a
     sum of whole levels is exact before it comes to that."""
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import AT_ONCE, FloatArray, IntArray, Intervals, coverage, equal_edges, nearest_before
 
 
-class Steps(Struct, frozen=True, eq=False):
+class StepFunction(Struct, frozen=True, eq=False):
     """`level[i]` holds on [time[i], time[i + 1]), the last one until `end`; times rise strictly."""
 
     time: IntArray
@@ -32,7 +32,7 @@ class Buckets(Struct, frozen=True, eq=False):
     highest: IntArray
 
 
-def count_open(start: IntArray, end: IntArray, low: int, high: int, before: int = 0) -> Steps:
+def count_open(start: IntArray, end: IntArray, low: int, high: int, before: int = 0) -> StepFunction:
     """How many intervals are open over [low, high), from their sorted starts and sorted ends, plus `before` that are
     open all the time.
 
@@ -60,7 +60,7 @@ def count_open(start: IntArray, end: IntArray, low: int, high: int, before: int 
         time, level = time[last], level[last]
     if len(time) == 0 or time[0] > 0:
         time, level = np.append(np.int64(0), time), np.append(np.int64(before), level)
-    return Steps(time + low, level, high)
+    return StepFunction(time + low, level, high)
 
 
 def _within(times: IntArray, low: int, high: int) -> IntArray:
@@ -69,7 +69,7 @@ def _within(times: IntArray, low: int, high: int) -> IntArray:
     return (times if inside else np.clip(times, low, high)) - low
 
 
-def time_by_level(steps: Steps, parts: Intervals) -> IntArray:
+def time_by_level(steps: StepFunction, parts: Intervals) -> IntArray:
     """How many ns of the set `parts` are at level 0, 1, 2 and so on up to the highest that occurs."""
     whole = len(parts) == 1 and parts.start[0] <= steps.time[0] and parts.end[0] >= steps.end
     length = np.diff(steps.time, append=steps.end) if whole else coverage(parts, steps.spans)
@@ -79,7 +79,7 @@ def time_by_level(steps: Steps, parts: Intervals) -> IntArray:
     return found[: occurs[-1] + 1] if len(occurs) else found[:0]
 
 
-def in_buckets(steps: Steps, most: int) -> Buckets:
+def in_buckets(steps: StepFunction, most: int) -> Buckets:
     """The steps in `most` equal buckets, fewer where there are not as many ns."""
     return _between(steps, _edges(int(steps.time[0]), steps.end, most))
 
@@ -111,7 +111,7 @@ def _edges(low: int, high: int, most: int) -> IntArray:
     return equal_edges(low, high, min(most, high - low))
 
 
-def _between(steps: Steps, edges: IntArray) -> Buckets:
+def _between(steps: StepFunction, edges: IntArray) -> Buckets:
     """The steps in buckets that begin with the first and end with the last of them."""
     high = steps.end
     first = nearest_before(steps.time, edges[:-1])

@@ -34,7 +34,7 @@ _RUN = re.compile(r"(\d{8}T\d{12}Z)-([0-9a-f]{16})\.json")
 _MOMENT = "%Y%m%dT%H%M%S%fZ"
 
 
-class Run(Struct, frozen=True):
+class BaselineRun(Struct, frozen=True):
     """A saved report of a baseline. `added` is None for one that was not added by `nsysdiag baseline add`."""
 
     path: Path
@@ -44,7 +44,7 @@ class Run(Struct, frozen=True):
 class Held(Struct, frozen=True):
     """The reports of a baseline, the oldest first, each with its run, and the names of files that cannot be read."""
 
-    runs: list[tuple[Run, Report]]
+    runs: list[tuple[BaselineRun, Report]]
     damaged: list[str]
 
 
@@ -68,7 +68,7 @@ def names_in(baselines: Path) -> list[str]:
         raise OutputError(f"cannot read the folder {printable(baselines)}: {error.strerror}") from error
 
 
-def runs_in(folder: Path) -> list[Run]:
+def runs_in(folder: Path) -> list[BaselineRun]:
     """The runs of a baseline by their names, so the oldest first; none where the folder does not exist."""
     try:
         files = sorted(each for each in folder.iterdir() if each.suffix == ".json" and each.is_file())
@@ -76,7 +76,7 @@ def runs_in(folder: Path) -> list[Run]:
         return []
     except OSError as error:
         raise OutputError(f"cannot read the baseline {printable(folder)}: {error.strerror}") from error
-    return [Run(each, _added(each.name)) for each in files]
+    return [BaselineRun(each, _added(each.name)) for each in files]
 
 
 def _added(file: str) -> datetime | None:
@@ -140,7 +140,7 @@ def _moments(folder: Path) -> Iterator[datetime]:
         moment += timedelta(microseconds=1)
 
 
-def _removed(runs: Sequence[Run]) -> int:
+def _removed(runs: Sequence[BaselineRun]) -> int:
     """How many of these runs were removed: files of ours that no other job removed meanwhile."""
     count = 0
     for run in runs:

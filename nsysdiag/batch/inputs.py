@@ -50,7 +50,7 @@ class _Hit(msgspec.Struct, frozen=True):
     searched: bool = False
 
 
-class _Search(msgspec.Struct):
+class _InputSearch(msgspec.Struct):
     """`output` is the folder of the results: what is in it was made by an earlier batch."""
 
     output: str
@@ -138,7 +138,7 @@ def find_inputs(named: Sequence[str], output: Path) -> Found:
 
     Raises UsageError where there is none, or where the folder of the outputs is to be searched.
     """
-    search = _Search(os.path.realpath(output))
+    search = _InputSearch(os.path.realpath(output))
     hits = search.without_twins([hit for text in named for hit in search.named(text)])
     if not any(os.path.lexists(hit.path) for hit in hits):
         raise UsageError(
@@ -209,7 +209,7 @@ MARK = b'"nsysdiag"'
 START_BYTES = 64
 
 
-class _Tool(msgspec.Struct):
+class _ReportTool(msgspec.Struct):
     name: str
 
 
@@ -217,7 +217,7 @@ class _Head(msgspec.Struct):
     """What distinguishes a report of one trace from those of ranks, comparisons and batches, which have a kind."""
 
     schema_version: str
-    tool: _Tool
+    tool: _ReportTool
     trace: dict[str, msgspec.Raw]
     kind: str | None = None
 

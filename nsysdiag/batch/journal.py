@@ -96,7 +96,7 @@ def _line(line: bytes) -> Done | None:
     return done if done.tool == "nsysdiag" else None
 
 
-class Journal:
+class BatchJournal:
     """The lines of one folder. `begin` starts a new file, `add` appends to it."""
 
     def __init__(self, folder: Path) -> None:

@@ -50,7 +50,7 @@ def run_locally(tasks: list[Task], limits: Limits, watch: Watch) -> Generator[Ou
     does an interrupt, after the outcomes that are there already."""
     waiting = sorted(tasks, key=lambda task: (-task.input.size_bytes, task.input.name))
     with private_folder() as scratch:
-        pool = _Pool(str(scratch))
+        pool = _WorkerPool(str(scratch))
         try:
             yield from _run(waiting, limits, pool, watch)
         except KeyboardInterrupt:
@@ -60,7 +60,7 @@ def run_locally(tasks: list[Task], limits: Limits, watch: Watch) -> Generator[Ou
             pool.stop()
 
 
-def _run(waiting: list[Task], limits: Limits, pool: _Pool, watch: Watch) -> Iterator[Outcome]:
+def _run(waiting: list[Task], limits: Limits, pool: _WorkerPool, watch: Watch) -> Iterator[Outcome]:
     for task in list(waiting):
         if error := limits.too_large(task):
             waiting.remove(task)
@@ -76,7 +76,7 @@ def _run(waiting: list[Task], limits: Limits, pool: _Pool, watch: Watch) -> Iter
             yield from pool.finished()
 
 
-class _Pool(Struct):
+class _WorkerPool(Struct):
     """The workers that are alive. `scratch` is where they put their private files: it goes even if they are killed."""
 
     scratch: str

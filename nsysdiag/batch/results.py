@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from nsysdiag.batch.inputs import Input
-from nsysdiag.batch.journal import FILE, Journal
+from nsysdiag.batch.journal import FILE, BatchJournal
 from nsysdiag.batch.journal import is_ours as is_journal
 from nsysdiag.batch.task import MARKS as REPORT_MARKS
 from nsysdiag.batch.task import Outcome, Task, targets
@@ -28,7 +28,7 @@ TEMPORARY = ".nsysdiag-*.tmp"
 Run = Callable[[list[Task]], Generator[Outcome, None, None]]
 
 
-def run_all(tasks: list[Task], run: Run, journal: Journal) -> list[BatchEntry]:
+def run_all(tasks: list[Task], run: Run, journal: BatchJournal) -> list[BatchEntry]:
     """The entries by their names. What is finished is in the journal at once, so an interruption loses only what is in
     hand; of that nothing is left behind."""
     entries: list[BatchEntry] = []

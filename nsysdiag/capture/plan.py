@@ -24,7 +24,7 @@ LIBRARIES = ("cublas", "cudnn")
 RANGE_OF_CUDA = "cudaProfilerApi"
 
 
-class Part(Struct, frozen=True):
+class CapturePart(Struct, frozen=True):
     """One kind of evidence: the options that bring it and what they bring, or why it is left out."""
 
     options: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Part(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """All of it."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[CapturePart, ...]
 
     @property
     def options(self) -> list[str]:
@@ -59,7 +59,7 @@ class Plan(Struct, frozen=True):
         return Plan(tuple(part for part in self.parts if part.basic))
 
 
-class Span(Struct, frozen=True):
+class RecordedSpan(Struct, frozen=True):
     """The part of the run that is recorded: seconds, and `cudaProfilerApi` or the name of an NVTX range."""
 
     delay: float | None = None
@@ -78,7 +78,7 @@ class Span(Struct, frozen=True):
         return {"NSYS_NVTX_PROFILER_REGISTER_ONLY": "0"} if by_name else {}
 
 
-def planned(nsys: Nsys, host: Host, span: Span, *, python: bool, mpi: bool) -> Plan:
+def planned(nsys: Nsys, host: Host, span: RecordedSpan, *, python: bool, mpi: bool) -> Plan:
     """The options for this nsys on this machine."""
     sampled = against_samples(nsys, host)
     return Plan(
@@ -95,26 +95,26 @@ def planned(nsys: Nsys, host: Host, span: Span, *, python: bool, mpi: bool) -> P
     )
 
 
-def _traced(nsys: Nsys, *, mpi: bool) -> Part:
+def _traced(nsys: Nsys, *, mpi: bool) -> CapturePart:
     known = nsys.traceable or frozenset(TRACED)
     more = [name for name in (*LIBRARIES, *(["mpi"] if mpi else [])) if name in known]
     names = ["CUDA", "NVTX", "OS calls", *(["cuBLAS and cuDNN calls"] if set(LIBRARIES) <= known else [])]
     names += ["MPI"] if "mpi" in more else []
-    return Part((f"--trace={','.join((*TRACED, *more))}",), tuple(names), basic=True)
+    return CapturePart((f"--trace={','.join((*TRACED, *more))}",), tuple(names), basic=True)
 
 
-def _cpus(unscheduled: str | None, unsampled: str | None) -> Part:
+def _cpus(unscheduled: str | None, unsampled: str | None) -> CapturePart:
     """What the threads did on the CPUs, by the reasons against either; nothing is sampled without scheduling."""
     if unscheduled is not None:
         left_out = f"without scheduling and CPU samples: {unscheduled}"
-        return Part(("--cpuctxsw=none", "--sample=none"), left_out=left_out, basic=True)
+        return CapturePart(("--cpuctxsw=none", "--sample=none"), left_out=left_out, basic=True)
     if unsampled is not None:
         left_out = f"without CPU samples: {unsampled}"
-        return Part(("--cpuctxsw=process-tree", "--sample=none"), ("scheduling",), left_out, basic=True)
-    return Part(("--cpuctxsw=process-tree", "--sample=process-tree"), ("scheduling", "CPU samples"), basic=True)
+        return CapturePart(("--cpuctxsw=process-tree", "--sample=none"), ("scheduling",), left_out, basic=True)
+    return CapturePart(("--cpuctxsw=process-tree", "--sample=process-tree"), ("scheduling", "CPU samples"), basic=True)
 
 
-def _span(nsys: Nsys, span: Span) -> Part:
+def _span(nsys: Nsys, span: RecordedSpan) -> CapturePart:
     """nsys ends the program when it has recorded what it is to record. Versions differ in whether they do unasked."""
     options = [f"--delay={span.delay:g}"] if span.delay is not None else []
     options += [f"--duration={span.duration:g}"] if span.duration is not None else []
@@ -127,31 +127,31 @@ def _span(nsys: Nsys, span: Span) -> Part:
         options += ["--capture-range-end=stop-shutdown"]
     if span.ends_program and "--kill" in nsys.options:
         options += ["--kill=sigterm"]
-    return Part(tuple(options), basic=True)
+    return CapturePart(tuple(options), basic=True)
 
 
-def _known(nsys: Nsys, option: str, value: str, brings: str) -> Part:
+def _known(nsys: Nsys, option: str, value: str, brings: str) -> CapturePart:
     """A part that depends on the version alone."""
     if option in nsys.options:
-        return Part((f"{option}={value}",), (brings,))
-    return Part(left_out=f"without {brings}: nsys {nsys.version} has no option {option}")
+        return CapturePart((f"{option}={value}",), (brings,))
+    return CapturePart(left_out=f"without {brings}: nsys {nsys.version} has no option {option}")
 
 
-def _gpu_metrics(nsys: Nsys) -> Part:
+def _gpu_metrics(nsys: Nsys) -> CapturePart:
     reason = against_gpu_metrics(nsys)
     if reason is not None:
-        return Part(left_out=f"without GPU metrics: {reason}")
-    return Part((f"{nsys.metrics_option}=all",), ("GPU metrics",))
+        return CapturePart(left_out=f"without GPU metrics: {reason}")
+    return CapturePart((f"{nsys.metrics_option}=all",), ("GPU metrics",))
 
 
-def _python(nsys: Nsys) -> Part:
+def _python(nsys: Nsys) -> CapturePart:
     """Python's own stacks, which are of use only where the export holds them."""
     options = {"--python-sampling": "true", "--python-backtrace": "cuda"}
     known = [f"{option}={value}" for option, value in options.items() if option in nsys.options]
     if known and nsys.exports_blobs:
-        return Part(tuple(known), ("Python functions",))
+        return CapturePart(tuple(known), ("Python functions",))
     what = "export" if known else "record"
-    return Part(left_out=f"without Python functions: nsys {nsys.version} cannot {what} them, newer versions can")
+    return CapturePart(left_out=f"without Python functions: nsys {nsys.version} cannot {what} them, newer versions can")
 
 
 def in_words(names: Sequence[str]) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.capture.nsys import Nsys
 
+
 SHELL = "/bin/sh"
 LAST_DIGIT = 9
 """Shells know files by one digit."""
@@ -46,7 +47,7 @@ def require_system() -> None:
         raise UsageError("programs can be recorded on Linux only", hint="analyse a report that was recorded there")
 
 
-class Recorded(Struct, frozen=True):
+class RecordingResult(Struct, frozen=True):
     """The result: the exit code of nsys, or that of the program if it was `started`, negative if a signal ended nsys
     itself; the first signal received; and the last lines that nsys wrote."""
 
@@ -58,7 +59,7 @@ class Recorded(Struct, frozen=True):
 
 def run(
     nsys: Nsys, options: Sequence[str], words: Sequence[str], report: Path, folder: Path, more: Mapping[str, str]
-) -> Recorded:
+) -> RecordingResult:
     """Run the program of these words. nsys writes `report`; its own files go into `folder`, and `more` into the
     environment of the program. Raises UsageError where nsys cannot be started."""
     log, marker = folder / "nsys.log", folder / "started"
@@ -87,7 +88,7 @@ def run(
         signals.belong_to(process)
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         signals.belong_to(None)
-    return Recorded(code, marker.exists(), signals.first, _last_lines(log))
+    return RecordingResult(code, marker.exists(), signals.first, _last_lines(log))
 
 
 class _Signals:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_inside, plain_layer
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, Variant
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_inside, plain_layer
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Unexplained time scheduled out. It does not prove contention: the CPU may have been idle."""
     out = union(evidence.host.scheduling.out)
     return [
@@ -31,7 +31,7 @@ CPU            |     idle    |
 """,
     family="unknown",
     sources=("nsight_sampling", "nsight_osrt"),
-    rows=(Rows.SCHEDULING,),
+    rows=(EvidenceRows.SCHEDULING,),
     confirm=(
         "The row of thread states shows the thread blocked, its CPU idle, and no OS call. CPython's waits with a time limit, futex calls of static binaries and page faults of mapped files look like this.",
         "The call chain of the CPU sample before the wait often names the function. Trace OS calls (--trace=osrt) if they are not in the trace.",

@@ -7,9 +7,19 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray
-from nsysdiag.causes.cause import KEEP_ON_DEVICE, Advice, Cause, Lookalike, OwnCall, Rows, Variant, Words, matching
-from nsysdiag.causes.evidence import DRAINED, READ_BACK, HostEvidence, Layer, layer_of, named, named_rows
-from nsysdiag.events.axis import Lane
+from nsysdiag.causes.cause import (
+    KEEP_ON_DEVICE,
+    Advice,
+    Cause,
+    EvidenceRows,
+    FrameworkAdvice,
+    Lookalike,
+    OwnCall,
+    Variant,
+    matching,
+)
+from nsysdiag.causes.evidence import DRAINED, READ_BACK, EvidenceLayer, HostEvidence, layer_of, named, named_rows
+from nsysdiag.events.axis import NamedRows
 
 COPIES = re.compile(r"(cuda|cu)Memcpy.*")
 READS_BACK = "read-back of at most 64 bytes"
@@ -17,22 +27,22 @@ LABELS = (READS_BACK, "pageable memory", "synchronous call")
 _ASYNC = re.compile(r".*Async.*")
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Outermost copy calls that block: without Async in their name, or with a pageable side."""
     return _layers(evidence, evidence.calls(COPIES))
 
 
-def nested_evidence(evidence: HostEvidence) -> list[Layer]:
+def nested_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Blocking copies inside another call."""
     return _layers(evidence, evidence.calls(COPIES, nested=True))
 
 
-def is_blocking(evidence: HostEvidence, copies: Lane) -> BoolArray:
+def is_blocking(evidence: HostEvidence, copies: NamedRows) -> BoolArray:
     """True for the copy calls that hold their thread."""
     return ~named(copies, _ASYNC) | evidence.facts.pageable[copies.row]
 
 
-def _layers(evidence: HostEvidence, copies: Lane) -> list[Layer]:
+def _layers(evidence: HostEvidence, copies: NamedRows) -> list[EvidenceLayer]:
     copies = copies.take(is_blocking(evidence, copies))
     back, pageable = evidence.facts.read_back[copies.row], evidence.facts.pageable[copies.row]
     return [
@@ -65,7 +75,7 @@ CAUSE = Cause(
             "Copy from pinned memory with cudaMemcpyAsync on a stream of its own.",
             "Read-backs of a few bytes stop the queue: keep values on the device, read them every n steps.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Copy from pinned memory, asynchronously: pin_memory=True in the loader, .to(device, non_blocking=True).",
                 "Read-backs of a few bytes (.item(), loss printing) stop the queue: keep values on the device, read them "
@@ -73,7 +83,7 @@ CAUSE = Cause(
             ),
             source="pinned_memory",
         ),
-        jax=Words(
+        jax=FrameworkAdvice(
             (
                 "jax.device_put the next batch while this step runs: it returns at once. Pass no NumPy arrays to a "
                 "jitted function: each call copies them.",
@@ -81,21 +91,21 @@ CAUSE = Cause(
             ),
             source="jax_async",
         ),
-        tensorflow=Words(
+        tensorflow=FrameworkAdvice(
             (
                 "Let tf.data copy ahead: prefetch_to_device or tf.distribute's input pipeline; no numpy arrays in the step.",
                 "Read-backs (.numpy(), print) stop the queue: read them every n steps.",
             ),
             source="tf_data",
         ),
-        cupy=Words(
+        cupy=FrameworkAdvice(
             (
                 "Copy from pinned memory (cupyx.empty_pinned) with array.set(..., stream) on a non-blocking stream.",
                 "Read-backs (.get(), float()) stop the queue: keep values on the device, read them every n steps.",
             ),
             source="cupy_memory",
         ),
-        openacc=Words(
+        openacc=FrameworkAdvice(
             (
                 "Keep arrays on the device across loops (data regions, enter data), and copy with update ... async. "
                 "Pinned host memory makes copies asynchronous (nvc: -gpu=pinned or mem:separate:pinnedalloc).",
@@ -103,7 +113,7 @@ CAUSE = Cause(
             source="openacc",
             fix="keep arrays in a data region; update ... async",
         ),
-        openmp_target=Words(
+        openmp_target=FrameworkAdvice(
             (
                 "Keep arrays on the device across loops (target data, target enter data), and copy with target "
                 "update ... nowait. Pinned host memory makes copies asynchronous.",
@@ -111,7 +121,7 @@ CAUSE = Cause(
             source="openmp",
             fix="keep arrays in target data; target update ... nowait",
         ),
-        julia=Words(
+        julia=FrameworkAdvice(
             (
                 "Keep arrays as CuArray across steps. For what must be copied, CUDA.pin the host array, and copyto! "
                 "from another task.",
@@ -119,7 +129,7 @@ CAUSE = Cause(
             source="julia",
             fix="keep arrays as CuArray; pin the host array",
         ),
-        mpi=Words(
+        mpi=FrameworkAdvice(
             (
                 "Pass device pointers to a CUDA-aware MPI instead of copying to the host for each message.",
                 "For what must be copied, use pinned buffers and cudaMemcpyAsync on a separate stream.",
@@ -135,7 +145,7 @@ thread    [cudaMemcpy     ]   [launch]
     family="copies",
     sources=("api_sync", "best_practices"),
     thresholds=(READ_BACK, DRAINED),
-    rows=(Rows.CALL,),
+    rows=(EvidenceRows.CALL,),
     confirm=(
         "In the CUDA API row of the launching thread, a cudaMemcpy, or a cudaMemcpyAsync of pageable memory, covers the idle time.",
         'Select the copy in the GPU row: the details say "Pageable" for the source or the destination. A pageable cudaMemcpyAsync returns only when the data is staged, although its name says asynchronous.',
@@ -171,7 +181,7 @@ thread    [cudaMemcpy     ]   [launch]
                     "Pin the host buffer once (cudaHostAlloc, or cudaHostRegister for existing memory), reuse it, and "
                     "copy with cudaMemcpyAsync. The driver stages a pageable copy, and the call blocks meanwhile.",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "Pin the host memory: DataLoader(pin_memory=True), or tensor.pin_memory() once for a buffer "
                         "that is reused. Then copy with .to(device, non_blocking=True).",
@@ -179,7 +189,7 @@ thread    [cudaMemcpy     ]   [launch]
                     source="pinned_memory",
                     fix="pin the host memory: pin_memory=True, non_blocking=True",
                 ),
-                jax=Words(
+                jax=FrameworkAdvice(
                     (
                         "jax.device_put the next batch while this step runs, so that staging from pageable memory "
                         "overlaps. Keep constant data on the device.",
@@ -187,19 +197,19 @@ thread    [cudaMemcpy     ]   [launch]
                     source="jax_async",
                     fix="device_put the next batch while this step runs",
                 ),
-                tensorflow=Words(
+                tensorflow=FrameworkAdvice(
                     ("Let tf.data copy ahead from its own buffers: dataset.prefetch, prefetch_to_device.",),
                     source="tf_data",
                     fix="let tf.data copy ahead: prefetch_to_device",
                 ),
-                cupy=Words(
+                cupy=FrameworkAdvice(
                     (
                         "Pin the host memory once (cupyx.empty_pinned or zeros_pinned), then copy with array.set or get on a stream.",
                     ),
                     source="cupy_memory",
                     fix="pin the host memory: cupyx.empty_pinned",
                 ),
-                openacc=Words(
+                openacc=FrameworkAdvice(
                     (
                         "Pin the host memory (nvc: -gpu=pinned or mem:separate:pinnedalloc; cudaHostRegister). Keep "
                         "arrays on the device across loops (data regions) instead of copying them for each.",
@@ -207,7 +217,7 @@ thread    [cudaMemcpy     ]   [launch]
                     source="openacc",
                     fix="pin the host memory, and copy less: data regions",
                 ),
-                openmp_target=Words(
+                openmp_target=FrameworkAdvice(
                     (
                         "Pin the host memory (cudaHostRegister; nvc: -gpu=pinned). Keep arrays on the device across "
                         "loops (target data) instead of mapping them for each construct.",
@@ -215,12 +225,12 @@ thread    [cudaMemcpy     ]   [launch]
                     source="openmp",
                     fix="pin the host memory, and copy less: target data",
                 ),
-                julia=Words(
+                julia=FrameworkAdvice(
                     ("Pin the host array once with CUDA.pin, and reuse it with copyto!.",),
                     source="julia",
                     fix="pin the host array: CUDA.pin",
                 ),
-                mpi=Words(
+                mpi=FrameworkAdvice(
                     (
                         "Pin the message buffers (cudaHostAlloc once), or pass device pointers to a CUDA-aware MPI: "
                         "then your program copies nothing.",

@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import Struct, field
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.causes.evidence import HostEvidence, Layer, Threshold
-from nsysdiag.gaps.launch_frame import Case, DeviceSide, Explained
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold
+from nsysdiag.gaps.launch_frame import DeviceSide, Explained, LaunchCase
 from nsysdiag.programs.facts import FRAMEWORKS, FrameworkId
 
 # What to do about something: one text for programs of plain CUDA, and others for the frameworks in which it differs.
@@ -28,7 +28,7 @@ from nsysdiag.programs.facts import FRAMEWORKS, FrameworkId
 # Plain texts speak of CUDA calls, C and C++, and of no framework.
 
 
-class Words(Struct, frozen=True):
+class FrameworkAdvice(Struct, frozen=True):
     """The advice for one framework: sentences, the key of their source (see SOURCES), and the short form that ends a
     causal chain, empty to use the plain one."""
 
@@ -41,16 +41,16 @@ class Advice(Struct, frozen=True):
     """Sentences by framework; `plain` are those of all others. Where it is empty, no advice is given."""
 
     plain: tuple[str, ...] = ()
-    pytorch: Words | None = None
-    jax: Words | None = None
-    tensorflow: Words | None = None
-    cupy: Words | None = None
-    openacc: Words | None = None
-    openmp_target: Words | None = None
-    julia: Words | None = None
-    mpi: Words | None = None
+    pytorch: FrameworkAdvice | None = None
+    jax: FrameworkAdvice | None = None
+    tensorflow: FrameworkAdvice | None = None
+    cupy: FrameworkAdvice | None = None
+    openacc: FrameworkAdvice | None = None
+    openmp_target: FrameworkAdvice | None = None
+    julia: FrameworkAdvice | None = None
+    mpi: FrameworkAdvice | None = None
 
-    def words(self, frameworks: Iterable[str]) -> Words | None:
+    def words(self, frameworks: Iterable[str]) -> FrameworkAdvice | None:
         """The text of the first of these frameworks that has one, in the order of FRAMEWORKS; None: the plain one."""
         wanted = set(frameworks)
         return next((words for framework, words in self.others() if framework in wanted), None)
@@ -60,7 +60,7 @@ class Advice(Struct, frozen=True):
         words = self.words(frameworks)
         return self.plain if words is None else words.sentences
 
-    def others(self) -> Iterator[tuple[FrameworkId, Words]]:
+    def others(self) -> Iterator[tuple[FrameworkId, FrameworkAdvice]]:
         """The frameworks with a text of their own, in the order of FRAMEWORKS."""
         for framework in FRAMEWORKS:
             words = getattr(self, framework.replace("-", "_"), None)
@@ -110,7 +110,7 @@ KEEP_ON_DEVICE = Advice(
         "Keep the value on the device and let a kernel use it there. Where the host needs it, copy it to pinned memory "
         "with cudaMemcpyAsync. Read it a step later, or only every n steps.",
     ),
-    pytorch=Words(
+    pytorch=FrameworkAdvice(
         (
             "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step. Collect on "
             "the device and read every n steps. Or copy to pinned memory with non_blocking=True and read it a step "
@@ -118,35 +118,35 @@ KEEP_ON_DEVICE = Advice(
         ),
         source="tuning_guide",
     ),
-    jax=Words(
+    jax=FrameworkAdvice(
         (
             "Keep the value a jax.Array: no float(), .item(), numpy.asarray or print of it in the step. Call "
             "copy_to_host_async() and read it a step later, or read every n steps.",
         ),
         source="jax_async",
     ),
-    tensorflow=Words(
+    tensorflow=FrameworkAdvice(
         (
             "Keep the value a tensor inside the tf.function: no .numpy(), float() or print of it in the step. Collect "
             "in a tf.Variable or a metric, and read every n steps.",
         ),
         source="tf_gpu",
     ),
-    cupy=Words(
+    cupy=FrameworkAdvice(
         (
             "Keep the value a CuPy array: no float(), .get(), .item() or print of it in the step. Copy into pinned "
             "memory (cupyx.empty_pinned) on a stream and read it a step later, or read every n steps.",
         ),
         source="cupy_memory",
     ),
-    openacc=Words(
+    openacc=FrameworkAdvice(
         (
             "Keep the value on the device (data region, declare create), or fetch it with update self(...) async and "
             "wait for it a step later. A reduction variable that the host reads is copied back after each loop.",
         ),
         source="openacc",
     ),
-    openmp_target=Words(
+    openmp_target=FrameworkAdvice(
         (
             "Keep the value on the device (target data, declare target), or fetch it with target update from(...) "
             "nowait and wait for it a step later. A reduction variable that the host reads is copied back after "
@@ -154,7 +154,7 @@ KEEP_ON_DEVICE = Advice(
         ),
         source="openmp",
     ),
-    julia=Words(
+    julia=FrameworkAdvice(
         (
             "Keep the value in a CuArray: no scalar indexing, sum(...) to a number or println of it in the step. "
             "Read it every n steps.",
@@ -193,7 +193,7 @@ def matching(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-class Rows(Enum):
+class EvidenceRows(Enum):
     """Which rows of the trace show a slice of a cause."""
 
     OVERHEAD = "the profiler's rows of overhead"
@@ -220,7 +220,7 @@ class Lookalike(Struct, frozen=True):
     difference: str
 
 
-HostRule = Callable[[HostEvidence], list[Layer]]
+HostRule = Callable[[HostEvidence], list[EvidenceLayer]]
 OwnCallRule = Callable[[HostEvidence], OwnCall]
 DeviceRule = Callable[[DeviceSide], Explained]
 BEFORE_THE_QUEUE = 80
@@ -262,13 +262,13 @@ class Cause(Struct, frozen=True):
     confused_with: tuple[Lookalike, ...] = ()
     opening: str | None = None
     thresholds: tuple[Threshold, ...] = ()
-    rows: tuple[Rows, ...] = ()
+    rows: tuple[EvidenceRows, ...] = ()
     unresolved: bool = False
     resolved_by: tuple[str, ...] = ()
     accepted: bool = False
     follows_wakeups: bool = False
     sampled: bool = False
-    case: Case | None = None
+    case: LaunchCase | None = None
     host: HostRule | None = None
     call: HostRule | None = None
     own_call: OwnCallRule | None = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, OwnCall, Rows, Variant
-from nsysdiag.causes.evidence import HostEvidence, Layer, Threshold, layer_of
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, OwnCall, Variant
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_of
 from nsysdiag.units import format_ns
 
 CALLS = re.compile(
@@ -15,19 +15,19 @@ STREAM_CREATION = re.compile(r"(cuda|cu)StreamCreate\w*")
 LONG_NS = 1_000_000
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Outermost context calls, slow stream creation, and a process's first call where that made the context."""
     host = evidence.host
     first = host.api.take(evidence.facts.creates_context[host.api.row] & host.api.outermost)
     return [layer_of(first, "first call of the process"), *_layers(evidence, nested=False)]
 
 
-def nested_evidence(evidence: HostEvidence) -> list[Layer]:
+def nested_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Context calls and slow stream creation inside another call."""
     return _layers(evidence, nested=True)
 
 
-def _layers(evidence: HostEvidence, *, nested: bool) -> list[Layer]:
+def _layers(evidence: HostEvidence, *, nested: bool) -> list[EvidenceLayer]:
     streams = evidence.calls(STREAM_CREATION, nested=nested)
     slow = streams.take(streams.spans.end - streams.spans.start > LONG_NS)
     return [layer_of(evidence.calls(CALLS, nested=nested)), layer_of(slow, "slow stream creation")]
@@ -59,7 +59,7 @@ thread         [cuCtxCreate ][launch]
     family="startup",
     sources=("contexts", "lazy_loading"),
     thresholds=(Threshold("long", format_ns(LONG_NS), "a first call or stream creation over this makes a context"),),
-    rows=(Rows.CALL,),
+    rows=(EvidenceRows.CALL,),
     confirm=(
         "It comes once for each process and GPU, at the start: cuCtxCreate, cuDevicePrimaryCtxRetain, or the first call of the runtime, over 100 ms long.",
     ),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """All other outermost CUDA calls; cuBLAS and cuDNN calls take what the CUDA calls inside them left."""
     return [layer_of(evidence.calls()), layer_of(evidence.host.libraries, "inside a library call")]
 
@@ -30,7 +30,7 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
 """,
     family="launch",
     sources=("asynchronous",),
-    rows=(Rows.CALL,),
+    rows=(EvidenceRows.CALL,),
     confirm=(
         "The CUDA API row is filled with short calls between two launches: cudaEventRecord, cudaStreamWaitEvent, cudaFuncGetAttributes, cuBLAS or cuDNN calls, launches of other streams.",
         "Sort the calls by name in the CUDA API summary: the one with the most calls is the one to remove.",
@@ -49,7 +49,7 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
                     "The thread was launching work on other streams or devices, which did not end this gap. Use one "
                     "thread per GPU, or fewer launches (CUDA graphs, fused kernels).",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "The thread was launching work on other streams or devices, which did not end this gap. Use "
                         "one process per GPU, or fewer launches (CUDA graphs, torch.compile(mode='reduce-overhead')).",

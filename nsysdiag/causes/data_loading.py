@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant, Words, matching
+from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant, matching
 
 READS, COMPUTES = "reads", "computes"
 
@@ -19,7 +19,7 @@ CAUSE = Cause(
             "Load into pinned memory and copy with cudaMemcpyAsync while kernels run.",
             "The worker reads: larger files, local disks or a cache. The worker computes: cheaper or GPU-side decoding.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "More workers and deeper prefetching: num_workers, prefetch_factor and persistent_workers=True.",
                 "Pinned memory, and copies that do not block: pin_memory=True, non_blocking=True.",
@@ -28,7 +28,7 @@ CAUSE = Cause(
             source="data_loader",
             fix="more workers and prefetching: num_workers, prefetch_factor, persistent_workers",
         ),
-        jax=Words(
+        jax=FrameworkAdvice(
             (
                 "More reading ahead: worker_count of a grain loader, or prefetch of a tf.data pipeline; jax.device_put the "
                 "next batch while this step runs.",
@@ -36,7 +36,7 @@ CAUSE = Cause(
             source="jax_async",
             fix="more reading ahead, and device_put the next batch",
         ),
-        tensorflow=Words(
+        tensorflow=FrameworkAdvice(
             (
                 "tf.data: num_parallel_calls=tf.data.AUTOTUNE in map and interleave, cache() where it fits, "
                 "prefetch(tf.data.AUTOTUNE) last.",
@@ -73,14 +73,14 @@ worker    [read a file             ][put]
                     "The worker reads: pack many small files into few large ones, cache them on a local disk, and read "
                     "larger blocks. More workers that read in parallel help only if the storage can serve more.",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "The worker reads: pack samples into shards, cache them on a local disk. More workers "
                         "(num_workers, prefetch_factor) help only if the storage can serve more.",
                     ),
                     source="data_loader",
                 ),
-                tensorflow=Words(
+                tensorflow=FrameworkAdvice(
                     (
                         "The worker reads: TFRecord shards, interleave(num_parallel_calls=tf.data.AUTOTUNE), cache() on a "
                         "local disk.",
@@ -99,14 +99,14 @@ worker    [read a file             ][put]
                     "The worker decodes or computes: more workers with one thread each, cheaper decoding, or decoding on the "
                     "GPU (nvJPEG, DALI).",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "The worker decodes or augments: more workers (num_workers, persistent_workers=True), cheaper "
                         "transforms, one thread each (torch.set_num_threads(1)), or decoding on the GPU.",
                     ),
                     source="data_loader",
                 ),
-                tensorflow=Words(
+                tensorflow=FrameworkAdvice(
                     (
                         "The worker decodes or augments: map(num_parallel_calls=tf.data.AUTOTUNE), batch before map where it "
                         "vectorizes, cache() what does not change.",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant, Words
+from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import Threshold
 from nsysdiag.gaps import gaps as calibration
-from nsysdiag.gaps.launch_frame import Case
+from nsysdiag.gaps.launch_frame import LaunchCase
 from nsysdiag.units import format_ns
 
 CAUSE = Cause(
@@ -17,35 +17,35 @@ CAUSE = Cause(
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     advice=Advice(
         plain=("Fewer, larger kernels: fuse kernels that work on the same data, or run the step as a CUDA graph.",),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Fewer, larger kernels: fuse element-wise operations (torch.compile, custom kernels), or run the step as a "
                 "CUDA graph (torch.compile(mode='reduce-overhead'), torch.cuda.graph).",
             ),
             source="torch_graphs",
         ),
-        jax=Words(
+        jax=FrameworkAdvice(
             ("Fewer, larger kernels: put the whole step under one jax.jit, so that XLA can fuse it.",), source="jax_gpu"
         ),
-        tensorflow=Words(
+        tensorflow=FrameworkAdvice(
             (
                 "Fewer, larger kernels: put the whole step into one tf.function(jit_compile=True), so that XLA can fuse it.",
             ),
             source="tf_gpu",
         ),
-        cupy=Words(
+        cupy=FrameworkAdvice(
             ("Fewer, larger kernels: cupy.fuse or an ElementwiseKernel for chains of element-wise operations.",),
             source="cupy_speed",
         ),
-        openacc=Words(
+        openacc=FrameworkAdvice(
             ("Fewer, larger kernels: join neighbouring parallel loops into one, collapse nested ones.",),
             source="openacc",
         ),
-        openmp_target=Words(
+        openmp_target=FrameworkAdvice(
             ("Fewer, larger kernels: join neighbouring target loops into one, collapse nested ones.",),
             source="openmp",
         ),
-        julia=Words(
+        julia=FrameworkAdvice(
             ("Fewer, larger kernels: fuse broadcasts (one dotted expression, @.), or write one kernel for the chain.",),
             source="julia",
         ),
@@ -87,5 +87,5 @@ thread [B]                       B was launched before A ended
     ),
     variants=(Variant("other", "", "fewer, larger kernels, or a CUDA graph"),),
     accepted=True,
-    case=Case.DISPATCH,
+    case=LaunchCase.DISPATCH,
 )

@@ -9,14 +9,14 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, union
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.events.axis import Lane
+from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import picked
 from nsysdiag.gaps import gaps as calibration
 from nsysdiag.units import format_ns
 
 
-class Layer(Struct, frozen=True):
+class EvidenceLayer(Struct, frozen=True):
     """The evidence rows of one cause, as a set. `name` is each row's code in `names`. `label` distinguishes kinds of
     the cause (what a synchronization waited for), None for none. `device` is the number of the device that the calls
     waited for, None if unknown."""
@@ -53,8 +53,8 @@ class HostEvidence(Struct, frozen=True):
 
     host: HostActivity
     facts: CallFacts
-    outer: Lane
-    inner: Lane
+    outer: NamedRows
+    inner: NamedRows
 
     @classmethod
     def of(cls, host: HostActivity, facts: CallFacts) -> HostEvidence:
@@ -66,53 +66,53 @@ class HostEvidence(Struct, frozen=True):
         whole = bool(named_well.all()) and not inner.any()
         return cls(host, facts, api if whole else api.take(api.outermost & named_well), api.take(inner))
 
-    def calls(self, pattern: re.Pattern[str] | None = None, *, nested: bool = False) -> Lane:
+    def calls(self, pattern: re.Pattern[str] | None = None, *, nested: bool = False) -> NamedRows:
         """API calls whose clean name matches: the outermost, or those inside another call."""
         part = self.inner if nested else self.outer
         return part if pattern is None else named_rows(part, pattern)
 
-    def os_calls(self, pattern: re.Pattern[str]) -> Lane:
+    def os_calls(self, pattern: re.Pattern[str]) -> NamedRows:
         """Outermost OS calls whose name matches."""
         return named_rows(self.host.os_calls, pattern)
 
 
-def named(lane: Lane, pattern: re.Pattern[str]) -> BoolArray:
+def named(lane: NamedRows, pattern: re.Pattern[str]) -> BoolArray:
     """True for the rows whose name matches from its beginning to its end."""
     hits = np.array([pattern.fullmatch(name) is not None for name in lane.names], dtype=np.bool_)
     return hits[lane.name] if hits.any() else np.zeros(len(lane), dtype=np.bool_)
 
 
-def named_rows(lane: Lane, pattern: re.Pattern[str]) -> Lane:
+def named_rows(lane: NamedRows, pattern: re.Pattern[str]) -> NamedRows:
     """The rows whose name matches from its beginning to its end."""
     matches = any(map(pattern.fullmatch, lane.names))
     return lane.take(named(lane, pattern) if matches else slice(0, 0))
 
 
-def layer_of(lane: Lane, label: str | None = None, device: int | None = None) -> Layer:
+def layer_of(lane: NamedRows, label: str | None = None, device: int | None = None) -> EvidenceLayer:
     """A lane's rows as a layer; rows that overlap become one, named after the first of them."""
     kept = picked(lane.spans.end > lane.spans.start)
     spans, name = lane.spans[kept], lane.shown[kept]
     if np.all(spans.start[1:] >= spans.end[:-1]):
-        return Layer(spans, name, lane.shown_names, label, device)
+        return EvidenceLayer(spans, name, lane.shown_names, label, device)
     merged = union(spans)
-    return Layer(merged, name[np.searchsorted(spans.start, merged.start)], lane.shown_names, label, device)
+    return EvidenceLayer(merged, name[np.searchsorted(spans.start, merged.start)], lane.shown_names, label, device)
 
 
-def layer_inside(time: Intervals, lane: Lane, label: str) -> Layer:
+def layer_inside(time: Intervals, lane: NamedRows, label: str) -> EvidenceLayer:
     """The part of `time` (a set) that is inside the lane's rows, named after them; for rows that do not overlap."""
     row, spans = pieces(time, lane.spans)
     if not np.all(spans.start[1:] >= spans.end[:-1]):
         return plain_layer(spans, label, label)
-    return Layer(spans, lane.shown[row], lane.shown_names, label)
+    return EvidenceLayer(spans, lane.shown[row], lane.shown_names, label)
 
 
-def plain_layer(spans: Intervals, what: str, label: str | None = None) -> Layer:
+def plain_layer(spans: Intervals, what: str, label: str | None = None) -> EvidenceLayer:
     """Time that one sentence describes, without rows of its own to name."""
     time = union(spans)
-    return Layer(time, np.zeros(len(time), dtype=np.int64), [what], label)
+    return EvidenceLayer(time, np.zeros(len(time), dtype=np.int64), [what], label)
 
 
-def joined(layers: list[Layer], what: str) -> Layer:
+def joined(layers: list[EvidenceLayer], what: str) -> EvidenceLayer:
     """Several layers as one, under one description."""
     return plain_layer(union(*(layer.spans for layer in layers)), what, what)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import Intervals, nearest_before
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, plain_layer
 from nsysdiag.causes.ids import GRAPH_BUILD
 
 CALLS = re.compile(
@@ -16,17 +16,17 @@ BEGIN = re.compile(r"(cuda|cu)StreamBeginCapture\w*")
 END = re.compile(r"(cuda|cu)StreamEndCapture")
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Stream captures from begin to end, each as one interval, and outermost calls that build or change a graph."""
     return [_captures(evidence), layer_of(evidence.calls(CALLS))]
 
 
-def nested_evidence(evidence: HostEvidence) -> list[Layer]:
+def nested_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Calls inside the launch call that build or change a graph."""
     return [layer_of(evidence.calls(CALLS, nested=True))]
 
 
-def _captures(evidence: HostEvidence) -> Layer:
+def _captures(evidence: HostEvidence) -> EvidenceLayer:
     """Each end of a capture with the last begin before it on the same thread."""
     begin, end = evidence.calls(BEGIN), evidence.calls(END)
     before = nearest_before(begin.spans.start, end.spans.start)
@@ -48,7 +48,7 @@ CAUSE = Cause(
             "Build graphs once and replay them; update parameters in place instead of instantiating again.",
             "Varying sizes force new captures: pad to a few sizes.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Capture once per shape and replay. Varying shapes force new captures "
                 "(torch.compile(mode='reduce-overhead') captures each shape separately): pad to a few sizes, or mark "
@@ -64,7 +64,7 @@ thread         [capture][instantiate][launch]
 """,
     family="startup",
     sources=("cuda_graphs",),
-    rows=(Rows.CALL,),
+    rows=(EvidenceRows.CALL,),
     confirm=(
         "In the CUDA API row, cudaStreamBeginCapture to cudaStreamEndCapture, cudaGraphInstantiate, cudaGraphExecUpdate or cudaGraphUpload covers the gap. In a steady loop it should come once.",
     ),

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
-from nsysdiag.causes.cause import IN_COLLECTOR, IN_INTERPRETER, Advice, Cause, Lookalike, Rows, Variant, Words, matching
-from nsysdiag.causes.evidence import HostEvidence, Layer, Threshold, layer_inside, plain_layer, setting
+from nsysdiag.causes.cause import (
+    IN_COLLECTOR,
+    IN_INTERPRETER,
+    Advice,
+    Cause,
+    EvidenceRows,
+    FrameworkAdvice,
+    Lookalike,
+    Variant,
+    matching,
+)
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_inside, plain_layer, setting
 from nsysdiag.causes.ids import HOST_CODE
 from nsysdiag.events import samples
 from nsysdiag.units import format_ns
@@ -14,7 +24,7 @@ BY_SCHEDULING, BY_SAMPLES = "by scheduling events", "by CPU samples"
 """Labels that say how it is known, not what it is."""
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Time on a CPU by the scheduler; where it says nothing, by CPU samples. NVTX never proves it, but it
     names it, and MPI libraries poll: time inside MPI calls has a label of its own."""
     host = evidence.host
@@ -36,7 +46,7 @@ CAUSE = Cause(
             "Profile the host code of this phase (CPU samples with call chains, perf). Use several threads for it, "
             "move it to the GPU, or run it ahead of time on another thread.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Profile the host code of this phase (samples with --python-backtrace, py-spy); move it off the launching "
                 "thread or ahead of time.",
@@ -45,49 +55,49 @@ CAUSE = Cause(
             ),
             source="torch_graphs",
         ),
-        jax=Words(
+        jax=FrameworkAdvice(
             (
                 "Put more of the step under jax.jit: outside it, operations run one by one. Use jax.lax.scan for loops "
                 "over steps. Look for compilation in the loop (JAX_LOG_COMPILES=1).",
             ),
             source="jax_gpu",
         ),
-        tensorflow=Words(
+        tensorflow=FrameworkAdvice(
             (
                 "Put more of the step into a tf.function; steps_per_execution in Keras. Look for retracing, which Python "
                 "arguments and varying shapes cause.",
             ),
             source="tf_gpu",
         ),
-        cupy=Words(
+        cupy=FrameworkAdvice(
             (
                 "Profile the host code of this phase (py-spy); fewer CuPy calls for each step: cupy.fuse, RawKernel, CUDA "
                 "graphs.",
             ),
             source="cupy_speed",
         ),
-        openacc=Words(
+        openacc=FrameworkAdvice(
             (
                 "Profile the host code of this phase; give serial loops between kernels a parallel directive, or run "
                 "them while asynchronous kernels run.",
             ),
             source="openacc",
         ),
-        openmp_target=Words(
+        openmp_target=FrameworkAdvice(
             (
                 "Profile the host code of this phase; give serial loops between target regions a parallel "
                 "directive, or run them while target constructs with nowait run.",
             ),
             source="openmp",
         ),
-        julia=Words(
+        julia=FrameworkAdvice(
             (
                 "Profile the host code of this phase (Profile.@profile): look for type instabilities, compilation "
                 "in the loop and garbage collection.",
             ),
             source="julia",
         ),
-        mpi=Words(
+        mpi=FrameworkAdvice(
             (
                 "Profile the host code of this phase (CPU samples with call chains): move it to the GPU or use more "
                 "threads. Check whether all ranks do the same amount.",
@@ -112,7 +122,7 @@ thread         ~~ computes ~~[launch]
         setting("collector"),
         setting("interpreter"),
     ),
-    rows=(Rows.SCHEDULING,),
+    rows=(EvidenceRows.SCHEDULING,),
     confirm=(
         "The row of thread states shows the launching thread running, and neither the CUDA API row nor that of OS calls has a call. The CPU samples under the gap show the functions.",
         "Put an NVTX range around the code that you suspect, and capture again.",
@@ -153,7 +163,7 @@ thread         ~~ computes ~~[launch]
             "fewer steps of Python for each kernel: CUDA graphs, larger pieces of work",
             Advice(
                 plain=("Fewer steps of Python for each kernel: CUDA graphs, fused kernels, larger pieces of work.",),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "Fewer steps of Python for each kernel: torch.compile(mode='reduce-overhead'), CUDA graphs, fused "
                         "optimizers (fused=True or foreach=True), larger batches.",
@@ -161,19 +171,19 @@ thread         ~~ computes ~~[launch]
                     source="torch_graphs",
                     fix="fewer steps of Python for each kernel: torch.compile, CUDA graphs",
                 ),
-                jax=Words(
+                jax=FrameworkAdvice(
                     (
                         "Fewer steps of Python for each kernel: the whole step under one jax.jit, jax.lax.scan over steps.",
                     ),
                     source="jax_gpu",
                     fix="fewer steps of Python: the whole step under one jax.jit",
                 ),
-                tensorflow=Words(
+                tensorflow=FrameworkAdvice(
                     ("Fewer steps of Python for each kernel: the whole step in one tf.function, steps_per_execution.",),
                     source="tf_gpu",
                     fix="fewer steps of Python: the whole step in one tf.function",
                 ),
-                cupy=Words(
+                cupy=FrameworkAdvice(
                     ("Fewer steps of Python for each kernel: cupy.fuse, RawKernel, CUDA graphs.",),
                     source="cupy_speed",
                     fix="fewer steps of Python for each kernel: cupy.fuse, RawKernel",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
-from nsysdiag.gaps.launch_frame import Case
+from nsysdiag.gaps.launch_frame import LaunchCase
 
 CAUSE = Cause(
     id="intra_graph",
@@ -29,5 +29,5 @@ thread [cudaGraphLaunch]         one launch for both
     ),
     variants=(Variant("other", "", "let independent branches of the graph run side by side"),),
     accepted=True,
-    case=Case.INTRA_GRAPH,
+    case=LaunchCase.INTRA_GRAPH,
 )

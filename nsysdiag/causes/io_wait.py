@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
 
 CALLS = re.compile(
     r"_*(p?(read|write)(64|v(64)?(v?2)?)?|recv(from|msg|mmsg)?|send(to|msg|mmsg|file|file64)?|(vm)?splice|tee|process_vm_(readv|writev)|copy_file_range"
@@ -39,7 +39,7 @@ _KINDS = (
 _PATTERNS = tuple((label, re.compile(rf"_*({calls})(_unlocked)?(_chk)?")) for label, calls in _KINDS)
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """OS calls that read, write, open or wait for a descriptor, a layer for each kind."""
     calls = evidence.os_calls(CALLS)
     kinds = [(label, named(calls, pattern)) for label, pattern in _PATTERNS]
@@ -59,7 +59,7 @@ CAUSE = Cause(
             "Slow storage or many small files: cache locally, pack into few files, read larger blocks.",
             "Logging and checkpoints: write from another thread.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Take reading out of the launching thread: data loader workers, prefetching, a read-ahead thread.",
                 "Slow storage or many small files: cache locally, pack into shards, read larger blocks.",
@@ -67,7 +67,7 @@ CAUSE = Cause(
             ),
             source="data_loader",
         ),
-        mpi=Words(
+        mpi=FrameworkAdvice(
             (
                 "Take reading out of the launching thread, or read in parallel (MPI-IO, HDF5), each rank its own part.",
                 "Print from one rank only, and not in each step; write checkpoints from another thread or every n steps.",
@@ -82,7 +82,7 @@ thread         [read][launch]
 """,
     family="input",
     sources=("nsight_osrt",),
-    rows=(Rows.OS_CALL,),
+    rows=(EvidenceRows.OS_CALL,),
     confirm=(
         "In the row of OS calls of the launching thread, read, pread64, write, open, poll or ioctl covers the gap. The "
         "call chain shows which code made the call.",
@@ -104,7 +104,7 @@ thread         [read][launch]
                     "small files into few, cache them on a local disk. A read from a pipe or a terminal waits for its "
                     "writer.",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "Take reading out of the launching thread: a read-ahead thread, or workers (DataLoader: "
                         "num_workers, prefetch_factor, persistent_workers=True). Pack many small files into shards, "
@@ -112,7 +112,7 @@ thread         [read][launch]
                     ),
                     source="data_loader",
                 ),
-                tensorflow=Words(
+                tensorflow=FrameworkAdvice(
                     (
                         "Take reading out of the launching thread: tf.data with interleave and prefetch; TFRecord shards on a "
                         "local disk.",
@@ -138,7 +138,7 @@ thread         [read][launch]
                 plain=(
                     "The thread waits for the other end of a pipe or socket: a worker process, a server, another rank.",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "The thread waits for the other end of a pipe or socket: a data loader worker (num_workers, "
                         "prefetch_factor), a server, another rank.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes import call_facts
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
 from nsysdiag.causes.evidence import Threshold
 from nsysdiag.units import format_ns
 
@@ -20,7 +20,7 @@ CAUSE = Cause(
             "Many small launches: run the sequence as a CUDA graph, or fuse kernels.",
             "Check what makes the call slow: many arguments, locks in the driver, several threads launching at once.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Many small launches: use CUDA graphs, torch.compile(mode='reduce-overhead') or fused kernels.",
                 "Check what makes the call slow: many arguments, locks in the driver, several threads launching at once.",
@@ -28,7 +28,7 @@ CAUSE = Cause(
             source="torch_graphs",
             fix="launch less: CUDA graphs, torch.compile(mode='reduce-overhead')",
         ),
-        jax=Words(
+        jax=FrameworkAdvice(
             (
                 "Many small launches: put the whole step under one jax.jit; XLA runs parts of it as CUDA graphs "
                 "(--xla_gpu_enable_command_buffer).",
@@ -36,17 +36,17 @@ CAUSE = Cause(
             source="jax_gpu",
             fix="launch less: one jax.jit for the whole step",
         ),
-        tensorflow=Words(
+        tensorflow=FrameworkAdvice(
             ("Many small launches: one tf.function(jit_compile=True) for the whole step.",),
             source="tf_gpu",
             fix="launch less: tf.function(jit_compile=True)",
         ),
-        cupy=Words(
+        cupy=FrameworkAdvice(
             ("Many small launches: cupy.fuse, or capture the sequence as a CUDA graph (Stream.begin_capture).",),
             source="cupy_speed",
             fix="launch less: cupy.fuse, CUDA graphs",
         ),
-        openacc=Words(
+        openacc=FrameworkAdvice(
             (
                 "Many small launches: add async to compute constructs, so that the host launches ahead; join neighbouring "
                 "loops.",
@@ -54,7 +54,7 @@ CAUSE = Cause(
             source="openacc",
             fix="launch ahead: async on compute constructs",
         ),
-        openmp_target=Words(
+        openmp_target=FrameworkAdvice(
             (
                 "Many small launches: add nowait to target constructs, so that the host launches ahead; join "
                 "neighbouring loops.",
@@ -62,7 +62,7 @@ CAUSE = Cause(
             source="openmp",
             fix="launch ahead: nowait on target constructs",
         ),
-        julia=Words(
+        julia=FrameworkAdvice(
             (
                 "Many small launches: fuse broadcasts into one dotted expression, or capture the sequence as a "
                 "graph (CUDA.@captured).",
@@ -78,7 +78,7 @@ thread          [launch  ]
 """,
     family="launch",
     sources=("asynchronous", "cuda_graphs"),
-    rows=(Rows.LAUNCH,),
+    rows=(EvidenceRows.LAUNCH,),
     confirm=(
         "In the CUDA API row, the cudaLaunchKernel or cudaGraphLaunch of the next operation takes far longer than the "
         "usual few µs. The GPU is idle during it.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT, Threshold
 from nsysdiag.gaps import gaps as calibration
 from nsysdiag.units import format_ns
@@ -19,7 +19,7 @@ CAUSE = Cause(
             "Launch earlier: queue work ahead instead of waiting for results, so that launches overlap with running kernels.",
             "Put the sequence into a CUDA graph: one launch for many kernels.",
         ),
-        openacc=Words(
+        openacc=FrameworkAdvice(
             (
                 "Launch earlier: add async to compute constructs and updates, so that the host queues work ahead instead of "
                 "waiting for each.",
@@ -27,7 +27,7 @@ CAUSE = Cause(
             source="openacc",
             fix="launch ahead: async on compute constructs",
         ),
-        openmp_target=Words(
+        openmp_target=FrameworkAdvice(
             (
                 "Launch earlier: add nowait to target constructs and updates, so that the host queues work ahead "
                 "instead of waiting for each.",
@@ -61,7 +61,7 @@ thread     [launch]
         ),
         LATENCY_LIMIT,
     ),
-    rows=(Rows.LAUNCH,),
+    rows=(EvidenceRows.LAUNCH,),
     confirm=(
         "The launch call has returned, the GPU is idle, and the kernel starts some µs later. It is as long for each launch to an idle GPU.",
         "Many gaps of this kind mean that nothing is queued: the host launches one kernel at a time.",

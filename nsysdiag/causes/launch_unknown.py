@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
-from nsysdiag.gaps.launch_frame import Case
+from nsysdiag.gaps.launch_frame import LaunchCase
 
 CAUSE = Cause(
     id="launch_unknown",
@@ -31,5 +31,5 @@ thread   ?                       no call has B's correlation id
     variants=(Variant("other", "", "capture again with --trace=cuda for all processes"),),
     unresolved=True,
     resolved_by=("cuda-api",),
-    case=Case.UNKNOWN,
+    case=LaunchCase.UNKNOWN,
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
 from nsysdiag.causes.gil import gil_waits
 
 CALLS = re.compile(
@@ -18,7 +18,7 @@ INTERPRETER_LOCK = "GIL"
 """The label of waits for the lock of CPython's interpreter."""
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """OS calls that wait for another thread; signalling and unlocking are not waits."""
     calls = evidence.host.os_calls
     waits, interpreter = named(calls, CALLS), gil_waits(evidence.host)
@@ -38,7 +38,7 @@ CAUSE = Cause(
             "launching.",
             "An empty queue means that its producer is too slow: use more workers, or prepare work ahead.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Find who holds the lock or fills the queue: that thread is the root.",
                 "Python: the GIL shows as pthread_cond_timedwait of about 5 ms; move work to processes, or release the "
@@ -56,7 +56,7 @@ thread         [pthread_cond_wait][launch]
 """,
     family="host",
     sources=("nsight_osrt", "gil"),
-    rows=(Rows.OS_CALL,),
+    rows=(EvidenceRows.OS_CALL,),
     confirm=(
         "In the row of OS calls of the launching thread, pthread_mutex_lock, pthread_cond_wait, sem_wait or futex "
         "covers the gap. The report names the thread that ended the wait, and what it did meanwhile.",
@@ -79,7 +79,7 @@ thread         [pthread_cond_wait][launch]
                     "to a free-threaded build.",
                     "A shorter sys.setswitchinterval() lets the launching thread in sooner.",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "Another Python thread held the GIL: move its work to processes (DataLoader(num_workers > 0) "
                         "instead of threads) or to code that releases it. A free-threaded build has no GIL.",

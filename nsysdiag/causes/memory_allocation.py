@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
 
 CALLS = re.compile(
     r"(cuda|cu)(Malloc|Free|HostAlloc|HostRegister|HostUnregister|Ipc(Open|Close)MemHandle|MemPool(TrimTo|Create|Destroy)).*"
@@ -14,12 +14,12 @@ CALLS = re.compile(
 )
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Outermost calls that allocate, free, map or register memory."""
     return [layer_of(evidence.calls(CALLS))]
 
 
-def nested_evidence(evidence: HostEvidence) -> list[Layer]:
+def nested_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Such calls inside another call."""
     return [layer_of(evidence.calls(CALLS, nested=True))]
 
@@ -35,14 +35,14 @@ CAUSE = Cause(
             "Allocate once, before the loop, and reuse; or use the stream-ordered allocator (cudaMallocAsync, with a release "
             "threshold on its pool, cudaMemPoolAttrReleaseThreshold).",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "The caching allocator should serve the step: churn comes from fragmentation. "
                 "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer varying shapes, no empty_cache() in the step.",
             ),
             source="allocator",
         ),
-        jax=Words(
+        jax=FrameworkAdvice(
             (
                 "Let JAX allocate its pool at start (XLA_PYTHON_CLIENT_PREALLOCATE, on by default). "
                 "XLA_PYTHON_CLIENT_ALLOCATOR=platform allocates each time.",
@@ -50,7 +50,7 @@ CAUSE = Cause(
             source="jax_memory",
             fix="let JAX allocate its pool at start",
         ),
-        tensorflow=Words(
+        tensorflow=FrameworkAdvice(
             (
                 "Let the pool be allocated at start: no memory growth (tf.config.experimental.set_memory_growth), or "
                 "TF_GPU_ALLOCATOR=cuda_malloc_async.",
@@ -58,14 +58,14 @@ CAUSE = Cause(
             source="tf_gpu",
             fix="let TensorFlow allocate its pool at start",
         ),
-        cupy=Words(
+        cupy=FrameworkAdvice(
             (
                 "Keep CuPy's memory pools: no free_all_blocks() in the step, no set_allocator(None); or MemoryAsyncPool.",
             ),
             source="cupy_memory",
             fix="keep CuPy's memory pools",
         ),
-        openacc=Words(
+        openacc=FrameworkAdvice(
             (
                 "Allocate once: enter data create before the loop and exit data after it, so that data clauses find arrays "
                 "present.",
@@ -73,7 +73,7 @@ CAUSE = Cause(
             source="openacc",
             fix="allocate once: enter data create before the loop",
         ),
-        openmp_target=Words(
+        openmp_target=FrameworkAdvice(
             (
                 "Allocate once: target enter data map(alloc: ...) before the loop and exit data after it, so that "
                 "map clauses find arrays present.",
@@ -81,7 +81,7 @@ CAUSE = Cause(
             source="openmp",
             fix="allocate once: target enter data before the loop",
         ),
-        julia=Words(
+        julia=FrameworkAdvice(
             (
                 "Allocate once and write into existing arrays (.=, mul!): CUDA.jl's pool reuses memory, but GC and "
                 "CUDA.reclaim() in the step cost time; CUDA.unsafe_free! returns memory early.",
@@ -97,7 +97,7 @@ thread         [cudaMalloc][launch]
 """,
     family="memory",
     sources=("malloc_async",),
-    rows=(Rows.CALL,),
+    rows=(EvidenceRows.CALL,),
     confirm=(
         "In the CUDA API row, a cudaMalloc, cudaFree, cudaHostAlloc, cudaHostRegister or cuMemMap covers the gap. cudaFree often waits for the whole device first.",
         "With PyTorch, calls of cudaMalloc after the first steps mean that the caching allocator has no block that fits.",
@@ -121,20 +121,20 @@ thread         [cudaMalloc][launch]
             "allocate pinned buffers once and reuse them",
             Advice(
                 plain=("Pinning is slow and stops the device: allocate pinned buffers once and reuse them.",),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "Pinning is slow and stops the device: allocate pinned buffers once (the caching host allocator keeps "
                         "them; no pin_memory() in the step).",
                     ),
                     source="pinned_memory",
                 ),
-                cupy=Words(
+                cupy=FrameworkAdvice(
                     (
                         "Pinning is slow and stops the device: cupyx.empty_pinned once, and keep the pinned memory pool.",
                     ),
                     source="cupy_memory",
                 ),
-                mpi=Words(
+                mpi=FrameworkAdvice(
                     (
                         "Pinning is slow and stops the device: allocate pinned buffers once. Inside MPI calls, the "
                         "library registers its own buffers: reuse the same message buffers, and send once before the "
@@ -151,7 +151,7 @@ thread         [cudaMalloc][launch]
             "warm up with the largest sizes",
             Advice(
                 plain=("An allocator maps more memory as it grows: warm up with the largest sizes, or reserve once.",),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "The allocator grows its segments: warm up with the largest shapes, or reserve once "
                         "(PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets a segment grow instead of making new ones).",
@@ -170,7 +170,7 @@ thread         [cudaMalloc][launch]
                     "cudaFree waits for the device: keep the buffer and reuse it, free after the loop, or use cudaFreeAsync, "
                     "which does not wait.",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "cudaFree waits for the device: no empty_cache() in the step; "
                         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True or backend:cudaMallocAsync avoids frees for "
@@ -178,7 +178,7 @@ thread         [cudaMalloc][launch]
                     ),
                     source="allocator",
                 ),
-                cupy=Words(
+                cupy=FrameworkAdvice(
                     ("cudaFree waits for the device: no free_all_blocks() in the step; or MemoryAsyncPool.",),
                     source="cupy_memory",
                 ),

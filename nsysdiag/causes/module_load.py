@@ -8,8 +8,8 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import contains, union
 from nsysdiag.causes import call_facts, memory_allocation
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, OwnCall, Rows, Variant, Words, matching
-from nsysdiag.causes.evidence import HostEvidence, Layer, Threshold, joined, layer_of, named
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, OwnCall, Variant, matching
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, joined, layer_of, named
 from nsysdiag.events.host import UNKNOWN_LOADING
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.units import format_ns
@@ -22,19 +22,19 @@ LOADING_KINDS = (
 )
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Outermost loading calls, slow first launches of a kernel, and loading that the profiler saw."""
     api = evidence.host.api
     first = api.take(api.outermost & evidence.facts.first_launch[api.row])
     return [layer_of(evidence.calls(CALLS)), loading_rows(evidence), layer_of(first, "first launch of a kernel")]
 
 
-def nested_evidence(evidence: HostEvidence) -> list[Layer]:
+def nested_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Loading calls inside the launch call, and loading that the profiler saw."""
     return [layer_of(evidence.calls(CALLS, nested=True)), loading_rows(evidence)]
 
 
-def loading_rows(evidence: HostEvidence) -> Layer:
+def loading_rows(evidence: HostEvidence) -> EvidenceLayer:
     """Overhead rows of JIT compilation, module and lazy function loading. Up to schema 3.23 loading is called `Unknown`,
     which inside an allocation call is something else."""
     overhead = evidence.host.overhead
@@ -64,7 +64,7 @@ CAUSE = Cause(
             "CUDA_MODULE_LOADING=EAGER moves the cost to the start; compile for this architecture (-gencode) so that nothing "
             "is JIT-compiled; keep the compilation cache (CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE).",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Warm up before measuring and before serving: run each kernel once.",
                 "CUDA_MODULE_LOADING=EAGER moves the cost to the start; keep the compilation caches (TORCHINDUCTOR_CACHE_DIR, "
@@ -72,7 +72,7 @@ CAUSE = Cause(
             ),
             source="lazy_loading",
         ),
-        jax=Words(
+        jax=FrameworkAdvice(
             (
                 "Run each jitted function once during warm-up; keep compiled programs across runs "
                 "(jax_compilation_cache_dir). Use fixed shapes: each new shape is compiled (JAX_LOG_COMPILES=1 shows "
@@ -80,14 +80,14 @@ CAUSE = Cause(
             ),
             source="jax_cache",
         ),
-        tensorflow=Words(
+        tensorflow=FrameworkAdvice(
             (
                 "Run each tf.function once during warm-up. Use fixed shapes or an input_signature: each new shape is "
                 "traced and compiled.",
             ),
             source="tf_gpu",
         ),
-        cupy=Words(
+        cupy=FrameworkAdvice(
             ("Run each kernel once during warm-up; keep CuPy's kernel cache (CUPY_CACHE_DIR) across runs and nodes.",),
             source="cupy_speed",
         ),
@@ -111,8 +111,8 @@ thread         [launch, loads its code     ]
         Threshold("long", format_ns(call_facts.LONG_NS), "limit used there, and where most launches are first ones"),
     ),
     rows=(
-        Rows.OVERHEAD,
-        Rows.CALL,
+        EvidenceRows.OVERHEAD,
+        EvidenceRows.CALL,
     ),
     confirm=(
         'A launch call of a kernel that runs for the first time takes a millisecond or more. The overhead row says "Module loading" or "Lazy function loading", or the call is cuModuleLoadData or cuLibraryLoadData.',
@@ -130,7 +130,7 @@ thread         [launch, loads its code     ]
             "warm up, or load early with CUDA_MODULE_LOADING=EAGER",
             Advice(
                 plain=("Run each kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "Run each kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
                         "torch.backends.cudnn.benchmark=True tries several kernels for each new shape: keep shapes fixed, or "
@@ -151,7 +151,7 @@ thread         [launch, loads its code     ]
                     "in each run. Save it, ship code for this architecture, or keep the driver's cache "
                     "(CUDA_CACHE_PATH).",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "Code made at run time is loaded again in each run: keep the caches (TORCHINDUCTOR_CACHE_DIR, "
                         "TRITON_CACHE_DIR, "
@@ -160,7 +160,7 @@ thread         [launch, loads its code     ]
                     source="lazy_loading",
                     fix="keep compiled code: caches of Triton and inductor, CUDA_CACHE_PATH",
                 ),
-                jax=Words(
+                jax=FrameworkAdvice(
                     (
                         "Compiled programs are loaded again in each run: keep them (jax_compilation_cache_dir), and "
                         "use fixed shapes to avoid recompilation.",

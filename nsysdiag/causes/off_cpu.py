@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import subtract, union
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
-from nsysdiag.causes.evidence import HostEvidence, Layer, Threshold, named, plain_layer
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, named, plain_layer
 from nsysdiag.events import scheduling
 from nsysdiag.events.scheduling import maybe_ready
 from nsysdiag.units import format_ns
@@ -22,7 +22,7 @@ UNTRACED = "in no captured OS call"
 """Preempted, or in a wait that nsys does not trace: CPython's timed waits for a lock are one."""
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Time scheduled out in which the thread did not wait. Either the scheduler says runnable. Or, for a second at
     most, others held its CPU for at least 80% of it, or OS calls of its process were captured; a wait would be one of
     these."""
@@ -51,7 +51,7 @@ CAUSE = Cause(
             "Give the process more CPUs, or fewer threads: OMP_NUM_THREADS, the sizes of thread pools, the container's CPU limit.",
             "Pin the launching thread away from busy neighbours (taskset, numactl), and look for other jobs on the machine.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Give the process more CPUs, or fewer threads: OMP_NUM_THREADS, torch.set_num_threads, data loader workers, "
                 "the container's CPU limit.",
@@ -59,7 +59,7 @@ CAUSE = Cause(
             ),
             source="tuning_guide",
         ),
-        tensorflow=Words(
+        tensorflow=FrameworkAdvice(
             (
                 "Give the process more CPUs, or fewer threads: tf.config.threading, a private thread pool of tf.data "
                 "(options.threading.private_threadpool_size), the container's CPU limit.",
@@ -67,7 +67,7 @@ CAUSE = Cause(
             ),
             source="tf_gpu",
         ),
-        mpi=Words(
+        mpi=FrameworkAdvice(
             (
                 "Bind each rank to its own CPUs (mpirun --bind-to core, --map-by, srun --cpu-bind), with as many "
                 "threads as CPUs (OMP_NUM_THREADS). Ranks that share CPUs preempt each other while they poll.",
@@ -96,7 +96,7 @@ CPU            |another thread|
             "of the time off the CPU in which others must have held it",
         ),
     ),
-    rows=(Rows.SCHEDULING,),
+    rows=(EvidenceRows.SCHEDULING,),
     confirm=(
         "In the row of thread states, the launching thread is runnable but not running. The row of its CPU shows "
         "another thread at that time. The report names that thread.",
@@ -117,14 +117,14 @@ CPU            |another thread|
                     "Give the launching thread a CPU of its own (taskset, numactl --physcpubind, sched_setaffinity), and the "
                     "others fewer: OMP_NUM_THREADS, smaller thread pools.",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "Give the launching thread a CPU of its own (taskset, numactl --physcpubind, os.sched_setaffinity), "
                         "and the others fewer: OMP_NUM_THREADS, torch.set_num_threads, fewer data loader workers.",
                     ),
                     source="tuning_guide",
                 ),
-                mpi=Words(
+                mpi=FrameworkAdvice(
                     (
                         "Bind each rank to CPUs of its own (mpirun --bind-to core, srun --cpu-bind), and leave one of them "
                         "to the launching thread: OMP_NUM_THREADS one lower.",

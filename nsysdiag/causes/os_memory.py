@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, Variant
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
 
 CALLS = re.compile(
     r"_*(mmap(64)?|munmap|mremap|madvise|posix_madvise|s?brk|mprotect|pkey_mprotect|mlock(2|all)?|munlock(all)?|mbind|shm(at|dt|get|ctl)|shm_(open|unlink)|memfd_create|posix_fallocate(64)?)"
 )
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """OS calls that map, unmap or protect memory."""
     return [layer_of(evidence.os_calls(CALLS))]
 
@@ -36,7 +36,7 @@ thread         [munmap][launch]
 """,
     family="memory",
     sources=("nsight_osrt", "mallopt"),
-    rows=(Rows.OS_CALL,),
+    rows=(EvidenceRows.OS_CALL,),
     confirm=(
         "In the row of OS calls, mmap, munmap, madvise, brk or mprotect covers the gap. Large arrays are allocated and "
         "freed in each step.",

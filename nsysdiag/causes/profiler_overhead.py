@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, Variant
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, plain_layer
 from nsysdiag.events.host import OF_CUPTI, PROFILER
 
 KINDS = (*OF_CUPTI, PROFILER)
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """The thread's own overhead rows, and CUPTI's on other threads while this one is inside a CUDA call."""
     host = evidence.host
     own = host.overhead.take(np.isin(host.overhead.kind, KINDS))
@@ -37,7 +37,7 @@ thread         [flush]  [launch]
 """,
     family="profiler",
     sources=("overhead", "nsight_cli"),
-    rows=(Rows.OVERHEAD,),
+    rows=(EvidenceRows.OVERHEAD,),
     confirm=(
         'The row "Profiler overhead" has an entry at the time of the gap: a buffer flush, or the start of CUPTI. It disappears without the profiler.',
         "Capture again with a longer --cuda-flush-interval or fewer options. If the step gets shorter by the same time, it was the profiler.",

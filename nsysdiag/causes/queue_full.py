@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, Variant
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
 from nsysdiag.trace.enums import OverheadType
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Command-buffer-full rows of the thread."""
     overhead = evidence.host.overhead
     return [layer_of(overhead.take(overhead.kind == OverheadType.COMMAND_BUFFER_FULL))]
@@ -35,7 +35,7 @@ thread     [launch to 1, buffer full][launch]
 """,
     family="launch",
     sources=("overhead",),
-    rows=(Rows.OVERHEAD,),
+    rows=(EvidenceRows.OVERHEAD,),
     confirm=(
         'A launch call lasts as long as kernels of another device or stream, and CUPTI reports "Command buffer full". The thread is thousands of launches ahead of one device while another one is idle.',
     ),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Rows, Variant, Words, matching
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
 
 CALLS = re.compile(
     r"_*((clock_)?nanosleep|u?sleep|pause|(rt_)?sig(suspend|wait|timedwait|waitinfo)|alarm"
@@ -16,7 +16,7 @@ SLEEPS = re.compile("sleep")
 """The calls among them that wait for a time, not for a process or thread."""
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """OS calls that sleep, or that start or await a process or thread."""
     return [layer_of(evidence.os_calls(CALLS))]
 
@@ -32,7 +32,7 @@ CAUSE = Cause(
             "Remove the sleep or the polling interval; wait on a condition instead.",
             "Keep worker processes and threads alive: a pool instead of one for each task.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Remove the sleep or the polling interval; wait on a condition instead.",
                 "Keep worker processes alive: DataLoader(persistent_workers=True).",
@@ -47,7 +47,7 @@ thread         [nanosleep][launch]
 """,
     family="host",
     sources=("nsight_osrt",),
-    rows=(Rows.OS_CALL,),
+    rows=(EvidenceRows.OS_CALL,),
     confirm=(
         "In the row of OS calls, nanosleep, usleep, waitpid, fork or pthread_join covers the gap. A polling loop shows many short sleeps of equal length.",
     ),
@@ -62,7 +62,7 @@ thread         [nanosleep][launch]
             "keep them alive: a pool of threads or processes",
             Advice(
                 plain=("Keep worker processes and threads alive: a pool instead of one for each task.",),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     ("Keep worker processes and threads alive: DataLoader(persistent_workers=True), a thread pool.",),
                     source="data_loader",
                     fix="keep them alive: persistent_workers=True",

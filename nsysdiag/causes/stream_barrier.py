@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant, Words
+from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
 
@@ -35,14 +35,14 @@ CAUSE = Cause(
         plain=(
             "Use explicit non-blocking streams (cudaStreamCreateWithFlags), or compile with --default-stream per-thread.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Put the work of both sides on separate streams (with torch.cuda.stream(...)). The default stream "
                 "waits for blocking streams, and they wait for it.",
             ),
             source="cuda_semantics",
         ),
-        cupy=Words(
+        cupy=FrameworkAdvice(
             ("Use cupy.cuda.Stream(non_blocking=True), or CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=1.",),
             source="cupy_speed",
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant, Words, matching
+from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant, matching
 from nsysdiag.causes.evidence import LATENCY_LIMIT, Threshold
 from nsysdiag.gaps import gaps as stream_waits
 from nsysdiag.gaps.gaps import LABELS
@@ -58,21 +58,21 @@ stream 9  (wait event)       [==next==)
                     "The next work needs a collective's result: start it earlier or in smaller pieces, and put independent "
                     "work in between.",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "The next work needs a collective's result: start it earlier or in smaller pieces "
                         "(DistributedDataParallel bucket_cap_mb, FSDP prefetch). Put independent work in between.",
                     ),
                     source="tuning_guide",
                 ),
-                jax=Words(
+                jax=FrameworkAdvice(
                     (
                         "The next work needs a collective's result: let XLA overlap collectives with compute "
                         "(--xla_gpu_enable_latency_hiding_scheduler), and choose shardings that need fewer of them.",
                     ),
                     source="jax_gpu",
                 ),
-                mpi=Words(
+                mpi=FrameworkAdvice(
                     (
                         "The next work needs the exchanged data: compute the boundary first, and exchange it while the "
                         "interior runs on another stream.",

@@ -12,14 +12,23 @@ from nsysdiag.causes.cause import (
     KEEP_ON_DEVICE,
     Advice,
     Cause,
+    EvidenceRows,
+    FrameworkAdvice,
     Lookalike,
-    Rows,
     Variant,
-    Words,
     matching,
 )
-from nsysdiag.causes.evidence import DRAINED, READ_BACK, HostEvidence, Layer, Threshold, layer_of, named, named_rows
-from nsysdiag.events.axis import Lane
+from nsysdiag.causes.evidence import (
+    DRAINED,
+    READ_BACK,
+    EvidenceLayer,
+    HostEvidence,
+    Threshold,
+    layer_of,
+    named,
+    named_rows,
+)
+from nsysdiag.events.axis import NamedRows
 from nsysdiag.units import format_ns
 
 CALLS = re.compile(r"cuda(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize")
@@ -37,17 +46,17 @@ READ_BACK_NS = 50_000
 """A synchronization that begins within this time of a read-back waits for it."""
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Outermost synchronization calls, and spins on a query."""
     return [*_by_kind(evidence, evidence.calls(CALLS)), query_spins(evidence)]
 
 
-def nested_evidence(evidence: HostEvidence) -> list[Layer]:
+def nested_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Synchronization inside another call."""
     return _by_kind(evidence, evidence.calls(CALLS, nested=True))
 
 
-def _by_kind(evidence: HostEvidence, calls: Lane) -> list[Layer]:
+def _by_kind(evidence: HostEvidence, calls: NamedRows) -> list[EvidenceLayer]:
     """A layer for each kind of synchronization and each device that was waited for."""
     kinds = [(label, named_rows(calls, pattern)) for label, pattern in _KINDS]
     devices = [evidence.facts.synchronized[kind.row] for _, kind in kinds]
@@ -63,7 +72,7 @@ def label_of(name: str) -> str:
     return next((label for label, pattern in _KINDS if pattern.match(name)), SPINS)
 
 
-def query_spins(evidence: HostEvidence) -> Layer:
+def query_spins(evidence: HostEvidence) -> EvidenceLayer:
     """Two or more queries in a row with no other call between, all but the last not ready, under 20 µs apart.
 
     ```
@@ -80,7 +89,7 @@ def query_spins(evidence: HostEvidence) -> Layer:
     first = np.flatnonzero(np.append(follows, False) & ~np.append(False, follows))
     last = np.flatnonzero(np.append(False, follows) & ~np.append(follows, False))
     spins = Intervals(calls.spans.start[first], calls.spans.end[last])
-    return Layer(spins, calls.shown[first], calls.shown_names, SPINS)
+    return EvidenceLayer(spins, calls.shown[first], calls.shown_names, SPINS)
 
 
 def query_waits(evidence: HostEvidence) -> tuple[Intervals, BoolArray]:
@@ -111,7 +120,7 @@ CAUSE = Cause(
             "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
             "cudaEventQuery in a loop blocks the thread just as well; poll from another thread.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Remove or delay the synchronization: no .item(), .cpu(), print or NaN check on device values in the step; "
                 "synchronize once per many steps.",
@@ -119,28 +128,28 @@ CAUSE = Cause(
             ),
             source="tuning_guide",
         ),
-        jax=Words(
+        jax=FrameworkAdvice(
             (
                 "Remove or delay the synchronization: no block_until_ready, float() or print of an array in the step. "
                 "JAX dispatches asynchronously until a value is needed.",
             ),
             source="jax_async",
         ),
-        tensorflow=Words(
+        tensorflow=FrameworkAdvice(
             (
                 "Remove or delay the synchronization: no .numpy() or print of a tensor in the step; let a tf.function run "
                 "several steps (steps_per_execution in Keras).",
             ),
             source="tf_gpu",
         ),
-        cupy=Words(
+        cupy=FrameworkAdvice(
             (
                 "Remove or delay the synchronization: no .get(), float() or Device.synchronize() in the step; CuPy's "
                 "calls are asynchronous until a value is needed.",
             ),
             source="cupy_speed",
         ),
-        openacc=Words(
+        openacc=FrameworkAdvice(
             (
                 "A compute construct without async waits for its kernels: add async to constructs and updates, and one wait "
                 "where the host needs the result.",
@@ -148,7 +157,7 @@ CAUSE = Cause(
             source="openacc",
             fix="add async to compute constructs, and wait once",
         ),
-        openmp_target=Words(
+        openmp_target=FrameworkAdvice(
             (
                 "A target construct without nowait waits for its kernels. Add nowait and depend to target "
                 "constructs and updates, and one taskwait where the host needs the result.",
@@ -156,14 +165,14 @@ CAUSE = Cause(
             source="openmp",
             fix="add nowait to target constructs, and one taskwait",
         ),
-        julia=Words(
+        julia=FrameworkAdvice(
             (
                 "Remove or delay the synchronization: no CUDA.@sync, Array(...) or scalar read of a CuArray in the "
                 "step. Calls are asynchronous until a value is needed.",
             ),
             source="julia",
         ),
-        mpi=Words(
+        mpi=FrameworkAdvice(
             (
                 "Synchronize the stream once before the MPI call that sends its result, not after each kernel. Launch "
                 "the next interior work before it, so that both overlap.",
@@ -187,7 +196,7 @@ thread    [cudaStreamSynchronize] [launch]
             "read_back_pause", format_ns(READ_BACK_NS), "the longest pause between a read-back copy and its wait"
         ),
     ),
-    rows=(Rows.CALL,),
+    rows=(EvidenceRows.CALL,),
     confirm=(
         "In the CUDA API row of the launching thread, a cudaStreamSynchronize, cudaDeviceSynchronize, cudaEventSynchronize or a query in a loop covers the gap, or its beginning.",
         "The call begins while the GPU is busy, and the queue drains during the call.",
@@ -247,7 +256,7 @@ thread    [cudaStreamSynchronize] [launch]
                 plain=(
                     "Wait on the device instead of the host: cudaStreamWaitEvent in place of cudaEventSynchronize.",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "Wait on the device instead of the host: stream.wait_event(event) (cudaStreamWaitEvent) in place of "
                         "event.synchronize().",
@@ -255,7 +264,7 @@ thread    [cudaStreamSynchronize] [launch]
                     source="cuda_semantics",
                     fix="wait on the device: stream.wait_event",
                 ),
-                cupy=Words(
+                cupy=FrameworkAdvice(
                     ("Wait on the device instead of the host: Stream.wait_event in place of Event.synchronize.",),
                     source="cupy_speed",
                     fix="wait on the device: Stream.wait_event",
@@ -273,7 +282,7 @@ thread    [cudaStreamSynchronize] [launch]
                     "CUDA events, which do not stop the host.",
                     "Where the wait must stay, cudaDeviceScheduleBlockingSync frees its CPU for other threads.",
                 ),
-                pytorch=Words(
+                pytorch=FrameworkAdvice(
                     (
                         "Take torch.cuda.synchronize (cudaDeviceSynchronize) out of the step; measure time with CUDA events "
                         "(torch.cuda.Event(enable_timing=True)), which do not stop the host.",
@@ -281,7 +290,7 @@ thread    [cudaStreamSynchronize] [launch]
                     source="cuda_semantics",
                     fix="take torch.cuda.synchronize out of the step",
                 ),
-                cupy=Words(
+                cupy=FrameworkAdvice(
                     (
                         "Take Device.synchronize (cudaDeviceSynchronize) out of the step; measure time with CUDA events "
                         "(cupyx.profiler.benchmark), which do not stop the host.",
@@ -289,7 +298,7 @@ thread    [cudaStreamSynchronize] [launch]
                     source="cupy_speed",
                     fix="take Device.synchronize out of the step",
                 ),
-                mpi=Words(
+                mpi=FrameworkAdvice(
                     (
                         "Call cudaDeviceSynchronize in the step only before MPI calls that need the result. Better "
                         "wait there for one stream (cudaStreamSynchronize), so that other work overlaps with the "

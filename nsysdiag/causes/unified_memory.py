@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant, Words
-from nsysdiag.gaps.launch_frame import Case
+from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant
+from nsysdiag.gaps.launch_frame import LaunchCase
 
 CAUSE = Cause(
     id="unified_memory",
@@ -16,14 +16,14 @@ CAUSE = Cause(
             "Prefetch with cudaMemPrefetchAsync before the kernel that touches the pages, and after the host's last touch.",
             "Advise the preferred location with cudaMemAdvise, or use explicit copies from pinned memory.",
         ),
-        openacc=Words(
+        openacc=FrameworkAdvice(
             (
                 "Arrays are in managed memory: use data regions with separate memory (nvc: -gpu=mem:separate), or prefetch "
                 "with cudaMemPrefetchAsync before the loops that touch them.",
             ),
             source="openacc",
         ),
-        openmp_target=Words(
+        openmp_target=FrameworkAdvice(
             (
                 "Arrays are in managed memory. Map them in a target data region with separate memory (nvc: "
                 "-gpu=mem:separate), or prefetch with cudaMemPrefetchAsync before the target regions that touch "
@@ -31,7 +31,7 @@ CAUSE = Cause(
             ),
             source="openmp",
         ),
-        julia=Words(
+        julia=FrameworkAdvice(
             (
                 "Arrays are in unified memory: allocate device memory (CuArray{T,N,CUDA.DeviceMemory}), or call "
                 "CUDA.prefetch before the kernels that touch them.",
@@ -55,5 +55,5 @@ thread [B]                       B was launched long ago
     ),
     variants=(Variant("other", "", "prefetch with cudaMemPrefetchAsync"),),
     accepted=True,
-    case=Case.UNIFIED_MEMORY,
+    case=LaunchCase.UNIFIED_MEMORY,
 )

@@ -19,9 +19,8 @@ from functools import cache
 from msgspec import Struct
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.events.gpu_metric_names import METRICS
-from nsysdiag.events.gpu_metric_names import Unit as MetricUnit
-from nsysdiag.fields import NO_BUDGET, SUM, Unit, fields_of, leaves
+from nsysdiag.events.gpu_metric_names import METRICS, MetricUnit
+from nsysdiag.fields import NO_BUDGET, SUM, NumberUnit, fields_of, leaves
 from nsysdiag.record import Record
 from nsysdiag.report import DeviceReport
 
@@ -30,7 +29,7 @@ FINDINGS, LENGTH, GPU_METRICS = "findings", "length", "gpu_metrics"
 LEVELS = ("high", "medium", "low", "info", "all")
 LEDGERS = ("ledger", "root_ledger")
 MEANS = ("window", "kernels", "compute", "gaps", "idle", "lowest", "highest")
-_UNITS = dict.fromkeys(Unit, COUNT) | {Unit.NS: NS, Unit.SHARE: SHARE}
+_UNITS = dict.fromkeys(NumberUnit, COUNT) | {NumberUnit.NS: NS, NumberUnit.SHARE: SHARE}
 """What budgets write behind a number of a unit: times and shares have units, all else has none."""
 
 
@@ -92,13 +91,15 @@ def _numbers(record: type[Record], path: tuple[str, ...] = ()) -> Iterator[Measu
     TypeError for one whose type does not say its unit."""
     for name, hint in fields_of(record).items():
         for leaf in leaves(hint, deep=False):
-            if NO_BUDGET in leaf.markers or leaf.unit is Unit.NUMBER:
+            if NO_BUDGET in leaf.markers or leaf.unit is NumberUnit.NUMBER:
                 continue
             if isinstance(leaf.kind, type) and issubclass(leaf.kind, Record):
                 yield from _numbers(leaf.kind, (*path, name))
             elif leaf.kind in (int, float):
                 if leaf.unit is None:
-                    raise TypeError(f"{record.__name__}.{name}: its type must say its unit, see nsysdiag.fields.Unit")
+                    raise TypeError(
+                        f"{record.__name__}.{name}: its type must say its unit, see nsysdiag.fields.NumberUnit"
+                    )
                 yield _measure((*path, name), _UNITS[leaf.unit], adds_up=SUM in leaf.markers)
 
 

@@ -68,7 +68,7 @@ def compared(
     """Both sides compared; with a baseline, by the runs of it that belong together. Raises what `compare_sides` does,
     and UsageError for a prediction together with a baseline."""
     from nsysdiag.comparison.predicted import compare_sides
-    from nsysdiag.comparison.with_baseline import Runs, compare_with_baseline
+    from nsysdiag.comparison.with_baseline import BaselineRuns, compare_with_baseline
     from nsysdiag.report import Report
     from nsysdiag.share.redaction.names import FILE
 
@@ -82,7 +82,7 @@ def compared(
         return names.of(FILE, file) if names else file
 
     files = [shown(path.name) for path in runs_of(base)[0]]
-    runs = Runs(shown(base.name), files, reports, [shown(file) for file in base.held.damaged])
+    runs = BaselineRuns(shown(base.name), files, reports, [shown(file) for file in base.held.damaged])
     return compare_with_baseline(runs, latest, across_gpus=across_gpus)
 
 

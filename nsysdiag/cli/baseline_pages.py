@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.baselines.accepted import read_accepted
-from nsysdiag.baselines.folder import Run, folder_of, held_in, runs_in
+from nsysdiag.baselines.folder import BaselineRun, folder_of, held_in, runs_in
 from nsysdiag.ci.acceptances import today
 from nsysdiag.cli.facts import aligned
 from nsysdiag.errors import printable
@@ -53,12 +53,12 @@ def one_listed(folder: Path) -> str:
     return text
 
 
-def _run(run: Run, report: Report) -> tuple[str, ...]:
+def _run(run: BaselineRun, report: Report) -> tuple[str, ...]:
     steps = [device.iterations.p50_ns for device in report.devices if device.iterations and device.iterations.steady]
     names = dict.fromkeys(device.name for device in report.devices)
     gpus = f"{len(report.devices)} × {', '.join(names)}"
     return run.path.name, _added(run), report.trace.file, format_ns(max(steps)) if steps else UNKNOWN, gpus
 
 
-def _added(run: Run) -> str:
+def _added(run: BaselineRun) -> str:
     return run.added.strftime("%Y-%m-%d %H:%M:%S") if run.added else UNKNOWN

@@ -179,11 +179,11 @@ def _folder(output: str) -> Path:
 
 
 def _entries(found: "Found", shared: "Shared", runner: "Callable[[Watch], Run]", *, quiet: bool) -> "list[BatchEntry]":
-    from nsysdiag.batch.journal import Journal
+    from nsysdiag.batch.journal import BatchJournal
     from nsysdiag.batch.results import run_all
     from nsysdiag.batch.task import Task
 
-    journal = Journal(shared.folder)
+    journal = BatchJournal(shared.folder)
     before = journal.read() if shared.resume else {}
     journal.begin(before.values(), force=shared.force)
     tasks = [Task(each, shared, before.get(each.name)) for each in found.inputs]

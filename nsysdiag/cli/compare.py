@@ -88,7 +88,7 @@ def compare(
     from nsysdiag.cli.verdicts import concluding
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
-    from nsysdiag.formats.documents import Kind
+    from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.saved_files import is_saved_report
     from nsysdiag.share.redaction import Names, is_redacted, redacted_by
 
@@ -98,7 +98,7 @@ def compare(
     budgets = budgets_of_options(fail_on, warn_on)
     left, right = _sides(before, after, more_before or [], more_after or [], baseline)
     paths = [*left, *right]
-    kind = Kind("a comparison", [*RENDERERS], tables=())
+    kind = DocumentKind("a comparison", [*RENDERERS], tables=())
     destinations = plan(output, format_name, "compare", kind, inputs=paths, force=force, open_html=open_html)
     options.require_markdown(comment, destinations)
     saved = all(is_saved_report(path) for path in paths)

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from nsysdiag.report import Capability
     from nsysdiag.trace.trace import Trace
 
+
 TABLES_WITH_THREADS = ("CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "OSRT_API")
 TABLES_WITH_PROCESSES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY")
 PROCESS_MASK = ~np.int64(0xFFFFFF)
 
 
-class Gpu(Struct, frozen=True):
+class GpuFacts(Struct, frozen=True):
     """A GPU as the trace lists it; None where the export does not say."""
 
     name: str
@@ -29,7 +30,7 @@ class Gpu(Struct, frozen=True):
     memory_bytes: int | None
 
 
-class Facts(Struct, frozen=True):
+class TraceFacts(Struct, frozen=True):
     """`capture_ns` is None where the export does not say; processes and threads are those with events."""
 
     file: str
@@ -38,7 +39,7 @@ class Facts(Struct, frozen=True):
     nsys_version: str | None
     schema_version: str | None
     capture_ns: int | None
-    gpus: list[Gpu]
+    gpus: list[GpuFacts]
     processes: int
     threads: int
     tables: dict[str, int | str]
@@ -46,12 +47,12 @@ class Facts(Struct, frozen=True):
     warnings: list[str]
 
 
-def gather(trace: Trace) -> Facts:
+def gather(trace: Trace) -> TraceFacts:
     """Read the few columns that the facts need."""
     threads = _distinct(trace, TABLES_WITH_THREADS, "globalTid")
     processes = np.union1d(threads & PROCESS_MASK, _distinct(trace, TABLES_WITH_PROCESSES, "globalPid"))
     durations = trace.read("ANALYSIS_DETAILS", "duration")["duration"]
-    return Facts(
+    return TraceFacts(
         file=trace.file,
         size_bytes=trace.size_bytes,
         fingerprint=trace.fingerprint,
@@ -73,14 +74,14 @@ def _distinct(trace: Trace, tables: tuple[str, ...], column: str) -> np.ndarray[
     return ids[ids > 0]
 
 
-def _gpus(trace: Trace) -> list[Gpu]:
+def _gpus(trace: Trace) -> list[GpuFacts]:
     table, sm_count, memory = "TARGET_INFO_GPU", "smCount", "totalMemory"
     if not trace.has(table):
         table, sm_count, memory = "TARGET_INFO_CUDA_GPU", "numMultiprocessors", "globalMemorySize"
     rows = trace.read(table, "name", sm_count, memory)
     names = [rows["name"].values[code] if code >= 0 else "unknown GPU" for code in rows["name"].codes.tolist()]
     counts, sizes = rows[sm_count].tolist(), rows[memory].tolist()
-    return [Gpu(name, sms or None, size or None) for name, sms, size in zip(names, counts, sizes, strict=True)]
+    return [GpuFacts(name, sms or None, size or None) for name, sms, size in zip(names, counts, sizes, strict=True)]
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> str:

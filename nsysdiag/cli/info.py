@@ -14,7 +14,7 @@ from nsysdiag.messages import JSON
 from nsysdiag.shortage import Attempt
 
 if TYPE_CHECKING:
-    from nsysdiag.cli.facts import Facts
+    from nsysdiag.cli.facts import TraceFacts
 
 EPILOG = """\b
 Examples:
@@ -52,7 +52,7 @@ def info(
         emit_text(_text(facts))
 
 
-def _text(facts: "Facts") -> str:
+def _text(facts: "TraceFacts") -> str:
     from nsysdiag.cli.facts import aligned
 
     tables = [(name, str(rows)) for name, rows in facts.tables.items() if not name.startswith("ENUM_")]
@@ -69,7 +69,7 @@ def _text(facts: "Facts") -> str:
     return "\n".join(sections)
 
 
-def _facts_rows(facts: "Facts") -> list[tuple[str, str]]:
+def _facts_rows(facts: "TraceFacts") -> list[tuple[str, str]]:
     from nsysdiag.units import format_bytes, format_count, format_ns
 
     gpus = []

@@ -13,7 +13,7 @@ import typer
 
 from nsysdiag.cli.console import complain, emit, note
 from nsysdiag.errors import OutputError, UsageError
-from nsysdiag.formats.documents import REPORT, Destination, Kind, content, rendered
+from nsysdiag.formats.documents import REPORT, Destination, DocumentKind, content, rendered
 from nsysdiag.formats.format import FORMATS, RenderOptions, format_for
 from nsysdiag.formats.write import check, write
 from nsysdiag.messages import TEXT
@@ -31,7 +31,7 @@ def plan(
     outputs: Sequence[str] | None,
     format_name: str | None,
     default_stem: str,
-    kind: Kind | None = None,
+    kind: DocumentKind | None = None,
     *,
     inputs: Sequence[Path] = (),
     force: bool,
@@ -63,7 +63,7 @@ def plan(
     return found
 
 
-def _destination(output: str, format_name: str | None, kind: Kind) -> Destination:
+def _destination(output: str, format_name: str | None, kind: DocumentKind) -> Destination:
     if output == STDOUT:
         if format_name is None:
             raise UsageError("'-o -' needs a format", hint=f"add --format with one of {', '.join(kind.formats)}")

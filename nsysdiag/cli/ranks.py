@@ -43,7 +43,7 @@ def ranks(
     """
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.config.settings import Settings
-    from nsysdiag.formats.documents import Kind
+    from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.ranks import pipeline
     from nsysdiag.ranks.show.registry import RENDERERS, TABLES
 
@@ -51,7 +51,7 @@ def ranks(
     paths = [Path(trace) for trace in traces]
     if twice := options.first_repeated(paths):
         raise UsageError(f"{twice} is named twice", hint="name each trace once")
-    kind = Kind("a comparison of ranks", [*RENDERERS], TABLES)
+    kind = DocumentKind("a comparison of ranks", [*RENDERERS], TABLES)
     destinations = plan(output, format_name, "ranks", kind, inputs=paths, force=force, open_html=open_html)
     with progress_bar(quiet=quiet) as progress:
         report = pipeline.analyze_ranks(paths, Settings(same_gpu=same_gpu, timeline=False), progress)

@@ -16,8 +16,8 @@ from nsysdiag.signals import Ended
 
 if TYPE_CHECKING:
     from nsysdiag.capture.nsys import Nsys
-    from nsysdiag.capture.plan import Plan, Span
-    from nsysdiag.capture.run import Recorded
+    from nsysdiag.capture.plan import Plan, RecordedSpan
+    from nsysdiag.capture.run import RecordingResult
     from nsysdiag.cli.verdicts import Wanted
 
 EPILOG = """\b
@@ -149,7 +149,7 @@ def record(
 
     from nsysdiag.capture.keeping import SUFFIX, free_stem
     from nsysdiag.capture.nsys import find_nsys, probe
-    from nsysdiag.capture.plan import Span, name_of, require_program
+    from nsysdiag.capture.plan import RecordedSpan, name_of, require_program
     from nsysdiag.capture.run import require_system
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import STDOUT, plan
@@ -194,7 +194,7 @@ def record(
     )
     with private_folder() as folder:
         target, code = _recorded(
-            probe(path, folder), program, Span(delay, duration, capture_range), target, folder, wanted
+            probe(path, folder), program, RecordedSpan(delay, duration, capture_range), target, folder, wanted
         )
     if output is None and keep is None and not redact:
         page = target.name.removesuffix(SUFFIX)
@@ -219,7 +219,7 @@ def _require_place(target: Path, *, force: bool) -> None:
 
 
 def _recorded(
-    nsys: "Nsys", words: list[str], span: "Span", target: Path, folder: Path, wanted: "Wanted"
+    nsys: "Nsys", words: list[str], span: "RecordedSpan", target: Path, folder: Path, wanted: "Wanted"
 ) -> tuple[Path, int]:
     """Record the program. Where the report is, and the code that this command ends with: 0 unless the program failed or
     a signal came, which is said here."""
@@ -258,8 +258,8 @@ def _say(nsys: "Nsys", plan: "Plan") -> None:
 
 
 def _run(
-    nsys: "Nsys", plan: "Plan", span: "Span", words: list[str], written: Path, folder: Path, *, quiet: bool
-) -> "Recorded":
+    nsys: "Nsys", plan: "Plan", span: "RecordedSpan", words: list[str], written: Path, folder: Path, *, quiet: bool
+) -> "RecordingResult":
     """Run the program; with fewer options if nsys refuses some before it starts the program."""
     from nsysdiag.capture.run import run
 
@@ -274,11 +274,11 @@ def _run(
     return run(nsys, basic.options, words, written, folder, span.environment)
 
 
-def _quoted(recorded: "Recorded") -> str:
+def _quoted(recorded: "RecordingResult") -> str:
     return f": {recorded.said[0]}" if recorded.said else ""
 
 
-def _code_of(recorded: "Recorded", span: "Span", *, captured: bool) -> int:
+def _code_of(recorded: "RecordingResult", span: "RecordedSpan", *, captured: bool) -> int:
     """What this command ends with, and a sentence on why that is not 0."""
     if recorded.signal is not None:
         ended = Ended(recorded.signal)
@@ -305,7 +305,7 @@ def _signal_in(code: int) -> str:
     return ""
 
 
-def _nothing(nsys: "Nsys", recorded: "Recorded", span: "Span", stream: Path | None) -> NsysdiagError:
+def _nothing(nsys: "Nsys", recorded: "RecordingResult", span: "RecordedSpan", stream: Path | None) -> NsysdiagError:
     """Why there is no report."""
     from nsysdiag.capture.plan import RANGE_OF_CUDA
 

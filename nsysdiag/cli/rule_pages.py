@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
     from nsysdiag.causes.evidence import Threshold
-    from nsysdiag.causes.sources import Source
+    from nsysdiag.causes.sources import SourceDocument
     from nsysdiag.findings.rules import FindingRule
 
 SEVERAL = "Findings that are not causes"
@@ -44,7 +44,7 @@ class RulePage(Struct, frozen=True):
     thresholds: tuple[Threshold, ...]
     kinds: tuple[Variant, ...]
     advice: Advice
-    sources: tuple[Source, ...]
+    sources: tuple[SourceDocument, ...]
     color: str
     unresolved: bool
     family: str | None = None

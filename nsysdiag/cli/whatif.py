@@ -113,7 +113,7 @@ def whatif(
     from nsysdiag.cli.console import progress_bar
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import require_one_way, settings_of_file
-    from nsysdiag.formats.documents import Kind
+    from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.pipeline import whatif as pipeline
     from nsysdiag.replay.show.registry import RENDERERS
     from nsysdiag.saved_files import is_saved_report
@@ -135,7 +135,7 @@ def whatif(
         numbers={"workers": workers, "ahead": ahead, "batch": batch},
     )
     path = Path(trace)
-    kind = Kind("a prediction", [*RENDERERS], tables=())
+    kind = DocumentKind("a prediction", [*RENDERERS], tables=())
     summary_alone = not output and format_name is None
     destinations = plan(
         output or ["-"],

@@ -6,7 +6,7 @@ import numpy as np
 
 from nsysdiag.arrays.groups import group_durations
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, intersect, subtract, union
-from nsysdiag.events.axis import Lane, ThreadAxis
+from nsysdiag.events.axis import NamedRows, ThreadAxis
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.collectives import KINDS, MEETINGS, Collectives, kind_of
 from nsysdiag.events.device import DeviceTimeline
@@ -57,7 +57,7 @@ def launching_lanes(device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -
     return axis.rank(distinct_values(calls.thread[launch]) if len(launch) else launch)
 
 
-def mpi_meetings(mpi: Lane, threads: IntArray, axis: ThreadAxis) -> Collectives:
+def mpi_meetings(mpi: NamedRows, threads: IntArray, axis: ThreadAxis) -> Collectives:
     """The blocking MPI calls of these lanes that no rank leaves before all have entered. They align ranks if there are
     no communication kernels."""
     kind_of_name = np.array([_meeting(name) for name in mpi.names], dtype=np.int64)
@@ -71,7 +71,7 @@ def mpi_meetings(mpi: Lane, threads: IntArray, axis: ThreadAxis) -> Collectives:
     return Collectives(row, start, start + length[row], kind[row], nothing, lane[row])
 
 
-def time_in_mpi(mpi: Lane, threads: IntArray, axis: ThreadAxis) -> Intervals:
+def time_in_mpi(mpi: NamedRows, threads: IntArray, axis: ThreadAxis) -> Intervals:
     """The set of time in which any of these lanes is in a call of MPI."""
     mine = mpi.spans[np.isin(mpi.spans.start // axis.stride, threads)]
     start = axis.time(mine.start)
@@ -85,7 +85,7 @@ def _meeting(name: str) -> int:
     return kind if blocking and KINDS[kind] in MEETINGS else -1
 
 
-def mpi_calls(mpi: Lane, gaps: Gaps, lane: IntArray, threads: IntArray, axis: ThreadAxis) -> list[MpiCall]:
+def mpi_calls(mpi: NamedRows, gaps: Gaps, lane: IntArray, threads: IntArray, axis: ThreadAxis) -> list[MpiCall]:
     """One row a function, most time first. `lane` is that of the thread behind each gap, `threads` are the lanes of all
     that launched on the device.
 

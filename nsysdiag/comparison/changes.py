@@ -25,7 +25,7 @@ DECIDED = (IMPROVED, REGRESSED)
 LEDGERS = ("ledger", "root")
 
 
-class Changes(msgspec.Struct, frozen=True):
+class DeviceChanges(msgspec.Struct, frozen=True):
     """The changes of one device; `own` are those of kernels and gaps. `noise` is a share of the length, `freedom` are
     the degrees of freedom behind the intervals, None where there are none."""
 
@@ -39,7 +39,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 def changes(
     before: Sequence[Capture], after: Sequence[Capture], pooled: Sequence[str], further: Mapping[Hashable, Quantity]
-) -> Changes:
+) -> DeviceChanges:
     """The changes of one device, all by the same draws. Causes in `pooled` are compared as one; `further` are times of
     kernels and gaps."""
     names = [LENGTH, *WORK, IDLE, *_causes([*before, *after], pooled)]
@@ -68,7 +68,7 @@ def changes(
         rows = [PartChange(id=name.partition(".")[2], change=change(at)) for at, name in its]
         ledgers[ledger] = sorted(rows, key=lambda row: (-max(row.change.before_ns, row.change.after_ns), row.id))
     own = {key: change(at) for at, key in enumerate(further, len(names))}
-    return Changes(change(0), parts, ledgers, own, noise, freedom(one, two))
+    return DeviceChanges(change(0), parts, ledgers, own, noise, freedom(one, two))
 
 
 def _causes(captures: Sequence[Capture], pooled: Sequence[str]) -> list[str]:
@@ -130,7 +130,7 @@ def adding_up(values: Values, total: int) -> list[int]:
     return [int(each) for each in whole]
 
 
-def change_of_means(found: Changes, before: int, after: int) -> Change:
+def change_of_means(found: DeviceChanges, before: int, after: int) -> Change:
     """The change of a time of which only both means are known."""
     least = _least(before, after, float(found.length.before_ns), found.noise)
     return _made(before, after, None, least)
@@ -189,7 +189,7 @@ Judged = tuple[Change, float | None]
 """A change and the degrees of freedom behind its interval."""
 
 
-def corrected(devices: Sequence[Changes]) -> list[Changes]:
+def corrected(devices: Sequence[DeviceChanges]) -> list[DeviceChanges]:
     """The changes of devices that are compared together, corrected for multiple testing. A length, part or cause that
     is no longer significant together with those of the other devices gets the verdict `same`. Intervals stay those of
     the single device.
@@ -216,7 +216,7 @@ def corrected(devices: Sequence[Changes]) -> list[Changes]:
     ]
 
 
-def _by_id(devices: Sequence[Changes], rows: Sequence[Sequence[PartChange]]) -> list[list[PartChange]]:
+def _by_id(devices: Sequence[DeviceChanges], rows: Sequence[Sequence[PartChange]]) -> list[list[PartChange]]:
     """The rows of each device, judged together with those of the same name on the others."""
     found: defaultdict[str, list[Judged]] = defaultdict(list)
     for each, mine in zip(devices, rows, strict=True):

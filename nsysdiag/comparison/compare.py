@@ -14,7 +14,7 @@ from nsysdiag.comparison.changes import (
     REGRESSED,
     SAME,
     UNKNOWN,
-    Changes,
+    DeviceChanges,
     change_of_means,
     changes,
     corrected,
@@ -36,9 +36,9 @@ from nsysdiag.comparison.facts import (
     Unit,
     WorkChange,
 )
-from nsysdiag.comparison.gap_groups import Gaps, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
+from nsysdiag.comparison.gap_groups import GapGroupTable, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
 from nsysdiag.comparison.headline import goes_with, headline, work_changes, work_sentence
-from nsysdiag.comparison.job import Compared, Step, job_comparison, step_change, verdict_of
+from nsysdiag.comparison.job import Compared, StepChange, job_comparison, step_change, verdict_of
 from nsysdiag.comparison.matching import (
     collective_changes,
     copy_changes,
@@ -51,7 +51,7 @@ from nsysdiag.comparison.matching import (
 )
 from nsysdiag.comparison.pairing import paired
 from nsysdiag.comparison.side import Capture
-from nsysdiag.comparison.units import ITERATIONS, Sides, in_units
+from nsysdiag.comparison.units import ITERATIONS, DeviceSides, in_units
 from nsysdiag.comparison.waterfall import cut, moves, renaming, waterfall
 from nsysdiag.fields import SettingValue
 from nsysdiag.phrases import finished, unfinished
@@ -127,7 +127,7 @@ def _with_names(report: Report) -> Report:
     return structs.replace(report, findings=[unfinished(each, report.phrases) for each in report.findings])
 
 
-def _steps(sides: Sequence[Sides], found: Sequence[Changes]) -> list[Step | None]:
+def _steps(sides: Sequence[DeviceSides], found: Sequence[DeviceChanges]) -> list[StepChange | None]:
     """The median step of each device, judged together; None where other units are compared."""
     steps = [
         step_change(each.before, each.after, changes.noise) if each.unit.kind == ITERATIONS else None
@@ -138,10 +138,10 @@ def _steps(sides: Sequence[Sides], found: Sequence[Changes]) -> list[Step | None
 
 
 def _device(
-    sides: Sides,
-    gaps: tuple[Gaps, Gaps],
-    found: Changes,
-    step: Step | None,
+    sides: DeviceSides,
+    gaps: tuple[GapGroupTable, GapGroupTable],
+    found: DeviceChanges,
+    step: StepChange | None,
     pooled: Sequence[str],
     titles: Mapping[str, str],
 ) -> DeviceComparison:
@@ -185,7 +185,7 @@ def _device(
     )
 
 
-def _verdict(unit: Unit, length: Change, step: Step | None, work: Sequence[WorkChange]) -> str:
+def _verdict(unit: Unit, length: Change, step: StepChange | None, work: Sequence[WorkChange]) -> str:
     """The verdict: `unknown` for parts of steps, `mixed` if the work changed in the same direction as the time."""
     found = verdict_of(length, step)
     if unit.part_of_step and found != SAME:
@@ -194,7 +194,7 @@ def _verdict(unit: Unit, length: Change, step: Step | None, work: Sequence[WorkC
 
 
 def _notes(
-    sides: Sides, counts: Sequence[CountChange], findings: Sequence[FindingChange], titles: Mapping[str, str]
+    sides: DeviceSides, counts: Sequence[CountChange], findings: Sequence[FindingChange], titles: Mapping[str, str]
 ) -> list[str]:
     """What lowers the confidence in the comparison of a device."""
     notes = [*sides.notes]
@@ -237,7 +237,7 @@ def _strip(capture: Capture) -> Strip | None:
 def outcome_sentence(
     unit: Unit,
     length: Change,
-    step: Step | None,
+    step: StepChange | None,
     work: Sequence[WorkChange],
     rows: Sequence[PartChange],
     titles: Mapping[str, str],

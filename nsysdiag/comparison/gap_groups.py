@@ -20,7 +20,7 @@ Place = tuple[str, str, tuple[str, ...]]
 """Where in the program: between the same operations, in the same NVTX range."""
 
 
-class _Kind(Struct):
+class _GapKind(Struct):
     """A gap group with one cause: its row, its count and ns per unit of work, and its columns in each capture of the
     side."""
 
@@ -30,11 +30,11 @@ class _Kind(Struct):
     ns: float = 0.0
 
 
-Kinds = dict[str, _Kind]
+Kinds = dict[str, _GapKind]
 """By largest cause."""
 
 
-class Gaps(Struct, frozen=True):
+class GapGroupTable(Struct, frozen=True):
     """The gaps of a side by place, over all its captures; causes that are compared as one are one."""
 
     captures: Sequence[Capture]
@@ -49,7 +49,7 @@ class Gaps(Struct, frozen=True):
         return columns if holds(columns, self.captures, complete=complete) else None
 
 
-class _Pair(Struct, frozen=True):
+class _GapPair(Struct, frozen=True):
     """Gaps at a place by their cause before and their cause after, None where a side has none."""
 
     place: Place
@@ -57,18 +57,18 @@ class _Pair(Struct, frozen=True):
     after: str | None
 
 
-def gaps_of(captures: Sequence[Capture], pooled: Collection[str]) -> Gaps:
+def gaps_of(captures: Sequence[Capture], pooled: Collection[str]) -> GapGroupTable:
     """The gaps of a side; causes in `pooled` are one."""
     found: dict[Place, Kinds] = defaultdict(dict)
     for number, capture in enumerate(captures):
         for at, row in enumerate(capture.device.signatures):
             cause = NOT_COMPARED if row.cause in pooled else row.cause
             place = row.previous_op, row.next_op, tuple(row.nvtx)
-            kind = found[place].setdefault(cause, _Kind(row, [[] for _capture in captures]))
+            kind = found[place].setdefault(cause, _GapKind(row, [[] for _capture in captures]))
             kind.columns[number].append(f"signature.{at}")
             kind.count += row.count / capture.units / len(captures)
             kind.ns += _ns(capture, row) / len(captures)
-    return Gaps(captures, dict(found))
+    return GapGroupTable(captures, dict(found))
 
 
 def _ns(capture: Capture, row: SignatureRow) -> float:
@@ -78,7 +78,7 @@ def _ns(capture: Capture, row: SignatureRow) -> float:
     return row.per_iteration_ns / capture.fold
 
 
-def gap_times(before: Gaps, after: Gaps) -> dict[Hashable, Quantity]:
+def gap_times(before: GapGroupTable, after: GapGroupTable) -> dict[Hashable, Quantity]:
     """The gaps whose times are known for each unit of work."""
     found: dict[Hashable, Quantity] = {}
     for pair in _pairs(before, after):
@@ -89,7 +89,7 @@ def gap_times(before: Gaps, after: Gaps) -> dict[Hashable, Quantity]:
 
 
 def gap_group_changes(
-    before: Gaps, after: Gaps, known: Mapping[Hashable, Change], plain: Callable[[int, int], Change]
+    before: GapGroupTable, after: GapGroupTable, known: Mapping[Hashable, Change], plain: Callable[[int, int], Change]
 ) -> list[SignatureChange]:
     """Gaps by place, those whose time changed most first. At each place the causes of both sides that have no like on
     the other one are one that was recaused. Of `known` ones the interval is known, the change of others is made
@@ -119,9 +119,9 @@ def gap_group_changes(
     return found[:MOST_GROUPS]
 
 
-def _pairs(before: Gaps, after: Gaps) -> list[_Pair]:
+def _pairs(before: GapGroupTable, after: GapGroupTable) -> list[_GapPair]:
     return [
-        _Pair(place, *causes)
+        _GapPair(place, *causes)
         for place in dict.fromkeys([*before.places, *after.places])
         for causes in _by_cause(before.places.get(place, {}), after.places.get(place, {}))
     ]
@@ -147,7 +147,7 @@ def cut_notes(captures: Sequence[Capture]) -> list[str]:
     ]
 
 
-def recaused(before: Gaps, after: Gaps) -> dict[tuple[str, str], float]:
+def recaused(before: GapGroupTable, after: GapGroupTable) -> dict[tuple[str, str], float]:
     """How much time of gaps at one place of the program changed from one largest cause to another, for a unit of
     work."""
     left, right = before.places, after.places

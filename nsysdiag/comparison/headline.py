@@ -11,7 +11,7 @@ from nsysdiag.comparison.changes import DECIDED, LEAST_CHANGE, MIXED, SAME, UNKN
 from nsysdiag.comparison.facts import Change, JobComparison, Speedup, WorkChange
 from nsysdiag.comparison.job import LEAST_TOP, MEAN, MOST_TOP
 from nsysdiag.comparison.side import COPIED, Capture, column, mean_count, total
-from nsysdiag.comparison.units import ITERATIONS, PHASES, Sides
+from nsysdiag.comparison.units import ITERATIONS, PHASES, DeviceSides
 from nsysdiag.diagnosis.facts import NOUNS
 from nsysdiag.units import format_bytes, format_ns, format_share, format_signed_ns, format_two_ns
 
@@ -24,7 +24,7 @@ LEAST = 0.1
 change less; another batch size, sequence length or number of layers changes more."""
 
 
-def work_changes(sides: Sides) -> list[WorkChange]:
+def work_changes(sides: DeviceSides) -> list[WorkChange]:
     """The work of a step on both sides; none where other units are compared, which are made by the work in them.
     Kernels are left out where graphs were recorded as wholes, bytes where a report does not hold them step by step."""
     if sides.unit.kind != ITERATIONS:
@@ -41,7 +41,7 @@ def work_changes(sides: Sides) -> list[WorkChange]:
     return found
 
 
-def _copied(sides: Sides) -> WorkChange | None:
+def _copied(sides: DeviceSides) -> WorkChange | None:
     """The bytes of a step. A host that runs ahead copies for several later steps at once, so a median step may have no
     copy: then the bytes of a step are unknown. Whole windows, which include start-up, must also differ in bytes."""
     both = (sides.before, sides.after)

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.comparison.changes import DECIDED, MIXED, SAME, UNKNOWN, Changes, adding_up, change_of_step, outside
+from nsysdiag.comparison.changes import DECIDED, MIXED, SAME, UNKNOWN, DeviceChanges, adding_up, change_of_step, outside
 from nsysdiag.comparison.facts import AccountChange, Change, DeviceComparison, JobComparison, PartChange, Speedup
-from nsysdiag.comparison.pairing import Pair
+from nsysdiag.comparison.pairing import DevicePair
 from nsysdiag.comparison.side import LENGTH, STEADY, WORK, Capture, judged_phases
 from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drawn_medians, freedom, interval
-from nsysdiag.comparison.units import Sides
+from nsysdiag.comparison.units import DeviceSides
 from nsysdiag.report import DeviceReport, Report
 
 # The median step before and after: what a program takes step by step, however long a few slow steps last.
@@ -23,7 +23,7 @@ SLOW = 2.0
 MEDIAN, MEAN = "median", "mean"
 
 
-class Step(Struct, frozen=True):
+class StepChange(Struct, frozen=True):
     """The change of the median (or the mean) step, and the degrees of freedom behind its interval. `slow` where a side
     has steps far longer than its median one."""
 
@@ -32,7 +32,9 @@ class Step(Struct, frozen=True):
     slow: bool
 
 
-def step_change(before: Sequence[Capture], after: Sequence[Capture], noise: float, statistic: str = MEDIAN) -> Step:
+def step_change(
+    before: Sequence[Capture], after: Sequence[Capture], noise: float, statistic: str = MEDIAN
+) -> StepChange:
     """The change of the median (or mean) step between captures of the same unit of work. `noise` is how much a side
     drifts, as a share."""
     most = max(each.fold for each in (*before, *after))
@@ -45,7 +47,7 @@ def step_change(before: Sequence[Capture], after: Sequence[Capture], noise: floa
     bounds = None if found is None else (float(found[0][0]), float(found[1][0]))
     change = change_of_step(round(float(one.mean[0])), round(float(two.mean[0])), bounds, noise)
     slow = any(float(np.concatenate(side).max()) > SLOW * at for side, at in zip(sides, middle, strict=True))
-    return Step(change, freedom(one, two), slow)
+    return StepChange(change, freedom(one, two), slow)
 
 
 def _whole_steps(capture: Capture, fold: float) -> Values:
@@ -57,7 +59,7 @@ def _whole_steps(capture: Capture, fold: float) -> Values:
     return values[: count * together].reshape(count, together).mean(axis=1) if count else values
 
 
-def verdict_of(length: Change, step: Step | None) -> str:
+def verdict_of(length: Change, step: StepChange | None) -> str:
     """The verdict on the mean length, or on the median step if slow steps hide its change. The latter must be beyond
     chance at half the level, as two tests are wrong twice as often as one."""
     if step is None or not step.slow:
@@ -92,10 +94,10 @@ DIFFER = 0.02
 class Compared(Struct, frozen=True):
     """A device with its captures, the changes that were found, and what is written of it."""
 
-    pair: Pair
-    sides: Sides
-    changes: Changes
-    step: Step | None
+    pair: DevicePair
+    sides: DeviceSides
+    changes: DeviceChanges
+    step: StepChange | None
     made: DeviceComparison
 
 

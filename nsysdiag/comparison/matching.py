@@ -61,7 +61,7 @@ def kernel_changes(
     left, right = _added(before, rows, _kernel_key), _added(after, rows, _kernel_key)
     found = []
     for key in dict.fromkeys([*left, *right]):
-        one, two = left.get(key, _Sum()), right.get(key, _Sum())
+        one, two = left.get(key, _RowSum()), right.get(key, _RowSum())
         row = two.row or one.row
         assert isinstance(row, KernelRow)
         found.append(
@@ -81,7 +81,7 @@ def kernel_changes(
     return found[:MOST_KERNELS]
 
 
-class _Sum(Struct):
+class _RowSum(Struct):
     """Rows of one key over the captures of a side."""
 
     row: object = None
@@ -94,11 +94,11 @@ def _added(
     captures: Sequence[Capture],
     rows: Callable[[Capture], Iterable[tuple[Row, int, int, int]]],
     key: Callable[[Row], Hashable],
-) -> dict[Hashable, _Sum]:
-    found: dict[Hashable, _Sum] = {}
+) -> dict[Hashable, _RowSum]:
+    found: dict[Hashable, _RowSum] = {}
     for capture in captures:
         for row, count, ns, extra in rows(capture):
-            mine = found.setdefault(key(row), _Sum(row))
+            mine = found.setdefault(key(row), _RowSum(row))
             mine.count, mine.ns, mine.extra = mine.count + count, mine.ns + ns, mine.extra + extra
     return found
 
@@ -127,7 +127,7 @@ def copy_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[Co
     left, right = _added(before, rows, key), _added(after, rows, key)
     found = []
     for each in dict.fromkeys([*left, *right]):
-        one, two = left.get(each, _Sum()), right.get(each, _Sum())
+        one, two = left.get(each, _RowSum()), right.get(each, _RowSum())
         row = one.row or two.row
         assert isinstance(row, CopyRow)
         found.append(
@@ -157,7 +157,7 @@ def collective_changes(before: Sequence[Capture], after: Sequence[Capture]) -> l
     left, right = (_added(side, rows, lambda row: row.kind) for side in (before, after))
     found = []
     for kind in dict.fromkeys([*left, *right]):
-        one, two = left.get(kind, _Sum()), right.get(kind, _Sum())
+        one, two = left.get(kind, _RowSum()), right.get(kind, _RowSum())
         found.append(
             CollectiveChange(
                 kind=str(kind),

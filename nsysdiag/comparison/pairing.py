@@ -17,7 +17,7 @@ MOST_FILES = 3
 _ONE_REDACTION = "compare the traces themselves with --redact, or redact all reports with the same --redact-key"
 
 
-class Pair(Struct, frozen=True):
+class DevicePair(Struct, frozen=True):
     """A device in each report before and in each after."""
 
     before: list[tuple[Report, DeviceReport]]
@@ -55,7 +55,9 @@ def is_keyed(report: Report) -> bool:
     return report.settings.get("redacted") == "keyed"
 
 
-def paired(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool) -> tuple[list[Pair], list[str]]:
+def paired(
+    before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool
+) -> tuple[list[DevicePair], list[str]]:
     """The devices that all reports have, and notes on the others. Raises NotComparableError if a report has no device
     that worked, or if GPU models differ without --across-gpus."""
     reports = [*before, *after]
@@ -72,7 +74,7 @@ def paired(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bo
     pairs = []
     for devices in matched:
         each = list(zip(reports, devices, strict=True))
-        pairs.append(Pair(each[: len(before)], each[len(before) :]))
+        pairs.append(DevicePair(each[: len(before)], each[len(before) :]))
         notes += _models(pairs[-1], across_gpus=across_gpus)
     return pairs, list(dict.fromkeys(notes))
 
@@ -91,7 +93,7 @@ def _left_out(reports: Sequence[Report], rows: Sequence[Sequence[DeviceReport]],
     ]
 
 
-def _models(pair: Pair, *, across_gpus: bool) -> list[str]:
+def _models(pair: DevicePair, *, across_gpus: bool) -> list[str]:
     rows = [*pair.before, *pair.after]
     names = sorted({device.name for _report, device in rows} - set(UNNAMED))
     if len(names) < 2:

@@ -36,7 +36,7 @@ _NORMAL = 1.959964
 _FREE = 1.5
 
 
-class Drawn(Struct, frozen=True):
+class BootstrapMeans(Struct, frozen=True):
     """The means of a side: as they are, and of each draw (one row a draw), and of each capture alone (one row a
     capture). `blocks` is how many independent pieces the side is made of, None where it is a single one, which tells
     nothing about chance."""
@@ -52,7 +52,7 @@ class Drawn(Struct, frozen=True):
         return np.asarray(self.draws.std(axis=0), dtype=np.float64)
 
 
-def drawn_means(captures: Sequence[Values], stream: int) -> Drawn:
+def drawn_means(captures: Sequence[Values], stream: int) -> BootstrapMeans:
     """Draw the means of a side of one or several captures; `stream` sets the draws of one side apart."""
     random = np.random.default_rng([SEED, stream])
     mean = np.concatenate(captures).mean(axis=0)
@@ -62,7 +62,7 @@ def drawn_means(captures: Sequence[Values], stream: int) -> Drawn:
         rows, sums = few[0]
         total, weight = _drawn(rows, sums, random, DRAWS)
         blocks = len(rows) / block_length(sums[:, 0] / rows) if len(rows) >= FEWEST_ENTRIES else None
-        return Drawn(mean, total / weight[:, None], blocks, runs)
+        return BootstrapMeans(mean, total / weight[:, None], blocks, runs)
     total, weight = np.zeros((DRAWS, len(mean))), np.zeros(DRAWS)
     for _pick in captures:
         chosen = random.integers(len(captures), size=DRAWS)
@@ -71,10 +71,10 @@ def drawn_means(captures: Sequence[Values], stream: int) -> Drawn:
             found, counted = _drawn(rows, sums, random, len(mine))
             total[mine] += found
             weight[mine] += counted
-    return Drawn(mean, total / weight[:, None], float(len(captures)), runs)
+    return BootstrapMeans(mean, total / weight[:, None], float(len(captures)), runs)
 
 
-def drawn_medians(captures: Sequence[Values], stream: int) -> Drawn:
+def drawn_medians(captures: Sequence[Values], stream: int) -> BootstrapMeans:
     """Draw the medians of a side, as `drawn_means` does its means; one column each. A few entries that last far longer
     than the others hardly move them. Of very many entries there are fewer draws."""
     random = np.random.default_rng([SEED, stream])
@@ -92,10 +92,10 @@ def drawn_medians(captures: Sequence[Values], stream: int) -> Drawn:
         one = captures[0].ravel()
         blocks = len(one) / block_length(one) if len(one) >= FEWEST_ENTRIES else None
     runs = np.array([[np.median(each)] for each in captures])
-    return Drawn(np.array([np.median(values)]), values[order][place][:, None], blocks, runs)
+    return BootstrapMeans(np.array([np.median(values)]), values[order][place][:, None], blocks, runs)
 
 
-def interval(before: Drawn, after: Drawn) -> tuple[Values, Values] | None:
+def interval(before: BootstrapMeans, after: BootstrapMeans) -> tuple[Values, Values] | None:
     """The 95% interval of after - before of each quantity; None where a side is one piece."""
     free = freedom(before, after)
     if free is None:
@@ -110,7 +110,7 @@ def interval(before: Drawn, after: Drawn) -> tuple[Values, Values] | None:
     return change + wider * np.minimum(low - change, 0.0), change + wider * np.maximum(high - change, 0.0)
 
 
-def freedom(before: Drawn, after: Drawn) -> float | None:
+def freedom(before: BootstrapMeans, after: BootstrapMeans) -> float | None:
     """The degrees of freedom of Student's t behind an interval, between those of one side and of both: a few steady
     iterations are those that are alike. None where a side is one piece."""
     if (learnt := _learnt_from(before, after)) is not None:
@@ -120,13 +120,13 @@ def freedom(before: Drawn, after: Drawn) -> float | None:
     return _FREE * (max(min(before.blocks, after.blocks), 1.5) - 1)
 
 
-def _learnt_from(before: Drawn, after: Drawn) -> Drawn | None:
+def _learnt_from(before: BootstrapMeans, after: BootstrapMeans) -> BootstrapMeans | None:
     """The side whose captures tell what differs from run to run, where those of the other side do not."""
     many, few = (before, after) if len(before.runs) >= len(after.runs) else (after, before)
     return many if len(many.runs) >= FEWEST_RUNS > len(few.runs) else None
 
 
-def _deviation_of_change(learnt: Drawn, other: Drawn) -> Values:
+def _deviation_of_change(learnt: BootstrapMeans, other: BootstrapMeans) -> Values:
     """The standard error of the change of each quantity: runs of the other side are assumed to differ as the known runs
     do, or as much as its own iterations show."""
     spread = learnt.runs.std(axis=0, ddof=1)
@@ -145,7 +145,7 @@ def block_length(values: Values) -> int:
     return max(min(int(np.ceil(factor * root)), max(len(values) // 3, int(np.ceil(root)))), 1)
 
 
-def drift(captures: Sequence[Values], drawn: Drawn) -> float:
+def drift(captures: Sequence[Values], drawn: BootstrapMeans) -> float:
     """The change of the first quantity from the first half of a side's entries to the second, beyond chance, as a share
     of its mean; the largest of all captures."""
     error = 2 * _NORMAL * float(drawn.deviation[0])

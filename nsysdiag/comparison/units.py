@@ -27,7 +27,7 @@ STEP, WINDOW = "step", "window"
 On = tuple[Report, DeviceReport]
 
 
-class Sides(Struct, frozen=True):
+class DeviceSides(Struct, frozen=True):
     """One device's captures before and after, all in the same unit of work."""
 
     before: list[Capture]
@@ -36,7 +36,7 @@ class Sides(Struct, frozen=True):
     notes: list[str]
 
 
-def in_units(before: Sequence[On], after: Sequence[On]) -> Sides:
+def in_units(before: Sequence[On], after: Sequence[On]) -> DeviceSides:
     """Bring all captures of a device to one unit of work. Raises NotComparableError where there is none in common."""
     left = [by_iterations(*each) for each in before]
     right = [by_iterations(*each) for each in after]
@@ -48,7 +48,7 @@ def in_units(before: Sequence[On], after: Sequence[On]) -> Sides:
     return _by_kernels(before, after)
 
 
-def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides | None:
+def _by_iterations(left: list[Capture], right: list[Capture]) -> DeviceSides | None:
     """None where the iterations of captures are not the same step, nor several of it."""
     first = left[0]
     for other in (*left[1:], *right):
@@ -84,7 +84,7 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides | None:
         count_after=sum(each.entries for each in right),
         scale=1 / scale,
     )
-    return Sides(before, after, unit, notes)
+    return DeviceSides(before, after, unit, notes)
 
 
 def _parts_of_steps(reports: Sequence[On]) -> bool:
@@ -162,7 +162,7 @@ def _counts(device: DeviceReport) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "") -> Sides:
+def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "") -> DeviceSides:
     """The judged steady phases of all captures, or else their whole windows, in units of as many runs of the kernels
     that they share. `why` says why no iterations are compared, where it is not that there are none. Raises
     NotComparableError where less than half of the time is in shared kernels."""
@@ -205,7 +205,7 @@ def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "") -> Sid
         notes.append(
             f"The window after holds {ratio:.3g} times the work of the one before, by the kernels that both ran."
         )
-    return Sides(captures[: len(before)], captures[len(before) :], unit, notes)
+    return DeviceSides(captures[: len(before)], captures[len(before) :], unit, notes)
 
 
 def _why_windows(reports: Sequence[On], why: str, compared: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nsysdiag.comparison.changes import IMPROVED, REGRESSED, UNKNOWN, Changes
+from nsysdiag.comparison.changes import IMPROVED, REGRESSED, UNKNOWN, DeviceChanges
 from nsysdiag.comparison.facts import Change, Move, PartChange, Renaming, Step
 from nsysdiag.comparison.side import IDLE, WORK
 from nsysdiag.units import format_ns, format_share, listed
@@ -17,7 +17,7 @@ NOT_SHOWN = "The data do not show whether that is more than chance."
 Flow = npt.NDArray[np.float64]
 
 
-def cut(changes: Changes) -> list[PartChange]:
+def cut(changes: DeviceChanges) -> list[PartChange]:
     """The unit of work cut into work and causes, once: they add up to its length."""
     return [part for part in changes.parts if part.id != IDLE] + changes.ledgers["ledger"]
 

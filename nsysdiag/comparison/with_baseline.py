@@ -76,7 +76,7 @@ def _most_by_chance(count: int) -> float:
 MOST_NAMED = 3
 
 
-class Runs(Struct, frozen=True):
+class BaselineRuns(Struct, frozen=True):
     """The runs of the baseline `name`, each with the name of its file; `damaged` are files that cannot be read."""
 
     name: str
@@ -85,7 +85,7 @@ class Runs(Struct, frozen=True):
     damaged: list[str]
 
 
-def compare_with_baseline(runs: Runs, after: Sequence[Report], *, across_gpus: bool = False) -> Comparison:
+def compare_with_baseline(runs: BaselineRuns, after: Sequence[Report], *, across_gpus: bool = False) -> Comparison:
     """Compare the runs that belong together with those after. The captures before are in the order of `runs`. Raises
     what `compare_reports` does."""
     lengths = lengths_of(runs.reports, after, across_gpus=across_gpus)

@@ -14,21 +14,21 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray, Intervals, equal_edges, union
 from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics
 from nsysdiag.counters.joins import Joins, Lens, kernel_targets, range_targets, rounded
-from nsysdiag.counters.masks import Parted, Sampled, Within
+from nsysdiag.counters.masks import Parted, Sampled, SamplesWithin
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.gpu_metric_names import METRICS, Unit
+from nsysdiag.events.gpu_metric_names import METRICS, MetricUnit
 from nsysdiag.events.gpu_metrics import (
     Chip,
     GpuMetricSamples,
-    Series,
+    MetricSeries,
     chip_of,
     gpu_numbers,
     read_chips,
     read_gpu_metrics,
 )
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.ledger import packed
 from nsysdiag.report import Gap, IterationReport
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 CHIP, SEEN = "chip", "seen"
 
 
-def clocks(series: Series, busy: Intervals, chip_hz: int | None, limit: float) -> Clocks | None:
+def clocks(series: MetricSeries, busy: Intervals, chip_hz: int | None, limit: float) -> Clocks | None:
     """The clock over the time of the set `busy`; None where no sample is wholly inside.
 
     ```
@@ -55,7 +55,7 @@ def clocks(series: Series, busy: Intervals, chip_hz: int | None, limit: float) -
                             ^ mixed         ^ mixed
     ```
     """
-    within = Within.of(series.grid, _without_pauses(busy, series.grid.period_ns))
+    within = SamplesWithin.of(series.grid, _without_pauses(busy, series.grid.period_ns))
     judged = within.whole & ~np.isnan(series.value[within.index])
     if not judged.any():
         return None
@@ -95,7 +95,7 @@ class Measured(Struct, frozen=True):
     """The series of one device's GPU by metric, what is known of the chip, and the GPU's number."""
 
     gpu: int
-    series: dict[str, Series]
+    series: dict[str, MetricSeries]
     chip: Chip | None
 
 
@@ -114,7 +114,7 @@ def gpu_metrics(
     """All that was sampled of `device` inside its window, the set `parts`, which is idle in `gaps`; None where that is
     nothing. A clock below `clock_limit`, a share of the highest one, is low."""
     series = [measured.series[metric] for metric in METRICS if metric in measured.series]
-    series = [each for each in series if len(Within.of(each.grid, parts).index)]
+    series = [each for each in series if len(SamplesWithin.of(each.grid, parts).index)]
     if not series:
         return None
     periods = [each.grid.period_ns for each in series]
@@ -147,7 +147,7 @@ def gpu_metrics(
     )
 
 
-def _metric(found: Series, parted: Parted, lens: Lens, chip: Chip | None, series: str) -> GpuMetric:
+def _metric(found: MetricSeries, parted: Parted, lens: Lens, chip: Chip | None, series: str) -> GpuMetric:
     known, values = METRICS[found.metric], found.value[lens.window.index]
     values = values[~np.isnan(values)]
     gaps, gap_samples = lens.gaps.whole_mean(found.value)
@@ -179,8 +179,8 @@ def _edges(parts: Intervals, period_ns: int) -> Intervals:
     return Intervals(edges[:-1], edges[1:])
 
 
-def _series(sampled: Sampled, edges: Intervals, unit: Unit) -> str:
-    scale = 1000 if unit is Unit.SHARE else 1e-6
+def _series(sampled: Sampled, edges: Intervals, unit: MetricUnit) -> str:
+    scale = 1000 if unit is MetricUnit.SHARE else 1e-6
     means = np.round(sampled.means(edges) * scale)
     return packed(np.nan_to_num(means, nan=NOTHING).astype("<i2"))
 
@@ -231,7 +231,7 @@ def read_counters(trace: Trace, devices: Sequence[DeviceTimeline]) -> Counters:
 def _nothing_known(names: list[str]) -> str:
     if not names:
         return "GPU_METRICS has rows that cannot be read: no names, or no usable values."
-    shown = ", ".join(f"'{typed.name(Text.METRIC, name[:LONGEST_NAME])}'" for name in names[:MOST_NAMES])
+    shown = ", ".join(f"'{typed.name(TextKind.METRIC, name[:LONGEST_NAME])}'" for name in names[:MOST_NAMES])
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return f"GPU_METRICS holds no metric that is known here, but {shown}{more}."
 

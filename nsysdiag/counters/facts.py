@@ -27,7 +27,7 @@ from nsysdiag.fields import (
     TotalNs,
     Varying,
 )
-from nsysdiag.record import Column, Packed, Record
+from nsysdiag.record import Packed, PackedColumn, Record
 
 
 class GpuMetric(Record, frozen=True):
@@ -142,6 +142,6 @@ class GpuMetrics(Packed, frozen=True):
     buckets: Buckets
     encoding: OwnText = "base64(zlib(little-endian int16))"
 
-    def columns(self) -> Iterable[Column]:
+    def columns(self) -> Iterable[PackedColumn]:
         """The series of the metrics that have one."""
-        return [Column(metric.series, self.buckets, 2) for metric in self.metrics if metric.series]
+        return [PackedColumn(metric.series, self.buckets, 2) for metric in self.metrics if metric.series]

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
 from nsysdiag.counters.facts import IterationMetrics, KernelMetrics, RangeMetrics
-from nsysdiag.counters.masks import Parted, Sampled, Within, Work
+from nsysdiag.counters.masks import BusySamples, Parted, Sampled, SamplesWithin
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpu_metrics import Grid
@@ -31,7 +31,7 @@ MOST_ROWS = 20
 CANDIDATES = 100
 
 
-class Target(Struct, frozen=True, eq=False):
+class MetricTarget(Struct, frozen=True, eq=False):
     """The time of one name, a set, and how many instances it is of. `whole`: only samples wholly inside it count, where
     there are any; `long_count` instances last at least one sampling period. `short_name` is empty for ranges."""
 
@@ -43,7 +43,7 @@ class Target(Struct, frozen=True, eq=False):
     whole: bool
 
 
-def range_targets(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, parts: Intervals) -> list[Target]:
+def range_targets(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, parts: Intervals) -> list[MetricTarget]:
     """The names of ranges with most time on the device inside the set `parts`, the longest first."""
     index, spans = project(device, calls, ranges.rows)
     words: dict[str, int] = {}
@@ -54,11 +54,11 @@ def range_targets(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, p
     for chosen in _longest(word, spans, len(names)):
         mine = spans[word == chosen]
         inside = intersect(parts, union(mine))
-        found.append(Target(names[chosen], "", inside, int(_touching(mine, parts).sum()), 0, whole=False))
+        found.append(MetricTarget(names[chosen], "", inside, int(_touching(mine, parts).sum()), 0, whole=False))
     return _most_time(found)
 
 
-def kernel_targets(device: DeviceTimeline, parts: Intervals, strings: Strings, period_ns: int) -> list[Target]:
+def kernel_targets(device: DeviceTimeline, parts: Intervals, strings: Strings, period_ns: int) -> list[MetricTarget]:
     """The kernel names with most time inside the set `parts`.
 
     ```
@@ -82,11 +82,11 @@ def kernel_targets(device: DeviceTimeline, parts: Intervals, strings: Strings, p
         its = intersect(parts, union(spans[mine]))
         whole = 2 * int(length[long].sum()) >= int(length.sum())
         full = strings.text(int(names[chosen]))
-        found.append(Target(full, short, its, len(mine), int(long.sum()), whole))
+        found.append(MetricTarget(full, short, its, len(mine), int(long.sum()), whole))
     return _most_time(found)
 
 
-def _most_time(found: list[Target]) -> list[Target]:
+def _most_time(found: list[MetricTarget]) -> list[MetricTarget]:
     there = [target for target in found if target.spans.total()]
     return sorted(there, key=lambda target: (-target.spans.total(), target.name))[:MOST_ROWS]
 
@@ -111,26 +111,32 @@ class Lens(Struct, frozen=True, eq=False):
     its gaps, and the ranges and kernels of the report."""
 
     grid: Grid
-    work: Work
-    window: Within
-    kernels: Within
-    compute: Within
-    gaps: Within
-    targets: list[Within]
+    work: BusySamples
+    window: SamplesWithin
+    kernels: SamplesWithin
+    compute: SamplesWithin
+    gaps: SamplesWithin
+    targets: list[SamplesWithin]
 
     @classmethod
     def of(
-        cls, grid: Grid, window: Intervals, split: WindowSplit, gaps: Intervals, busy: Intervals, targets: list[Target]
+        cls,
+        grid: Grid,
+        window: Intervals,
+        split: WindowSplit,
+        gaps: Intervals,
+        busy: Intervals,
+        targets: list[MetricTarget],
     ) -> Lens:
         """The sets on a grid; `busy` is that of all operations of the device, those outside the window too."""
         return cls(
             grid=grid,
-            work=Work(grid, busy),
-            window=Within.of(grid, window),
-            kernels=Within.of(grid, split.kernels),
-            compute=Within.of(grid, split.parts[0]),
-            gaps=Within.of(grid, gaps),
-            targets=[Within.of(grid, target.spans, busy) for target in targets],
+            work=BusySamples(grid, busy),
+            window=SamplesWithin.of(grid, window),
+            kernels=SamplesWithin.of(grid, split.kernels),
+            compute=SamplesWithin.of(grid, split.parts[0]),
+            gaps=SamplesWithin.of(grid, gaps),
+            targets=[SamplesWithin.of(grid, target.spans, busy) for target in targets],
         )
 
 
@@ -161,8 +167,10 @@ class Cells(Struct):
 class Joins:
     """Collects means over ranges, kernels and the iterations of a report, metric by metric."""
 
-    def __init__(self, ranges: list[Target], kernels: list[Target], iterations: IterationReport | None) -> None:
-        self.targets: list[Target] = [*ranges, *kernels]
+    def __init__(
+        self, ranges: list[MetricTarget], kernels: list[MetricTarget], iterations: IterationReport | None
+    ) -> None:
+        self.targets: list[MetricTarget] = [*ranges, *kernels]
         self._ranges = len(ranges)
         self._cells = [Cells() for _ in self.targets]
         self._rows = iterations.rows if iterations is not None else []

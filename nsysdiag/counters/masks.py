@@ -19,11 +19,11 @@ from nsysdiag.arrays.intervals import (
     nearest_before,
     rows_from,
 )
-from nsysdiag.events.gpu_metric_names import METRICS, Unit
-from nsysdiag.events.gpu_metrics import Grid, Series
+from nsysdiag.events.gpu_metric_names import METRICS, MetricUnit
+from nsysdiag.events.gpu_metrics import Grid, MetricSeries
 
 
-class Within(Struct, frozen=True, eq=False):
+class SamplesWithin(Struct, frozen=True, eq=False):
     """The samples at least partly in a set, by their `index`: `ns` of each are in it, `worked` of these while the
     device was busy; `whole`: all of the sample."""
 
@@ -33,7 +33,7 @@ class Within(Struct, frozen=True, eq=False):
     whole: BoolArray
 
     @classmethod
-    def of(cls, grid: Grid, spans: Intervals, busy: Intervals | None = None) -> Within:
+    def of(cls, grid: Grid, spans: Intervals, busy: Intervals | None = None) -> SamplesWithin:
         """`spans` and `busy` are sets; without `busy` all of `spans` counts as work."""
         index = _touched(grid, spans)
         samples = grid.spans[index]
@@ -88,7 +88,7 @@ class Sampled(Struct, frozen=True, eq=False):
     valid: IntArray
 
     @classmethod
-    def of(cls, series: Series) -> Sampled:
+    def of(cls, series: MetricSeries) -> Sampled:
         """The running sums of a series."""
         grid, known = series.grid, ~np.isnan(series.value)
         value = np.where(known, series.value, 0.0)
@@ -148,7 +148,7 @@ class Parted(Struct, frozen=True, eq=False):
     working: FloatArray | None
     idle: float | None
 
-    def mean(self, within: Within) -> float | None:
+    def mean(self, within: SamplesWithin) -> float | None:
         """The mean over a set; None where nothing was sampled."""
         if self.working is None or self.idle is None:
             return within.mean(self.value)
@@ -160,20 +160,20 @@ class Parted(Struct, frozen=True, eq=False):
         return area / total if total else None
 
 
-class Work:
+class BusySamples:
     """How much of each sample of a grid the device was busy, in its window or not; `busy` is the set of all its
     operations."""
 
     def __init__(self, grid: Grid, busy: Intervals) -> None:
         self._length: IntArray = grid.end - grid.start
         self._worked = coverage(busy, grid.spans)
-        self._idle = Within.of(grid, complement(busy, int(grid.start[0]), int(grid.end[-1])))
+        self._idle = SamplesWithin.of(grid, complement(busy, int(grid.start[0]), int(grid.end[-1])))
 
-    def part(self, series: Series) -> Parted:
+    def part(self, series: MetricSeries) -> Parted:
         """A series on the grid with its idle parts taken out, where their level is known; never of clocks."""
         value = series.value
         idle, samples = self._idle.whole_mean(value)
-        known = METRICS[series.metric].unit is Unit.SHARE and samples >= FEWEST_IDLE
+        known = METRICS[series.metric].unit is MetricUnit.SHARE and samples >= FEWEST_IDLE
         if not known or idle is None or idle > HIGHEST_IDLE:
             return Parted(value, None, None)
         # A sample that is not partly idle keeps its value.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from nsysdiag.counters.facts import GpuMetric
-from nsysdiag.document.columns import Column, columns, of_devices
+from nsysdiag.document.columns import RecordColumn, columns, of_devices
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
@@ -50,7 +50,7 @@ TABLES = (
         "gpu_metrics",
         (
             *columns(GpuMetric, _METRICS),
-            Column[GpuMetric]("names", "text", lambda row: " + ".join(row.names)),
+            RecordColumn[GpuMetric]("names", "text", lambda row: " + ".join(row.names)),
         ),
         lambda device: device.gpu_metrics.metrics if device.gpu_metrics else (),
     ),

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysdiag.document.bars import HEIGHT, SLOT, Spot
+from nsysdiag.document.bars import HEIGHT, SLOT, HoverArea
 from nsysdiag.document.blocks import NOT_BRIEF, PAGE, Block, Cell, Chart, Column, Limit, Lines, Section, Table
-from nsysdiag.document.curve import Strip, Strips, TimeSeries
+from nsysdiag.document.curve import CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.kinds import COUNT, HERTZ, NAME, SHARE, TEXT, TIME
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.packed import unpack_metric
@@ -154,15 +154,15 @@ def _clocks(clocks: Clocks | None) -> list[str]:
 # The course of GPU metrics over the window, as numbers for a drawing.
 
 
-def draw_curves(found: GpuMetrics, rows: list[GpuMetric], most_spots: int) -> Strips:
+def draw_curves(found: GpuMetrics, rows: list[GpuMetric], most_spots: int) -> CurveStrips:
     """Shares above each other, each from 0 to 100%, a slot a bucket, with holes where nothing was sampled.
 
     Raises InputError where the report is damaged.
     """
-    return Strips(SLOT * found.buckets, HEIGHT, [draw_curve(found, row, most_spots) for row in rows])
+    return CurveStrips(SLOT * found.buckets, HEIGHT, [draw_curve(found, row, most_spots) for row in rows])
 
 
-def draw_curve(found: GpuMetrics, row: GpuMetric, most_spots: int) -> Strip:
+def draw_curve(found: GpuMetrics, row: GpuMetric, most_spots: int) -> CurveStrip:
     """The curve of one share. Raises InputError where the report is damaged."""
     values = unpack_metric(found, row)
     together = -(-len(values) // most_spots)
@@ -171,9 +171,9 @@ def draw_curve(found: GpuMetrics, row: GpuMetric, most_spots: int) -> Strip:
     for at in range(0, len(values), together):
         part = values[at : at + together]
         said = "not sampled" if np.isnan(part).all() else share(float(np.nanmean(part)))
-        spots.append(Spot(SLOT * at, f"at {instant(edges[at])}: {said}"))
+        spots.append(HoverArea(SLOT * at, f"at {instant(edges[at])}: {said}"))
     span = f"from {instant(found.start_ns)} to {instant(found.end_ns)}"
-    return Strip(
+    return CurveStrip(
         title=row.title,
         note=f"{share(row.window)} of the window",
         label=f"{row.title} {span}: {share(row.window)} on average",

@@ -11,7 +11,7 @@ from nsysdiag.arrays.groups import summed
 from nsysdiag.diagnosis.facts import KERNELS, NOUNS, UNKNOWN, noun_of
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import PAGE, Block, Chart, Lines, Part
-from nsysdiag.document.figures import CHARACTER_PERCENT, Stack, stack
+from nsysdiag.document.figures import CHARACTER_PERCENT, StackedBar, stack
 from nsysdiag.document.histogram import edge_ticks, moment_labels
 from nsysdiag.document.view import UNKNOWN_COLOR
 from nsysdiag.document.words import counted
@@ -121,10 +121,10 @@ def _ordered(total: dict[str, int]) -> dict[str, int]:
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
 
-def account_stack(account: dict[str, int], said: str, *, host_unseen: bool = False) -> Stack:
+def account_stack(account: dict[str, int], said: str, *, host_unseen: bool = False) -> StackedBar:
     """A stacked bar of time by bottleneck."""
     parts = [(label(name, host_unseen=host_unseen), ns, *_fill(name)) for name, ns in account.items()]
-    return Stack(said, stack(parts), sum(account.values()))
+    return StackedBar(said, stack(parts), sum(account.values()))
 
 
 def account_chart(account: dict[str, int], title: str = JUDGED_TIME, *, host_unseen: bool = False) -> Chart:
@@ -154,7 +154,7 @@ def phase_strip(phases: Sequence[Phase], basis: str = "steady", about: int | Non
         for each, phase in zip(stack(parts), there, strict=True)
     ]
     borders = [phases[0].start_ns, *(phase.end_ns for phase in phases)]
-    drawing = Stack(
+    drawing = StackedBar(
         PHASES_OVER_TIME,
         segments,
         whole,

@@ -31,7 +31,7 @@ DIFFERENCES = {
 ELSE_DIFFERENT = "its share of the data, the CPU cores and NUMA node of its process, other load on these cores"
 
 
-class Lateness(Struct, frozen=True):
+class LateShare(Struct, frozen=True):
     """The `share` of one device's communication that is waiting for late devices, divided by why these were late:
     shares by cause or kind of work. `ranks` are the late ones with the time that it waited for each in ns, longest wait
     first."""
@@ -50,12 +50,12 @@ class Lateness(Struct, frozen=True):
         return sum(part for reason, part in self.reasons.items() if family_of_reason(reason) == family)
 
 
-def followed(phases: list[PhaseDevice], late: Lateness | None) -> list[PhaseDevice]:
+def followed(phases: list[PhaseDevice], late: LateShare | None) -> list[PhaseDevice]:
     """The phases of a device with what it waited for others counted to why these were late."""
     return phases if late is None else [_followed(each, late) for each in phases]
 
 
-def _followed(device: PhaseDevice, late: Lateness) -> PhaseDevice:
+def _followed(device: PhaseDevice, late: LateShare) -> PhaseDevice:
     account = dict(device.account)
     ns = account.get(COMMUNICATION, 0)
     for reason, part in late.reasons.items() if ns else ():
@@ -71,7 +71,7 @@ def family_of_reason(reason: str) -> str:
     return CAUSES[reason].family if reason in CAUSES else OF_WORK.get(reason, COMMUNICATION)
 
 
-def lateness(devices: list[DeviceReport], ranks: RankComparison | None) -> dict[str, Lateness]:
+def lateness(devices: list[DeviceReport], ranks: RankComparison | None) -> dict[str, LateShare]:
     """By device, for those that waited for late ones in collectives or in MPI calls."""
     found = {}
     for device in devices:
@@ -79,7 +79,7 @@ def lateness(devices: list[DeviceReport], ranks: RankComparison | None) -> dict[
         exposed = device.exposed_comm_ns + sum(row.idle_ns for row in device.communication.mpi)
         waited = sum(each.wait_ns for each in waits)
         if waited and exposed:
-            found[device.key] = Lateness(min(waited / exposed, 1.0), _reasons(waits, waited), _late(waits))
+            found[device.key] = LateShare(min(waited / exposed, 1.0), _reasons(waits, waited), _late(waits))
     return found
 
 
@@ -93,7 +93,7 @@ def _late(waits: list[RankWait]) -> dict[str, int]:
     return summed({wait.late_rank: wait.wait_ns} for wait in longest if wait.late_rank)
 
 
-def with_late(findings: list[Finding], late: dict[str, Lateness], limits: FindingThresholds) -> list[Finding]:
+def with_late(findings: list[Finding], late: dict[str, LateShare], limits: FindingThresholds) -> list[Finding]:
     """The findings. Those on communication exclude waiting for late devices, which becomes a separate finding."""
     found: list[Finding] = []
     first = _most_late(late)
@@ -108,7 +108,7 @@ def with_late(findings: list[Finding], late: dict[str, Lateness], limits: Findin
     return found
 
 
-def _rest(finding: Finding, mine: Lateness, limits: FindingThresholds) -> Finding:
+def _rest(finding: Finding, mine: LateShare, limits: FindingThresholds) -> Finding:
     left = 1 - mine.share
     share = finding.share * left
     return replace(
@@ -122,7 +122,7 @@ def _rest(finding: Finding, mine: Lateness, limits: FindingThresholds) -> Findin
     )
 
 
-def _most_late(late: dict[str, Lateness]) -> str | None:
+def _most_late(late: dict[str, LateShare]) -> str | None:
     """The one device that most of the others wait for first, and for more than half of all such time; None where they
     wait for each other, as those of which another one is late in each step."""
     first = [next(iter(each.ranks)) for each in late.values()]
@@ -134,7 +134,7 @@ def _most_late(late: dict[str, Lateness]) -> str | None:
 
 
 def _waiting(
-    finding: Finding, mine: Lateness, others: list[Finding], first: str | None, limits: FindingThresholds
+    finding: Finding, mine: LateShare, others: list[Finding], first: str | None, limits: FindingThresholds
 ) -> Finding:
     """The finding on a device's waits for late ones, with the advice of the finding that made the `first` of them late.
     Delays by the profiler are excluded from the saving."""

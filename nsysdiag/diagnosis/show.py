@@ -37,14 +37,14 @@ from nsysdiag.document.blocks import (
     Column,
     Entry,
     Fact,
-    Facts,
+    FigureRow,
     Limit,
     Lines,
     Paragraph,
     Section,
     Table,
 )
-from nsysdiag.document.figures import Stack, stack
+from nsysdiag.document.figures import StackedBar, stack
 from nsysdiag.document.kinds import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, host_unseen, missing, window_parts
@@ -267,8 +267,8 @@ def _glance(device: DeviceReport) -> Entry:
         device.name,
         [
             Paragraph(device.verdict.sentence, "verdict"),
-            Chart(Stack(DIVIDES, segments, device.window_ns), DIVIDES, id=device.key),
-            Facts(_cards(device), PAGE, cards=True),
+            Chart(StackedBar(DIVIDES, segments, device.window_ns), DIVIDES, id=device.key),
+            FigureRow(_cards(device), PAGE, cards=True),
             Lines([*lines, *([f"Known as: {clip(ids, MOST_IDS)}."] if ids else [])]),
             *(Paragraph(note, "note") for note in device.notes),
             Table("", columns, rows, limit=NOT_PAGE),

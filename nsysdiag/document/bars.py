@@ -13,7 +13,7 @@ from nsysdiag.document.view import WORK
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nsysdiag.document.kinds import Kind
+    from nsysdiag.document.kinds import CellKind
     from nsysdiag.document.view import Share
 
 
@@ -45,7 +45,7 @@ class Path(Struct, frozen=True):
     d: str
 
 
-class Mark(Struct, frozen=True):
+class BarMark(Struct, frozen=True):
     """A sign above a bar; `x` is its middle in per cent of the width."""
 
     x: str
@@ -60,7 +60,7 @@ class Line(Struct, frozen=True):
     value: float
 
 
-class Spot(Struct, frozen=True):
+class HoverArea(Struct, frozen=True):
     """Where the pointer finds the bar, in units of the drawing."""
 
     x: int
@@ -91,15 +91,15 @@ class BarChart(Struct, frozen=True):
     height: int
     slot: int
     paths: list[Path]
-    marks: list[Mark]
+    marks: list[BarMark]
     lines: list[Line]
-    spots: list[Spot]
+    spots: list[HoverArea]
     legend: list[LegendEntry]
     cut: bool
     bars: Sequence[Bar]
     top: int
     what: str = ""
-    kind: Kind = TIME
+    kind: CellKind = TIME
     bottom: str = ""
     labels: Sequence[Label] = ()
 
@@ -115,7 +115,7 @@ def draw_bars(
     levels: dict[str, int],
     *,
     what: str = "",
-    kind: Kind = TIME,
+    kind: CellKind = TIME,
     fewest: int = FEWEST_SLOTS,
 ) -> BarChart | None:
     """The bars in order, with lines at the levels; `top` is the length that fills the height, longer ones are cut off.
@@ -133,12 +133,12 @@ def draw_bars(
         slot=SLOT,
         paths=_paths(bars, top, SLOT - room),
         marks=[
-            Mark(percent(at * SLOT + SLOT // 2, width), "slow" if bar.slow else "left-out")
+            BarMark(percent(at * SLOT + SLOT // 2, width), "slow" if bar.slow else "left-out")
             for at, bar in enumerate(bars)
             if bar.slow or bar.faded
         ],
         lines=_lines(top, levels),
-        spots=[Spot(at * SLOT, bar.tooltip) for at, bar in enumerate(bars)],
+        spots=[HoverArea(at * SLOT, bar.tooltip) for at, bar in enumerate(bars)],
         legend=_legend(bars),
         cut=any(bar.total > top for bar in bars),
         bars=bars,
@@ -228,7 +228,7 @@ class Axis(Struct, frozen=True):
         return percent(max(ns - self.low, 0), self.high - self.low)
 
 
-class Step(Struct, frozen=True):
+class WaterfallBar(Struct, frozen=True):
     """A bar: a length from the left, or a step `from_ns` one length `to_ns` the next. `begin` and `end` are where lines
     lead to the bars above and below; `entry` is None for a length, and for small steps as one."""
 
@@ -252,6 +252,6 @@ class Step(Struct, frozen=True):
 class Waterfall(Struct, frozen=True):
     """The bars from before to after. `cut` says where the axis begins, empty where at 0."""
 
-    bars: list[Step]
+    bars: list[WaterfallBar]
     axis: Axis
     cut: str

@@ -13,11 +13,11 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct
 
 from nsysdiag.document.bars import BarChart, LegendEntry, Waterfall
-from nsysdiag.document.curve import Curve, Strips
-from nsysdiag.document.figures import Stack, Stacks
+from nsysdiag.document.curve import Curve, CurveStrips
+from nsysdiag.document.figures import StackedBar, Stacks
 from nsysdiag.document.histogram import Histogram
-from nsysdiag.document.kinds import MARK, TEXT, Kind, Mark
-from nsysdiag.document.lanes import Lanes
+from nsysdiag.document.kinds import MARK, TEXT, CellKind, StatusMark
+from nsysdiag.document.lanes import DrawnLanes
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Name(Struct, frozen=True):
     href: str = ""
 
 
-Part = str | Name | LegendEntry | Mark
+Part = str | Name | LegendEntry | StatusMark
 Words = str | Sequence[Part]
 """A sentence, or its parts where some are names from the trace, causes with their colours, or judgements."""
 Tone = Literal["plain", "strong", "quiet", "note", "verdict", "good", "bad"]
@@ -90,7 +90,7 @@ class Cell(Struct, frozen=True):
     for sums; a tooltip (`hint`), and a sort key (`order`)."""
 
     value: object
-    kind: Kind | None = None
+    kind: CellKind | None = None
     note: str | Sequence[Remark] = ""
     tag: str = ""
     strong: bool = False
@@ -104,7 +104,7 @@ class Column(Struct, frozen=True):
     as a filter; a `spare` one is left out on a narrow terminal; names and texts are cut to `length` characters."""
 
     title: str
-    kind: Kind
+    kind: CellKind
     strong: bool = False
     head: bool = False
     pick: bool = False
@@ -157,12 +157,12 @@ class Fact(Struct, frozen=True):
 
     label: str
     value: object
-    kind: Kind = TEXT
+    kind: CellKind = TEXT
     note: str = ""
     part: str = ""
 
 
-class Facts(Struct, frozen=True):
+class FigureRow(Struct, frozen=True):
     """Figures side by side; `cards` are large."""
 
     facts: Sequence[Fact]
@@ -191,7 +191,7 @@ class Table(Struct, frozen=True):
     limit: Limit = TICKET
 
 
-Drawing = BarChart | Histogram | Curve | Strips | Stack | Stacks | Lanes | Waterfall
+Drawing = BarChart | Histogram | Curve | CurveStrips | StackedBar | Stacks | DrawnLanes | Waterfall
 
 
 class Chart(Struct, frozen=True):
@@ -266,7 +266,19 @@ class Custom(Struct, frozen=True):
 
 
 Block = (
-    Heading | Paragraph | Lines | Chain | Command | Facts | Table | Chart | Callout | Items | Details | Entry | Custom
+    Heading
+    | Paragraph
+    | Lines
+    | Chain
+    | Command
+    | FigureRow
+    | Table
+    | Chart
+    | Callout
+    | Items
+    | Details
+    | Entry
+    | Custom
 )
 
 
@@ -296,7 +308,7 @@ def shown(blocks: Sequence[Block], detail: Detail) -> list[Block]:
 
 def _is_empty(block: Block, detail: Detail) -> bool:
     match block:
-        case Lines(lines=held) | Chain(steps=held) | Facts(facts=held) | Table(rows=held) | Items(items=held):
+        case Lines(lines=held) | Chain(steps=held) | FigureRow(facts=held) | Table(rows=held) | Items(items=held):
             return not held
         case Details(blocks=held):
             return not shown(held, detail)
@@ -336,7 +348,7 @@ def _part(part: Part) -> str:
     match part:
         case Name(text=text) | LegendEntry(label=text):
             return text
-        case Mark():
+        case StatusMark():
             return MARK.show(part)
     return part
 

@@ -19,6 +19,7 @@ from nsysdiag.fields import fields_of, leaves_at, value_at
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Report
 
+
 Row = TypeVar("Row")
 Source = TypeVar("Source")
 Cell = str | int | float | bool | None
@@ -27,7 +28,7 @@ _KINDS: dict[Any, Kind] = {str: "text", int: "integer", float: "number", bool: "
 _NONE = type(None)
 
 
-class Column(Struct, Generic[Row], frozen=True):
+class RecordColumn(Struct, Generic[Row], frozen=True):
     """A column, what its cells hold, and how a row gives its cell. Text, numbers and truths may be None, integers only
     where their kind says so."""
 
@@ -36,11 +37,11 @@ class Column(Struct, Generic[Row], frozen=True):
     cell: Callable[[Row], Cell]
 
 
-class Table(Struct, Generic[Source, Row], frozen=True):
+class RecordTable(Struct, Generic[Source, Row], frozen=True):
     """A table of a report: its rows are found in the `Source`."""
 
     name: str
-    columns: tuple[Column[Row], ...]
+    columns: tuple[RecordColumn[Row], ...]
     rows: Callable[[Source], Iterable[Row]]
 
     @property
@@ -54,7 +55,7 @@ class Table(Struct, Generic[Source, Row], frozen=True):
             yield [column.cell(row) for column in self.columns]
 
 
-def columns(record: type[Row], names: str = "") -> tuple[Column[Row], ...]:
+def columns(record: type[Row], names: str = "") -> tuple[RecordColumn[Row], ...]:
     """Columns that show fields of a record or named tuple, all of them unless `names` are given. `calls=churn.calls` is
     a field of the record in the field `churn`, None if that is None. Raises TypeError for a field without a plain
     value."""
@@ -64,23 +65,23 @@ def columns(record: type[Row], names: str = "") -> tuple[Column[Row], ...]:
 
 
 def of_devices(
-    name: str, shown: tuple[Column[Row], ...], rows: Callable[[DeviceReport], Iterable[Row]]
-) -> Table[Report, Any]:
+    name: str, shown: tuple[RecordColumn[Row], ...], rows: Callable[[DeviceReport], Iterable[Row]]
+) -> RecordTable[Report, Any]:
     """A table of all devices: the key of its device comes first in each row."""
-    key = Column[Any]("device", "text", lambda pair: pair[0])
-    return Table(
+    key = RecordColumn[Any]("device", "text", lambda pair: pair[0])
+    return RecordTable(
         name,
         (key, *(_of_second(column) for column in shown)),
         lambda report: ((device.key, row) for device in report.devices for row in rows(device)),
     )
 
 
-def _of_second(column: Column[Any]) -> Column[Any]:
+def _of_second(column: RecordColumn[Any]) -> RecordColumn[Any]:
     cell = column.cell
     return replace(column, cell=lambda pair: cell(pair[1]))
 
 
-def _of_path(record: type, name: str, path: str) -> Column[Any]:
+def _of_path(record: type, name: str, path: str) -> RecordColumn[Any]:
     kinds = {leaf.kind for leaf in leaves_at(record, path)}
     missing = _NONE in kinds
     kind: Kind | None = _KINDS.get(*(kinds - {_NONE})) if len(kinds) == 1 + missing else None
@@ -88,4 +89,4 @@ def _of_path(record: type, name: str, path: str) -> Column[Any]:
         raise TypeError(f"{record.__name__}.{path} is no plain value: give a function for its cells")
     if kind == "integer" and missing:
         kind = "integer or none"
-    return Column(name, kind, lambda row: value_at(row, path))
+    return RecordColumn(name, kind, lambda row: value_at(row, path))

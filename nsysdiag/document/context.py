@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from msgspec import Struct
 
 from nsysdiag.document.view import Causes
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 from nsysdiag.phrases import Phrases
 from nsysdiag.record import Record, rewritten
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # read                      step N          layers.N
 # ```
 
-_RANGES = Text.RANGE.name.lower()
-_UNCHANGED = (Text.PACKED, Text.SETTINGS, Text.PHRASES, Text.TABLE)
+_RANGES = TextKind.RANGE.name.lower()
+_UNCHANGED = (TextKind.PACKED, TextKind.SETTINGS, TextKind.PHRASES, TextKind.TABLE)
 _DIGIT = re.compile(r"\d")
 # Not that of `C#`.
 _COUNTER = re.compile(r"(?<!\b[A-Z])#+")
@@ -40,8 +40,8 @@ def as_read(report: R) -> R:
     """The report with ranges as readers see them, in fields with ranges and in sentences."""
     sentences = _sentences(getattr(report, "phrases", None))
 
-    def visit(text: Text, record: Record, value: Any) -> Any:
-        is_range = text is Text.RANGE or (text is Text.ITERATION and getattr(record, "source", "") == "nvtx")
+    def visit(text: TextKind, record: Record, value: Any) -> Any:
+        is_range = text is TextKind.RANGE or (text is TextKind.ITERATION and getattr(record, "source", "") == "nvtx")
         if text in _UNCHANGED or isinstance(value, dict):
             return value
         changed = read_name if is_range else lambda each: sentences.get(each, each)

@@ -13,8 +13,9 @@ from nsysdiag.units import format_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.document.bars import Label, Line, Spot
-    from nsysdiag.document.kinds import Kind
+    from nsysdiag.document.bars import HoverArea, Label, Line
+    from nsysdiag.document.kinds import CellKind
+
 
 Look = Literal["area", "line", "dots"]
 LEAST_RANGE = 0.05
@@ -30,7 +31,7 @@ class TimeSeries(Struct, frozen=True):
     lowest: Sequence[float] = ()
 
 
-class Layer(Struct, frozen=True):
+class CurveLayer(Struct, frozen=True):
     """A filled area, a line or dots over it, with what the legend says of it, and the `series` behind it."""
 
     d: str
@@ -41,17 +42,17 @@ class Layer(Struct, frozen=True):
 
 class Curve(Struct, frozen=True):
     """Layers of `width` by `height` units; `lines` are the levels of the scale, `bottom` is the label of its floor,
-    `limit` a separate level. A `Spot` is `spot_width` wide; `labels` are below. The values are `what`, of one `kind`,
-    on a scale from 0 to `top`; with `log` it is logarithmic (of 1 more than the value)."""
+    `limit` a separate level. A `HoverArea` is `spot_width` wide; `labels` are below. The values are `what`, of one
+    `kind`, on a scale from 0 to `top`; with `log` it is logarithmic (of 1 more than the value)."""
 
     width: int
     height: int
-    layers: Sequence[Layer]
+    layers: Sequence[CurveLayer]
     lines: Sequence[Line]
-    spots: Sequence[Spot]
+    spots: Sequence[HoverArea]
     spot_width: int
     what: str
-    kind: Kind
+    kind: CellKind
     top: float
     log: bool = False
     bottom: str = ""
@@ -59,7 +60,7 @@ class Curve(Struct, frozen=True):
     labels: Sequence[Label] = ()
 
 
-class Strip(Struct, frozen=True):
+class CurveStrip(Struct, frozen=True):
     """One value over time: `d` is a filled path, `note` a figure next to its title, `label` its text for a screen
     reader. Its `series` is of one `kind`, on a scale from 0 to `top`."""
 
@@ -67,20 +68,20 @@ class Strip(Struct, frozen=True):
     note: str
     label: str
     d: str
-    spots: Sequence[Spot]
+    spots: Sequence[HoverArea]
     spot_width: int
     series: TimeSeries
-    kind: Kind
+    kind: CellKind
     top: float
 
 
-class Strips(Struct, frozen=True):
+class CurveStrips(Struct, frozen=True):
     """Strips of `width` by `height` units over the same time, each on a scale of its own. `marks` across all are
     at `moments`, in ns."""
 
     width: int
     height: int
-    strips: Sequence[Strip]
+    strips: Sequence[CurveStrip]
     marks: Sequence[int] = ()
     moments: Sequence[int] = ()
 

@@ -12,6 +12,7 @@ from nsysdiag.document.view import UNKNOWN_COLOR
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+
 # How many per cent of a bar a share and one more character of a label take, at the width of a narrow page.
 SHARE_PERCENT, CHARACTER_PERCENT = 6.5, 1.15
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
@@ -35,7 +36,7 @@ class Segment(Struct, frozen=True):
     faded: bool = False
 
 
-class Stack(Struct, frozen=True):
+class StackedBar(Struct, frozen=True):
     """A stacked bar: what it shows in words, and what its segments add up to. In a cell it is `width` of the cell wide;
     `said` stands above it, and for it in formats without drawings. One that is `over_time` has labels without shares on
     it, and below it `ticks`: where each is in per cent, and its label; it begins at `start_ns`."""
@@ -53,7 +54,7 @@ class Stack(Struct, frozen=True):
 class Stacks(Struct, frozen=True):
     """Stacked bars below each other on one scale, each under what stands above it."""
 
-    rows: Sequence[tuple[str, Stack]]
+    rows: Sequence[tuple[str, StackedBar]]
 
 
 def stack(parts: Iterable[tuple[str, int, str | None, str]], whole: int = 0) -> list[Segment]:

@@ -22,7 +22,7 @@ from nsysdiag.document.blocks import (
     Detail,
     Details,
     Entry,
-    Facts,
+    FigureRow,
     Heading,
     Items,
     Lines,
@@ -36,7 +36,7 @@ from nsysdiag.document.blocks import (
     cut,
     shown,
 )
-from nsysdiag.document.kinds import BAR, CODE, MARK, MISSING, NAME, TEXT, Mark
+from nsysdiag.document.kinds import BAR, CODE, MARK, MISSING, NAME, TEXT, StatusMark
 from nsysdiag.document.markdown import in_words
 from nsysdiag.document.names import clip
 
@@ -88,7 +88,7 @@ def _drawn(blocks: Sequence[Block]) -> Iterator[Markup]:  # noqa: PLR0912 - a ca
                 yield _paragraph(_text(" → ".join(steps)))
             case Command(text=command):
                 yield Markup("<pre>{}</pre>").format(_text(command))
-            case Facts(facts=facts):
+            case FigureRow(facts=facts):
                 yield _list("ul", (_text(f"{fact.label}: {fact.kind.text(fact.value)}") for fact in facts))
             case Table():
                 yield _table(block)
@@ -134,7 +134,7 @@ def _part(part: Part) -> Markup:
             return Markup("<code>{}</code>").format(_text(name, MOST_NAME))
         case LegendEntry(label=label):
             return _text(label)
-        case Mark():
+        case StatusMark():
             return _text(MARK.show(part))
     return _text(part)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nsysdiag.document.kinds import Kind
+    from nsysdiag.document.kinds import CellKind
     from nsysdiag.document.view import Share
     from nsysdiag.report import DeviceReport
 
@@ -138,7 +138,7 @@ class Histogram(Struct, frozen=True):
     what: str
 
 
-def draw_columns(columns: list[Bin], levels: Callable[[int], dict[str, int]], kind: Kind) -> BarChart | None:
+def draw_columns(columns: list[Bin], levels: Callable[[int], dict[str, int]], kind: CellKind) -> BarChart | None:
     """The columns side by side with lines at the `levels` of the fullest one; None where all are empty."""
     bars = [
         Bar(each.name, sum(part.ns for part in each.parts), each.parts, each.tooltip, slow=False, faded=False)

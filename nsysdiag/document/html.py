@@ -20,7 +20,7 @@ from nsysdiag.document.blocks import (
     Detail,
     Details,
     Entry,
-    Facts,
+    FigureRow,
     Heading,
     Items,
     Lines,
@@ -32,10 +32,10 @@ from nsysdiag.document.blocks import (
     left_out,
     shown,
 )
-from nsysdiag.document.curve import Curve, Strips
-from nsysdiag.document.figures import Stack, Stacks, percent
+from nsysdiag.document.curve import Curve, CurveStrips
+from nsysdiag.document.figures import StackedBar, Stacks, percent
 from nsysdiag.document.histogram import Histogram
-from nsysdiag.document.kinds import KEY, MISSING, Mark
+from nsysdiag.document.kinds import KEY, MISSING, StatusMark
 from nsysdiag.document.names import clip
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ MACROS: dict[type[Block], str] = {
     Lines: "lines",
     Chain: "chain",
     Command: "command",
-    Facts: "facts",
+    FigureRow: "facts",
     Table: "table",
     Chart: "chart",
     Callout: "callout",
@@ -61,9 +61,9 @@ SHAPES: dict[type[object], str] = {
     BarChart: "bars",
     Histogram: "histogram",
     Curve: "curve",
-    Stack: "stack",
+    StackedBar: "stack",
     Stacks: "stacks",
-    Strips: "strips",
+    CurveStrips: "strips",
 }
 """The macro of each drawing; the others have templates of their own."""
 MOST_HINT = 400
@@ -134,7 +134,7 @@ def _attributes(column: Column, cell: Cell) -> dict[str, str]:
     elif kind is KEY:  # every cell of a column that can be filtered needs a value
         found = {"data-f": clip(value.label, 60) if isinstance(value, LegendEntry) else MISSING}
     elif column.pick:
-        picked = value.word if isinstance(value, Mark) else str(value or MISSING)
+        picked = value.word if isinstance(value, StatusMark) else str(value or MISSING)
         found = {"data-f": clip(picked, column.length)}
     title = ", ".join(part for part in (exact, clip(cell.hint, MOST_HINT)) if part)
     return found | ({"title": title} if title else {})

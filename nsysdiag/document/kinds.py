@@ -23,7 +23,7 @@ MISSING = "–"
 """What stands for None."""
 
 
-class Kind(Struct, frozen=True):
+class CellKind(Struct, frozen=True):
     """How values of one unit are written: `show` for readers, `exact` with all digits. `right` ones are aligned as
     numbers, and sorted by value."""
 
@@ -37,7 +37,7 @@ class Kind(Struct, frozen=True):
         return MISSING if value is None else self.show(value)
 
 
-class Mark(Struct, frozen=True):
+class StatusMark(Struct, frozen=True):
     """A judgement as a sign and words, so that colour is not all that says it; `tone` names a colour of the theme."""
 
     icon: str
@@ -45,63 +45,65 @@ class Mark(Struct, frozen=True):
     tone: str
 
 
-def share_of(whole: float) -> Kind:
+def share_of(whole: float) -> CellKind:
     """int, ns: shown as its share of the whole"""
-    return Kind("share", lambda ns: format_share(ns, whole), format_exact_ns)
+    return CellKind("share", lambda ns: format_share(ns, whole), format_exact_ns)
 
 
-def money(currency: str) -> Kind:
+def money(currency: str) -> CellKind:
     """Amounts of one currency."""
-    return Kind("money", lambda amount: format_money(amount, currency))
+    return CellKind("money", lambda amount: format_money(amount, currency))
 
 
-TIME = Kind("time", format_ns, format_exact_ns)
+TIME = CellKind("time", format_ns, format_exact_ns)
 """int, ns"""
-MOMENT = Kind("moment", instant, format_exact_ns)
+MOMENT = CellKind("moment", instant, format_exact_ns)
 """int, ns of the trace's clock"""
-DEPTH = Kind("depth", lambda depth: format_count(depth) if isinstance(depth, int) else f"{depth:,.1f}")
+DEPTH = CellKind("depth", lambda depth: format_count(depth) if isinstance(depth, int) else f"{depth:,.1f}")
 """int, or float where it is a mean of counts"""
-SHARE = Kind("share", lambda share: format_share(share, 1))
+SHARE = CellKind("share", lambda share: format_share(share, 1))
 """float, 1 for all"""
-COUNT = Kind("count", format_count)
+COUNT = CellKind("count", format_count)
 """int"""
-INDEX = Kind("index")
+INDEX = CellKind("index")
 """int, the number of a row"""
-BYTES = Kind("bytes", format_bytes)
+BYTES = CellKind("bytes", format_bytes)
 """int or float"""
-RATE = Kind("rate", lambda rate: f"{format_bytes(rate)}/s")
+RATE = CellKind("rate", lambda rate: f"{format_bytes(rate)}/s")
 """float, bytes a second"""
-RATIO = Kind("ratio", lambda ratio: f"{ratio:,.2f}")
+RATIO = CellKind("ratio", lambda ratio: f"{ratio:,.2f}")
 """float"""
-FIGURE = Kind("figure")
+FIGURE = CellKind("figure")
 """str, aligned like a number"""
-TEXT = Kind("text", right=False)
+TEXT = CellKind("text", right=False)
 """str, or a sentence in parts"""
-NAME = Kind("name", right=False)
+NAME = CellKind("name", right=False)
 """str or Name, from the trace"""
-KEY = Kind("key", right=False)
+KEY = CellKind("key", right=False)
 """LegendEntry: a label with its colour"""
-PARTS = Kind("parts", lambda parts: ", ".join(f"{entry.label} +{format_ns(ns)}" for entry, ns in parts), right=False)
+PARTS = CellKind(
+    "parts", lambda parts: ", ".join(f"{entry.label} +{format_ns(ns)}" for entry, ns in parts), right=False
+)
 """tuples of a LegendEntry and ns: what something has more of"""
-SIDE = Kind("side", lambda ns: format_ns(ns) if ns else MISSING, format_exact_ns)
+SIDE = CellKind("side", lambda ns: format_ns(ns) if ns else MISSING, format_exact_ns)
 """int, ns, of one of two sides"""
-SIGNED = Kind("change", lambda ns: format_signed_ns(ns) if ns else MISSING, format_exact_ns)
+SIGNED = CellKind("change", lambda ns: format_signed_ns(ns) if ns else MISSING, format_exact_ns)
 """int, ns, the difference of two sides"""
-MARK = Kind("mark", lambda mark: f"{mark.icon} {mark.word}", right=False)
+MARK = CellKind("mark", lambda mark: f"{mark.icon} {mark.word}", right=False)
 """Mark"""
-KEYS = Kind("keys", lambda entries: " → ".join(entry.label for entry in entries), right=False)
+KEYS = CellKind("keys", lambda entries: " → ".join(entry.label for entry in entries), right=False)
 """LegendEntry objects, of which each became the next"""
-TIMES = Kind("times", lambda parts: ", ".join(f"{entry.label} {format_ns(ns)}" for entry, ns in parts), right=False)
+TIMES = CellKind("times", lambda parts: ", ".join(f"{entry.label} {format_ns(ns)}" for entry, ns in parts), right=False)
 """tuples of a LegendEntry and ns: what a time divides into"""
-STACK = Kind("stack", lambda stack: stack.said, right=False)
+STACK = CellKind("stack", lambda stack: stack.said, right=False)
 """Stack, a stacked bar"""
-SPARK = Kind("spark", lambda spark: spark.said)
+SPARK = CellKind("spark", lambda spark: spark.said)
 """Spark, a small line"""
-CODE = Kind("code", right=False)
+CODE = CellKind("code", right=False)
 """str, for a computer: an option, a checksum"""
-HERTZ = Kind("hertz", format_hertz)
+HERTZ = CellKind("hertz", format_hertz)
 """float"""
-BAR = Kind("bar", lambda _share: "", right=False)
+BAR = CellKind("bar", lambda _share: "", right=False)
 """float, 1 for a full bar"""
 
 

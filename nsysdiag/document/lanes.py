@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+
 FULL = 255
 """The height of a lane: all of a bucket."""
 
@@ -28,7 +29,7 @@ class Area(Struct, frozen=True):
     heights: npt.NDArray[np.int64]
 
 
-class Lane(Struct, frozen=True):
+class DrawnLane(Struct, frozen=True):
     """A lane in `width` by FULL units, a unit of the width a bucket."""
 
     label: str
@@ -43,12 +44,12 @@ class LaneGroup(Struct, frozen=True):
     label: str
     start_ns: int
     end_ns: int
-    lanes: list[Lane]
+    lanes: list[DrawnLane]
     note: str = ""
     width: str = "100%"
 
 
-class Lanes(Struct, frozen=True):
+class DrawnLanes(Struct, frozen=True):
     """Groups below each other. Those that are `aligned` have a common start, whatever the moment of the trace."""
 
     groups: Sequence[LaneGroup]

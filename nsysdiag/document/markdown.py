@@ -22,7 +22,7 @@ from nsysdiag.document.blocks import (
     Detail,
     Details,
     Entry,
-    Facts,
+    FigureRow,
     Heading,
     Items,
     Lines,
@@ -39,8 +39,8 @@ from nsysdiag.document.blocks import (
     named,
     shown,
 )
-from nsysdiag.document.figures import Stack
-from nsysdiag.document.kinds import BAR, CODE, MARK, MISSING, NAME, TEXT, Kind, Mark
+from nsysdiag.document.figures import StackedBar
+from nsysdiag.document.kinds import BAR, CODE, MARK, MISSING, NAME, TEXT, CellKind, StatusMark
 from nsysdiag.document.names import MARKER, code, fenced, table, text, visible
 from nsysdiag.units import format_share
 
@@ -75,7 +75,7 @@ def markdown_blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:  # no
                 yield text(" → ".join(steps))
             case Command(text=command):
                 yield fenced(command, "sh")
-            case Facts(facts=facts):
+            case FigureRow(facts=facts):
                 rows = [[text(fact.label), text(fact.kind.text(fact.value))] for fact in facts]
                 yield table(["Figure", ""], "lr", rows)
             case Table():
@@ -116,7 +116,7 @@ def markdown_page(
 def in_words(block: Chart) -> str:
     """What it shows in words; of a stacked bar its parts."""
     drawing = block.drawing
-    if not isinstance(drawing, Stack) or not drawing.segments:
+    if not isinstance(drawing, StackedBar) or not drawing.segments:
         return block.label
     parts = (f"{each.label} {format_share(each.ns, drawing.whole)}" for each in drawing.segments)
     return f"{drawing.label}: {', '.join(parts)}."
@@ -138,7 +138,7 @@ def _part(part: Part) -> str:
             return code(name, limit=MOST_NAME)
         case LegendEntry(label=label):
             return text(label)
-        case Mark():
+        case StatusMark():
             return text(MARK.show(part))
     return part[: len(part) - len(part.lstrip())] + text(part) + part[len(part.rstrip()) :]  # blanks at its ends count
 
@@ -163,7 +163,7 @@ def _cell(held: object, column: Column) -> str:
     return f"**{shown_as}**" if cell.strong else shown_as
 
 
-def _value(value: object, column: Column, kind: Kind) -> str:
+def _value(value: object, column: Column, kind: CellKind) -> str:
     if value is None:
         return MISSING
     match value:

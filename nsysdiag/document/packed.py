@@ -31,7 +31,7 @@ FULL = 255
 """What a lane holds for all of a bucket."""
 
 
-class Series(Struct, frozen=True):
+class QueueBuckets(Struct, frozen=True):
     """The depth in buckets: `edges` in ns has one element more than the others; the mean is a fraction."""
 
     edges: npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ class Series(Struct, frozen=True):
     highest: npt.NDArray[np.int64]
 
 
-class Level(Struct, frozen=True):
+class MemoryBuckets(Struct, frozen=True):
     """Bytes given out, in buckets: `edges` in ns has one element more than the others."""
 
     edges: npt.NDArray[np.int64]
@@ -48,17 +48,17 @@ class Level(Struct, frozen=True):
     highest: npt.NDArray[np.int64]
 
 
-def unpack_level(memory: DeviceMemory) -> Level:
+def unpack_level(memory: DeviceMemory) -> MemoryBuckets:
     """The level of one device. Raises InputError where it cannot be decoded or is not as long as it says."""
     edges, (lowest, highest) = _buckets("memory", memory, (memory.lowest, memory.highest))
-    return Level(edges, lowest, highest)
+    return MemoryBuckets(edges, lowest, highest)
 
 
-def unpack_series(packed: QueueDepth) -> Series:
+def unpack_series(packed: QueueDepth) -> QueueBuckets:
     """The series of one device. Raises InputError where it cannot be decoded or is not as long as it says."""
     texts = (packed.lowest, packed.mean_thousandths, packed.highest)
     edges, (lowest, mean, highest) = _buckets("run-ahead", packed, texts)
-    return Series(edges, lowest, mean / 1000, highest)
+    return QueueBuckets(edges, lowest, mean / 1000, highest)
 
 
 def _buckets(
@@ -123,14 +123,14 @@ def _array(text: str, kind: str, count: int) -> npt.NDArray[np.int64]:
     return np.frombuffer(from_text(text, count * np.dtype(kind).itemsize), dtype=kind).astype(np.int64)
 
 
-class Lanes(Struct, frozen=True):
+class TimelineBuckets(Struct, frozen=True):
     """A timeline in buckets: `edges` in ns has one element more than each lane; a lane is 0 to FULL for none to all."""
 
     edges: list[int]
     lanes: dict[str, npt.NDArray[np.int64]]
 
 
-def unpack_lanes(timeline: TimelineLevels, most: int) -> Lanes | None:
+def unpack_lanes(timeline: TimelineLevels, most: int) -> TimelineBuckets | None:
     """The finest level of at most so many buckets, None where there is none. Raises InputError where it is damaged."""
     level = max(
         (each for each in timeline.levels if 0 < each.buckets <= most), key=lambda each: each.buckets, default=None
@@ -145,7 +145,7 @@ def unpack_lanes(timeline: TimelineLevels, most: int) -> Lanes | None:
     if any(len(lane) != level.buckets for lane in lanes.values()):
         raise InputError("the packed timeline of this report contradicts itself: the file is damaged")
     span = timeline.end_ns - timeline.start_ns
-    return Lanes([timeline.start_ns + span * at // level.buckets for at in range(level.buckets + 1)], lanes)
+    return TimelineBuckets([timeline.start_ns + span * at // level.buckets for at in range(level.buckets + 1)], lanes)
 
 
 # Reads the packed places of all gaps of a saved report: the operations on both sides and the NVTX path.
@@ -163,7 +163,7 @@ class Coded(Struct, frozen=True):
         return cls(np.full(count, -1, dtype=np.int64), [])
 
 
-class Places(Struct, frozen=True):
+class UnpackedPlaces(Struct, frozen=True):
     """Of every gap of a device the operation before it, the one that ends it, and the label of its NVTX path."""
 
     previous_op: Coded
@@ -171,12 +171,12 @@ class Places(Struct, frozen=True):
     nvtx: Coded
 
 
-def unpack_places(packed: GapsPacked) -> Places:
+def unpack_places(packed: GapsPacked) -> UnpackedPlaces:
     """The places of all gaps, unknown where the report holds none. Raises InputError where the fields contradict each
     other or cannot be decoded."""
     places, count = packed.places, packed.count
     if places is None:
-        return Places(*[Coded.unknown(count)] * 3)
+        return UnpackedPlaces(*[Coded.unknown(count)] * 3)
     try:
         if places.count != count:
             raise ValueError("places of other gaps")
@@ -192,7 +192,7 @@ def unpack_places(packed: GapsPacked) -> Places:
         path = _codes(places.nvtx, count, places.paths + 1) if places.nvtx else np.zeros(count, dtype=np.int64)
     except ValueError as error:
         raise InputError("the packed places of gaps of this report cannot be read: the file is damaged") from error
-    return Places(previous, following, Coded(path - 1, labels))
+    return UnpackedPlaces(previous, following, Coded(path - 1, labels))
 
 
 def _codes(text: str, count: int, numbers: int) -> Codes:

@@ -20,7 +20,7 @@ from nsysdiag.document.blocks import (
     Detail,
     Details,
     Entry,
-    Facts,
+    FigureRow,
     Heading,
     Items,
     Lines,
@@ -37,7 +37,7 @@ from nsysdiag.document.blocks import (
     shown,
     written_out,
 )
-from nsysdiag.document.figures import Stack
+from nsysdiag.document.figures import StackedBar
 from nsysdiag.document.kinds import BAR, CODE, KEY, MARK, MISSING, NAME, TEXT
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.terminal import bar, grid, heading, indented, printed, span
@@ -133,11 +133,11 @@ def _simple(block: Block, detail: Detail, width: int) -> Iterator[RenderableType
         case Chain(steps=steps):
             links = [f"→ {visible(step)}" if at else visible(step) for at, step in enumerate(steps)]
             yield from (Text(line, "dim") for line in _filled(links, width, 1))
-        case Facts(facts=facts):
+        case FigureRow(facts=facts):
             yield from (Text(visible(f"{fact.label}: {fact.kind.text(fact.value)}")) for fact in facts)
         case Table():
             yield from _table(block, detail, width)
-        case Chart(drawing=Stack() as drawing) if drawing.segments:
+        case Chart(drawing=StackedBar() as drawing) if drawing.segments:
             yield from _split(drawing, width)
         case Chart(label=label):
             yield Text(visible(label))
@@ -151,7 +151,7 @@ def _simple(block: Block, detail: Detail, width: int) -> Iterator[RenderableType
                 yield from (indented(_sentence(line, "", None)) for line in lines)
 
 
-def _split(drawing: Stack, width: int) -> Iterator[Text]:
+def _split(drawing: StackedBar, width: int) -> Iterator[Text]:
     """A stacked bar on one line, and below it what its signs mean. Parts too small for a sign share the last one."""
     if drawing.label:
         yield Text(visible(drawing.label), "bold")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.report import DeviceReport, Finding, Gap, Iteration, Report, SignatureRow, Slice, SlowIteration
 
+
 UNKNOWN_COLOR = "#8a8f98"
 # Tables that an export has whatever was captured.
 BOOKKEEPING = ("ENUM_", "META_", "EXPORT_", "TARGET_", "ANALYSIS_", "StringIds", "PROCESSES", "ThreadNames")
@@ -31,7 +32,7 @@ NOTABLE_ACTIVITY = 0.2
 SEVERITIES = ("high", "medium", "low", "info")
 
 
-class Part(Struct, frozen=True):
+class WindowPart(Struct, frozen=True):
     """One of the four parts of a window, which add up to it."""
 
     id: str
@@ -92,13 +93,13 @@ class Causes:
         return self[cause].title
 
 
-def window_parts(device: DeviceReport) -> tuple[Part, ...]:
+def window_parts(device: DeviceReport) -> tuple[WindowPart, ...]:
     """Compute, exposed communication, exposed copies and idle of a device: the sum is its window."""
     return (
-        Part(*PARTS["compute"], device.compute_ns),
-        Part(*PARTS["exposed_comm"], device.exposed_comm_ns),
-        Part(*PARTS["exposed_copy"], device.exposed_copy_ns),
-        Part(*PARTS["idle"], device.idle_ns),
+        WindowPart(*PARTS["compute"], device.compute_ns),
+        WindowPart(*PARTS["exposed_comm"], device.exposed_comm_ns),
+        WindowPart(*PARTS["exposed_copy"], device.exposed_copy_ns),
+        WindowPart(*PARTS["idle"], device.idle_ns),
     )
 
 

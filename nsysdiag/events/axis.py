@@ -79,7 +79,7 @@ class CallTable(Struct, frozen=True):
     kind: IntArray
 
 
-class Lane(Struct, frozen=True):
+class NamedRows(Struct, frozen=True):
     """Named rows on the thread axis, sorted by start, outer rows before inner ones. `row` is the row's index in its
     table. `shown` is an index into `shown_names`, the displayed text: the name with its enclosing calls."""
 
@@ -95,11 +95,11 @@ class Lane(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.spans)
 
-    def take(self, rows: IntArray | BoolArray | slice) -> Lane:
+    def take(self, rows: IntArray | BoolArray | slice) -> NamedRows:
         """The rows at these places, or under a mask; rows that follow each other are not copied."""
         index = picked(rows)
         name = self.name[index]
-        return Lane(
+        return NamedRows(
             self.spans[index],
             name,
             self.names,
@@ -111,7 +111,7 @@ class Lane(Struct, frozen=True):
         )
 
 
-def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[Lane, int]:
+def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[NamedRows, int]:
     """The calls of the axis's threads, and how many were left out: without 0 <= start <= end, or ending after `latest`,
     long after the capture."""
     rank = axis.rank(table.thread)
@@ -127,7 +127,7 @@ def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[Lane, 
         order = np.lexsort((name, -spans.end, spans.start))
         row, spans, name, kind = row[order], spans[order], name[order], taken(kind, order)
     shown = [typed.api(each) for each in table.names]
-    lane = Lane(spans, name, table.names, row, kind, outermost(spans), name, shown)
+    lane = NamedRows(spans, name, table.names, row, kind, outermost(spans), name, shown)
     return lane, int(np.count_nonzero((rank >= 0) & ~valid))
 
 
@@ -140,7 +140,7 @@ def _ordered(spans: Intervals, name: IntArray) -> bool:
     return bool(np.all(later | (same & (shorter | tied))))
 
 
-def within(calls: Lane, libraries: Lane) -> Lane:
+def within(calls: NamedRows, libraries: NamedRows) -> NamedRows:
     """`calls` shown with the library call that encloses them: `cudaMalloc in cublasCreate`."""
     if len(libraries) == 0 or len(calls) == 0:
         return calls

@@ -163,7 +163,7 @@ NO_CHAIN = 0
 """What an export writes for a call whose chain was not recorded."""
 
 
-class Frame(Struct, frozen=True):
+class StackFrame(Struct, frozen=True):
     """A function on a stack: its name, empty if the trace has only an address; the file name of its module, or of its
     Python source (then `line` is known too); and the owner of the code."""
 
@@ -174,16 +174,16 @@ class Frame(Struct, frozen=True):
     line: int | None = None
 
 
-class Stack(Struct, frozen=True):
+class CallChain(Struct, frozen=True):
     """A call chain: its innermost frames of the program's own, innermost first, or, where it has none, its innermost
     frame. `leaf` is that innermost frame in any case."""
 
-    frames: tuple[Frame, ...]
+    frames: tuple[StackFrame, ...]
     own: bool
-    leaf: Frame
+    leaf: StackFrame
 
 
-Stacks = dict[int, Stack]
+Stacks = dict[int, CallChain]
 """Stacks by the id of their chain; a chain that is not in the trace, or holds no function, is not in it."""
 
 
@@ -215,7 +215,7 @@ class CallChains(Struct):
         frames, code = self._frames(rows["symbol"][order], rows["module"][order])
         return _stacks(rows["id"][order], frames, code)
 
-    def _frames(self, symbol: IntArray, module: IntArray) -> tuple[list[Frame], IntArray]:
+    def _frames(self, symbol: IntArray, module: IntArray) -> tuple[list[StackFrame], IntArray]:
         """The distinct frames, and the code of each row. An address counts as its module, so that all addresses of a
         module are one frame."""
         strings = self.trace.strings
@@ -223,16 +223,16 @@ class CallChains(Struct):
         modules, module_code = distinct(module)
         pairs, code = distinct(symbol_code * len(modules) + module_code)
         names, paths = strings.texts(symbols), strings.texts(modules)
-        known: dict[Frame, int] = {}
+        known: dict[StackFrame, int] = {}
         place = []
         for pair in pairs.tolist():
             name, path = names[pair // len(modules)], paths[pair % len(modules)]
-            frame = Frame(name_of(name), file_name(path), origin_of(name, path))
+            frame = StackFrame(name_of(name), file_name(path), origin_of(name, path))
             place.append(known.setdefault(frame, len(known)))
         return list(known), np.array(place, dtype=np.int64)[code]
 
 
-def _stacks(chain: IntArray, frames: list[Frame], code: IntArray) -> Stacks:
+def _stacks(chain: IntArray, frames: list[StackFrame], code: IntArray) -> Stacks:
     """Rows sorted by chain, innermost first, as stacks. A function that calls itself counts once, and an address not at
     all where its caller says more.
 
@@ -251,15 +251,16 @@ def _stacks(chain: IntArray, frames: list[Frame], code: IntArray) -> Stacks:
     own = own[np.append(True, (np.diff(chain[own]) != 0) | (np.diff(code[own]) != 0))[: len(own)]]
     own = own[_informative(chain[own], code[own], frames)]
     own = own[_rank(chain[own]) < MOST_FRAMES]
-    tops: dict[int, list[Frame]] = {}
+    tops: dict[int, list[StackFrame]] = {}
     for each, at in zip(chain[own].tolist(), code[own].tolist(), strict=True):
         tops.setdefault(each, []).append(frames[at])
     return {
-        each: Stack(tuple(tops.get(each, [innermost])), each in tops, innermost) for each, innermost in leaves.items()
+        each: CallChain(tuple(tops.get(each, [innermost])), each in tops, innermost)
+        for each, innermost in leaves.items()
     }
 
 
-def _informative(chain: IntArray, code: IntArray, frames: list[Frame]) -> BoolArray:
+def _informative(chain: IntArray, code: IntArray, frames: list[StackFrame]) -> BoolArray:
     """False for an address whose caller is a function of the same module with a name, which says more."""
     named = np.array([bool(frame.symbol) for frame in frames])[code]
     numbers: dict[str, int] = {}

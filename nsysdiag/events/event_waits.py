@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NEVER = np.iinfo(np.int64).min
 
 
-class Recorded(Rows, frozen=True):
+class RecordedWaits(Rows, frozen=True):
     """Waits for events: issued at `issued` ns to `stream`, for an event recorded at `recorded` ns on stream `of`. The
     last operation of that stream was issued at `last` ns, NEVER without one. Times are 0 or later, streams too."""
 
@@ -44,7 +44,7 @@ class Through(Rows, frozen=True):
     other: IntArray
 
 
-def through_others(waits: Recorded) -> Through:
+def through_others(waits: RecordedWaits) -> Through:
     """Each wait, and waits of the stream that its event was recorded on: those with no operation behind them until the
     record. Of several for one stream, that of the last event. What the waiting stream itself did is left out.
 
@@ -55,7 +55,7 @@ def through_others(waits: Recorded) -> Through:
     stream 9          wait for E   [== B ==)     B waits for A
     ```
     """
-    search = _Search(waits)
+    search = _EventSearch(waits)
     seen = Through.empty()
     rows = search.behind_waits()
     front = Through(rows, rows)
@@ -66,7 +66,7 @@ def through_others(waits: Recorded) -> Through:
     return seen
 
 
-def _with_new(waits: Recorded, seen: Through, found: Through) -> tuple[Through, Through]:
+def _with_new(waits: RecordedWaits, seen: Through, found: Through) -> tuple[Through, Through]:
     """What is known now, and what of it is new: for each wait and stream the event recorded last."""
     every = Through.concatenate([seen, found])
     new = np.arange(len(every)) >= len(seen)
@@ -77,10 +77,10 @@ def _with_new(waits: Recorded, seen: Through, found: Through) -> tuple[Through, 
     return every.take(kept), every.take(kept[new[kept]])
 
 
-class _Search:
+class _EventSearch:
     """Finds waits by the stream that they were issued to and the stream of their event."""
 
-    def __init__(self, waits: Recorded) -> None:
+    def __init__(self, waits: RecordedWaits) -> None:
         self.waits = waits
         self.width = int(max(waits.stream.max(initial=-1), waits.of.max(initial=-1))) + 1
         self.pairs, pair = distinct(joint(waits.stream, waits.of, self.width))
@@ -262,7 +262,7 @@ def _through_others(
         return waits
     row, producer = record[known], waits.producer[known]
     last = np.where(producer >= 0, np.append(issued, 0)[producer], NEVER)
-    recorded = Recorded(waits.stream[known], waits.issued[known], record_code[row], record_time[row], last)
+    recorded = RecordedWaits(waits.stream[known], waits.issued[known], record_code[row], record_time[row], last)
     found = through_others(recorded)
     made = producer[found.other] >= 0
     wait, other = known[found.wait[made]], known[found.other[made]]

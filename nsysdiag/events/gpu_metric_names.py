@@ -19,7 +19,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 
-class Unit(StrEnum):
+class MetricUnit(StrEnum):
     """What the values of a metric are once they are read: a share from 0 to 1, or cycles a second."""
 
     SHARE = "share"
@@ -34,14 +34,14 @@ class Combine(StrEnum):
     LARGEST = "largest"
 
 
-class Metric(Struct, frozen=True):
+class MetricKind(Struct, frozen=True):
     """`names` are alternatives, the first that a trace has in full is read; the parts of an alternative are combined.
     Each part is a pattern for whole names. `joined` metrics are averaged over ranges, kernels and iterations too."""
 
     id: str
     title: str
     names: tuple[tuple[str, ...], ...]
-    unit: Unit = Unit.SHARE
+    unit: MetricUnit = MetricUnit.SHARE
     combine: Combine = Combine.ADD
     joined: bool = False
 
@@ -56,44 +56,46 @@ def _link(direction: str) -> tuple[tuple[str, ...], ...]:
     return (user, (f"nvlink {direction} throughput",), (f"nvlink {direction} bandwidth",))
 
 
-METRICS: dict[str, Metric] = {
+METRICS: dict[str, MetricKind] = {
     metric.id: metric
     for metric in (
-        Metric("sm_active", "SM active", _of("sms? active"), joined=True),
-        Metric("sm_issue", "SM issue", _of("sm issue( active)?"), joined=True),
-        Metric("tensor_active", "Tensor active", _of("tensor active( / fp16 active)?"), joined=True),
-        Metric("warps_in_flight", "Compute warps in flight", _of("compute warps in flight")),
-        Metric("unallocated_warps", "Unallocated warps in active SMs", _of("unallocated warps in active sms")),
-        Metric("gr_active", "Graphics and compute engine active", _of("gr active", "gpu active")),
-        Metric(
+        MetricKind("sm_active", "SM active", _of("sms? active"), joined=True),
+        MetricKind("sm_issue", "SM issue", _of("sm issue( active)?"), joined=True),
+        MetricKind("tensor_active", "Tensor active", _of("tensor active( / fp16 active)?"), joined=True),
+        MetricKind("warps_in_flight", "Compute warps in flight", _of("compute warps in flight")),
+        MetricKind("unallocated_warps", "Unallocated warps in active SMs", _of("unallocated warps in active sms")),
+        MetricKind("gr_active", "Graphics and compute engine active", _of("gr active", "gpu active")),
+        MetricKind(
             "dram_read",
             "DRAM read",
             _of("dram read (bandwidth|throughput)", "gpu memory read (bandwidth|throughput)"),
             joined=True,
         ),
-        Metric(
+        MetricKind(
             "dram_write",
             "DRAM write",
             _of("dram write (bandwidth|throughput)", "gpu memory write (bandwidth|throughput)"),
             joined=True,
         ),
-        Metric("pcie_rx", "PCIe received", _of("pcie rx (throughput|bandwidth)", "pcie read (bandwidth|throughput)")),
-        Metric("pcie_tx", "PCIe sent", _of("pcie tx (throughput|bandwidth)", "pcie write (bandwidth|throughput)")),
-        Metric("nvlink_rx", "NVLink received", _link("rx"), joined=True),
-        Metric("nvlink_tx", "NVLink sent", _link("tx"), joined=True),
-        Metric(
+        MetricKind(
+            "pcie_rx", "PCIe received", _of("pcie rx (throughput|bandwidth)", "pcie read (bandwidth|throughput)")
+        ),
+        MetricKind("pcie_tx", "PCIe sent", _of("pcie tx (throughput|bandwidth)", "pcie write (bandwidth|throughput)")),
+        MetricKind("nvlink_rx", "NVLink received", _link("rx"), joined=True),
+        MetricKind("nvlink_tx", "NVLink sent", _link("tx"), joined=True),
+        MetricKind(
             "copy_engine",
             "Busiest copy engine",
             _of(r"(a?sync )?copy engine active( \d+)?"),
             combine=Combine.LARGEST,
         ),
-        Metric("gpc_clock", "GPC clock", _of("gpc clock frequency"), unit=Unit.HERTZ),
-        Metric("sys_clock", "SYS clock", _of("sys clock frequency"), unit=Unit.HERTZ),
+        MetricKind("gpc_clock", "GPC clock", _of("gpc clock frequency"), unit=MetricUnit.HERTZ),
+        MetricKind("sys_clock", "SYS clock", _of("sys clock frequency"), unit=MetricUnit.HERTZ),
     )
 }
 """Every metric by its id, in the order in which they are shown."""
 
-_UNITS = {Unit.SHARE: ("", "%", "throughput %"), Unit.HERTZ: ("", "hz", "mhz")}
+_UNITS = {MetricUnit.SHARE: ("", "%", "throughput %"), MetricUnit.HERTZ: ("", "hz", "mhz")}
 LONGEST = 200  # characters: no metric has such a name
 _NAME = re.compile(r"(?P<base>.*?)(\[(?P<unit>[^\]]*)\])?", re.DOTALL)
 
@@ -115,7 +117,7 @@ def is_metric(name: str) -> bool:
     return any(_meant(part, _UNITS[metric.unit], known) for metric, part in parts)
 
 
-def _names_of(metric: Metric, known: dict[str, tuple[str, str]]) -> list[str]:
+def _names_of(metric: MetricKind, known: dict[str, tuple[str, str]]) -> list[str]:
     for alternative in metric.names:
         parts = [_meant(pattern, _UNITS[metric.unit], known) for pattern in alternative]
         if all(parts):

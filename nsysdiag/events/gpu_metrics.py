@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.gpu_metric_names import METRICS, Combine, Unit, matched
+from nsysdiag.events.gpu_metric_names import METRICS, Combine, MetricUnit, matched
 from nsysdiag.trace.buffers import Pair
 from nsysdiag.trace.columns import Columns
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
+
 
 GPU_BITS = 0xFF
 """The low byte of a typeId is the id of the GPU, as in TARGET_INFO_GPU."""
@@ -31,7 +32,7 @@ class GpuMetricSamples(Struct, frozen=True):
     all."""
 
     captured: bool
-    by_gpu: dict[int, dict[str, Series]]
+    by_gpu: dict[int, dict[str, MetricSeries]]
     unknown: list[str]
 
 
@@ -47,7 +48,7 @@ def read_gpu_metrics(trace: Trace) -> GpuMetricSamples:
     pairs = sorted({pair for parts in wanted.values() for part in parts.values() for pair in part})
     rows = trace.read_split("GPU_METRICS", ("typeId", "metricId"), pairs, "timestamp", "value")
     used = {names[pair] for pair in pairs}
-    by_gpu: dict[int, dict[str, Series]] = defaultdict(dict)
+    by_gpu: dict[int, dict[str, MetricSeries]] = defaultdict(dict)
     for (gpu, metric), types in wanted.items():
         # Of several types the one with most rows, of equal ones the lowest: their values are never mixed.
         held = {kind: sum(len(rows[pair]) for pair in parts if pair in rows) for kind, parts in sorted(types.items())}
@@ -73,7 +74,7 @@ def _wanted(names: Names) -> dict[tuple[int, str], dict[int, list[Pair]]]:
     return wanted
 
 
-def _series(metric: str, parts: list[Pair], names: Names, rows: dict[Pair, Columns]) -> Series | None:
+def _series(metric: str, parts: list[Pair], names: Names, rows: dict[Pair, Columns]) -> MetricSeries | None:
     """The parts of a metric put together; None without samples, or where a part that has to be added has none."""
     there = [pair for pair in parts if pair in rows]
     adds = METRICS[metric].combine is Combine.ADD
@@ -82,7 +83,7 @@ def _series(metric: str, parts: list[Pair], names: Names, rows: dict[Pair, Colum
     found, left_out, capped = [], 0, 0
     for pair in there:
         times, values, unusable = in_order(rows[pair]["timestamp"], rows[pair].reals("value"))
-        values, over = shares(values) if METRICS[metric].unit is Unit.SHARE else (hertz(values), 0)
+        values, over = shares(values) if METRICS[metric].unit is MetricUnit.SHARE else (hertz(values), 0)
         found.append((times, values))
         left_out, capped = left_out + unusable + int(np.isnan(values).sum()), capped + over
     times, columns = aligned(found)
@@ -92,7 +93,7 @@ def _series(metric: str, parts: list[Pair], names: Names, rows: dict[Pair, Colum
     value = columns[0]
     if len(columns) > 1:
         value = np.minimum(np.sum(columns, axis=0), 1.0) if adds else np.fmax.reduce(columns)
-    return Series(metric, tuple(names[pair] for pair in there), grid, value, left_out, capped)
+    return MetricSeries(metric, tuple(names[pair] for pair in there), grid, value, left_out, capped)
 
 
 class Chip(Struct, frozen=True):
@@ -178,7 +179,7 @@ class Grid(Struct, frozen=True, eq=False):
         return cls(times - length, times, period)
 
 
-class Series(Struct, frozen=True, eq=False):
+class MetricSeries(Struct, frozen=True, eq=False):
     """A metric of one GPU: `value` has an element for each sample of `grid`, NaN where there is no valid one.
 
     `names` are those of the trace. `left_out` counts invalid values: NULL, out of range, or a second row of the same

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, Intervals, pieces, union
-from nsysdiag.events.axis import CallTable, Lane, ThreadAxis, place_calls, within
+from nsysdiag.events.axis import CallTable, NamedRows, ThreadAxis, place_calls, within
 from nsysdiag.events.calls import CALLS, ApiCalls, call_columns, coded_names
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RANGE_COLUMNS, RANGES, NvtxRanges
@@ -149,11 +149,11 @@ class HostActivity(Struct, frozen=True):
 
     axis: ThreadAxis
     api_calls: ApiCalls
-    api: Lane
-    os_calls: Lane
-    libraries: Lane
-    mpi: Lane
-    overhead: Lane
+    api: NamedRows
+    os_calls: NamedRows
+    libraries: NamedRows
+    mpi: NamedRows
+    overhead: NamedRows
     cupti: Intervals
     scheduling: Scheduling
     samples: Samples
@@ -161,21 +161,26 @@ class HostActivity(Struct, frozen=True):
     malformed: dict[str, int]
 
 
-def place_api_calls(axis: ThreadAxis, api_calls: ApiCalls, latest: int) -> Lane:
+def place_api_calls(axis: ThreadAxis, api_calls: ApiCalls, latest: int) -> NamedRows:
     """API calls of the threads of `axis`; rows that end after `latest` cannot be."""
     calls = api_calls.rows
     table = CallTable(calls.thread, calls.start, calls.end, calls.name, api_calls.names, calls.returned)
     return place_calls(axis, table, latest)[0]
 
 
-def place_os_calls(axis: ThreadAxis, tables: HostTables, latest: int) -> tuple[Lane, int]:
+def place_os_calls(axis: ThreadAxis, tables: HostTables, latest: int) -> tuple[NamedRows, int]:
     """The outermost OS calls of the threads of `axis`, and how many of all were left out; see `place_calls`."""
     calls, lost = place_calls(axis, tables.os_calls, latest)
     return calls.take(calls.outermost), lost
 
 
 def host_activity(
-    tables: HostTables, api_calls: ApiCalls, axis: ThreadAxis, api: Lane, os_calls: tuple[Lane, int], latest: int
+    tables: HostTables,
+    api_calls: ApiCalls,
+    axis: ThreadAxis,
+    api: NamedRows,
+    os_calls: tuple[NamedRows, int],
+    latest: int,
 ) -> HostActivity:
     """What concerns the threads of `axis`, whose API and OS calls are placed; rows that end after `latest` cannot
     be."""
@@ -201,7 +206,7 @@ def host_activity(
     )
 
 
-def cupti_inside_calls(axis: ThreadAxis, table: CallTable, api: Lane, latest: int) -> Intervals:
+def cupti_inside_calls(axis: ThreadAxis, table: CallTable, api: NamedRows, latest: int) -> Intervals:
     """The time that each launching thread spent inside CUDA calls while CUPTI was active anywhere in its process, a set
     on the axis. Only then can the thread have waited for CUPTI."""
     valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest) & np.isin(table.kind, OF_CUPTI)

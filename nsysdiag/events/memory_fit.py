@@ -15,6 +15,7 @@ from nsysdiag.units import format_bytes, format_exact_ns, format_share
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
 
+
 MIB = 1 << 20
 BASE_BYTES = 130 * MIB
 """What the program holds whatever the trace: 107 MiB were measured for an almost empty one."""
@@ -44,7 +45,7 @@ MARGIN_NS = 1_000_000_000
 """How long before the analysed part rows are read: what was launched in it may have been called before."""
 
 
-class Part(Struct, frozen=True):
+class FittingSpan(Struct, frozen=True):
     """Rows of the time [`read_from`, `end`) in ns are read, and `start` to `end` is analysed; `reason` says why."""
 
     read_from: int
@@ -67,7 +68,7 @@ def _held(trace: Trace, share: float) -> dict[str, float]:
     return {table: rows[table] * size * (SHARE_IN_FILES if table in large else 1) for table, size in ROW_BYTES.items()}
 
 
-def part_that_fits(trace: Trace, limit: int, low: int | None, high: int | None) -> Part | None:
+def part_that_fits(trace: Trace, limit: int, low: int | None, high: int | None) -> FittingSpan | None:
     """The middle of the trace, or of the time from `low` to `high`: as much as `limit` bytes are expected to hold; None
     if the whole trace fits. Raises UsageError if hardly anything fits."""
     needed = needed_bytes(trace)
@@ -103,7 +104,7 @@ def _in_window(time: IntArray, low: int | None, high: int | None) -> BoolArray:
     return chosen
 
 
-def _middle(time: IntArray, held: FloatArray, room: float, limit: int, needed: int) -> Part:
+def _middle(time: IntArray, held: FloatArray, room: float, limit: int, needed: int) -> FittingSpan:
     """As much around the middle of what is `held` up to each time as there is room for."""
     total = float(held[-1])
     before = max((total - room) / 2, 0.0)
@@ -116,7 +117,7 @@ def _middle(time: IntArray, held: FloatArray, room: float, limit: int, needed: i
         f"only the time from {format_exact_ns(start)} to {format_exact_ns(end)} is analysed, "
         f"{format_share(end - start, int(time[-1] - time[0]))} of it"
     )
-    return Part(read_from, start, end, reason)
+    return FittingSpan(read_from, start, end, reason)
 
 
 class _Samples(Struct, frozen=True):

@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.axis import ThreadAxis
-from nsysdiag.events.callchains import MOST_FRAMES, Frame, Origin, Stack, Stacks, file_name, origin_of_python
+from nsysdiag.events.callchains import MOST_FRAMES, CallChain, Origin, StackFrame, Stacks, file_name, origin_of_python
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.nvtx import PythonMarks
 from nsysdiag.events.rows import distinct
@@ -73,7 +73,7 @@ class PythonStacks(Struct):
         found = {}
         for mark, frames in self._frames(chosen).items():
             own = tuple(frame for frame in frames if frame.origin is Origin.PROGRAM)[:MOST_FRAMES]
-            found[mark] = Stack(own or frames[:1], bool(own), frames[0])
+            found[mark] = CallChain(own or frames[:1], bool(own), frames[0])
         return found
 
     def _main_threads(self) -> dict[int, int]:
@@ -101,7 +101,7 @@ class PythonStacks(Struct):
             found[owner] = marks[:: max(1, len(marks) // LOOKED_AT)]
         return found
 
-    def _frames(self, chosen: IntArray) -> dict[int, tuple[Frame, ...]]:
+    def _frames(self, chosen: IntArray) -> dict[int, tuple[StackFrame, ...]]:
         """All frames of these marks, innermost first."""
         marks = self.marks
         of_marks = (column[chosen].tolist() for column in (marks.start, marks.thread, marks.category))
@@ -116,7 +116,7 @@ class PythonStacks(Struct):
         return found
 
 
-def decoded(payload: str, strings: Strings) -> tuple[Frame, ...]:
+def decoded(payload: str, strings: Strings) -> tuple[StackFrame, ...]:
     """The frames in a payload of hexadecimal digits, innermost first; none if it is not a Python stack."""
     try:
         data = bytes.fromhex(payload)
@@ -129,7 +129,7 @@ def decoded(payload: str, strings: Strings) -> tuple[Frame, ...]:
     # nsys writes <module> and <frozen importlib> with their brackets escaped.
     shown = zip(map(html.unescape, names), map(html.unescape, files), rows["line"].tolist(), strict=True)
     return tuple(
-        Frame(name, file_name(path), origin_of_python(path), python=True, line=line if line > 0 else None)
+        StackFrame(name, file_name(path), origin_of_python(path), python=True, line=line if line > 0 else None)
         for name, path, line in shown
     )
 

@@ -30,7 +30,7 @@ MOST_DEVICES = 16
 _KEPT_APART = "Several processes use this device number and the trace has no map to GPUs: they are kept apart here"
 
 
-class _Work(Struct, frozen=True):
+class _KernelStretches(Struct, frozen=True):
     """Stretches in which kernels of a process ran without a break, and the end of the call that launched the first of
     each; the largest number if unknown."""
 
@@ -38,7 +38,7 @@ class _Work(Struct, frozen=True):
     launched: IntArray
 
     @classmethod
-    def of(cls, device: DeviceTimeline, call_end: IntArray) -> _Work:
+    def of(cls, device: DeviceTimeline, call_end: IntArray) -> _KernelStretches:
         rows = np.flatnonzero(device.running & (device.operations.category == Category.KERNEL))
         start, end = device.operations.start[rows], device.operations.end[rows]
         stretches = union(Intervals(start, end))
@@ -48,7 +48,7 @@ class _Work(Struct, frozen=True):
         return cls(stretches, np.where(launch >= 0, ends, never))
 
 
-class _Pair(Struct, frozen=True):
+class _ProcessPair(Struct, frozen=True):
     """Two processes while both were at work: the `stretches` of the one; how many of them overlapped with the other
     (`met`); how many at least would by chance (`expected`); and how many `waited` their turn. `turns` is how often work
     alternated, `beside` the share of the stretches' time that overlapped."""
@@ -88,7 +88,7 @@ def sharing_of(activity: DeviceActivity) -> Sharing:
         return found
     apart = [device for device in activity.devices if device.gpu_id is None]
     few = len(apart) <= MOST_DEVICES
-    work = {device.key: _Work.of(device, activity.api_calls.rows.end) for device in apart} if few else {}
+    work = {device.key: _KernelStretches.of(device, activity.api_calls.rows.end) for device in apart} if few else {}
     for device in apart:
         numbers = {number for _, number in device.ids}
         others = [each for each in apart if each is not device and numbers & {number for _, number in each.ids}]
@@ -100,12 +100,12 @@ def sharing_of(activity: DeviceActivity) -> Sharing:
     return found
 
 
-def _most_in_turns(pairs: list[_Pair]) -> _Pair | None:
+def _most_in_turns(pairs: list[_ProcessPair]) -> _ProcessPair | None:
     in_turns = [pair for pair in pairs if pair.takes_turns]
     return max(in_turns, key=lambda pair: (pair.waited, pair.stretches), default=None)
 
 
-def _note(pairs: list[_Pair]) -> str:
+def _note(pairs: list[_ProcessPair]) -> str:
     most = _most_in_turns(pairs)
     if most is not None:
         meetings = (
@@ -127,18 +127,18 @@ def _note(pairs: list[_Pair]) -> str:
     return f"{_KEPT_APART}, and may share a GPU. --same-gpu merges them."
 
 
-def _pair(one: _Work, other: _Work) -> _Pair:
+def _pair(one: _KernelStretches, other: _KernelStretches) -> _ProcessPair:
     mine, others = one.stretches, other.stretches
     if len(mine) == 0 or len(others) == 0:
-        return _Pair()
+        return _ProcessPair()
     low, high = max(int(mine.start[0]), int(others.start[0])), min(int(mine.end[-1]), int(others.end[-1]))
     if low >= high:
-        return _Pair()
+        return _ProcessPair()
     mine, others = clip(mine, low, high), clip(others, low, high)
     beside = coverage(others, mine)
     order = np.argsort(np.concatenate((mine.start, others.start)), kind="stable")
     chance = float((others.end - others.start).sum()) / (high - low)
-    return _Pair(
+    return _ProcessPair(
         stretches=len(mine),
         met=int(np.count_nonzero(beside)),
         expected=len(mine) * chance,
@@ -148,7 +148,7 @@ def _pair(one: _Work, other: _Work) -> _Pair:
     )
 
 
-def _waited(one: _Work, others: Intervals, low: int, high: int) -> int:
+def _waited(one: _KernelStretches, others: Intervals, low: int, high: int) -> int:
     """How many stretches were launched while the other worked, and begun right after."""
     inside = (one.stretches.start >= low) & (one.stretches.start < high)
     start, launched = one.stretches.start[inside], one.launched[inside]

@@ -15,7 +15,7 @@ from nsysdiag.causes.cause import AFTER_READ_BACK
 from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.causes.host_compute import INSIDE_MPI
 from nsysdiag.causes.sync import READ_BACK_NS
-from nsysdiag.events.axis import Lane
+from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, distinct
@@ -140,7 +140,7 @@ class _CallsAt(Struct, frozen=True):
     """The last outermost API calls that began, on their launching threads, before some moments: `at` is their place in
     `calls`, -1 for none. `stride` is the length of a lane."""
 
-    calls: Lane
+    calls: NamedRows
     at: IntArray
     facts: CallFacts
     stride: int

@@ -10,7 +10,7 @@ from nsysdiag.account.outside import COMPILING, MPI_INIT, Start
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, subtract, union
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.events.axis import Lane
+from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.host import OS_CALLS, HostActivity
 from nsysdiag.events.identity import process_of
@@ -43,7 +43,7 @@ def start_rows(start: Start, spans: Intervals, most: int) -> list[EvidenceRow]:
     return sorted(found, key=lambda row: (-row.ns, row.start_ns))[:most]
 
 
-def _calls(host: HostActivity, lane: Lane, spans: Intervals, table: str, most: int) -> list[EvidenceRow]:
+def _calls(host: HostActivity, lane: NamedRows, spans: Intervals, table: str, most: int) -> list[EvidenceRow]:
     inside = coverage(spans, lane.spans)
     rows = []
     for at in _longest(inside, lane.spans.start, most):

@@ -10,7 +10,7 @@ from nsysdiag.arrays.groups import group_totals
 from nsysdiag.causes.cause import FAMILIES
 from nsysdiag.events.identity import joint
 from nsysdiag.findings.attribution import Shares
-from nsysdiag.findings.hotspots import Spot
+from nsysdiag.findings.hotspots import Hotspot
 from nsysdiag.phases.facts import BehindWait, Place
 from nsysdiag.report import Finding
 
@@ -22,7 +22,7 @@ def place_of(finding: Finding) -> Place:
     return (finding.cause, finding.variant, tuple(finding.nvtx))
 
 
-def behind_waits(shares: Shares, spots: Sequence[Spot], found: Sequence[Finding]) -> list[BehindWait]:
+def behind_waits(shares: Shares, spots: Sequence[Hotspot], found: Sequence[Finding]) -> list[BehindWait]:
     """All of one device; `found` are the findings of the `spots`, whose rows are in `shares`.
 
     ```

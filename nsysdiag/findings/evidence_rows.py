@@ -10,8 +10,8 @@ from msgspec import Struct
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES, host_compute
-from nsysdiag.causes.cause import Rows
-from nsysdiag.events.axis import Lane
+from nsysdiag.causes.cause import EvidenceRows
+from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.host import MPI_TABLES, PROFILER
 from nsysdiag.events.identity import process_of
@@ -104,12 +104,12 @@ class Sightings(Struct, frozen=True):
         cause = list(CAUSES.values())[int(self.own[each])]
         gap, start, ns = int(rows.gap[each]), int(rows.start[each]), int(rows.end[each] - rows.start[each])
         text = self.context.slices.texts[int(rows.text[each])] if rows.text[each] >= 0 else ""
-        finders: dict[Rows, Callable[[], EvidenceRow | None]] = {
-            Rows.OVERHEAD: lambda: self._overhead(gap, start, ns),
-            Rows.CALL: lambda: self._call(gap, start, text, ns),
-            Rows.LAUNCH: lambda: self.launch(gap, ns),
-            Rows.OS_CALL: lambda: self._os_call(gap, start, text, ns),
-            Rows.SCHEDULING: lambda: self._scheduled(
+        finders: dict[EvidenceRows, Callable[[], EvidenceRow | None]] = {
+            EvidenceRows.OVERHEAD: lambda: self._overhead(gap, start, ns),
+            EvidenceRows.CALL: lambda: self._call(gap, start, text, ns),
+            EvidenceRows.LAUNCH: lambda: self.launch(gap, ns),
+            EvidenceRows.OS_CALL: lambda: self._os_call(gap, start, text, ns),
+            EvidenceRows.SCHEDULING: lambda: self._scheduled(
                 gap, start, int(rows.end[each]), ns, on_cpu=cause is host_compute.CAUSE
             ),
         }
@@ -120,7 +120,7 @@ class Sightings(Struct, frozen=True):
         at = self._covering(self.evidence.host.api, gap, start, text)
         return None if at is None else self._api(int(self.evidence.host.api.row[at]), ns)
 
-    def _covering(self, lane: Lane, gap: int, time: int, text: str) -> int | None:
+    def _covering(self, lane: NamedRows, gap: int, time: int, text: str) -> int | None:
         """The row of `lane` that holds the launching thread at `time`: the one shown as `text`, else the outermost."""
         thread = int(self.context.lane[gap])
         if thread < 0 or len(lane) == 0:
@@ -162,7 +162,7 @@ class Sightings(Struct, frozen=True):
         table = "PROFILER_OVERHEAD" if lane.kind[at] >= PROFILER else "CUPTI_ACTIVITY_KIND_OVERHEAD"
         return self._on_lane(lane, at, gap, table, ns)
 
-    def _on_lane(self, lane: Lane, at: int, gap: int, table: str, ns: int) -> EvidenceRow | None:
+    def _on_lane(self, lane: NamedRows, at: int, gap: int, table: str, ns: int) -> EvidenceRow | None:
         name = lane.names[int(lane.name[at])]
         return self._at(int(lane.spans.start[at]), gap, table, name, ns)
 

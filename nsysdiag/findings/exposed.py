@@ -10,9 +10,9 @@ from nsysdiag.account.bottlenecks import CODE, Bottlenecks
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, pieces, union
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.cause import Advice, Words
+from nsysdiag.causes.cause import Advice, FrameworkAdvice
 from nsysdiag.causes.evidence import Threshold, setting
-from nsysdiag.causes.sources import SOURCES, Source
+from nsysdiag.causes.sources import SOURCES, SourceDocument
 from nsysdiag.copies.copies import longest_kind, top_copies
 from nsysdiag.copies.facts import TopCopy
 from nsysdiag.copies.rates import is_pageable
@@ -51,7 +51,7 @@ SETS = Advice(
     plain=(
         "Set less memory: kernels that write all of a buffer need no memset before them; set a flag, not the buffer.",
     ),
-    pytorch=Words(
+    pytorch=FrameworkAdvice(
         ("Memory sets of gradients: optimizer.zero_grad(set_to_none=True) avoids them.",),
         source="tuning_guide",
         fix="set less memory: zero_grad(set_to_none=True)",
@@ -59,23 +59,25 @@ SETS = Advice(
 )
 PINNING = Advice(
     plain=("Most of it is pageable memory: pin it (cudaHostAlloc, cudaHostRegister) and copy with cudaMemcpyAsync.",),
-    pytorch=Words(
+    pytorch=FrameworkAdvice(
         ("Most of it is pageable memory: pin it (pin_memory=True), copy with non_blocking=True.",),
         source="pinned_memory",
     ),
-    cupy=Words(("Most of it is pageable memory: allocate it with cupyx.empty_pinned.",), source="cupy_memory"),
-    openacc=Words(
+    cupy=FrameworkAdvice(
+        ("Most of it is pageable memory: allocate it with cupyx.empty_pinned.",), source="cupy_memory"
+    ),
+    openacc=FrameworkAdvice(
         ("Most of it is pageable memory: pin it (nvc -gpu=pinned, or -gpu=mem:separate:pinnedalloc).",),
         source="openacc",
     ),
-    openmp_target=Words(
+    openmp_target=FrameworkAdvice(
         (
             "Most of it is pageable memory: pin it (an allocator with the trait omp_atk_pinned, cudaHostRegister; nvc: "
             "-gpu=pinned).",
         ),
         source="openmp",
     ),
-    julia=Words(
+    julia=FrameworkAdvice(
         ("Most of it is pageable memory: pin the host array with CUDA.pin.",),
         source="julia",
     ),
@@ -307,7 +309,7 @@ def thresholds_of(rule: str) -> tuple[Threshold, ...]:
     return (*CAUSES[rule].thresholds, *(setting(name) for name in common or ("smallest",)))
 
 
-def sources_of(rule: str) -> tuple[Source, ...]:
+def sources_of(rule: str) -> tuple[SourceDocument, ...]:
     """The documents that a cause or a rule of findings rests on, then those of its advice for frameworks."""
     known = FINDING_RULES[rule] if rule in FINDING_RULES else CAUSES[rule]
     words = [words.source for advice in advice_of(rule) for _, words in advice.others()]

@@ -24,7 +24,7 @@ from nsysdiag.events.identity import joint
 from nsysdiag.findings.attribution import Shares, inside_mpi
 from nsysdiag.findings.behind_waits import behind_waits
 from nsysdiag.findings.exposed import exposed_findings, mostly_pageable
-from nsysdiag.findings.hotspots import Spot, spot_of, spots_of
+from nsysdiag.findings.hotspots import Hotspot, spot_of, spots_of
 from nsysdiag.findings.pages import pages_as_one
 from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, NOT_SAVED, OTHER_GPU, SEE_THE_OTHER, severity
 from nsysdiag.findings.text import FindingContext, Story, story_of
@@ -88,14 +88,14 @@ def _finding(device: DeviceReport, context: FindingContext, shares: Shares, othe
     )
 
 
-def _advice(spot: Spot) -> tuple[Advice, str]:
+def _advice(spot: Hotspot) -> tuple[Advice, str]:
     """What to do, and its short form. If events order the GPUs already, that advice is left out."""
     if spot.family not in KERNELS:
         return SEE_THE_OTHER, "see what that GPU does"
     return (DIVIDE_EVENLY, "divide the work evenly") if spot.cause == EVENT_WAIT else (OTHER_GPU.advice, OTHER_GPU.fix)
 
 
-def _spot(shares: Shares, family: Family) -> Spot:
+def _spot(shares: Shares, family: Family) -> Hotspot:
     """All of it, described by the cause with most of its time."""
     cause = int(np.argmax(np.bincount(shares.cause, weights=shares.lost)))
     return spot_of(shares, (list(CAUSES)[cause], family), np.arange(len(shares)))
@@ -198,7 +198,7 @@ def findings_of(
     return IdleFindings([*found, *waits_for_others(device, context, shares.take(shares.other >= 0), gpus)], behind)
 
 
-def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: Story) -> Finding:
+def _of_spot(device: DeviceReport, context: FindingContext, spot: Hotspot, story: Story) -> Finding:
     rule, judged = CAUSES[spot.cause], context.judged
     return Finding(
         id=_id(spot, story),
@@ -227,7 +227,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: S
     )
 
 
-def _id(spot: Spot, story: Story) -> str:
+def _id(spot: Hotspot, story: Story) -> str:
     """An id that is the same in every trace of the program and on every device: by cause, bottleneck, variant and
     place."""
     family = "" if spot.family == CAUSES[spot.cause].family else f"-{spot.family}"

@@ -24,7 +24,7 @@ BEHIND_WAITS = WAITING_FOR_A_SYNC
 """Bottlenecks of what a thread did behind a wait, which may be done faster, or may be what costs the time."""
 
 
-class Spot(Struct, frozen=True):
+class Hotspot(Struct, frozen=True):
     """A hotspot: part of one cause's time that counts to the bottleneck `family`. `rows` are its rows in the
     attribution; `kind` and `path` are None for several places. `rest` marks the time of a cause outside its large
     places. `counted_ns` is the part of the ceiling in the account of the bottleneck, without what a wait caused.
@@ -48,7 +48,7 @@ class Spot(Struct, frozen=True):
         return self.made_ns > self.lost_ns
 
 
-def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> list[Spot]:
+def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> list[Hotspot]:
     """The hotspots of a device from the smallest share of the window on, largest possible saving first. Time of a cause
     that was caused by a wait counts to the wait; what the thread did then is a hotspot all the same, in the end.
 
@@ -60,7 +60,7 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
     ```
     """
     least = max(thresholds.smallest * window_ns, 1)
-    found: list[Spot] = []
+    found: list[Hotspot] = []
     key = joint(shares.cause, shares.family, len(FAMILIES))
     for each in distinct_values(key).tolist():
         cause, family = divmod(each, len(FAMILIES))
@@ -82,14 +82,14 @@ def spot_of(
     kind: int | None = None,
     path: int | None = None,
     rest: bool = False,
-) -> Spot:
+) -> Hotspot:
     """The hotspot of these `rows` of the attribution."""
     lost, made = int(shares.lost[rows].sum()), int(shares.made[rows].sum())
     counted = int(shares.counted[rows].sum())
-    return Spot(*cause, kind, path, rest, rows, lost, made, lost + made, counted)
+    return Hotspot(*cause, kind, path, rest, rows, lost, made, lost + made, counted)
 
 
-def _divided(shares: Shares, whole: Spot, least: float, most: int) -> list[Spot]:
+def _divided(shares: Shares, whole: Hotspot, least: float, most: int) -> list[Hotspot]:
     rows = whole.rows
     width = int(shares.path[rows].max()) + 1
     present, code = distinct(joint(shares.kind[rows], shares.path[rows], width))
@@ -127,7 +127,7 @@ class SpotGaps(Struct, frozen=True):
     ns: IntArray
 
     @classmethod
-    def of(cls, shares: Shares, spot: Spot) -> SpotGaps:
+    def of(cls, shares: Shares, spot: Hotspot) -> SpotGaps:
         """The gaps of a hotspot with these rows."""
         total = np.zeros(int(shares.gap.max()) + 1, dtype=np.int64)
         np.add.at(total, shares.gap, shares.made if spot.mostly_made else shares.lost)
@@ -165,7 +165,7 @@ class SpotGaps(Struct, frozen=True):
         return Thread(pid=pid_of(identity), tid=tid_of(identity), name=name), len(groups.code) - 1
 
 
-def path_of(shares: Shares, spot: Spot, paths: list[list[str]]) -> list[str]:
+def path_of(shares: Shares, spot: Hotspot, paths: list[list[str]]) -> list[str]:
     """The NVTX path of a hotspot with these rows: its own, that of most of its time, or the common beginning of all its
     paths."""
     if spot.path is not None:

@@ -20,7 +20,7 @@ from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.advice import kernel_advice, kernel_sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.kernels import GRAPHS, kinds_in, runs_in, top_kernels
-from nsysdiag.kernels.kinds import Kind, kernel_families
+from nsysdiag.kernels.kinds import KernelKind, kernel_families
 from nsysdiag.kernels.names import readable
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding
 from nsysdiag.units import format_count, format_ns, format_share
@@ -44,7 +44,7 @@ class KernelWork(Struct, frozen=True):
 
     top: list[TopKernel]
     families: KernelFamilies
-    kinds: list[Kind]
+    kinds: list[KernelKind]
 
     @classmethod
     def of(
@@ -90,7 +90,7 @@ def kernel_findings(
 
 def _named(work: KernelWork, top: list[TopKernel]) -> str:
     """The kinds of kernels with most time: of all kernels and graphs, or of the `top` ones where those are a part."""
-    kinds = work.kinds if top is work.top else [Kind.alone(each) for each in top if each.short_name != GRAPHS]
+    kinds = work.kinds if top is work.top else [KernelKind.alone(each) for each in top if each.short_name != GRAPHS]
     said = [(each.ns, each.words) for each in kinds]
     said += [
         (each.total_ns, f"{_short(each)} {format_share(each.share, 1)}") for each in top if each.short_name == GRAPHS

@@ -16,7 +16,7 @@ from nsysdiag.causes import CAUSES, HOST_CODE
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 from nsysdiag.findings.hotspots import code_in
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.kernels.names import normal_kernel, normal_operation_names, readable
@@ -68,7 +68,7 @@ def _in_function(code: dict[str, int]) -> str:
         return HOST
     name = normal_kernel(function)
     template = name.find("<", 1)
-    return f"{HOST} in {typed.name(Text.SYMBOL, name, template if template > 0 else LONGEST)}"
+    return f"{HOST} in {typed.name(TextKind.SYMBOL, name, template if template > 0 else LONGEST)}"
 
 
 def _idle(context: GapContext, span: tuple[int, int]) -> tuple[dict[str, int], dict[str, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.cause import Advice, Family, Words
+from nsysdiag.causes.cause import Advice, Family, FrameworkAdvice
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.kernels.advice import FUSION, REDUCED_PRECISION
 from nsysdiag.report import CauseInfo
@@ -36,11 +36,11 @@ class FindingRule(Struct, frozen=True):
 
 FEWER_BYTES = Advice(
     plain=("Copy less: keep data on the device, send smaller types, reduce or filter on the GPU before copying back.",),
-    pytorch=Words(
+    pytorch=FrameworkAdvice(
         ("Copy less: keep data on the device, send smaller types, decode or augment on the GPU.",),
         source="pinned_memory",
     ),
-    openacc=Words(
+    openacc=FrameworkAdvice(
         (
             "Copy less: one data region around the loops, so that each does not copy its arrays; update only what the host "
             "needs.",
@@ -48,7 +48,7 @@ FEWER_BYTES = Advice(
         source="openacc",
         fix="copy less: a data region around the loops",
     ),
-    openmp_target=Words(
+    openmp_target=FrameworkAdvice(
         (
             "Copy less: put one target data region (or target enter data) around the loops, so that each target "
             "construct finds its arrays present. Use target update only for what the host needs.",
@@ -56,7 +56,7 @@ FEWER_BYTES = Advice(
         source="openmp",
         fix="copy less: a target data region around the loops",
     ),
-    julia=Words(
+    julia=FrameworkAdvice(
         (
             "Copy less: keep arrays as CuArray across steps, without Array(...) or scalar indexing in the loop; "
             "reduce on the GPU before copying back.",
@@ -64,7 +64,7 @@ FEWER_BYTES = Advice(
         source="julia",
         fix="copy less: keep arrays as CuArray",
     ),
-    mpi=Words(
+    mpi=FrameworkAdvice(
         (
             "Copy less: pass device pointers to a CUDA-aware MPI instead of staging messages through the host. Keep "
             "arrays on the device between steps.",
@@ -94,7 +94,7 @@ stream 9         [=copy==)          no kernel runs meanwhile
             "one is computed. This saves at most the shorter of the two times.",
             *FEWER_BYTES.plain,
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Overlap copies with compute: pin_memory=True and .to(device, non_blocking=True) on a separate stream, "
                 "for the next batch while this one computes. This saves at most the shorter of the two times.",
@@ -102,7 +102,7 @@ stream 9         [=copy==)          no kernel runs meanwhile
             ),
             source="pinned_memory",
         ),
-        openacc=Words(
+        openacc=FrameworkAdvice(
             (
                 *FEWER_BYTES.sentences(["openacc"]),
                 "Overlap the remaining copies: update ... async on a separate queue, from pinned memory.",
@@ -110,7 +110,7 @@ stream 9         [=copy==)          no kernel runs meanwhile
             source="openacc",
             fix="copy less: a data region around the loops",
         ),
-        openmp_target=Words(
+        openmp_target=FrameworkAdvice(
             (
                 *FEWER_BYTES.sentences(["openmp-target"]),
                 "Overlap the remaining copies: target update ... nowait with depend, while other target regions run.",
@@ -118,7 +118,7 @@ stream 9         [=copy==)          no kernel runs meanwhile
             source="openmp",
             fix="copy less: a target data region around the loops",
         ),
-        julia=Words(
+        julia=FrameworkAdvice(
             (
                 *FEWER_BYTES.sentences(["julia"]),
                 "Overlap the remaining copies: CUDA.pin the host array, and copyto! from another task, which has a "
@@ -127,7 +127,7 @@ stream 9         [=copy==)          no kernel runs meanwhile
             source="julia",
             fix="copy less: keep arrays as CuArray",
         ),
-        mpi=Words(
+        mpi=FrameworkAdvice(
             (
                 *FEWER_BYTES.sentences(["mpi"]),
                 "Overlap the remaining copies with kernels: use a separate stream and pinned buffers. This saves at "
@@ -157,7 +157,7 @@ stream 9              [==nccl AllReduce==)               the part behind backwar
             "Overlap communication with compute: send pieces as soon as their data is ready, on a separate stream.",
             "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Overlap communication with the backward pass: gradient buckets of another size "
                 "(DistributedDataParallel bucket_cap_mb), a separate stream.",
@@ -165,7 +165,7 @@ stream 9              [==nccl AllReduce==)               the part behind backwar
             ),
             source="tuning_guide",
         ),
-        jax=Words(
+        jax=FrameworkAdvice(
             (
                 "Overlap communication with compute: --xla_gpu_enable_latency_hiding_scheduler, and shardings that need "
                 "fewer or smaller collectives.",
@@ -381,7 +381,7 @@ device  [step 1)[step 2)[step 3              )[step 4)
             "Look at what takes longer in these iterations. A recurring spike is often output, a checkpoint, logging, "
             "or a reader that starts a new file.",
         ),
-        pytorch=Words(
+        pytorch=FrameworkAdvice(
             (
                 "Look at what takes longer in these iterations. A recurring spike is often garbage collection, a "
                 "checkpoint, logging, an evaluation, or a reader that starts a new file.",

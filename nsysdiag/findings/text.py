@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.account.bottlenecks import Waits
-from nsysdiag.arrays.groups import Totals, group_totals
+from nsysdiag.account.bottlenecks import DeviceWaitCalls
+from nsysdiag.arrays.groups import GroupTotals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, families_of_cause, variant_of
 from nsysdiag.causes.cause import IN_COLLECTOR, IN_INTERPRETER, Cause, Variant
@@ -22,7 +22,7 @@ from nsysdiag.events.rows import distinct_values
 from nsysdiag.findings import attribution as chains
 from nsysdiag.findings.attribution import Attribution, Shares, last_calls
 from nsysdiag.findings.evidence_rows import Sightings
-from nsysdiag.findings.hotspots import Spot, SpotGaps, code_in, path_of
+from nsysdiag.findings.hotspots import Hotspot, SpotGaps, code_in, path_of
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapKeys
@@ -53,7 +53,7 @@ class FindingContext(Struct, frozen=True):
     keys: GapKeys
     attribution: Attribution
     sightings: Sightings
-    waits: Waits
+    waits: DeviceWaitCalls
     batches: Batches
     paths: list[list[str]]
     judged: JudgedTime
@@ -86,7 +86,7 @@ class _Facts(Struct, frozen=True):
     were in, for host code, `sampled` the share of it that they stand for; `waits` is the idle time that each wait
     caused. `alone`: almost all of it is of one `kind`. `placed`: it has one place, `path`."""
 
-    spot: Spot
+    spot: Hotspot
     gaps: SpotGaps
     slices: IntArray
     kind: Variant
@@ -98,11 +98,11 @@ class _Facts(Struct, frozen=True):
     code: SampledCode
     sampled: float
     root: Root | None
-    waits: Totals
+    waits: GroupTotals
     placed: bool
 
 
-def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Spot) -> Story:
+def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> Story:
     """The whole text of a hotspot; `shares` are its rows."""
     facts = _facts(device, context, shares, spot)
     advice, fix = advice_of(facts.kind, CAUSES[spot.cause], context.frameworks)
@@ -147,7 +147,7 @@ def _after(context: FindingContext, facts: _Facts, shares: Shares) -> str:
     return f"{'' if share >= ALMOST_ALL else 'mostly '}after {typed.api(names[most - 1])}"
 
 
-def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: Spot) -> _Facts:
+def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> _Facts:
     gaps = SpotGaps.of(shares, spot)
     explained = shares.slice >= 0
     slices, ns = shares.slice[explained], shares.lost[explained]
@@ -193,7 +193,9 @@ def _leading(code: IntArray, ns: IntArray) -> tuple[int, float]:
     return int(groups.code[0]), int(groups.total[0]) / max(int(groups.total.sum()), 1)
 
 
-def _kind(shares: Shares, spot: Spot, symbols: dict[str, int], thresholds: FindingThresholds) -> tuple[Variant, bool]:
+def _kind(
+    shares: Shares, spot: Hotspot, symbols: dict[str, int], thresholds: FindingThresholds
+) -> tuple[Variant, bool]:
     """The kind with most of the hotspot's time, and whether that is almost all of it."""
     kinds = CAUSES[spot.cause].variants
     leading, share = _leading(shares.kind, shares.lost + shares.made)
@@ -231,7 +233,7 @@ def _root(device: DeviceReport, context: FindingContext, gaps: SpotGaps) -> Root
     return next((gap.root for gap in device.gaps if gap.start_ns == start), None)
 
 
-def _builds(spot: Spot) -> bool:
+def _builds(spot: Hotspot) -> bool:
     """Whether this is host code, or time without evidence, inside a range that compiles."""
     return spot.family == "startup" and spot.family not in families_of_cause(spot.cause)
 

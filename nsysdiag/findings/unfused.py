@@ -29,7 +29,7 @@ from nsysdiag.units import format_count, format_ns, format_share
 MOST_NAMED = 4
 
 
-class Runs(Struct, frozen=True):
+class KernelRuns(Struct, frozen=True):
     """Kernels that directly follow one another on a stream: `followers` come after another one, and `rest_ns` is the
     time of the runs without the longest kernel of each."""
 
@@ -37,7 +37,7 @@ class Runs(Struct, frozen=True):
     rest_ns: int
 
     @classmethod
-    def of(cls, device: DeviceTimeline, mine: BoolArray) -> Runs:
+    def of(cls, device: DeviceTimeline, mine: BoolArray) -> KernelRuns:
         """Of the operations `mine`; any other on the stream ends a run.
 
         ```
@@ -64,7 +64,7 @@ def unfused_findings(device: DeviceReport, context: FindingContext) -> list[Find
     alone = _alone(context, mine, LEAST_FUSED)
     if not alone:
         return []
-    runs, count = Runs.of(context.gaps.device, mine), int(np.count_nonzero(mine))
+    runs, count = KernelRuns.of(context.gaps.device, mine), int(np.count_nonzero(mine))
     evidence = [
         f"{format_count(runs.followers)} of {format_count(count)} directly follow another one on their stream",
         "bound: once fused, a sequence takes as long as its longest kernel",

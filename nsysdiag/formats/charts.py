@@ -12,7 +12,7 @@ from msgspec import Struct
 from nsysdiag.document.figures import safe_color
 from nsysdiag.document.histogram import bound, tally_gaps, unit_of
 from nsysdiag.document.names import plain, visible
-from nsysdiag.document.packed import Series, unpack_series
+from nsysdiag.document.packed import QueueBuckets, unpack_series
 from nsysdiag.document.view import Causes, window_parts
 from nsysdiag.document.words import NO_GPU_WORK, counted
 from nsysdiag.errors import UsageError
@@ -131,7 +131,7 @@ def queue_depth_chart(report: Report, device: str | None = None) -> go.Figure:
     return with_legend(figure) if chosen else _empty(figure, NO_DEPTH if report.devices else NO_GPU_WORK)
 
 
-def _depth(figure: go.Figure, device: DeviceReport, series: Series, scale: int, color: str) -> None:
+def _depth(figure: go.Figure, device: DeviceReport, series: QueueBuckets, scale: int, color: str) -> None:
     """The band as an outline without a line, then the mean. The last bucket is drawn to its end."""
     time = [edge / scale for edge in series.edges.tolist()]
     lowest, mean, highest = (

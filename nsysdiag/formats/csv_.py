@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from nsysdiag.document.columns import Table
+    from nsysdiag.document.columns import RecordTable
     from nsysdiag.report import Report
 
 # Full-width forms and white space in front do not stop every spreadsheet from seeing a formula.
@@ -53,7 +53,7 @@ def is_ours(data: bytes) -> bool:
     return any(first == ",".join(header).encode() for header in headers)
 
 
-def _csv(table: Table[Report, Any], report: Report) -> bytes:
+def _csv(table: RecordTable[Report, Any], report: Report) -> bytes:
     return csv_of(table.header, table.cells(report))
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Files = list[tuple[Path | None, bytes]]
 
 
-class Kind(Struct, frozen=True):
+class DocumentKind(Struct, frozen=True):
     """A kind of document: its name, its formats, and its additional CSV tables, None for those of a report."""
 
     what: str
@@ -42,24 +42,24 @@ class Kind(Struct, frozen=True):
             )
 
 
-REPORT = Kind("a report", [*FORMATS])
+REPORT = DocumentKind("a report", [*FORMATS])
 
 
-def kind_of(document: Document) -> Kind:
+def kind_of(document: Document) -> DocumentKind:
     """What a document is called, and its formats."""
     if isinstance(document, RanksReport):
         from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
         from nsysdiag.ranks.show.registry import TABLES
 
-        return Kind("a comparison of ranks", [*OF_RANKS], TABLES)
+        return DocumentKind("a comparison of ranks", [*OF_RANKS], TABLES)
     if isinstance(document, WhatIf):
         from nsysdiag.replay.show.registry import RENDERERS as OF_PREDICTIONS
 
-        return Kind("a prediction", [*OF_PREDICTIONS], tables=())
+        return DocumentKind("a prediction", [*OF_PREDICTIONS], tables=())
     if isinstance(document, Comparison):
         from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
 
-        return Kind("a comparison", [*OF_COMPARISONS], tables=())
+        return DocumentKind("a comparison", [*OF_COMPARISONS], tables=())
     return REPORT
 
 

@@ -36,7 +36,7 @@ class RenderOptions(Struct, frozen=True):
     accept: dict[str, str] = {}
 
 
-class _Writer(Protocol):
+class _FormatModule(Protocol):
     """What the module of a format has."""
 
     def render(self, report: Report, options: RenderOptions, /) -> bytes: ...
@@ -63,8 +63,8 @@ class Format(Struct, frozen=True):
         """Does the content of a file carry this format's marker?"""
         return self._writer().is_ours(data)
 
-    def _writer(self) -> _Writer:
-        return cast("_Writer", import_module(f"nsysdiag.formats.{self.module}"))
+    def _writer(self) -> _FormatModule:
+        return cast("_FormatModule", import_module(f"nsysdiag.formats.{self.module}"))
 
 
 # The formats that a report can be written in. To add one, write its file and name it here.

@@ -10,7 +10,7 @@ from pandas.api.types import is_bool_dtype
 
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.values import BY_NAME as OF_COMPARISONS
-from nsysdiag.document.columns import Table
+from nsysdiag.document.columns import RecordTable
 from nsysdiag.document.names import clip
 from nsysdiag.document.packed import Coded, unpack, unpack_places
 from nsysdiag.errors import InputError, UsageError
@@ -74,7 +74,7 @@ def query(report: Report, expression: str, table: str = "gaps") -> pd.DataFrame:
     return found
 
 
-def _frame(table: Table[Source, Any], report: Source) -> pd.DataFrame:
+def _frame(table: RecordTable[Source, Any], report: Source) -> pd.DataFrame:
     rows = list(table.rows(report))
     series: dict[str, pd.Series] = {}
     for column in table.columns:

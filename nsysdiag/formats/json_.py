@@ -14,17 +14,17 @@ def render(report: Report, _options: RenderOptions) -> bytes:
     return to_json(report)
 
 
-class _Tool(msgspec.Struct):
+class _JsonTool(msgspec.Struct):
     name: str
 
 
-class _Marked(msgspec.Struct):
-    tool: _Tool
+class _JsonMark(msgspec.Struct):
+    tool: _JsonTool
 
 
 def is_ours(data: bytes) -> bool:
     """Does the document name us as its tool?"""
     try:
-        return msgspec.json.decode(data, type=_Marked).tool.name == "nsysdiag"
+        return msgspec.json.decode(data, type=_JsonMark).tool.name == "nsysdiag"
     except UNREADABLE:
         return False

@@ -8,7 +8,7 @@ from nsysdiag.ci.facts import FAIL, IGNORE
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import EVERYWHERE, Block, Column, Command, Paragraph, Part, Section, Table, named
 from nsysdiag.document.context import Context
-from nsysdiag.document.kinds import CODE, MARK, TEXT, Mark
+from nsysdiag.document.kinds import CODE, MARK, TEXT, StatusMark
 from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of
 from nsysdiag.document.names import MARKER, code, text
 from nsysdiag.findings import show as findings
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Budgets in a comment on a pull request: what is broken, what is not known, and the command that accepts it.
 
 MOST_COMMANDS = 10
-FAILS, WARNS = Mark("▲", "fails", "worse"), Mark("◆", "warns", "mixed")
+FAILS, WARNS = StatusMark("▲", "fails", "worse"), StatusMark("◆", "warns", "mixed")
 COLUMNS = (
     Column("Budget", CODE, head=True, length=120),
     Column("State", MARK),

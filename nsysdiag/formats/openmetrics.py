@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from nsysdiag.document.kinds import part
 from nsysdiag.document.view import SEVERITIES
-from nsysdiag.fields import NS, SUM, Unit, leaves_at, value_at
+from nsysdiag.fields import NS, SUM, NumberUnit, leaves_at, value_at
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.report import DeviceReport
 from nsysdiag.units import NS_PER
@@ -98,7 +98,7 @@ UTILIZATION = {"time": "util_time_share", "period": "util_period_share", "sm_act
 """The kinds of utilization, and the names of their shares in the report."""
 
 Values = list[tuple[Labels, int | float | str | None]]
-_BASE_UNITS = {Unit.NS: "seconds", Unit.SHARE: "ratio", Unit.BYTES: "bytes"}
+_BASE_UNITS = {NumberUnit.NS: "seconds", NumberUnit.SHARE: "ratio", NumberUnit.BYTES: "bytes"}
 """The base unit of a number by what it counts in; all others have none."""
 
 
@@ -140,7 +140,7 @@ def _report_info(report: Report) -> Family:
 def _of_field(path: str, help: str, name: str = "") -> Gauge:
     """A field of the device in the base unit of what it counts, which its name ends in: `busy_ns` as `busy_seconds`."""
     leaf = leaves_at(DeviceReport, path)[0]
-    unit = _BASE_UNITS.get(leaf.unit or Unit.COUNT, "")
+    unit = _BASE_UNITS.get(leaf.unit or NumberUnit.COUNT, "")
     full = "_".join(each for each in (name or path.removesuffix("_ns"), unit) if each)
 
     def values(_report: Report, device: DeviceReport) -> Values:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import rows as counters
-from nsysdiag.document.columns import Column, Table, columns, of_devices
+from nsysdiag.document.columns import RecordColumn, RecordTable, columns, of_devices
 from nsysdiag.document.kinds import part
 from nsysdiag.document.names import call_site_label, host_code_label, whole
 from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slices_by_time
@@ -85,18 +85,20 @@ def _labels(device: DeviceReport) -> Iterator[_LabelRow]:
 
 _GAPS = (
     *columns(_GapRow, "device=device.key start_ns=gap.start_ns end_ns=gap.end_ns"),
-    Column[_GapRow]("length_ns", "integer", lambda row: row.gap.end_ns - row.gap.start_ns),
+    RecordColumn[_GapRow]("length_ns", "integer", lambda row: row.gap.end_ns - row.gap.start_ns),
     *columns(_GapRow, "cause=cause.id cause_title=cause.title"),
-    Column[_GapRow]("slices_ns", "text", lambda row: ";".join(f"{each.cause}:{each.ns}" for each in row.slices)),
-    Column[_GapRow]("evidence", "text", lambda row: "; ".join(each.evidence for each in row.slices if each.evidence)),
+    RecordColumn[_GapRow]("slices_ns", "text", lambda row: ";".join(f"{each.cause}:{each.ns}" for each in row.slices)),
+    RecordColumn[_GapRow](
+        "evidence", "text", lambda row: "; ".join(each.evidence for each in row.slices if each.evidence)
+    ),
     *columns(_GapRow, "process_id=gap.thread.pid thread_id=gap.thread.tid thread_name=gap.thread.name"),
     *columns(_GapRow, "previous_op=gap.previous_op.name next_op=gap.next_op.name"),
-    Column[_GapRow]("nvtx", "text", lambda row: path_label(row.gap.nvtx)),
+    RecordColumn[_GapRow]("nvtx", "text", lambda row: path_label(row.gap.nvtx)),
     *columns(_GapRow, "sync_drained=gap.sync_drained confidence=gap.confidence root_cause=gap.root.cause"),
-    Column[_GapRow]("root_chain", "text", lambda row: " ← ".join(row.gap.root.chain) if row.gap.root else None),
+    RecordColumn[_GapRow]("root_chain", "text", lambda row: " ← ".join(row.gap.root.chain) if row.gap.root else None),
     *columns(_GapRow, "root_confidence=gap.root.confidence"),
-    Column[_GapRow]("call_site", "text", lambda row: call_site_label(row.gap.call_site, whole)),
-    Column[_GapRow]("nvtx_elsewhere", "text", lambda row: path_label(row.gap.nvtx_elsewhere)),
+    RecordColumn[_GapRow]("call_site", "text", lambda row: call_site_label(row.gap.call_site, whole)),
+    RecordColumn[_GapRow]("nvtx_elsewhere", "text", lambda row: path_label(row.gap.nvtx_elsewhere)),
 )
 _DEVICES = """
     name window_start_ns=window.start_ns window_end_ns=window.end_ns window_ns busy_ns compute_ns exposed_comm_ns
@@ -105,8 +107,8 @@ _DEVICES = """
 """
 _LEDGER = (
     *columns(_CauseRow, "device=device.key cause=cause.id title=cause.title idle_ns=ns root_idle_ns=root_ns"),
-    Column[_CauseRow]("share_of_idle", "number", lambda row: part(row.ns, row.device.idle_ns)),
-    Column[_CauseRow]("share_of_window", "number", lambda row: part(row.ns, row.device.window_ns)),
+    RecordColumn[_CauseRow]("share_of_idle", "number", lambda row: part(row.ns, row.device.idle_ns)),
+    RecordColumn[_CauseRow]("share_of_window", "number", lambda row: part(row.ns, row.device.window_ns)),
 )
 _KERNELS = columns(KernelRow, "short_name name count total_ns mean_ns median_ns min_ns max_ns communication")
 _SIGNATURE_NUMBERS = """
@@ -115,39 +117,41 @@ _SIGNATURE_NUMBERS = """
 """
 _SIGNATURES = (
     *columns(SignatureRow, "id previous_op next_op"),
-    Column[SignatureRow]("nvtx", "text", lambda row: path_label(row.nvtx)),
+    RecordColumn[SignatureRow]("nvtx", "text", lambda row: path_label(row.nvtx)),
     *columns(SignatureRow, _SIGNATURE_NUMBERS),
-    Column[SignatureRow]("call_site", "text", lambda row: call_site_label(row.call_site, whole)),
-    Column[SignatureRow]("host_code", "text", lambda row: host_code_label(row.host_code, whole)),
+    RecordColumn[SignatureRow]("call_site", "text", lambda row: call_site_label(row.call_site, whole)),
+    RecordColumn[SignatureRow]("host_code", "text", lambda row: host_code_label(row.host_code, whole)),
 )
 _ITERATIONS = (
     *columns(Iteration, "iteration=index start_ns end_ns"),
-    Column[Iteration]("length_ns", "integer", lambda row: row.end_ns - row.start_ns),
+    RecordColumn[Iteration]("length_ns", "integer", lambda row: row.end_ns - row.start_ns),
     *columns(Iteration, "compute_ns exposed_comm_ns exposed_copy_ns"),
-    Column[Iteration]("idle_ns", "integer", lambda row: sum(row.ledger.values())),
-    Column[Iteration]("ledger_ns", "text", lambda row: ";".join(f"{cause}:{ns}" for cause, ns in by_time(row.ledger))),
+    RecordColumn[Iteration]("idle_ns", "integer", lambda row: sum(row.ledger.values())),
+    RecordColumn[Iteration](
+        "ledger_ns", "text", lambda row: ";".join(f"{cause}:{ns}" for cause, ns in by_time(row.ledger))
+    ),
     *columns(Iteration, "steady"),
 )
 _FINDINGS = (
     *columns(Finding, "device id severity cause title lost_ns lost_share ceiling_ns confidence"),
-    Column[Finding]("nvtx", "text", lambda finding: path_label(finding.nvtx)),
-    Column[Finding]("evidence", "text", lambda finding: "; ".join(finding.evidence)),
-    Column[Finding]("advice", "text", lambda finding: "; ".join(finding.advice)),
+    RecordColumn[Finding]("nvtx", "text", lambda finding: path_label(finding.nvtx)),
+    RecordColumn[Finding]("evidence", "text", lambda finding: "; ".join(finding.evidence)),
+    RecordColumn[Finding]("advice", "text", lambda finding: "; ".join(finding.advice)),
     *columns(Finding, "signature call gaps"),
-    Column[Finding]("chain", "text", lambda finding: chain_label(finding.chain)),
-    Column[Finding]("rows", "text", lambda finding: "; ".join(row_query(row) for row in finding.rows)),
+    RecordColumn[Finding]("chain", "text", lambda finding: chain_label(finding.chain)),
+    RecordColumn[Finding]("rows", "text", lambda finding: "; ".join(row_query(row) for row in finding.rows)),
 )
-_TABLES: tuple[Table[Report, Any], ...] = (
-    Table("gaps", _GAPS, _gaps),
+_TABLES: tuple[RecordTable[Report, Any], ...] = (
+    RecordTable("gaps", _GAPS, _gaps),
     of_devices("devices", columns(DeviceReport, _DEVICES), lambda device: [device]),
-    Table("ledger", _LEDGER, _ledger),
+    RecordTable("ledger", _LEDGER, _ledger),
     of_devices("labels", columns(_LabelRow), _labels),
     of_devices("kernels", _KERNELS, lambda device: device.kernels),
     *memory.TABLES,
     of_devices("communication", _KERNELS, lambda device: device.communication.kernels),
     of_devices("collectives", columns(CollectiveKind), lambda device: device.communication.kinds),
     of_devices("mpi", columns(MpiCall), lambda device: device.communication.mpi),
-    Table("ranks", RANK_COLUMNS, lambda report: report.ranks.ranks if report.ranks else ()),
+    RecordTable("ranks", RANK_COLUMNS, lambda report: report.ranks.ranks if report.ranks else ()),
     of_devices("signatures", _SIGNATURES, lambda device: device.signatures),
     of_devices("iterations", _ITERATIONS, lambda device: device.iterations.rows if device.iterations else ()),
     *launches.TABLES,
@@ -155,6 +159,6 @@ _TABLES: tuple[Table[Report, Any], ...] = (
     *cost.TABLES,
     *utilization.TABLES,
     *counters.TABLES,
-    Table("findings", _FINDINGS, lambda report: report.findings),
+    RecordTable("findings", _FINDINGS, lambda report: report.findings),
 )
 BY_NAME = {table.name: table for table in _TABLES}

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from nsysdiag.document.context import Context
     from nsysdiag.report import DeviceReport
 
+
 OPENING: tuple[Callable[[Context], Section | None], ...] = (
     diagnosis.summary,
     outlooks.section,
@@ -64,19 +65,22 @@ PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
 CLOSING: tuple[Callable[[Context], Section | None], ...] = (host.section, trace.health, diagnosis.method)
 
 
-class Group(Struct, frozen=True):
+class SectionGroup(Struct, frozen=True):
     """Sections that belong together: those of one device, or of the whole report."""
 
     device: DeviceReport | None
     sections: list[Section]
 
 
-def groups(context: Context) -> list[Group]:
+def groups(context: Context) -> list[SectionGroup]:
     """The sections of the report, those of each device in between."""
     return [
-        Group(None, _held(show(context) for show in OPENING)),
-        *(Group(device, _held(show(device, context) for show in PER_DEVICE)) for device in context.report.devices),
-        Group(None, _held(show(context) for show in CLOSING)),
+        SectionGroup(None, _held(show(context) for show in OPENING)),
+        *(
+            SectionGroup(device, _held(show(device, context) for show in PER_DEVICE))
+            for device in context.report.devices
+        ),
+        SectionGroup(None, _held(show(context) for show in CLOSING)),
     ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.document import words
 from nsysdiag.document.bars import BarChart, legend_entry
 from nsysdiag.document.blocks import PAGE, Chart, Column, Section, Table
-from nsysdiag.document.figures import Stack, percent, stack
+from nsysdiag.document.figures import StackedBar, percent, stack
 from nsysdiag.document.histogram import EDGES as FINE_EDGES
 from nsysdiag.document.histogram import (
     Bin,
@@ -66,7 +66,9 @@ def _decades(device: DeviceReport, causes: Causes) -> list[tuple[object, ...]]:
         total = int(mine.sum())
         by_cause = by_time({ids[each]: int(mine[code == each].sum()) for each in np.unique(code).tolist()})
         segments = stack((causes.title(cause), ns, causes[cause].color, "") for cause, ns in by_cause)
-        bar = Stack("Causes of the gaps of this length", segments, total, percent(total, longest)) if total else None
+        bar = (
+            StackedBar("Causes of the gaps of this length", segments, total, percent(total, longest)) if total else None
+        )
         rows.append((_label(index), len(mine), total, total, bar))
     return rows
 

@@ -16,7 +16,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges, path_codes, ranges_elsewhere
 from nsysdiag.events.samples import Samples
-from nsysdiag.gaps.launch_frame import Case, Frame
+from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
 from nsysdiag.kernels.names import describe_operations
 from nsysdiag.ledger.drained import Drained
 from nsysdiag.ledger.ledger import Ledger, Slices
@@ -37,7 +37,7 @@ class GapContext(Struct, frozen=True):
     """What all gaps of a device have in common when they are described."""
 
     device: DeviceTimeline
-    frame: Frame
+    frame: LaunchFrame
     slices: Slices
     ledger: Ledger
     drained: Drained
@@ -59,10 +59,10 @@ def largest_gaps(context: GapContext, limit: int) -> IntArray:
     return longest(length, gaps.start, limit or max(len(gaps), 1))
 
 
-def gap_moments(frame: Frame) -> IntArray:
+def gap_moments(frame: LaunchFrame) -> IntArray:
     """The moment at which each gap's NVTX path is read: the middle of the host's part, else the launch."""
     launched = frame.call_start
-    return np.where(frame.case == Case.LATE, (frame.gaps.opened + launched) // 2, launched)
+    return np.where(frame.case == LaunchCase.LATE, (frame.gaps.opened + launched) // 2, launched)
 
 
 def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:

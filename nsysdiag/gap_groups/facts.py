@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nsysdiag.fields import Base64, Count, KernelName, OwnText, RangeName
-from nsysdiag.record import Column, Packed
+from nsysdiag.record import Packed, PackedColumn
 
 
 class GapPlaces(Packed, frozen=True):
@@ -29,15 +29,15 @@ class GapPlaces(Packed, frozen=True):
     nvtx: Base64
     encoding: OwnText = "base64(zlib(planes of bytes))"
 
-    def columns(self) -> Iterable[Column]:
+    def columns(self) -> Iterable[PackedColumn]:
         """The numbers for each gap, and what the paths are made of."""
         operation, path = width_of(len(self.operations)), width_of(self.paths + 1)
         columns = [
-            Column(self.previous_op, self.count, operation),
-            Column(self.next_op, self.count, operation),
-            Column(self.nvtx, self.count, path),
-            Column(self.path_lengths, self.paths, 1),
-            Column(self.path_ranges, self.elements, width_of(len(self.ranges))),
+            PackedColumn(self.previous_op, self.count, operation),
+            PackedColumn(self.next_op, self.count, operation),
+            PackedColumn(self.nvtx, self.count, path),
+            PackedColumn(self.path_lengths, self.paths, 1),
+            PackedColumn(self.path_ranges, self.elements, width_of(len(self.ranges))),
         ]
         return [column for column in columns if column.text]
 

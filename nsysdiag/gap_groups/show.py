@@ -24,7 +24,7 @@ from nsysdiag.document.blocks import (
     Table,
     named,
 )
-from nsysdiag.document.figures import Stack, safe_color, stack
+from nsysdiag.document.figures import StackedBar, safe_color, stack
 from nsysdiag.document.kinds import COUNT, MOMENT, NAME, SHARE, STACK, TEXT, TIME, share_of
 from nsysdiag.document.names import brief, call_site_label, clip
 from nsysdiag.document.view import by_length, by_time, by_total, evidence, flags, slices_by_time
@@ -278,13 +278,15 @@ def ranges(device: DeviceReport, context: Context) -> Section | None:
     return Section("nvtx", "NVTX ranges", [table])
 
 
-def _range(path: tuple[str, ...], inside: list[SignatureRow], causes: Causes) -> tuple[int, int, int, Stack, object]:
+def _range(
+    path: tuple[str, ...], inside: list[SignatureRow], causes: Causes
+) -> tuple[int, int, int, StackedBar, object]:
     times: dict[str, int] = defaultdict(int)
     for row in inside:
         times[row.cause] += row.total_ns
     total, longest = sum(times.values()), by_time(times)
     segments = stack((causes.title(cause), ns, causes[cause].color, "") for cause, ns in longest)
     said = ", ".join(causes.title(cause) for cause, _ns in longest[:MOST_CAUSES])
-    bar = Stack("Causes of the idle time inside", segments, total, said=said)
+    bar = StackedBar("Causes of the idle time inside", segments, total, said=said)
     name = words.path_label(list(path)) or Cell("outside all ranges", TEXT)
     return total, total, sum(row.count for row in inside), bar, name

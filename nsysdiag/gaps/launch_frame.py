@@ -13,7 +13,7 @@ from nsysdiag.events.rows import distinct, picked
 from nsysdiag.gaps.gaps import Calibration, EventWaits, Gaps
 
 
-class Case(IntEnum):
+class LaunchCase(IntEnum):
     """What the next operation's launch says about a gap."""
 
     LATE = 0  # launched after the gap opened: the host is late
@@ -26,7 +26,7 @@ class Case(IntEnum):
     UNKNOWN = 7  # no launch row
 
 
-class Frame(Struct, frozen=True):
+class LaunchFrame(Struct, frozen=True):
     """For each gap its case, the row of the launching call (-1: none), the start and end of that call, and whether its
     operation waited for an event. `latency_ns` is how long a launch may take after its call. The borders inside
     [opened, closed) are computed from these on each access:
@@ -44,10 +44,10 @@ class Frame(Struct, frozen=True):
     event_wait: BoolArray
     latency_ns: int
 
-    def take(self, rows: IntArray) -> Frame:
+    def take(self, rows: IntArray) -> LaunchFrame:
         """That of some of the gaps."""
         call, whole = self.call[rows], self.whole_call[rows]
-        return Frame(self.gaps.take(rows), self.case[rows], call, whole, self.event_wait[rows], self.latency_ns)
+        return LaunchFrame(self.gaps.take(rows), self.case[rows], call, whole, self.event_wait[rows], self.latency_ns)
 
     @property
     def host_known(self) -> BoolArray:
@@ -89,7 +89,7 @@ class Frame(Struct, frozen=True):
 class DeviceSide(Struct, frozen=True):
     """What a device-side rule sees: the frame of all gaps, the device and what all devices share."""
 
-    frame: Frame
+    frame: LaunchFrame
     device: DeviceTimeline
     activity: DeviceActivity
     waits: EventWaits
@@ -107,7 +107,7 @@ class Explained(Struct, frozen=True):
 
 def frame_of(
     gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity, calibration: Calibration, waits: EventWaits
-) -> Frame:
+) -> LaunchFrame:
     """The case and the borders of each gap."""
     calls = activity.api_calls.rows
     call = np.where(gaps.target >= 0, device.launch[gaps.target], np.int32(-1))
@@ -116,7 +116,7 @@ def frame_of(
     api_start = np.where(has_call, calls.start[call], 0) if len(calls) else nothing
     api_end = np.where(has_call, calls.end[call], 0) if len(calls) else nothing
     case = _cases(gaps, device, activity, calibration, call, api_start, api_end)
-    return Frame(
+    return LaunchFrame(
         gaps=gaps,
         case=case,
         call=call,
@@ -127,7 +127,7 @@ def frame_of(
 
 
 def _host_known(case: IntArray) -> BoolArray:
-    known: BoolArray = case <= Case.ISSUED
+    known: BoolArray = case <= LaunchCase.ISSUED
     return known
 
 
@@ -143,15 +143,17 @@ def _cases(
     has_call = call >= 0
     issued = has_call & (api_end <= gaps.opened)
     case = np.select(
-        [issued, has_call & (api_start <= gaps.opened), has_call], [Case.ISSUED, Case.ISSUING, Case.LATE], Case.UNKNOWN
+        [issued, has_call & (api_start <= gaps.opened), has_call],
+        [LaunchCase.ISSUED, LaunchCase.ISSUING, LaunchCase.LATE],
+        LaunchCase.UNKNOWN,
     )
     early = ~has_call & launched_before_capture(gaps, device, activity)
-    case[early] = Case.BEFORE_CAPTURE
-    case[issued & same_graph_launch(gaps, device)] = Case.INTRA_GRAPH
+    case[early] = LaunchCase.BEFORE_CAPTURE
+    case[issued & same_graph_launch(gaps, device)] = LaunchCase.INTRA_GRAPH
     within_floor = gaps.closed - gaps.opened <= calibration.floor_ns
-    case[(issued | ~has_call) & within_floor] = Case.DISPATCH
+    case[(issued | ~has_call) & within_floor] = LaunchCase.DISPATCH
     migrates = device.operations.migration[gaps.next]
-    case[migrates & (issued | early)] = Case.UNIFIED_MEMORY
+    case[migrates & (issued | early)] = LaunchCase.UNIFIED_MEMORY
     return case.astype(np.int8)
 
 

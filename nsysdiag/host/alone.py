@@ -8,13 +8,13 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.errors import InputError
-from nsysdiag.events.axis import CallTable, Lane, ThreadAxis, place_calls
+from nsysdiag.events.axis import CallTable, NamedRows, ThreadAxis, place_calls
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.host import HostActivity, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import distinct_values
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 from nsysdiag.iterations.happened import Kinds
 from nsysdiag.stacks.samples import sampled_code
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
@@ -39,13 +39,13 @@ class Alone(Struct, frozen=True):
     lines: list[str] = []
 
 
-class _Kind(Struct, frozen=True):
+class _HostKind(Struct, frozen=True):
     """Calls or ranges of one kind, only the outermost ones: the words before their share, and the kind of their names.
     `total` is the time in ns of each lane."""
 
     label: str
-    rows: Lane
-    text: Text
+    rows: NamedRows
+    text: TextKind
     total: IntArray
 
     def share(self, axis: ThreadAxis, at: int) -> str:
@@ -55,7 +55,7 @@ class _Kind(Struct, frozen=True):
         mine = self.rows.take(self.rows.spans.start // axis.stride == at)
         summed = np.bincount(mine.name, weights=(mine.spans.end - mine.spans.start).astype(np.float64))
         most = [each for each in np.argsort(-summed, kind="stable")[:MOST_NAMES].tolist() if summed[each]]
-        length = RANGE_LENGTH if self.text is Text.RANGE else None
+        length = RANGE_LENGTH if self.text is TextKind.RANGE else None
         named = [
             f"{typed.name(self.text, mine.names[each], length)} {_of(mine.spans[mine.name == each], axis.span)}"
             for each in most
@@ -75,7 +75,7 @@ class _Scene(Struct, frozen=True):
     trace: HostTrace
     chains: CallChains
     host: HostActivity
-    kinds: list[_Kind]
+    kinds: list[_HostKind]
     on_cpu: IntArray
     switched: BoolArray
 
@@ -152,13 +152,13 @@ def _scene(trace: HostTrace, chains: CallChains, low: int, high: int) -> _Scene:
     whole = Intervals(lanes * axis.stride, lanes * axis.stride + axis.span)
     ranges, _ = place_calls(axis, _range_table(trace.ranges), latest)
     found = (
-        ("NVTX ranges", ranges, Text.RANGE),
-        ("CUDA calls", host.api, Text.API),
-        ("MPI calls", host.mpi, Text.API),
-        ("OS calls", host.os_calls, Text.API),
+        ("NVTX ranges", ranges, TextKind.RANGE),
+        ("CUDA calls", host.api, TextKind.API),
+        ("MPI calls", host.mpi, TextKind.API),
+        ("OS calls", host.os_calls, TextKind.API),
     )
     outer = [(label, rows.take(rows.outermost), text) for label, rows, text in found]
-    kinds = [_Kind(label, rows, text, coverage(union(rows.spans), whole)) for label, rows, text in outer]
+    kinds = [_HostKind(label, rows, text, coverage(union(rows.spans), whole)) for label, rows, text in outer]
     switched = np.isin(axis.threads, distinct_values(tables.switches.thread))
     on_cpu = [coverage(union(each), whole) for each in (host.scheduling.on_cpu, host.samples.time)]
     return _Scene(trace, chains, host, kinds, np.where(switched, *on_cpu), switched)

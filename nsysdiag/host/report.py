@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, union
-from nsysdiag.arrays.step_functions import Steps, count_open, time_by_level
+from nsysdiag.arrays.step_functions import StepFunction, count_open, time_by_level
 from nsysdiag.errors import InputError
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
@@ -16,7 +16,7 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, CpuLimit, HostReport, HostWindow
 from nsysdiag.host.shortage import evidence
-from nsysdiag.host.states import HostScene, Stretches, ThreadStates, host_scene
+from nsysdiag.host.states import CpuStretches, HostScene, ThreadStates, host_scene
 from nsysdiag.host.sync_latency import Working, host_windows, latencies, sync_latency, window_edges
 from nsysdiag.host.thread_table import thread_rows
 from nsysdiag.iterations.window import AnalysisWindow
@@ -36,7 +36,7 @@ KEPT_SHARE = 0.8
 FEWEST_SYNCS, FEWEST_COUNTED = 5, 10
 
 
-class Metric(Struct, frozen=True):
+class WindowMetric(Struct, frozen=True):
     """A column, whether more of it is worse, and the least change that counts. Of what is `counted` a second, a window
     must hold some on one side at least."""
 
@@ -47,15 +47,15 @@ class Metric(Struct, frozen=True):
 
 
 METRICS = (
-    Metric("switches_per_second", True, 100.0, counted=True),
-    Metric("off_cpu_share", True, 0.1),
-    Metric("preempted_share", True, 0.1),
-    Metric("crowded_share", True, 0.1),
-    Metric("sync_p50_ns", True, 20_000.0),
-    Metric("sync_late_p50_ns", True, 20_000.0),
-    Metric("launches_per_second", False, 10.0, counted=True),
-    Metric("kernels_per_second", False, 10.0, counted=True),
-    Metric("busy_share", False, 0.2),
+    WindowMetric("switches_per_second", True, 100.0, counted=True),
+    WindowMetric("off_cpu_share", True, 0.1),
+    WindowMetric("preempted_share", True, 0.1),
+    WindowMetric("crowded_share", True, 0.1),
+    WindowMetric("sync_p50_ns", True, 20_000.0),
+    WindowMetric("sync_late_p50_ns", True, 20_000.0),
+    WindowMetric("launches_per_second", False, 10.0, counted=True),
+    WindowMetric("kernels_per_second", False, 10.0, counted=True),
+    WindowMetric("busy_share", False, 0.2),
 )
 
 
@@ -87,7 +87,7 @@ def _value(window: HostWindow, metric: str) -> float:
     return np.nan if value is None else float(value)
 
 
-def _change(values: FloatArray, metric: Metric, fewest: float) -> int | None:
+def _change(values: FloatArray, metric: WindowMetric, fewest: float) -> int | None:
     """The first window of the change, None where there is none; one side must come to `fewest` at least.
 
     ```
@@ -196,7 +196,7 @@ def _limits(scene: HostScene, states: ThreadStates) -> list[CpuLimit]:
     return found
 
 
-def _limit(scene: HostScene, running: Stretches, waiting: Stretches, process: int) -> CpuLimit | None:
+def _limit(scene: HostScene, running: CpuStretches, waiting: CpuStretches, process: int) -> CpuLimit | None:
     """The CPU limit of a process: the largest number of CPUs that it used at once. A limit exists if its own threads
     nearly always had all of these when one of them had to wait. The process must never have run on any other CPU.
     Threads that take turns on their own, for a lock, for example, use other CPUs too.
@@ -228,7 +228,7 @@ def _limit(scene: HostScene, running: Stretches, waiting: Stretches, process: in
     )
 
 
-def _open(spans: Intervals, scene: HostScene) -> Steps:
+def _open(spans: Intervals, scene: HostScene) -> StepFunction:
     return count_open(np.sort(spans.start), np.sort(spans.end), scene.low, scene.high)
 
 

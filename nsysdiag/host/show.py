@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.bars import HEIGHT, SLOT, Spot
+from nsysdiag.document.bars import HEIGHT, SLOT, HoverArea
 from nsysdiag.document.blocks import PAGE, TICKET, Block, Cell, Chart, Column, Limit, Lines, Section, Table
-from nsysdiag.document.curve import Strip, Strips, TimeSeries
-from nsysdiag.document.kinds import COUNT, NAME, TEXT, TIME, Kind, share_of
+from nsysdiag.document.curve import CurveStrip, CurveStrips, TimeSeries
+from nsysdiag.document.kinds import COUNT, NAME, TEXT, TIME, CellKind, share_of
 from nsysdiag.document.words import instant
 from nsysdiag.host.words import (
     METRICS,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # The windows of the host as small charts above each other: one for each column, all over the same time.
 
 
-def draw_windows(host: HostReport) -> Strips | None:
+def draw_windows(host: HostReport) -> CurveStrips | None:
     """A strip for each column that holds anything, a slot a window; marks are where changes begin. None without any."""
     edges = [*(window.start_ns for window in host.windows), host.end_ns]
     strips = [strip for metric in METRICS if (strip := _strip(host.windows, edges, metric)) is not None]
@@ -40,10 +40,10 @@ def draw_windows(host: HostReport) -> Strips | None:
         return None
     began = sorted({each.window for each in host.change_points if 0 <= each.window < len(host.windows)})
     marks, moments = [SLOT * at for at in began], [edges[at] for at in began]
-    return Strips(SLOT * len(host.windows), HEIGHT, strips, marks, moments)
+    return CurveStrips(SLOT * len(host.windows), HEIGHT, strips, marks, moments)
 
 
-def _strip(windows: list[HostWindow], edges: list[int], metric: str) -> Strip | None:
+def _strip(windows: list[HostWindow], edges: list[int], metric: str) -> CurveStrip | None:
     values: list[float | None] = [getattr(window, metric) for window in windows]
     top = max((value for value in values if value is not None), default=0.0)
     if top <= 0:
@@ -54,11 +54,13 @@ def _strip(windows: list[HostWindow], edges: list[int], metric: str) -> Strip | 
         if value is not None and value > 0
     ]
     spots = [
-        Spot(SLOT * at, f"at {instant(window.start_ns)}: {'unknown' if value is None else metric_value(metric, value)}")
+        HoverArea(
+            SLOT * at, f"at {instant(window.start_ns)}: {'unknown' if value is None else metric_value(metric, value)}"
+        )
         for at, (window, value) in enumerate(zip(windows, values, strict=True))
     ]
     title, highest = capitalized(METRICS[metric]), f"up to {metric_value(metric, top)}"
-    return Strip(
+    return CurveStrip(
         title=title,
         note=highest,
         label=f"{title} over time, {highest}",
@@ -66,7 +68,7 @@ def _strip(windows: list[HostWindow], edges: list[int], metric: str) -> Strip | 
         spots=spots,
         spot_width=SLOT,
         series=TimeSeries(edges, values),
-        kind=Kind(metric, partial(metric_value, metric)),
+        kind=CellKind(metric, partial(metric_value, metric)),
         top=top,
     )
 
@@ -143,7 +145,7 @@ def _threads(host: HostReport) -> Table:
 
 def _thread(row: HostThread, span: int) -> tuple[object, ...]:
     known = row.on_cpu_ns if row.on_cpu_ns is not None else row.on_cpu_estimate_ns
-    on_a_cpu = Kind("share", lambda _ns: on_cpu(row, span))
+    on_a_cpu = CellKind("share", lambda _ns: on_cpu(row, span))
     return (
         Cell(thread_name(row), note=f"{row.process} {row.pid}" if row.process else ""),
         role(row),

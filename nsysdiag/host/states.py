@@ -9,7 +9,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, 
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes.off_cpu import NON_WAITS
 from nsysdiag.causes.sync import CALLS as SYNC_CALLS
-from nsysdiag.events.axis import Lane, ThreadAxis
+from nsysdiag.events.axis import NamedRows, ThreadAxis
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import process_of, tid_of
@@ -30,7 +30,7 @@ class Calls(Struct, frozen=True):
     names: list[str]
 
     @classmethod
-    def of(cls, axis: ThreadAxis, lane: Lane) -> Calls:
+    def of(cls, axis: ThreadAxis, lane: NamedRows) -> Calls:
         """The outermost calls on a lane."""
         outer = lane if lane.outermost.all() else lane.take(lane.outermost)
         return cls(axis, outer.spans, outer.name, outer.names)
@@ -159,7 +159,7 @@ def _sync_calls(host_trace: HostTrace, axis: ThreadAxis, low: int, high: int) ->
 NOTED = (ThreadState.RUNNING, ThreadState.INTERRUPTIBLE, ThreadState.UNINTERRUPTIBLE)
 
 
-class Stretches(Rows, frozen=True):
+class CpuStretches(Rows, frozen=True):
     """Times on or off a CPU inside the range, by lane, then time; `cpu` is the one that is used or was left. A stretch
     of no length is outside of the range but for its beginning."""
 
@@ -191,8 +191,8 @@ class ThreadStates(Struct, frozen=True):
     """
 
     known: BoolArray
-    running: Stretches
-    away: Stretches
+    running: CpuStretches
+    away: CpuStretches
     preempted: BoolArray
     crowded: BoolArray
     held: BoolArray
@@ -217,7 +217,7 @@ def thread_states(scene: HostScene) -> ThreadStates:
     gone = np.flatnonzero(~mine.comes_in & ~last & (end > begin))
     whole = Intervals(mine.time[gone], until[gone])
     del until, last  # before as many rows are made again: a trace of millions of switches has to fit
-    away = Stretches(lane[gone], begin[gone], end[gone], mine.cpu[gone])
+    away = CpuStretches(lane[gone], begin[gone], end[gone], mine.cpu[gone])
     held = scene.host_trace.tables.cpus.held(away.cpu, whole)
     runnable = mine.state[gone] == ThreadState.RUNNING
     doubtful = np.flatnonzero(held & ~runnable & maybe_ready(whole))
@@ -240,7 +240,7 @@ def thread_states(scene: HostScene) -> ThreadStates:
     )
 
 
-def _running(mine: SwitchRows, lane: IntArray, begin: IntArray, end: IntArray, low: int) -> Stretches:
+def _running(mine: SwitchRows, lane: IntArray, begin: IntArray, end: IntArray, low: int) -> CpuStretches:
     """From each coming in to the next event; and from the start of the range to a first event that goes out."""
     first = np.append(True, lane[1:] != lane[:-1])[: len(lane)]
     before = np.flatnonzero(first & ~mine.comes_in & (begin > low))
@@ -251,10 +251,10 @@ def _running(mine: SwitchRows, lane: IntArray, begin: IntArray, end: IntArray, l
     if len(before):
         order = np.lexsort((start, lane[rows]))
         rows, start, over = rows[order], start[order], over[order]
-    return Stretches(lane[rows], start, over, mine.cpu[rows])
+    return CpuStretches(lane[rows], start, over, mine.cpu[rows])
 
 
-def _may_wait(scene: HostScene, away: Stretches) -> BoolArray:
+def _may_wait(scene: HostScene, away: CpuStretches) -> BoolArray:
     """True if a thread off the CPU may be waiting: it is in an OS call that can wait; or its OS calls were not
     captured, and it is in a CUDA call, which may sleep until the device is done.
 

@@ -21,7 +21,7 @@ from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf, distinct_values, picked
 from nsysdiag.host.facts import HostWindow, SyncLatency, SyncPart
-from nsysdiag.host.states import HostScene, Stretches, ThreadStates
+from nsysdiag.host.states import CpuStretches, HostScene, ThreadStates
 from nsysdiag.units import NS_PER
 
 # The range in equal windows, like the lines of vmstat: switches, synchronizations, launches, kernels, busy and off-CPU
@@ -130,7 +130,7 @@ def _ratio(part: npt.NDArray[np.generic], whole: IntArray) -> FloatArray:
     return ratio
 
 
-def _shares(scene: HostScene, states: ThreadStates, stretches: Stretches, spans: Intervals) -> FloatArray:
+def _shares(scene: HostScene, states: ThreadStates, stretches: CpuStretches, spans: Intervals) -> FloatArray:
     """The share of each of `spans` that launching threads spent in `stretches`: a mean over those with scheduling
     events; NaN without any."""
     chosen = scene.launching & states.known
@@ -176,7 +176,7 @@ CROWDED = 0.05
 PARTS = 4
 
 
-class Sides(Struct, frozen=True):
+class LatencySides(Struct, frozen=True):
     """Windows to compare, and by which of their columns they were chosen."""
 
     quiet: IntArray
@@ -247,7 +247,7 @@ def _last_end(ends: IntArray, times: IntArray) -> IntArray:
     return np.where(at >= 0, np.append(ends, 0)[at], np.iinfo(np.int64).min // 2)
 
 
-def _sides(windows: list[HostWindow]) -> Sides | None:
+def _sides(windows: list[HostWindow]) -> LatencySides | None:
     """A quarter of the windows on each side, by how much others had the launching threads' CPUs; if that is about
     constant, by context switches.
 
@@ -260,10 +260,10 @@ def _sides(windows: list[HostWindow]) -> Sides | None:
     quiet, busy = _quarters(crowded)
     least, most = (sum(crowded[at] for at in side) / len(side) for side in (quiet, busy))
     if most - least >= CROWDED:
-        return Sides(quiet, busy, "crowded_share")
+        return LatencySides(quiet, busy, "crowded_share")
     quiet, busy = _quarters([_rate([window]) for window in windows])
     least, most = _rate(_of(windows, quiet)), _rate(_of(windows, busy))
-    return Sides(quiet, busy, "switches") if most >= max(FACTOR * least, LEAST_RATE) else None
+    return LatencySides(quiet, busy, "switches") if most >= max(FACTOR * least, LEAST_RATE) else None
 
 
 def _quarters(values: list[float]) -> tuple[IntArray, IntArray]:

@@ -10,7 +10,7 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.events.samples import sampling_periods
 from nsysdiag.host.facts import HostThread, Stall
-from nsysdiag.host.states import NOTED, HostScene, Stretches, ThreadStates, summed
+from nsysdiag.host.states import NOTED, CpuStretches, HostScene, ThreadStates, summed
 from nsysdiag.trace.enums import ThreadState
 
 MOST_THREADS = 50
@@ -62,7 +62,7 @@ def _by_state(states: ThreadStates, count: int) -> tuple[IntArray, IntArray]:
     return np.where(enough, noted_left - pushed, NOTHING), np.where(enough, pushed, NOTHING)
 
 
-def _cpus(running: Stretches, count: int) -> IntArray:
+def _cpus(running: CpuStretches, count: int) -> IntArray:
     """On how many CPUs each lane ran."""
     numbers, cpu = distinct(running.cpu)
     pairs = np.unique(running.lane * max(len(numbers), 1) + cpu)

@@ -14,7 +14,7 @@ from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses, spread_of
-from nsysdiag.iterations.regular import Stretches, core, stretches
+from nsysdiag.iterations.regular import RegularStretches, core, stretches
 
 LEAST_SHARE = 0.05
 """Of the device's span: a shorter loop says nothing about the program."""
@@ -38,7 +38,7 @@ MOST_LOOPS, MOST_WARM_UP, ALIKE_WARM_UP = 8, 10, 0.1
 """Repeats before the regular ones are a warm-up where they have about as many operations."""
 
 
-class _Work(Struct, frozen=True):
+class _AnchorWork(Struct, frozen=True):
     """Kernels and graph launches by name: `row` is the place in time among them, `names` the string id of each code."""
 
     start: IntArray
@@ -48,7 +48,7 @@ class _Work(Struct, frozen=True):
     end: int
 
     @classmethod
-    def of(cls, device: DeviceTimeline, end: int) -> _Work:
+    def of(cls, device: DeviceTimeline, end: int) -> _AnchorWork:
         operations = device.operations
         category = operations.category
         chosen = np.flatnonzero(device.running & ((category == Category.KERNEL) | (category == Category.GRAPH)))
@@ -73,12 +73,12 @@ def _once_a_launch(code: IntArray, device: DeviceTimeline, rows: IntArray) -> Bo
 class _Candidates(Struct, frozen=True):
     """Stretches with the time that each spans, one usual distance after its last start included."""
 
-    rows: Stretches
+    rows: RegularStretches
     begin: IntArray
     end: IntArray
 
     @classmethod
-    def of(cls, work: _Work, rows: Stretches) -> _Candidates:
+    def of(cls, work: _AnchorWork, rows: RegularStretches) -> _Candidates:
         begin = work.start[rows.first]
         return cls(rows, begin, work.start[rows.first + rows.count - 1] + rows.median)
 
@@ -129,7 +129,7 @@ def anchored_loops(
     stream  |A|b|b|b|c|....|A|b|b|b|c|....|A|b|b|b|c|      A or c: once a step; b: three times, then a long way
     ```
     """
-    work = _Work.of(device, int(whole.end[-1]))
+    work = _AnchorWork.of(device, int(whole.end[-1]))
     if len(work.start) < fewest:
         return []
     pool = _Candidates.of(work, stretches(work.start, work.code, fewest, LEAST_SHARE * whole.total()))
@@ -144,7 +144,7 @@ def anchored_loops(
     return found
 
 
-def _known(work: _Work, pool: _Candidates, loops: list[Loop]) -> BoolArray:
+def _known(work: _AnchorWork, pool: _Candidates, loops: list[Loop]) -> BoolArray:
     """Those that begin in known loops at least every second time."""
     inside = contains(union(*(loop.spans for loop in loops)), work.start) if loops else np.zeros(len(work.start))
     before = np.append(0, np.cumsum(inside))
@@ -153,7 +153,7 @@ def _known(work: _Work, pool: _Candidates, loops: list[Loop]) -> BoolArray:
     return result
 
 
-def _steadily(work: _Work, pool: _Candidates) -> BoolArray:
+def _steadily(work: _AnchorWork, pool: _Candidates) -> BoolArray:
     """Those whose distances vary little, apart from slow ones, and that are not in groups: if usual distances fill less
     than half of the time, the others hold the same work.
 
@@ -181,7 +181,7 @@ def _same_work(slow: BoolArray, operations: IntArray) -> bool:
     return abs(float(np.median(operations[slow])) - usual) <= ALIKE_WORK * usual
 
 
-def _pick(work: _Work, pool: _Candidates, free: IntArray, closes: Closes) -> tuple[int, bool]:
+def _pick(work: _AnchorWork, pool: _Candidates, free: IntArray, closes: Closes) -> tuple[int, bool]:
     """Of those that explain most time, or about as much over the same time: the rarest that is about as regular as the
     best, as the others occur several times an iteration. A rarer one that only groups whole repeats is not used. Also
     whether the trace shows which of the levels is the step."""
@@ -207,7 +207,7 @@ def _pick(work: _Work, pool: _Candidates, free: IntArray, closes: Closes) -> tup
     return pick, certain
 
 
-def _starts(work: _Work, pool: _Candidates, at: int) -> IntArray:
+def _starts(work: _AnchorWork, pool: _Candidates, at: int) -> IntArray:
     first = int(pool.rows.first[at])
     return work.start[first : first + int(pool.rows.count[at])]
 
@@ -229,7 +229,7 @@ class _Repeats(Struct, frozen=True):
     border: BoolArray
 
     @classmethod
-    def of(cls, work: _Work, rows: Stretches, inner: int, outer: int) -> _Repeats:
+    def of(cls, work: _AnchorWork, rows: RegularStretches, inner: int, outer: int) -> _Repeats:
         mine = slice(int(rows.first[inner]), int(rows.first[inner] + rows.count[inner]))
         other = slice(int(rows.first[outer]), int(rows.first[outer] + rows.count[outer]))
         row = work.row[mine]
@@ -239,7 +239,7 @@ class _Repeats(Struct, frozen=True):
         return cls(work.start[mine], np.diff(work.start[mine]), np.diff(row), border[:-1])
 
 
-def _closes_in(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
+def _closes_in(work: _AnchorWork, pool: _Candidates, inner: int, outer: int) -> bool:
     """Whether the repeats with the rarer operation are like the others: then it only distinguishes every second step,
     or every tenth, from the rest.
 
@@ -256,7 +256,7 @@ def _closes_in(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
     return abs(work_in - work_out) <= ALIKE_WORK * work_out and abs(time_in - time_out) <= ALIKE_TIME * time_out
 
 
-def _loop(work: _Work, pool: _Candidates, pick: int) -> Loop:
+def _loop(work: _AnchorWork, pool: _Candidates, pick: int) -> Loop:
     """The loop of one candidate, with warm-up repeats before it that do the same work."""
     rows = pool.rows
     first, behind = int(rows.first[pick]), int(rows.first[pick] + rows.count[pick])
@@ -284,7 +284,7 @@ def _run_of(alike: BoolArray, most: int) -> int:
     return int(np.argmin(np.append(alike[:most], False)))
 
 
-def _inner(work: _Work, pool: _Candidates, pick: int) -> Inner | None:
+def _inner(work: _AnchorWork, pool: _Candidates, pick: int) -> Inner | None:
     """The rarest operation that comes several times in each repeat, at a distance that fills a good part of it."""
     rows = pool.rows
     fills = rows.explained >= LEAST_INNER * float(pool.end[pick] - pool.begin[pick])

@@ -73,7 +73,7 @@ def named_loops(
         rows = ranges.rows.take(mine[chosen[mine]])
         if len(rows) >= fewest:
             work = _Launched.of(device, calls, launched[issued_by[thread]])
-            found += _of_thread(work, _Named.of(rows, kinds), whole, fewest)
+            found += _of_thread(work, _ThreadRanges.of(rows, kinds), whole, fewest)
     return apart(found)
 
 
@@ -90,7 +90,7 @@ def loop_of_ranges(
     for thread in issued_by.values():
         rows = ranges.rows.take(mine & (ranges.rows.thread == thread))
         if len(rows):
-            named = _Named.of(rows, kinds)
+            named = _ThreadRanges.of(rows, kinds)
             family = _Family(np.flatnonzero(named.level == 0), name)
             loops.append(_loop(_Launched.of(device, calls, launched[issued_by[thread]]), named, family, whole, 2))
     return max(filter(None, loops), key=lambda loop: loop.total_ns, default=None)
@@ -106,7 +106,7 @@ def apart(loops: list[Loop]) -> list[Loop]:
     return kept
 
 
-class _Named(Struct, frozen=True):
+class _ThreadRanges(Struct, frozen=True):
     """The ranges of a thread, in order of time, with the level of each."""
 
     spans: Intervals
@@ -116,7 +116,7 @@ class _Named(Struct, frozen=True):
     kinds: Kinds
 
     @classmethod
-    def of(cls, rows: RangeRows, kinds: Kinds) -> _Named:
+    def of(cls, rows: RangeRows, kinds: Kinds) -> _ThreadRanges:
         order = np.argsort(rows.start, kind="stable")
         start, name = rows.start[order], rows.name[order]
         spans = Intervals(start, np.minimum(rows.end[order], np.iinfo(np.int64).max // 2))
@@ -134,7 +134,7 @@ class _Family(Struct, frozen=True):
     alone: bool = False
 
 
-def _of_thread(work: _Launched, named: _Named, whole: Intervals, fewest: int) -> list[Loop]:
+def _of_thread(work: _Launched, named: _ThreadRanges, whole: Intervals, fewest: int) -> list[Loop]:
     """The loops of each level in the time that those of outer levels leave."""
     found: list[Loop] = []
     taken = Intervals.empty()
@@ -162,7 +162,7 @@ def _share_of_work(work: _Launched, spans: Intervals) -> float:
     return int(length[inside].sum()) / max(int(length[between].sum()), 1)
 
 
-def _families(named: _Named, at: IntArray, fewest: int) -> list[_Family]:
+def _families(named: _ThreadRanges, at: IntArray, fewest: int) -> list[_Family]:
     """The names that repeat among the ranges `at` of one level and cover their time. If none does alone, equally
     frequent names count together, under the first of them."""
     code = named.code[at]
@@ -194,7 +194,7 @@ def _left(spans: Intervals) -> BoolArray:
     return pauses(spans.start[1:] - spans.end[:-1], usual, int(spans.end.max() - spans.start[0]))
 
 
-def _family(named: _Named, rows: IntArray, word: int, cover: float, fewest: int) -> _Family | None:
+def _family(named: _ThreadRanges, rows: IntArray, word: int, cover: float, fewest: int) -> _Family | None:
     """The loop of one name. Names that number the parts of a model are not steps: the step is from one first part to
     the next. If that does not repeat, all of them are in one pass.
 
@@ -216,7 +216,7 @@ def _family(named: _Named, rows: IntArray, word: int, cover: float, fewest: int)
     return _Family(first, named.kinds.parts[int(part[0])], STEP, inner)
 
 
-def _together(named: _Named, rows: dict[int, IntArray], covers: dict[int, float]) -> list[_Family]:
+def _together(named: _ThreadRanges, rows: dict[int, IntArray], covers: dict[int, float]) -> list[_Family]:
     """Phases of a step that has no range of its own: forward and backward, each as often as the other."""
     counts = {len(mine) for mine in rows.values()}
     found = []
@@ -228,7 +228,7 @@ def _together(named: _Named, rows: dict[int, IntArray], covers: dict[int, float]
     return found
 
 
-def _inner(named: _Named, rows: IntArray) -> Inner | None:
+def _inner(named: _ThreadRanges, rows: IntArray) -> Inner | None:
     """The ranges that occur several times in each of `rows`, equally often, and fill a good part: the rarest of the
     outermost level that has any."""
     outer = named.spans[rows]
@@ -248,7 +248,7 @@ def _inner(named: _Named, rows: IntArray) -> Inner | None:
     return None
 
 
-def _loop(work: _Launched, named: _Named, family: _Family, whole: Intervals, fewest: int) -> Loop | None:
+def _loop(work: _Launched, named: _ThreadRanges, family: _Family, whole: Intervals, fewest: int) -> Loop | None:
     """The start on the device of the work launched inside each range, in order, and its end; None for fewer than two.
 
     An iteration begins with work on the main stream, unless a range has none there: other streams may run ahead."""

@@ -19,7 +19,7 @@ from nsysdiag.iterations.happened import Happened, Kinds, anchor_of
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, STEP, Called, Loop, loop_of, median_of, spread_of
 from nsysdiag.iterations.other_work import without_other_work
 from nsysdiag.iterations.outer import around, by_sequence, outermost
-from nsysdiag.iterations.segments import Segments
+from nsysdiag.iterations.segments import RepeatCounts
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.enums import CopyKind
 
@@ -65,7 +65,7 @@ def parts_of_one_pass(loop: Loop, device: DeviceTimeline, happened: Happened, en
     sizes = len(np.unique(shape))
     if sizes < FEWEST_SIZES or np.count_nonzero(np.diff(shape)) >= sizes:
         return False
-    usual = Segments.of(happened, loop.starts, None, end).usual
+    usual = RepeatCounts.of(happened, loop.starts, None, end).usual
     return not any(usual.get(code) for code in happened.uploads | happened.downloads)
 
 
@@ -83,7 +83,7 @@ def perhaps_layers(
         return loop
     if _exchanges(loop, device) > MOST_EXCHANGES:
         return loop
-    usual = Segments.of(happened, loop.starts, None, int(loop.ends[-1])).usual
+    usual = RepeatCounts.of(happened, loop.starts, None, int(loop.ends[-1])).usual
     inside = {code: count for code, count in usual.items() if count}
     kernels = {code: count for code, count in inside.items() if code in happened.kernels}
     count = sum(kernels.values())

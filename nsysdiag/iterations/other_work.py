@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.iterations.happened import Happened
 from nsysdiag.iterations.loop import FEWEST, Loop, loop_of, pauses
-from nsysdiag.iterations.segments import Segments
+from nsysdiag.iterations.segments import RepeatCounts
 from nsysdiag.iterations.specials import REGULAR
 from nsysdiag.iterations.which_step import LIGHT_KERNELS
 
@@ -37,7 +37,7 @@ class _Names(Struct, frozen=True):
     updates: BoolArray
 
     @classmethod
-    def of(cls, found: Segments, happened: Happened) -> _Names:
+    def of(cls, found: RepeatCounts, happened: Happened) -> _Names:
         codes = [code for code in found.count if code in happened.kernels]
         present = np.array([found.count[code] > 0 for code in codes], np.bool_).reshape(len(codes), found.size)
         updates = np.array([code in happened.updates for code in codes], np.bool_)
@@ -64,7 +64,7 @@ def without_other_work(loop: Loop, happened: Happened, end: int) -> Loop:
     """The loop without repeats that are an evaluation between its steps: the step before them lasts until the next."""
     if len(loop) < FEWEST:
         return loop
-    names = _Names.of(Segments.of(happened, loop.starts, None, end), happened)
+    names = _Names.of(RepeatCounts.of(happened, loop.starts, None, end), happened)
     part = names.parts()
     if not part.any() or not (names.update_only(~part) or _in_regular_runs(part)):
         return loop

@@ -21,7 +21,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import HOST, Happened, anchor_of, is_step
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
-from nsysdiag.iterations.segments import Segments
+from nsysdiag.iterations.segments import RepeatCounts
 from nsysdiag.iterations.specials import LEAST_TOGETHER, REGULAR, Special, specials
 from nsysdiag.iterations.which_step import goes_on, judged
 
@@ -30,7 +30,7 @@ ALIKE, MOST_TRIED = 0.8, 6
 """Of repeats so many have the same operations. A loop is looked for from so many names of kernels."""
 
 
-class Verdict(Struct, frozen=True):
+class OuterLoop(Struct, frozen=True):
     """A loop around another one: `steps` says whether its repeats are the steps. `certain` is False where the trace
     does not show that. `more`: each n-th repeat has more work, not only another kind of it."""
 
@@ -41,20 +41,22 @@ class Verdict(Struct, frozen=True):
     more: bool = True
 
 
-def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[Verdict]:
+def around(loop: Loop, happened: Happened, whole_end: int) -> Iterator[OuterLoop]:
     """The loops around a loop, those with the fewest repeats of it first."""
     if len(loop) < 4:
         return
     first = np.searchsorted(happened.time[: len(happened.end)], loop.starts)
     issued = happened.issued_at[happened.operations[np.minimum(first, len(happened.operations) - 1)]]
-    found = Segments.of(happened, loop.starts, None if (issued < 0).any() else np.maximum.accumulate(issued), whole_end)
+    found = RepeatCounts.of(
+        happened, loop.starts, None if (issued < 0).any() else np.maximum.accumulate(issued), whole_end
+    )
     for special in specials(found):
         outer = _outer(loop, special, found, happened, whole_end)
         if outer is not None:
             steps, certain = judged(special, found, happened)
-            yield Verdict(outer, special.each, steps, certain)
+            yield OuterLoop(outer, special.each, steps, certain)
         elif goes_on(special, found, happened) and (cycle := _cycle(loop, special, whole_end)) is not None:
-            yield Verdict(cycle, special.each, steps=True, certain=False, more=False)
+            yield OuterLoop(cycle, special.each, steps=True, certain=False, more=False)
 
 
 def outermost(loop: Loop, happened: Happened, end: int) -> Loop:
@@ -71,7 +73,7 @@ def outermost(loop: Loop, happened: Happened, end: int) -> Loop:
     return loop
 
 
-def _in_each(loop: Loop, outer: Verdict) -> int:
+def _in_each(loop: Loop, outer: OuterLoop) -> int:
     """How many repeats are in each of a longer loop, two at least: the mean, as their number may vary."""
     return max(round(len(loop) / len(outer.loop)), 2)
 
@@ -109,7 +111,7 @@ def _between(code: int, starts: IntArray, end: int) -> Loop:
 def _with_same_operations(loop: Loop, happened: Happened, end: int) -> IntArray:
     """The starts from the first to the last repeat that does what is usual, several operations; none where many in
     between do not."""
-    found = Segments.of(happened, loop.starts, None, end)
+    found = RepeatCounts.of(happened, loop.starts, None, end)
     several = sum(usual for code, usual in found.usual.items() if code < HOST) >= LEAST_TOGETHER
     same = np.flatnonzero(found.alike())
     if not several or not len(same) or len(same) < ALIKE * (same[-1] + 1 - same[0]):
@@ -117,7 +119,7 @@ def _with_same_operations(loop: Loop, happened: Happened, end: int) -> IntArray:
     return loop.starts[same[0] : same[-1] + 2]
 
 
-def _outer(loop: Loop, special: Special, found: Segments, happened: Happened, end: int) -> Loop | None:
+def _outer(loop: Loop, special: Special, found: RepeatCounts, happened: Happened, end: int) -> Loop | None:
     """The repeats around a loop, each from the longest idle time in a special repeat on; None where these only do other
     work than the rest."""
     operations = happened.time[: len(happened.end)]

@@ -28,7 +28,7 @@ LEAST_ALTERNATING, ALIKE, MOST_ALTERNATING = 0.8, 0.25, 64
 MOST_SPREADS, LEAST_BAND = 5, 0.1
 
 
-class Stretches(Rows, frozen=True):
+class RegularStretches(Rows, frozen=True):
     """Stretches of regular starts: `count` starts from row `first` of the sorted rows on; the median distance, the time
     in usual distances, and the summed deviations from the median, in ns."""
 
@@ -40,13 +40,13 @@ class Stretches(Rows, frozen=True):
     deviation: IntArray
 
 
-def stretches(start: IntArray, name: IntArray, fewest: int, least_ns: float) -> Stretches:
+def stretches(start: IntArray, name: IntArray, fewest: int, least_ns: float) -> RegularStretches:
     """The regular stretches of each name with `fewest` starts and usual distances of `least_ns` in all; rows are sorted
     by name, then by start."""
     rows = np.flatnonzero(name[1:] == name[:-1])
     distance = start[rows + 1] - start[rows]
     code = name[rows]
-    found: list[Stretches] = []
+    found: list[RegularStretches] = []
     for _ in range(MOST_LEVELS):
         kept = _worth_a_look(code, distance, fewest - 1, least_ns)
         if not kept.all():
@@ -56,7 +56,11 @@ def stretches(start: IntArray, name: IntArray, fewest: int, least_ns: float) -> 
         level, taken = _level(start, rows, distance, code, fewest, least_ns)
         found.append(level)
         rows, distance, code = rows[~taken], distance[~taken], code[~taken]
-    return Stretches.concatenate(found) if found else Stretches(*(np.zeros(0, dtype=np.int64) for _ in range(6)))
+    return (
+        RegularStretches.concatenate(found)
+        if found
+        else RegularStretches(*(np.zeros(0, dtype=np.int64) for _ in range(6)))
+    )
 
 
 def _worth_a_look(code: IntArray, distance: IntArray, fewest: int, least_ns: float) -> BoolArray:
@@ -70,7 +74,7 @@ def _worth_a_look(code: IntArray, distance: IntArray, fewest: int, least_ns: flo
 
 def _level(
     start: IntArray, rows: IntArray, distance: IntArray, code: IntArray, fewest: int, least_ns: float
-) -> tuple[Stretches, BoolArray]:
+) -> tuple[RegularStretches, BoolArray]:
     """The best stretch of each name at its median distance, and the distances that are done: those in a stretch, and
     the usual ones of names without any."""
     begin = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
@@ -90,7 +94,7 @@ def _level(
     good = enough & (good | _alternating(distance, typical, low, high, enough & ~good & (2 * usually >= length - 1)))
     taken = start[rows[high] + 1] - start[rows[low]] - _sums(distance, low, high)
     deviation = _sums(np.abs(distance - typical), low, high) + taken
-    found = Stretches(code[begin], rows[low], length + 1, median, explained, deviation)
+    found = RegularStretches(code[begin], rows[low], length + 1, median, explained, deviation)
     place = np.arange(len(code))
     inside = good[each] & (place >= low[each]) & (place <= high[each])
     return found.take(good), inside | (usual & ~good[each])

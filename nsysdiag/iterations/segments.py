@@ -17,7 +17,7 @@ LEAST_HELD = 0.75
 """Of the usual operations: a repeat with fewer is another kind of work."""
 
 
-class Segments(Struct, frozen=True):
+class RepeatCounts(Struct, frozen=True):
     """How often each code happens in each repeat of a loop: `count[code]` by repeat, and what is usual."""
 
     count: dict[int, IntArray]
@@ -25,7 +25,7 @@ class Segments(Struct, frozen=True):
     size: int
 
     @classmethod
-    def of(cls, happened: Happened, starts: IntArray, issued: IntArray | None, end: int) -> Segments:
+    def of(cls, happened: Happened, starts: IntArray, issued: IntArray | None, end: int) -> RepeatCounts:
         on_host = happened.on_host
         place = np.full(len(happened.time), -1)
         place[~on_host] = np.searchsorted(starts, happened.time[~on_host], side="right") - 1

@@ -13,14 +13,14 @@ from nsysdiag.document.blocks import (
     Chart,
     Column,
     Fact,
-    Facts,
+    FigureRow,
     Limit,
     Lines,
     Paragraph,
     Section,
     Table,
 )
-from nsysdiag.document.interactive.figures import Figure, Stack, iterations_figure
+from nsysdiag.document.interactive.figures import Figure, IterationStack, iterations_figure
 from nsysdiag.document.kinds import COUNT, INDEX, MOMENT, PARTS, TIME
 from nsysdiag.document.view import Causes, iteration_shares, more_shares
 from nsysdiag.units import format_count, format_ns
@@ -57,7 +57,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
             Paragraph(words.iterations_sentence(found), limit=NOT_PAGE),
             *([Lines(more, Limit(ticket=0, brief=0))] if more else []),
             Lines(slow, Limit(page=0, ticket=0, summary=3, brief=1)),
-            Facts(
+            FigureRow(
                 [
                     Fact(words.ITERATION_TITLES[found.kind], found.count, COUNT),
                     Fact("p50", found.p50_ns, TIME),
@@ -136,7 +136,9 @@ def _top(found: IterationReport, rows: list[Iteration]) -> int:
 def _figure(found: IterationReport, rows: list[Iteration], drawing: BarChart, causes: Causes) -> Figure:
     slow = {each.index for each in found.slow}
     stacks = [
-        Stack(row.index, iteration_shares(row, causes), row.index in slow, not row.steady, _flag(row, found, slow))
+        IterationStack(
+            row.index, iteration_shares(row, causes), row.index in slow, not row.steady, _flag(row, found, slow)
+        )
         for row in rows
     ]
     return iterations_figure(stacks, drawing, _top(found, rows))

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.iterations.happened import HOST
-from nsysdiag.iterations.segments import Segments
+from nsysdiag.iterations.segments import RepeatCounts
 
 REGULAR = 0.9
 """Of the distances between special repeats: so many are equal."""
@@ -32,7 +32,7 @@ class Special(Struct, frozen=True):
     more: dict[int, int]
 
 
-def specials(found: Segments) -> list[Special]:
+def specials(found: RepeatCounts) -> list[Special]:
     """The groups of names that come more often than usual in the same repeats, those with the shortest distance
     first. At no regular distance a name shows something only if it comes in no other repeats: how often it comes may
     vary for another reason."""
@@ -64,7 +64,7 @@ def _merged(groups: Iterable[tuple[IntArray, dict[int, int]]]) -> list[tuple[Int
     return merged
 
 
-def _special(at: IntArray, more: dict[int, int], found: Segments) -> Special | None:
+def _special(at: IntArray, more: dict[int, int], found: RepeatCounts) -> Special | None:
     """None where they do not come all over the time of the loop."""
     distance = np.diff(at)
     each = int(np.median(distance))

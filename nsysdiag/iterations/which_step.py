@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.iterations.happened import Happened
-from nsysdiag.iterations.segments import Segments
+from nsysdiag.iterations.segments import RepeatCounts
 from nsysdiag.iterations.specials import Special
 
 MANY_INNER = 10
@@ -18,7 +18,7 @@ ROUND = 10
 """Programs log every ten steps, or every hundred; layers and micro batches are rarely counted by tens."""
 
 
-def judged(special: Special, found: Segments, happened: Happened) -> tuple[bool, bool]:
+def judged(special: Special, found: RepeatCounts, happened: Happened) -> tuple[bool, bool]:
     """Whether the outer repeats are the steps, and whether the trace shows it.
 
     ```
@@ -56,13 +56,13 @@ def judged(special: Special, found: Segments, happened: Happened) -> tuple[bool,
     return not shifted and special.each % ROUND > 0, False
 
 
-def _outweighs(added: set[int], special: Special, found: Segments, happened: Happened) -> bool:
+def _outweighs(added: set[int], special: Special, found: RepeatCounts, happened: Happened) -> bool:
     """Whether the kernels that no other repeat has are many: an evaluation has those of the steps, and few others."""
     count = sum(special.more[code] for code in added)
     return count >= MANY_OTHERS * max(_kernels(found.usual, happened), _kernels(special.more, happened))
 
 
-def _light(special: Special, found: Segments, happened: Happened) -> bool:
+def _light(special: Special, found: RepeatCounts, happened: Happened) -> bool:
     """Whether all that is added is a kernel or two and a read-back, or a wait."""
     if not set(special.more) & happened.downloads:
         return False
@@ -74,7 +74,7 @@ def _kernels(count: dict[int, int], happened: Happened) -> int:
     return sum(each for code, each in count.items() if code in happened.kernels)
 
 
-def goes_on(special: Special, found: Segments, happened: Happened) -> bool:
+def goes_on(special: Special, found: RepeatCounts, happened: Happened) -> bool:
     """Whether special repeats, at a regular distance, lack the copies from or to the host that the others have: they go
     on with what is there. Not where each repeat updates weights: it is a step."""
     exchanged = {code for code in happened.uploads | happened.downloads if found.usual.get(code)}

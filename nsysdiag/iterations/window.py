@@ -14,7 +14,7 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.memory_fit import Part
+from nsysdiag.events.memory_fit import FittingSpan
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.projection import project
 from nsysdiag.events.rows import distinct_values
@@ -55,7 +55,7 @@ def window_of(
     ranges: NvtxRanges,
     strings: Strings,
     settings: Settings,
-    part: Part | None = None,
+    part: FittingSpan | None = None,
     chosen: list[Loop] | None = None,
 ) -> AnalysisWindow:
     """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time. `part` is what of

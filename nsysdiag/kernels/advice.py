@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.causes.cause import PLAIN, Advice, Words
+from nsysdiag.causes.cause import PLAIN, Advice, FrameworkAdvice
 from nsysdiag.events.gpus import Gpu
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.units import format_bytes, format_count, format_ns, format_share
@@ -110,28 +110,28 @@ REDUCED_PRECISION = Advice(
         "Matrix products run in single precision without tensor cores: allow TF32 (CUBLAS_COMPUTE_32F_FAST_TF32, or "
         "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH)) or use half precision, where its accuracy is enough.",
     ),
-    pytorch=Words(
+    pytorch=FrameworkAdvice(
         (
             "Matrix products run in single precision without tensor cores: torch.set_float32_matmul_precision('high') "
             "allows TF32, torch.autocast uses bf16.",
         ),
         source="tuning_guide",
     ),
-    jax=Words(
+    jax=FrameworkAdvice(
         (
             "Matrix products run in single precision without tensor cores: "
             "jax_default_matmul_precision='tensorfloat32', or bf16 arrays.",
         ),
         source="jax_gpu",
     ),
-    tensorflow=Words(
+    tensorflow=FrameworkAdvice(
         (
             "Matrix products run in single precision without tensor cores: "
             "tf.config.experimental.enable_tensor_float_32_execution(True), or Keras mixed precision.",
         ),
         source="tf_gpu",
     ),
-    cupy=Words(
+    cupy=FrameworkAdvice(
         ("Matrix products run in single precision without tensor cores: CUPY_TF32=1, or half precision.",),
         source="cupy_speed",
     ),
@@ -141,21 +141,21 @@ HALF_PRECISION = Advice(
         "Matrix products run in single precision without tensor cores: use half precision (FP16, or BF16 where the GPU "
         "has it), where its accuracy is enough. TF32 is no faster on this GPU.",
     ),
-    pytorch=Words(
+    pytorch=FrameworkAdvice(
         (
             "Matrix products run in single precision without tensor cores: use torch.autocast with torch.float16 (or "
             "bfloat16, where the GPU has it). TF32 is no faster on this GPU.",
         ),
         source="tuning_guide",
     ),
-    jax=Words(
+    jax=FrameworkAdvice(
         (
             "Matrix products run in single precision without tensor cores: use arrays in float16 or bfloat16. TF32 is "
             "no faster on this GPU.",
         ),
         source="jax_gpu",
     ),
-    tensorflow=Words(
+    tensorflow=FrameworkAdvice(
         (
             "Matrix products run in single precision without tensor cores: use Keras mixed precision. TF32 is no "
             "faster on this GPU.",
@@ -168,14 +168,14 @@ ATTENTION = Advice(
     plain=(
         "Attention takes much of the time: check whether a newer kernel for this GPU exists (cuDNN, FlashAttention).",
     ),
-    pytorch=Words(
+    pytorch=FrameworkAdvice(
         (
             "Attention takes much of the time: check whether another backend of scaled_dot_product_attention is faster "
             "on this GPU (torch.nn.attention.sdpa_kernel: cuDNN, FlashAttention).",
         ),
         source="tuning_guide",
     ),
-    jax=Words(
+    jax=FrameworkAdvice(
         (
             "Attention takes much of the time: check whether jax.nn.dot_product_attention(implementation='cudnn') is "
             "faster on this GPU.",
@@ -188,22 +188,22 @@ FUSION = Advice(
         "Fuse elementwise kernels that use the same data: memory bandwidth usually limits them, and each reads and "
         "writes all of it.",
     ),
-    pytorch=Words(
+    pytorch=FrameworkAdvice(
         ("Fuse elementwise kernels with torch.compile or fused operators: memory bandwidth usually limits them.",),
         source="tuning_guide",
     ),
-    jax=Words(
+    jax=FrameworkAdvice(
         ("Fuse elementwise kernels with one jax.jit around them: memory bandwidth usually limits them.",),
         source="jax_gpu",
     ),
-    tensorflow=Words(
+    tensorflow=FrameworkAdvice(
         (
             "Fuse elementwise kernels with tf.function(jit_compile=True) around them: memory bandwidth usually limits "
             "them.",
         ),
         source="tf_gpu",
     ),
-    cupy=Words(
+    cupy=FrameworkAdvice(
         ("Fuse elementwise kernels with cupy.fuse or an ElementwiseKernel: memory bandwidth usually limits them.",),
         source="cupy_speed",
     ),

@@ -19,7 +19,7 @@ from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.kernels.facts import TopKernel
-from nsysdiag.kernels.kinds import KernelFamily, Kind, NamedTime, families_of, family_of, kind_of_kernel, kinds_of
+from nsysdiag.kernels.kinds import KernelFamily, KernelKind, NamedTime, families_of, family_of, kind_of_kernel, kinds_of
 from nsysdiag.kernels.names import normal_kernel, whole_names
 from nsysdiag.kernels.shapes import residency, shape_of
 from nsysdiag.report import KernelRow
@@ -132,7 +132,7 @@ def _whole_graphs(device: DeviceTimeline, inside: BoolArray, parts: Intervals, w
     ]
 
 
-def kinds_in(device: DeviceTimeline, parts: Intervals, whole_ns: int, strings: Strings, most: int) -> list[Kind]:
+def kinds_in(device: DeviceTimeline, parts: Intervals, whole_ns: int, strings: Strings, most: int) -> list[KernelKind]:
     """What the kernels that run in `parts`, a set of time, are: at most `most` kinds, that with most time first. Shares
     are of `whole_ns`."""
     operations = device.operations

@@ -255,7 +255,7 @@ class NamedTime(Struct, frozen=True):
     ns: int
 
 
-class Kind(Struct, frozen=True):
+class KernelKind(Struct, frozen=True):
     """Kernels of one kind, or of one name where its kind is empty: their time, how many names they have, the name with
     most of it, and how much of it. `share` (0..1) of a longer time in which any of them ran."""
 
@@ -267,7 +267,7 @@ class Kind(Struct, frozen=True):
     share: float = 0.0
 
     @classmethod
-    def alone(cls, kernel: TopKernel) -> Kind:
+    def alone(cls, kernel: TopKernel) -> KernelKind:
         """That of a single name."""
         return cls(kernel.kind, kernel.total_ns, 1, kernel.name, kernel.total_ns, kernel.share)
 
@@ -287,7 +287,7 @@ class Kind(Struct, frozen=True):
         return f"{self.kind} {share} ({which})"
 
 
-def kinds_of(kernels: Iterable[NamedTime]) -> list[Kind]:
+def kinds_of(kernels: Iterable[NamedTime]) -> list[KernelKind]:
     """The kinds of kernels, that with most time first. Kernels of one name are one."""
     groups: dict[tuple[str, str], dict[str, int]] = {}
     for each in kernels:
@@ -296,5 +296,5 @@ def kinds_of(kernels: Iterable[NamedTime]) -> list[Kind]:
     found = []
     for (kind, _), names in groups.items():
         longest = max(names, key=lambda name: (names[name], name))
-        found.append(Kind(kind, sum(names.values()), len(names), longest, names[longest]))
+        found.append(KernelKind(kind, sum(names.values()), len(names), longest, names[longest]))
     return sorted(found, key=lambda each: (-each.ns, each.kind, each.longest))

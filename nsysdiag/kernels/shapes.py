@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.groups import Totals, group_totals
+from nsysdiag.arrays.groups import GroupTotals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpus import Gpu, SmLimits
@@ -163,7 +163,7 @@ def kernel_shapes(
     kernels = []
     for text, short_text, code in zip(texts, short_texts, chosen.tolist(), strict=True):
         mine = owner == code
-        by_shape = Totals(shape[mine], totals.count[mine], totals.total[mine])
+        by_shape = GroupTotals(shape[mine], totals.count[mine], totals.total[mine])
         kernels.append(_kernel(text, short_text, by_shape, shapes, found))
     return kernels
 
@@ -180,7 +180,7 @@ def shape_of(
     return _kernel(name, name, by_shape, shapes, found)
 
 
-def _kernel(text: str, short: str, by_shape: Totals, shapes: LaunchShapes, found: Residency | None) -> KernelShape:
+def _kernel(text: str, short: str, by_shape: GroupTotals, shapes: LaunchShapes, found: Residency | None) -> KernelShape:
     """One kernel name by its launches: a row of `by_shape` for each of its shapes, most time first."""
     first = int(by_shape.code[0])
     return KernelShape(
@@ -208,7 +208,7 @@ def _median(values: IntArray, count: IntArray) -> int:
     return int(values[order][np.searchsorted(2 * reached, reached[-1])])
 
 
-def _mean(values: FloatArray, by_shape: Totals) -> float | None:
+def _mean(values: FloatArray, by_shape: GroupTotals) -> float | None:
     """Weighted by time, or by launches where they took none; None where a value is not known."""
     chosen = values[by_shape.code]
     weight = by_shape.total if by_shape.total.any() else by_shape.count

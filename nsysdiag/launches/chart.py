@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, Line, Spot, band, stairs
-from nsysdiag.document.curve import Curve, Layer, TimeSeries
+from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, HoverArea, Line, band, stairs
+from nsysdiag.document.curve import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.figures import percent
 from nsysdiag.document.kinds import DEPTH
-from nsysdiag.document.packed import Series, unpack_series
+from nsysdiag.document.packed import QueueBuckets, unpack_series
 from nsysdiag.document.words import instant
 from nsysdiag.units import format_count
 
@@ -36,13 +36,13 @@ def draw_depth(ahead: QueueDepth, most_spots: int) -> Curve | None:
         width=width,
         height=HEIGHT,
         layers=[
-            Layer(
+            CurveLayer(
                 band(_levels(series.lowest, top), _levels(series.highest, top)),
                 "lowest to highest",
                 "area",
                 TimeSeries(edges, series.highest.tolist(), series.lowest.tolist()),
             ),
-            Layer(stairs(_levels(series.mean, top)), "mean", "line", TimeSeries(edges, series.mean.tolist())),
+            CurveLayer(stairs(_levels(series.mean, top)), "mean", "line", TimeSeries(edges, series.mean.tolist())),
         ],
         lines=_lines(top),
         spots=[_spot(series, at, together) for at in range(0, len(series.mean), together)],
@@ -76,8 +76,8 @@ def _lines(top: int) -> list[Line]:
     return lines
 
 
-def _spot(series: Series, at: int, together: int) -> Spot:
+def _spot(series: QueueBuckets, at: int, together: int) -> HoverArea:
     part = slice(at, at + together)
     low, high = int(series.lowest[part].min()), int(series.highest[part].max())
     depth = format_count(low) if low == high else f"{format_count(low)} to {format_count(high)}"
-    return Spot(SLOT * at, f"at {instant(int(series.edges[at]))}: {depth}, mean {series.mean[part].mean():.1f}")
+    return HoverArea(SLOT * at, f"at {instant(int(series.edges[at]))}: {depth}, mean {series.mean[part].mean():.1f}")

@@ -20,14 +20,14 @@ from nsysdiag.events.rows import Rows
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.gaps.gaps import Gaps
-from nsysdiag.gaps.launch_frame import Case, Frame
+from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import Ledger, Slices
 from nsysdiag.report import LaunchBound, LaunchBoundPhase
 
 MOST = 20
 
 
-class Stretches(Rows, frozen=True):
+class LaunchBoundPhases(Rows, frozen=True):
     """Launch-bound phases in order of time: the rows of their first and last gap and operation among those of the
     device; and the ns of the operations of the median launch."""
 
@@ -40,8 +40,8 @@ class Stretches(Rows, frozen=True):
 
 
 def find_launch_bound(
-    device: DeviceTimeline, calls: CallRows, frame: Frame, ledger: Ledger, parts: Intervals, limits: Thresholds
-) -> Stretches:
+    device: DeviceTimeline, calls: CallRows, frame: LaunchFrame, ledger: Ledger, parts: Intervals, limits: Thresholds
+) -> LaunchBoundPhases:
     """The phases inside the window `parts`."""
     found = _candidates(device, frame, ledger, parts, limits)
     if len(found) == 0:
@@ -56,11 +56,11 @@ def find_launch_bound(
 
 
 def _candidates(
-    device: DeviceTimeline, frame: Frame, ledger: Ledger, parts: Intervals, limits: Thresholds
-) -> Stretches:
+    device: DeviceTimeline, frame: LaunchFrame, ledger: Ledger, parts: Intervals, limits: Thresholds
+) -> LaunchBoundPhases:
     """Stretches with enough launches, whatever their medians."""
     gaps = frame.gaps
-    there = np.isin(frame.case, (Case.DISPATCH, Case.INTRA_GRAPH))
+    there = np.isin(frame.case, (LaunchCase.DISPATCH, LaunchCase.INTRA_GRAPH))
     short = _short_of_launches(frame, ledger, limits.launch_bound_gap_ns) & ~there
     rows = np.flatnonzero(short)
     ends_stretch = np.cumsum(~short & ~there)[rows]
@@ -72,7 +72,7 @@ def _candidates(
     first, last = rows[begin], rows[end]
     launches = number[end] - number[begin] + 1
     nothing = np.zeros(len(first), dtype=np.int64)
-    found = Stretches(first, last, gaps.next[first], gaps.next[last], launches, nothing)
+    found = LaunchBoundPhases(first, last, gaps.next[first], gaps.next[last], launches, nothing)
     return found.take(launches >= limits.launch_bound_launches)
 
 
@@ -82,13 +82,13 @@ def _comes_slowly(cause: Cause) -> bool:
     return (launching and cause.id != QUEUE_FULL) or cause.id in (HOST_CODE, FALLBACK)
 
 
-def _short_of_launches(frame: Frame, ledger: Ledger, longest: int) -> BoolArray:
+def _short_of_launches(frame: LaunchFrame, ledger: Ledger, longest: int) -> BoolArray:
     """The gaps, of `longest` ns at most, that are there because the host launched too slowly."""
     gaps = frame.gaps
     launching = np.isin(ledger.dominant, places(_comes_slowly))
-    issued = frame.case == Case.ISSUED
+    issued = frame.case == LaunchCase.ISSUED
     on_its_way = ledger.dominant == PLACE[LAUNCH_LATENCY]
-    late = (frame.case == Case.LATE) | (frame.case == Case.ISSUING) | (issued & on_its_way)
+    late = (frame.case == LaunchCase.LATE) | (frame.case == LaunchCase.ISSUING) | (issued & on_its_way)
     result: BoolArray = late & launching & (gaps.closed - gaps.opened <= longest)
     return result
 
@@ -98,7 +98,7 @@ def _begins(values: IntArray | BoolArray) -> BoolArray:
     return np.append(True, values[1:] != values[:-1])[: len(values)]
 
 
-def _launches(device: DeviceTimeline, calls: CallRows, found: Stretches) -> tuple[IntArray, IntArray, IntArray]:
+def _launches(device: DeviceTimeline, calls: CallRows, found: LaunchBoundPhases) -> tuple[IntArray, IntArray, IntArray]:
     """For each launch of all stretches: its stretch, the start of its call, and the ns that its operations take."""
     count = found.last_op - found.first_op + 1
     owner = np.repeat(np.arange(len(found)), count)
@@ -126,14 +126,14 @@ def _intervals(owner: IntArray, begin: IntArray) -> tuple[IntArray, IntArray]:
     return owner[1:][step], (ordered[1:] - ordered[:-1])[step]
 
 
-def idle_of(found: Stretches, gaps: Gaps) -> IntArray:
+def idle_of(found: LaunchBoundPhases, gaps: Gaps) -> IntArray:
     """The idle ns of each phase: all gaps from its first to its last."""
     before = np.concatenate(([0], np.cumsum(gaps.end - gaps.start)))
     idle: IntArray = before[found.last_gap + 1] - before[found.first_gap]
     return idle
 
 
-def causes_of(found: Stretches, gap_count: int, slices: Slices) -> dict[str, int]:
+def causes_of(found: LaunchBoundPhases, gap_count: int, slices: Slices) -> dict[str, int]:
     """The idle ns of all phases by cause, in order of precedence."""
     edges = np.zeros(gap_count + 1, dtype=np.int64)
     edges[found.first_gap] += 1
@@ -143,7 +143,7 @@ def causes_of(found: Stretches, gap_count: int, slices: Slices) -> dict[str, int
     return {cause: int(ns[number]) for number, cause in enumerate(CAUSES) if ns[number]}
 
 
-def launch_bound_report(found: Stretches, context: GapContext, calls: CallRows) -> LaunchBound | None:
+def launch_bound_report(found: LaunchBoundPhases, context: GapContext, calls: CallRows) -> LaunchBound | None:
     """All phases as one record; None without any."""
     if len(found) == 0:
         return None
@@ -178,7 +178,7 @@ def launch_bound_report(found: Stretches, context: GapContext, calls: CallRows) 
     )
 
 
-def _paths(top: Stretches, context: GapContext, calls: CallRows) -> list[list[str]]:
+def _paths(top: LaunchBoundPhases, context: GapContext, calls: CallRows) -> list[list[str]]:
     """For each phase the ranges around both its first and its last launch; numbers in which they differ are `#`."""
     call = context.device.launch[np.concatenate((top.first_op, top.last_op))]
     time, rank = calls.start[call], context.axis.rank(calls.thread[call])

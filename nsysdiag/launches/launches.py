@@ -20,7 +20,7 @@ from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category, Operations
 from nsysdiag.events.rows import distinct_values, picked
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gaps.launch_frame import Case, Frame
+from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.launches.graphs import graph_launches
 from nsysdiag.launches.launch_bound import find_launch_bound, launch_bound_report
@@ -38,7 +38,7 @@ def launch_summary(
     device: DeviceTimeline,
     api_calls: ApiCalls,
     inside: BoolArray,
-    frame: Frame,
+    frame: LaunchFrame,
     slices: Slices,
     window: AnalysisWindow,
 ) -> Launch:
@@ -59,7 +59,7 @@ def launch_summary(
     return Launch(
         launched_ops=len(row),
         unlaunched_ops=int(np.count_nonzero(inside & (device.launch < 0) & ~operations.migration)),
-        found_device_idle=int(np.isin(frame.case, (Case.LATE, Case.ISSUING)).sum()),
+        found_device_idle=int(np.isin(frame.case, (LaunchCase.LATE, LaunchCase.ISSUING)).sum()),
         api=api,
         calls=len(call),
         **found,

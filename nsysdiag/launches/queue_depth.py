@@ -11,11 +11,11 @@ from nsysdiag.arrays.groups import group_durations
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
 from nsysdiag.arrays.step_functions import open_in_buckets
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL
-from nsysdiag.causes.evidence import Layer
+from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.gaps.launch_frame import Case, Frame
+from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import packed
 from nsysdiag.report import QueueDepth, QueueDrains
 
@@ -93,11 +93,11 @@ def _packed(values: npt.NDArray[np.generic]) -> str:
 
 
 def find_drains(
-    frame: Frame,
+    frame: LaunchFrame,
     work: Outstanding,
     lane: IntArray,
     axis: ThreadAxis,
-    layers: dict[str, list[Layer]],
+    layers: dict[str, list[EvidenceLayer]],
     calls: ApiCalls,
     least: int,
 ) -> list[QueueDrains]:
@@ -119,7 +119,7 @@ def find_drains(
     gaps = frame.gaps
     words: dict[tuple[str, str], int] = {}
     code = _activity(axis.position(lane[gap], gaps.opened[gap]), layers, words)
-    issuing = frame.case[gap] == Case.ISSUING
+    issuing = frame.case[gap] == LaunchCase.ISSUING
     names = np.array(
         [words.setdefault((IN_LAUNCH_CALL, typed.api(name)), len(words)) for name in calls.names], dtype=np.int64
     )
@@ -135,10 +135,10 @@ def find_drains(
     ]
 
 
-def _dry(frame: Frame, work: Outstanding, least: int) -> tuple[IntArray, IntArray]:
+def _dry(frame: LaunchFrame, work: Outstanding, least: int) -> tuple[IntArray, IntArray]:
     """The gaps that open with nothing outstanding, and how many operations were at the last launch before: `least` or
     more."""
-    late = (frame.case == Case.LATE) | (frame.case == Case.ISSUING)
+    late = (frame.case == LaunchCase.LATE) | (frame.case == LaunchCase.ISSUING)
     # Where a border of the window cut the beginning off, the queue drained outside of it.
     gap = np.flatnonzero(late & (frame.gaps.start == frame.gaps.opened))
     opened = frame.gaps.opened[gap]
@@ -152,7 +152,9 @@ def _dry(frame: Frame, work: Outstanding, least: int) -> tuple[IntArray, IntArra
     return gap[deep], depth.astype(np.int64)
 
 
-def _activity(position: IntArray, layers: dict[str, list[Layer]], words: dict[tuple[str, str], int]) -> IntArray:
+def _activity(
+    position: IntArray, layers: dict[str, list[EvidenceLayer]], words: dict[tuple[str, str], int]
+) -> IntArray:
     """For each position on the thread axis the code in `words` of the first layer that covers it, -1 for none."""
     code = np.full(len(position), -1, dtype=np.int64)
     for cause, parts in layers.items():

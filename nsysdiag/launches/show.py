@@ -15,7 +15,7 @@ from nsysdiag.document.blocks import (
     Column,
     Details,
     Fact,
-    Facts,
+    FigureRow,
     Limit,
     Lines,
     Paragraph,
@@ -101,7 +101,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
         "launches",
         "Launches",
         [
-            Facts(_facts(device), PAGE),
+            FigureRow(_facts(device), PAGE),
             Paragraph(HEALTHY, tone="quiet", limit=PAGE),
             Lines(launch_sentences(device, context.causes), NOT_BRIEF),
             *(_depth(launch.queue_depth, context) if launch.queue_depth else []),

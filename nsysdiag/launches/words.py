@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsysdiag.document.columns import Column, columns, of_devices
+from nsysdiag.document.columns import RecordColumn, columns, of_devices
 from nsysdiag.document.packed import unpack_series
 from nsysdiag.document.words import counted, path_label
 from nsysdiag.report import ApiRow, Distribution, GraphRow, LaunchBoundPhase, QueueDrains
@@ -144,14 +144,14 @@ DISTRIBUTIONS = {
 """What the distributions of a device are of, by the name of the field."""
 
 
-class _Named(NamedTuple):
+class _Distribution(NamedTuple):
     """A distribution, by the name of its field."""
 
     what: str
     times: Distribution
 
 
-class _Bucket(NamedTuple):
+class _DepthBucket(NamedTuple):
     """How far the host ran ahead in one bucket of time."""
 
     start_ns: int
@@ -167,11 +167,11 @@ def distributions(device: DeviceReport) -> list[tuple[str, Distribution]]:
     return [(name, each) for name, each in found if each is not None]
 
 
-def _depths(device: DeviceReport) -> Iterator[_Bucket]:
+def _depths(device: DeviceReport) -> Iterator[_DepthBucket]:
     if device.launch.queue_depth is not None:
         series = unpack_series(device.launch.queue_depth)
         depths = (series.edges[:-1], series.edges[1:], series.lowest, series.mean, series.highest)
-        yield from map(_Bucket._make, zip(*(each.tolist() for each in depths), strict=True))
+        yield from map(_DepthBucket._make, zip(*(each.tolist() for each in depths), strict=True))
 
 
 _PERCENTILES = "count total_ns p5_ns p25_ns p50_ns p75_ns p95_ns p99_ns max_ns"
@@ -179,10 +179,10 @@ TABLES = (
     of_devices("api", columns(ApiRow), lambda device: device.launch.api),
     of_devices(
         "launches",
-        columns(_Named, "what " + " ".join(f"{name}=times.{name}" for name in _PERCENTILES.split())),
-        lambda device: map(_Named._make, distributions(device)),
+        columns(_Distribution, "what " + " ".join(f"{name}=times.{name}" for name in _PERCENTILES.split())),
+        lambda device: map(_Distribution._make, distributions(device)),
     ),
-    of_devices("queue_depth", columns(_Bucket), _depths),
+    of_devices("queue_depth", columns(_DepthBucket), _depths),
     of_devices(
         "queue_drains",
         columns(QueueDrains, "call cause count idle_ns median_depth"),
@@ -192,9 +192,9 @@ TABLES = (
         "launch_bound",
         (
             *columns(LaunchBoundPhase, "start_ns end_ns"),
-            Column[LaunchBoundPhase]("length_ns", "integer", lambda row: row.end_ns - row.start_ns),
+            RecordColumn[LaunchBoundPhase]("length_ns", "integer", lambda row: row.end_ns - row.start_ns),
             *columns(LaunchBoundPhase, "launches busy_ns idle_ns median_interval_ns median_work_ns"),
-            Column[LaunchBoundPhase]("nvtx", "text", lambda row: path_label(row.nvtx)),
+            RecordColumn[LaunchBoundPhase]("nvtx", "text", lambda row: path_label(row.nvtx)),
         ),
         lambda device: device.launch.launch_bound.rows if device.launch.launch_bound else (),
     ),

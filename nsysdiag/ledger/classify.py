@@ -18,17 +18,17 @@ from nsysdiag.causes import (
     graph_untraced,
 )
 from nsysdiag.causes.cause import Cause, OwnCall
-from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
+from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.causes.launch_call import FIRST_USE
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import taken
 from nsysdiag.gaps import gaps as stream_waits
-from nsysdiag.gaps.launch_frame import Case, DeviceSide, Frame
+from nsysdiag.gaps.launch_frame import DeviceSide, LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import SliceCollector, Slices
 
 NOTHING = Intervals.empty()
-_NEVER_UNTRACED = (Case.DISPATCH, Case.UNIFIED_MEMORY)
+_NEVER_UNTRACED = (LaunchCase.DISPATCH, LaunchCase.UNIFIED_MEMORY)
 
 
 class LayeredEvidence(Struct, frozen=True):
@@ -37,8 +37,8 @@ class LayeredEvidence(Struct, frozen=True):
 
     host: HostActivity
     facts: CallFacts
-    before: dict[str, list[Layer]]
-    inside: dict[str, list[Layer]]
+    before: dict[str, list[EvidenceLayer]]
+    inside: dict[str, list[EvidenceLayer]]
     own_call: dict[str, OwnCall]
 
 
@@ -85,7 +85,7 @@ class _Splitter:
         partial: Intervals,
     ) -> None:
         self.side = side
-        self.frame: Frame = side.frame
+        self.frame: LaunchFrame = side.frame
         self.layered = layered
         self.partial = subtract(partial, untraced)
         self.untraced = union(untraced, partial)
@@ -118,13 +118,13 @@ class _Splitter:
 
     def before_calls(self) -> None:
         """From the opening of the gap to the launch call, by what the launching thread did."""
-        left = self._region(self.frame.gaps.opened, self.frame.call_start, self.frame.case == Case.LATE)
+        left = self._region(self.frame.gaps.opened, self.frame.call_start, self.frame.case == LaunchCase.LATE)
         left = self._by_layers(self._placed(left), self.layered.before)
         self._give(FALLBACK, self._timed(left))
 
     def inside_calls(self) -> dict[str, BoolArray]:
         """The call's own part; for each cause that goes on after the call, the gaps with evidence of it in the call."""
-        chosen = (self.frame.case == Case.LATE) | (self.frame.case == Case.ISSUING)
+        chosen = (self.frame.case == LaunchCase.LATE) | (self.frame.case == LaunchCase.ISSUING)
         left = self._region(self.frame.call_start, self.frame.call_end, chosen)
         going_on = {cause.id: self._in_call(cause.id, chosen) for cause in CAUSES.values() if cause.after_call}
         left = self._timed(self._by_layers(self._placed(left), self.layered.inside))
@@ -172,7 +172,7 @@ class _Splitter:
     def device_side(self, going_on: dict[str, BoolArray]) -> None:
         """After the latency: what goes on after the call, then the device-side rules in order."""
         frame = self.frame
-        known = frame.host_known | (frame.case == Case.BEFORE_CAPTURE)
+        known = frame.host_known | (frame.case == LaunchCase.BEFORE_CAPTURE)
         left = self._region(frame.settled, frame.gaps.closed, known)
         for name, gaps in going_on.items():
             arriving, left = _divide(left, gaps & ~frame.event_wait)
@@ -227,7 +227,7 @@ class _Splitter:
         start = self.axis.time(pieces.spans.start)
         return Owned(Intervals(start, start + pieces.spans.end - pieces.spans.start), pieces.owner)
 
-    def _by_layers(self, left: Owned, layers: dict[str, list[Layer]]) -> Owned:
+    def _by_layers(self, left: Owned, layers: dict[str, list[EvidenceLayer]]) -> Owned:
         """Let each layer claim in turn, on the thread axis; returns what no layer claimed."""
         for cause, parts in layers.items():
             for layer in parts:

@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import blocking_copy, sync
-from nsysdiag.causes.evidence import LEAD_NS, HostEvidence, Layer
+from nsysdiag.causes.evidence import LEAD_NS, EvidenceLayer, HostEvidence
 from nsysdiag.events.axis import ThreadAxis
-from nsysdiag.gaps.launch_frame import Case, Frame
+from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
 
 
 class Drained(Struct, frozen=True):
@@ -20,12 +20,12 @@ class Drained(Struct, frozen=True):
     names: list[str]
 
 
-def draining_calls(evidence: HostEvidence) -> list[Layer]:
+def draining_calls(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Calls that return when the device has caught up: synchronization and blocking copies."""
     return [*sync.evidence(evidence), *blocking_copy.evidence(evidence)]
 
 
-def sync_drained(frame: Frame, layers: list[Layer], axis: ThreadAxis, lane: IntArray) -> Drained:
+def sync_drained(frame: LaunchFrame, layers: list[EvidenceLayer], axis: ThreadAxis, lane: IntArray) -> Drained:
     """A sync or blocking call of the launching thread began at least 5 µs before the gap. It ended between the start of
     the gap and that of the launch call.
 
@@ -52,5 +52,5 @@ def sync_drained(frame: Frame, layers: list[Layer], axis: ThreadAxis, lane: IntA
     launched = axis.position(safe, frame.whole_call.start)
     at = nearest_before(spans.start, axis.position(safe, frame.gaps.opened - LEAD_NS))
     end = spans.end[np.maximum(at, 0)]
-    flag = (frame.case == Case.LATE) & (at >= 0) & (end > opened) & (end <= launched)
+    flag = (frame.case == LaunchCase.LATE) & (at >= 0) & (end > opened) & (end <= launched)
     return Drained(flag, np.where(flag, name[np.maximum(at, 0)], np.int32(-1)), list(words))

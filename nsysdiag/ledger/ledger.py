@@ -99,14 +99,14 @@ ACCEPTED = frozenset(cause.id for cause in CAUSES.values() if cause.accepted)
 _LEVEL = 1  # the deltas are small already; higher levels cost seconds on a million gaps and save a tenth
 
 
-class Totals(Struct, frozen=True):
+class CauseTotals(Struct, frozen=True):
     """`total` is ns by cause, causes in order of precedence, none with 0; `labels` the kinds within a cause."""
 
     total: dict[str, int]
     labels: dict[str, dict[str, int]]
 
 
-class Ledger(Totals, frozen=True):
+class Ledger(CauseTotals, frozen=True):
     """Also `dominant`, the cause (place in the registry) with most of each gap, and how much of each gap no cause
     explains."""
 
@@ -114,7 +114,7 @@ class Ledger(Totals, frozen=True):
     unresolved_ns: IntArray
 
 
-def add_up(slices: Slices) -> Totals:
+def add_up(slices: Slices) -> CauseTotals:
     """Totals over all gaps."""
     total: dict[str, int] = {}
     labels: dict[str, dict[str, int]] = {}
@@ -127,7 +127,7 @@ def add_up(slices: Slices) -> Totals:
         present = np.unique(label[label >= 0]).tolist()
         if present:
             labels[cause] = {slices.labels[code]: int(ns[label == code].sum()) for code in present}
-    return Totals(total, labels)
+    return CauseTotals(total, labels)
 
 
 def ledger_of(slices: Slices, gap_count: int) -> Ledger:

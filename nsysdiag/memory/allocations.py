@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.arrays.step_functions import Steps
+from nsysdiag.arrays.step_functions import StepFunction
 from nsysdiag.events.memory import Usage
 from nsysdiag.events.rows import Rows
 from nsysdiag.trace.enums import MemoryKind, MemoryOperation
@@ -17,7 +17,7 @@ _TOO_LARGE = 1 << 50
 """No device has a pebibyte: such a row is malformed, and would make sums wrap around."""
 
 
-class Changes(Rows, frozen=True):
+class AllocationChanges(Rows, frozen=True):
     """Changes of memory in bytes, with times. `given` marks allocations, `implied` the end of memory that was never
     freed but whose address was allocated again; all other rows are frees. `unknown` marks frees without a recorded
     allocation: they change no level; if `earlier` is true too, the memory was allocated before the capture. `device`
@@ -34,7 +34,7 @@ class Changes(Rows, frozen=True):
     implied: BoolArray
 
 
-def match(usage: Usage) -> Changes:
+def match(usage: Usage) -> AllocationChanges:
     """Every change, in any order.
 
     ```
@@ -56,7 +56,7 @@ def match(usage: Usage) -> Changes:
     part = np.repeat(np.arange(3), (len(ended), len(begun), len(lost)))
     at_row = np.concatenate((ended, begun, lost))
     size = np.maximum(rows.size[source], 0)
-    return Changes(
+    return AllocationChanges(
         time=rows.time[at_row],
         size=np.where(part == 1, size, -size),
         process=rows.process[source],
@@ -69,17 +69,17 @@ def match(usage: Usage) -> Changes:
     )
 
 
-def of_kind(changes: Changes, kinds: tuple[MemoryKind, ...]) -> Changes:
+def of_kind(changes: AllocationChanges, kinds: tuple[MemoryKind, ...]) -> AllocationChanges:
     """The changes of memory of these kinds."""
     return changes.take(np.isin(changes.kind, kinds))
 
 
-def level(changes: Changes, low: int, high: int) -> Steps:
+def level(changes: AllocationChanges, low: int, high: int) -> StepFunction:
     """The bytes given out over [low, high), by the known changes: never below zero. Raises ValueError without time."""
     return levels(changes.time[~changes.unknown], changes.size[~changes.unknown], low, high)
 
 
-def levels(time: IntArray, change: IntArray, low: int, high: int) -> Steps:
+def levels(time: IntArray, change: IntArray, low: int, high: int) -> StepFunction:
     """The running sum over [low, high) of changes in any order; those of one moment count together.
 
     ```
@@ -96,10 +96,12 @@ def levels(time: IntArray, change: IntArray, low: int, high: int) -> Steps:
     first = int(np.searchsorted(time, low, side="right"))
     behind = int(np.searchsorted(time, high, side="left"))
     base = int(total[first - 1]) if first else 0
-    return Steps(np.append(np.int64(low), time[first:behind]), np.append(np.int64(base), total[first:behind]), high)
+    return StepFunction(
+        np.append(np.int64(low), time[first:behind]), np.append(np.int64(base), total[first:behind]), high
+    )
 
 
-def at(steps: Steps, times: IntArray) -> IntArray:
+def at(steps: StepFunction, times: IntArray) -> IntArray:
     """The level at each time; before the first step it is that of the first."""
     index = np.searchsorted(steps.time, times, side="right") - 1
     return steps.level[np.maximum(index, 0)]

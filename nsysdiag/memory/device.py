@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, contains
 from nsysdiag.arrays.nesting import outermost
-from nsysdiag.arrays.step_functions import Steps, in_buckets
+from nsysdiag.arrays.step_functions import StepFunction, in_buckets
 from nsysdiag.causes import context_init, memory_allocation
 from nsysdiag.config.settings import MemoryThresholds
 from nsysdiag.copies.rates import a_turn
@@ -20,7 +20,7 @@ from nsysdiag.events.memory import MemoryLimits, Usage, belongs, of_processes
 from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.ledger import packed
-from nsysdiag.memory.allocations import MANAGED, PINNED, RESIDENT, Changes, at, level, levels, match, of_kind
+from nsysdiag.memory.allocations import MANAGED, PINNED, RESIDENT, AllocationChanges, at, level, levels, match, of_kind
 from nsysdiag.memory.facts import DeviceMemory, MemoryChurn, MemoryGrowth, MemoryPool
 
 # Does memory keep growing from one iteration to the next? A robust slope, and what speaks against a leak.
@@ -196,7 +196,9 @@ def _sees_the_beginning(device: DeviceTimeline, calls: ApiCalls, creates_context
     return {pid for pid, _ in device.ids} <= pids
 
 
-def _growth(resident: Changes, steps: Steps, steady: Intervals | None, limits: MemoryThresholds) -> MemoryGrowth | None:
+def _growth(
+    resident: AllocationChanges, steps: StepFunction, steady: Intervals | None, limits: MemoryThresholds
+) -> MemoryGrowth | None:
     """Growth counts what was freed of the time before the capture too: it falls by that, from a level that is unknown.
     None where it is not known by how much."""
     if steady is None or np.any(resident.earlier & (resident.size == 0)):
@@ -209,7 +211,7 @@ def _growth(resident: Changes, steps: Steps, steady: Intervals | None, limits: M
 
 
 def _churn(
-    mine: Changes,
+    mine: AllocationChanges,
     device: DeviceTimeline,
     api_calls: ApiCalls,
     window: AnalysisWindow,

@@ -24,7 +24,7 @@ from nsysdiag.fields import (
     TotalCount,
     TotalNs,
 )
-from nsysdiag.record import Column, Packed, Record
+from nsysdiag.record import Packed, PackedColumn, Record
 
 
 class CopyRate(Record, frozen=True):
@@ -236,6 +236,6 @@ class DeviceMemory(Packed, frozen=True):
     highest: Base64
     encoding: OwnText = "base64(zlib(little-endian int64))"
 
-    def columns(self) -> Iterable[Column]:
+    def columns(self) -> Iterable[PackedColumn]:
         """Lowest and highest level."""
-        return [Column(self.lowest, self.buckets, 8), Column(self.highest, self.buckets, 8)]
+        return [PackedColumn(self.lowest, self.buckets, 8), PackedColumn(self.highest, self.buckets, 8)]

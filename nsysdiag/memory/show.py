@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, Line, Spot, band, stairs
-from nsysdiag.document.blocks import NOT_BRIEF, Block, Chart, Column, Fact, Facts, Limit, Lines, Section, Table
+from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, HoverArea, Line, band, stairs
+from nsysdiag.document.blocks import NOT_BRIEF, Block, Chart, Column, Fact, FigureRow, Limit, Lines, Section, Table
 from nsysdiag.document.columns import columns, of_devices
-from nsysdiag.document.curve import Curve, Layer, TimeSeries
+from nsysdiag.document.curve import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.figures import percent
 from nsysdiag.document.kinds import BAR, BYTES, COUNT, RATE, TEXT, TIME, part
-from nsysdiag.document.packed import Level, unpack_level
+from nsysdiag.document.packed import MemoryBuckets, unpack_level
 from nsysdiag.document.words import instant
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, MigrationRow, PinningClass
 from nsysdiag.memory.words import DRIVER_NOTE, growth_label, level_sentences, unified_sentences
@@ -49,8 +49,10 @@ def draw_level(memory: DeviceMemory, most_spots: int) -> Curve | None:
         width=SLOT * count,
         height=HEIGHT,
         layers=[
-            Layer(band(lowest, highest), "lowest to highest", "area", TimeSeries(edges, most, level.lowest.tolist())),
-            Layer(stairs(highest), "highest", "line", TimeSeries(edges, most)),
+            CurveLayer(
+                band(lowest, highest), "lowest to highest", "area", TimeSeries(edges, most, level.lowest.tolist())
+            ),
+            CurveLayer(stairs(highest), "highest", "line", TimeSeries(edges, most)),
         ],
         lines=level_lines(top, limit),
         limit=Line(percent(_place(limit, top), HEIGHT), f"limit {format_bytes(limit)}", limit) if limit else None,
@@ -80,11 +82,11 @@ def level_lines(top: int, limit: int | None) -> list[Line]:
     ]
 
 
-def _spot(level: Level, at: int, together: int) -> Spot:
+def _spot(level: MemoryBuckets, at: int, together: int) -> HoverArea:
     part = slice(at, at + together)
     low, high = int(level.lowest[part].min()), int(level.highest[part].max())
     levels = format_bytes(high) if low == high else f"{format_bytes(low)} to {format_bytes(high)}"
-    return Spot(SLOT * at, f"from {instant(int(level.edges[at]))}: {levels}")
+    return HoverArea(SLOT * at, f"from {instant(int(level.edges[at]))}: {levels}")
 
 
 MAX_SPOTS, MOST_LINES = 125, 2
@@ -134,7 +136,7 @@ def device_memory(device: DeviceReport, context: Context) -> Section | None:
     memory = device.memory
     if memory is None:
         return None
-    blocks: list[Block] = [Facts(memory_facts(memory)), Lines(level_sentences(device), NOT_BRIEF)]
+    blocks: list[Block] = [FigureRow(memory_facts(memory)), Lines(level_sentences(device), NOT_BRIEF)]
     drawing = draw_level(memory, context.rows(MAX_SPOTS))
     if drawing is not None:
         span = f"{instant(memory.start_ns)} to {instant(memory.end_ns)}"
@@ -168,7 +170,7 @@ def memory_facts(memory: DeviceMemory) -> list[Fact]:
 # The tables about copies and memory.
 
 
-class _Bucket(NamedTuple):
+class _MemoryBucket(NamedTuple):
     """The level of a device's memory in one bucket of time."""
 
     start_ns: int
@@ -177,11 +179,11 @@ class _Bucket(NamedTuple):
     highest_bytes: int
 
 
-def _levels(device: DeviceReport) -> Iterator[_Bucket]:
+def _levels(device: DeviceReport) -> Iterator[_MemoryBucket]:
     if device.memory is not None:
         level = unpack_level(device.memory)
         series = (level.edges[:-1], level.edges[1:], level.lowest, level.highest)
-        yield from map(_Bucket._make, zip(*(each.tolist() for each in series), strict=True))
+        yield from map(_MemoryBucket._make, zip(*(each.tolist() for each in series), strict=True))
 
 
 _COPIES = "operation source_memory=src destination_memory=dst count total_ns bytes bytes_per_second"
@@ -214,5 +216,5 @@ TABLES = (
         columns(DeviceMemory, _DEVICE_MEMORY),
         lambda device: [device.memory] if device.memory else [],
     ),
-    of_devices("memory_level", columns(_Bucket), _levels),
+    of_devices("memory_level", columns(_MemoryBucket), _levels),
 )

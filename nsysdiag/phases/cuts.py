@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, union
 from nsysdiag.phases.names import JobWork
-from nsysdiag.phases.signal import DeviceSignal, Loop, Signal, step_borders
+from nsysdiag.phases.signal import DeviceSignal, Signal, StepLoop, step_borders
 
 LEAST_LENGTH = 0.04
 """Of a phase, as a share of the job's window."""
@@ -82,14 +82,14 @@ def moved_cuts(cost: FloatArray, edges: IntArray, cuts: list[int]) -> list[int]:
     return moved
 
 
-class Changes(Struct, frozen=True):
+class CutCandidates(Struct, frozen=True):
     """Times at which a phase can begin, in sorted arrays: borders of steps, and where operations or idle time begin."""
 
     steps: IntArray
     work: list[IntArray]
 
     @classmethod
-    def of(cls, signals: list[DeviceSignal], work: JobWork, loops: list[Loop]) -> Changes:
+    def of(cls, signals: list[DeviceSignal], work: JobWork, loops: list[StepLoop]) -> CutCandidates:
         """Of all devices and loops. Idle time begins where no device works any more."""
         idle = union(*(signal.split.busy for signal in signals)).end
         return cls(step_borders(loops), [idle, *(device.spans.start for device in work.devices)])
@@ -104,7 +104,7 @@ def _inside(times: IntArray, lo: int, hi: int) -> IntArray:
     return times[np.searchsorted(times, lo, side="right") : np.searchsorted(times, hi, side="left")]
 
 
-def job_cuts(signal: Signal, changes: Changes) -> IntArray:
+def job_cuts(signal: Signal, changes: CutCandidates) -> IntArray:
     """The borders of the parts of the job in ns, its start and its end too."""
     cost = segment_costs(signal.values, signal.weights)
     cuts = best_cuts(cost, signal.edges, penalty_of(signal.values, signal.weights))
@@ -113,7 +113,7 @@ def job_cuts(signal: Signal, changes: Changes) -> IntArray:
     return np.unique(np.array([signal.edges[0], *times, signal.edges[-1]], np.int64))
 
 
-def _exact(signal: Signal, changes: Changes, before: int, cut: int, after: int) -> int:
+def _exact(signal: Signal, changes: CutCandidates, before: int, cut: int, after: int) -> int:
     """The time of the cut between the edges `before` and `after`: of the changes in the two windows around it the one
     that fits best. A change of the mean shows within the windows too, and this is where it leaves the least error.
 

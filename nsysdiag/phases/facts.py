@@ -7,17 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from nsysdiag.fields import (
-    CauseId,
-    Count,
-    Moment,
-    NsByCause,
-    OwnText,
-    Period,
-    Sentence,
-    Share,
-    TotalNs,
-)
+from nsysdiag.fields import CauseId, Count, Moment, NsByCause, OwnText, Period, Sentence, Share, TotalNs
 from nsysdiag.record import Record
 from nsysdiag.units import format_count, format_ns
 

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.phases.cuts import LEAST_LENGTH
 from nsysdiag.phases.names import JobWork
-from nsysdiag.phases.signal import IRREGULAR, WINDOWS, DeviceSignal, Loop, whole_steps
+from nsysdiag.phases.signal import IRREGULAR, WINDOWS, DeviceSignal, StepLoop, whole_steps
 from nsysdiag.phases.steady import (
     ALIKE,
     ALIKE_BUSY,
     FEWEST_REPEATS,
     REPEATED_SHARE,
     WARM_UP_SLOWER,
-    Segments,
+    JobParts,
     cosine,
     segments_of,
 )
@@ -32,14 +32,14 @@ ALIKE_LENGTHS = 3
 """Times the shorter: parts of steps differ by less."""
 
 
-def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], work: JobWork) -> Segments:
+def merged(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSignal], work: JobWork) -> JobParts:
     """The parts between `borders` after merging: steady neighbours with the same work, and alternating parts of a step.
     Steady parts end with their last step."""
 
-    def parts(borders: IntArray) -> Segments:
+    def parts(borders: IntArray) -> JobParts:
         return segments_of(borders, loops, signals, work)
 
-    def measured(kept: Iterable[int]) -> Segments:
+    def measured(kept: Iterable[int]) -> JobParts:
         return parts(found.borders[sorted(kept)])
 
     found = parts(borders)
@@ -50,11 +50,11 @@ def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], wo
     return _trimmed(parts(_with_last_steps(found, loops)), loops, parts)
 
 
-Measure = Callable[[Iterable[int]], Segments]
+Measure = Callable[[Iterable[int]], JobParts]
 """The parts between those borders of the parts so far that are kept, by their places."""
 
 
-def _neighbours(found: Segments, loops: list[Loop], measured: Measure) -> Segments:
+def _neighbours(found: JobParts, loops: list[StepLoop], measured: Measure) -> JobParts:
     """With steady neighbours that are alike as one. Each is compared with the next one, so that a slow drift is one.
     What is between two of them, and shorter than any phase, is a slow step."""
     same: set[int] = set()
@@ -69,7 +69,7 @@ def _neighbours(found: Segments, loops: list[Loop], measured: Measure) -> Segmen
     return measured(set(range(len(found.borders))) - same) if same else found
 
 
-def _same_work(found: Segments, one: int, other: int, loops: list[Loop], *, short: bool) -> bool:
+def _same_work(found: JobParts, one: int, other: int, loops: list[StepLoop], *, short: bool) -> bool:
     """Whether two neighbours that are not equally busy do the same work: one of them is too short for a separate phase,
     or both are the same typical steps of one loop, one with more slow steps. With fewer than five steps, one of the
     usual length is enough."""
@@ -85,7 +85,7 @@ def _same_work(found: Segments, one: int, other: int, loops: list[Loop], *, shor
     return float(np.abs(ratio).min()) <= math.log(WARM_UP_SLOWER)
 
 
-def _joined_run(found: Segments, measured: Measure) -> Segments | None:
+def _joined_run(found: JobParts, measured: Measure) -> JobParts | None:
     """The parts with the longest alternating run merged, if that is steady as a whole; None without such a run.
 
     ```
@@ -100,7 +100,7 @@ def _joined_run(found: Segments, measured: Measure) -> Segments | None:
     return None
 
 
-def _run(found: Segments, first: int, period: int) -> tuple[int, int] | None:
+def _run(found: JobParts, first: int, period: int) -> tuple[int, int] | None:
     """How far the parts from `first` on are each like the one a period before: [first, behind), two periods at least.
     The last part may be cut short."""
     behind = first + period
@@ -111,12 +111,12 @@ def _run(found: Segments, first: int, period: int) -> tuple[int, int] | None:
     return (first, behind) if behind >= first + 2 * period else None
 
 
-def _alike_long(found: Segments, one: int, other: int) -> bool:
+def _alike_long(found: JobParts, one: int, other: int) -> bool:
     short, long = sorted((int(found.lengths[one]), int(found.lengths[other])))
     return long <= ALIKE_LENGTHS * short
 
 
-def _with_last_steps(found: Segments, loops: list[Loop]) -> IntArray:
+def _with_last_steps(found: JobParts, loops: list[StepLoop]) -> IntArray:
     """The borders; those after a steady part are moved to the end of its loop, if fewer than five steps of it remain. A
     slow step before the idle end of a program looks like a part of that end. Time before the first step of a part is
     unchanged: it may be a warm-up."""
@@ -134,7 +134,7 @@ def _with_last_steps(found: Segments, loops: list[Loop]) -> IntArray:
     return borders
 
 
-def _trimmed(found: Segments, loops: list[Loop], measured: Callable[[IntArray], Segments]) -> Segments:
+def _trimmed(found: JobParts, loops: list[StepLoop], measured: Callable[[IntArray], JobParts]) -> JobParts:
     """The parts, with separate ones for time outside the steps of a steady part with other work: a short start before
     the first step, which the least length hides.
 
@@ -162,7 +162,7 @@ def _trimmed(found: Segments, loops: list[Loop], measured: Callable[[IntArray], 
     return _marked(parts, found, ends)
 
 
-def _other_work(parts: Segments, outside: int, steps: int, loops: list[Loop]) -> bool:
+def _other_work(parts: JobParts, outside: int, steps: int, loops: list[StepLoop]) -> bool:
     """Whether the part `outside` is unlike the neighbouring part `steps`. One shorter than a step may be a part of a
     step, which differs from the whole: then only names that the steps do not have count."""
     inside = whole_steps(loops, int(parts.borders[steps]), int(parts.borders[steps + 1]))
@@ -172,7 +172,7 @@ def _other_work(parts: Segments, outside: int, steps: int, loops: list[Loop]) ->
     return float(mix[parts.mix[steps] == 0].sum()) > (1 - REPEATED_SHARE) * float(mix.sum())
 
 
-def _marked(parts: Segments, found: Segments, ends: dict[int, tuple[int, int]]) -> Segments:
+def _marked(parts: JobParts, found: JobParts, ends: dict[int, tuple[int, int]]) -> JobParts:
     """`parts`, of which those are steady that hold the steps of a steady part of `found`, and no others."""
     steady, strong = np.zeros(len(parts), np.bool_), np.zeros(len(parts), np.bool_)
     for at, (first, _) in ends.items():
@@ -181,7 +181,7 @@ def _marked(parts: Segments, found: Segments, ends: dict[int, tuple[int, int]]) 
     return replace(parts, steady=steady, strong=strong)
 
 
-def _ends_of_steps(found: Segments, at: int, loops: list[Loop]) -> tuple[int, int]:
+def _ends_of_steps(found: JobParts, at: int, loops: list[StepLoop]) -> tuple[int, int]:
     """Where the whole steps of a steady part begin and end; its own ends where no step, and no window, is outside of
     them."""
     start, end = (int(each) for each in found.borders[at : at + 2])

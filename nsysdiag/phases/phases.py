@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
-from nsysdiag.phases.cuts import LEAST_LENGTH, Changes, job_cuts
+from nsysdiag.phases.cuts import LEAST_LENGTH, CutCandidates, job_cuts
 from nsysdiag.phases.facts import REPEAT, STEP, Basis, PhaseName, PhaseSteps
 from nsysdiag.phases.merging import merged
 from nsysdiag.phases.names import job_work
@@ -15,7 +15,7 @@ from nsysdiag.phases.same_work import SAME_WORK, does_the_work_of
 from nsysdiag.phases.signal import (
     WINDOWS,
     DeviceSignal,
-    Loop,
+    StepLoop,
     job_window,
     loops_of,
     signal_of,
@@ -29,7 +29,7 @@ from nsysdiag.phases.steady import (
     ALIKE,
     FEWEST_REPEATS,
     REPEATED,
-    Segments,
+    JobParts,
     cosine,
     same_sequences,
     segments_of,
@@ -79,7 +79,7 @@ class FoundPhase(Struct, frozen=True):
     strong: bool = False
     repeats: int = 0
     steps: PhaseSteps | None = None
-    loop: Loop | None = None
+    loop: StepLoop | None = None
 
 
 class JobPhases(Struct, frozen=True):
@@ -135,14 +135,14 @@ def _chosen(lo: int, hi: int, signals: list[DeviceSignal], first: int) -> JobPha
     return replace(chosen, phases=[replace(phase, start=first)], basis=basis)
 
 
-def _parts(signals: list[DeviceSignal], loops: list[Loop], lo: int, hi: int) -> Segments:
+def _parts(signals: list[DeviceSignal], loops: list[StepLoop], lo: int, hi: int) -> JobParts:
     """The parts of the job. If none is steady, the search is repeated with longer windows, and with the devices' work
     scaled up. If that finds no steady part either, the first result is used."""
     work = job_work([signal.device for signal in signals], lo, hi)
     if work.most_repeats < REPEATED:  # no part can be steady, wherever the borders are
         return segments_of(np.array([lo, hi], np.int64), loops, signals, work)
-    changes = Changes.of(signals, work, loops)
-    looks: list[Segments] = []
+    changes = CutCandidates.of(signals, work, loops)
+    looks: list[JobParts] = []
     for windows, scaled in LOOKS:
         signal = signal_of(signals, work, window_edges(lo, hi, loops, windows))
         looks.append(merged(job_cuts(signal.scaled() if scaled else signal, changes), loops, signals, work))
@@ -151,7 +151,9 @@ def _parts(signals: list[DeviceSignal], loops: list[Loop], lo: int, hi: int) -> 
     return looks[0]
 
 
-def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], first_call_ns: int | None) -> JobPhases:
+def _judged(
+    found: JobParts, signals: list[DeviceSignal], loops: list[StepLoop], first_call_ns: int | None
+) -> JobPhases:
     lo, hi = int(found.borders[0]), int(found.borders[-1])
     first = min(lo if first_call_ns is None else first_call_ns, lo)
     phases = _named(found, loops, signals, first)
@@ -173,7 +175,7 @@ def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], fir
     return JobPhases(lo, hi, phases, "phase", "work repeats less than five times", judged)
 
 
-def _repeating_ns(found: Segments, phases: list[FoundPhase], signals: list[DeviceSignal]) -> int:
+def _repeating_ns(found: JobParts, phases: list[FoundPhase], signals: list[DeviceSignal]) -> int:
     """How long the devices work in steady parts, and in the slow first repeats before such, a sum over devices."""
     slow = [
         (phase.start - phase.steps.warm_up_ns, phase.end) for phase in phases if phase.steps and phase.steps.warm_up_ns
@@ -183,13 +185,13 @@ def _repeating_ns(found: Segments, phases: list[FoundPhase], signals: list[Devic
     return sum(intersect(repeating, signal.split.busy).total() for signal in signals)
 
 
-def _whole(lo: int, hi: int, loops: list[Loop], signals: list[DeviceSignal], reason: str) -> JobPhases:
+def _whole(lo: int, hi: int, loops: list[StepLoop], signals: list[DeviceSignal], reason: str) -> JobPhases:
     """The window as the one phase."""
     phase, _ = _with_steps(FoundPhase("steady", lo, hi), [loop for loop in loops if loop.closed], signals)
     return JobPhases(lo, hi, [phase], "window", reason, [0])
 
 
-def _runs_once(found: Segments, phases: list[FoundPhase], signals: list[DeviceSignal]) -> str:
+def _runs_once(found: JobParts, phases: list[FoundPhase], signals: list[DeviceSignal]) -> str:
     """Why what repeats is not what the job does; empty where it may be."""
     if not found.steady.any():
         return "nothing repeats"
@@ -213,7 +215,7 @@ def _is_short(phases: list[FoundPhase]) -> bool:
     return steady < LEAST_STEADY and steady < SHORT_STEADY * (steady + start)
 
 
-def _cold(found: Segments, phases: list[FoundPhase], signals: list[DeviceSignal], once: str, since_start: int) -> str:
+def _cold(found: JobParts, phases: list[FoundPhase], signals: list[DeviceSignal], once: str, since_start: int) -> str:
     """Why the trace holds no more than the start of a program; empty where it does. `once` says why what repeats is not
     what the job does, `since_start` is the time since the first CUDA call in ns. A loop that goes on for long enough is
     no start, however little it works."""
@@ -257,7 +259,7 @@ def _with_unjudged_work(phases: list[FoundPhase], signals: list[DeviceSignal]) -
     return named
 
 
-def _named(found: Segments, loops: list[Loop], signals: list[DeviceSignal], first: int) -> list[FoundPhase]:
+def _named(found: JobParts, loops: list[StepLoop], signals: list[DeviceSignal], first: int) -> list[FoundPhase]:
     """The phases: steady ones, and all that is between two of them, before the first or after the last as one.
 
     A start-up begins at `first`, the first CUDA call. Where the window begins with a steady phase, the time before it
@@ -285,7 +287,7 @@ def _named(found: Segments, loops: list[Loop], signals: list[DeviceSignal], firs
     return phases
 
 
-def _goes_on(found: Segments) -> bool:
+def _goes_on(found: JobParts) -> bool:
     """Whether what comes after the last steady part is mostly its work, and works for about as much of the time."""
     steady = np.flatnonzero(found.steady)
     behind = slice(int(steady[-1]) + 1, None) if len(steady) else slice(0)
@@ -295,7 +297,7 @@ def _goes_on(found: Segments) -> bool:
     return length > 0 and alike and busy >= SAME_WORK * float(found.busy[last]) * length
 
 
-def _with_steps(phase: FoundPhase, loops: list[Loop], signals: list[DeviceSignal]) -> tuple[FoundPhase, Cut]:
+def _with_steps(phase: FoundPhase, loops: list[StepLoop], signals: list[DeviceSignal]) -> tuple[FoundPhase, Cut]:
     """The phase with the steps of the loop with most whole steps in it; and its time with cut steps, before and after
     the complete ones."""
     found = whole_steps(loops, phase.start, phase.end)
@@ -331,7 +333,7 @@ def _with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal]
     start = int(judged[0]) if warm_up else min(int(borders[0]), phase.start)
     length = np.diff(judged)
     steps = _steps_of(length, SEQUENCE, warm_up)
-    return replace(phase, start=start, repeats=len(length), steps=steps, loop=Loop(judged, SEQUENCE, ""))
+    return replace(phase, start=start, repeats=len(length), steps=steps, loop=StepLoop(judged, SEQUENCE, ""))
 
 
 def _steps_of(length: IntArray, source: str, warm_up_ns: int | None = None) -> PhaseSteps:

@@ -26,7 +26,7 @@ IRREGULAR = 4
 """Times the median step: a longer step, longer than a window too, holds a pause or a warm-up."""
 
 
-class Loop(Struct, frozen=True, eq=False):
+class StepLoop(Struct, frozen=True, eq=False):
     """Steps that repeat on a device: step i is [starts[i], starts[i + 1]) in ns; `starts` ascend.
 
     `source` and `name` are those of the iterations. `closed` is False if the repeats are known to be parts of a step,
@@ -64,7 +64,7 @@ class DeviceSignal(Struct, frozen=True):
     startup: Intervals
     memory: Intervals
     unknown: Intervals
-    loops: tuple[Loop, ...] = ()
+    loops: tuple[StepLoop, ...] = ()
     first_call_ns: int | None = None
     narrowed: bool = False
 
@@ -111,19 +111,19 @@ def working(signals: list[DeviceSignal]) -> list[DeviceSignal]:
     return [signal for signal in signals if signal.split.busy_ns > 0 and signal.split.busy_ns >= LEAST_WORK * most]
 
 
-def loops_of(signals: list[DeviceSignal], lo: int, hi: int) -> list[Loop]:
+def loops_of(signals: list[DeviceSignal], lo: int, hi: int) -> list[StepLoop]:
     """Disjoint loops inside [lo, hi), by time. Of overlapping ones: the one that covers most time, then the one with
     fewer steps (the larger period), then that of the device with the lowest number."""
     ordered = sorted(signals, key=lambda each: each.device.number)
     every = [_within(loop, lo, hi) for signal in ordered for loop in signal.loops]
-    found: list[Loop] = []
+    found: list[StepLoop] = []
     for loop in sorted(every, key=lambda each: (-each.length, len(each))):
         if len(loop) and all(loop.starts[0] >= one.starts[-1] or loop.starts[-1] <= one.starts[0] for one in found):
             found.append(loop)
     return sorted(found, key=lambda each: int(each.starts[0]))
 
 
-def whole_steps(loops: list[Loop], start: int, end: int, share: float = 0.5) -> tuple[Loop, IntArray] | None:
+def whole_steps(loops: list[StepLoop], start: int, end: int, share: float = 0.5) -> tuple[StepLoop, IntArray] | None:
     """The loop with most time in whole steps inside [start, end], and the borders of these; None if steps take less
     than that share of the time."""
     found = [(loop, loop.starts[(loop.starts >= start) & (loop.starts <= end)]) for loop in loops]
@@ -133,7 +133,7 @@ def whole_steps(loops: list[Loop], start: int, end: int, share: float = 0.5) -> 
     return longest if longest[1][-1] - longest[1][0] >= share * (end - start) else None
 
 
-def step_borders(loops: list[Loop]) -> IntArray:
+def step_borders(loops: list[StepLoop]) -> IntArray:
     """The borders of the steps of loops that follow each other."""
     return np.concatenate([np.empty(0, np.int64), *(loop.starts for loop in loops)])
 
@@ -160,7 +160,7 @@ def _until(sets: list[list[Intervals]], lo: int, times: IntArray) -> FloatArray:
     return mean.T
 
 
-def window_edges(lo: int, hi: int, loops: list[Loop], windows: int = WINDOWS) -> IntArray:
+def window_edges(lo: int, hi: int, loops: list[StepLoop], windows: int = WINDOWS) -> IntArray:
     """The borders of about so many windows of [lo, hi): equal ones, but whole steps, two at least, inside loops.
 
     ```
@@ -176,7 +176,7 @@ def window_edges(lo: int, hi: int, loops: list[Loop], windows: int = WINDOWS) ->
     return np.unique(np.concatenate([grid, [lo, hi]]))
 
 
-def _snapped(grid: IntArray, loop: Loop, width: int) -> IntArray:
+def _snapped(grid: IntArray, loop: StepLoop, width: int) -> IntArray:
     """Times inside regular steps of the loop move to the nearest border of every second step; the ends of the loop are
     borders too."""
     step = np.diff(loop.starts)
@@ -196,7 +196,7 @@ def nearest_of(borders: IntArray, times: IntArray) -> IntArray:
     return nearest
 
 
-def _within(loop: Loop, lo: int, hi: int) -> Loop:
+def _within(loop: StepLoop, lo: int, hi: int) -> StepLoop:
     """The steps of a loop inside [lo, hi), the outermost ones cut there: after its last operation a step is idle."""
     starts = np.clip(loop.starts, lo, hi)
     starts = starts[np.append(True, starts[1:] > starts[:-1])] if len(starts) else starts
@@ -218,7 +218,7 @@ MISSING = 0.05
 """Of the time of all steps: a last step that ends with its work may be so much shorter than the others and count."""
 
 
-def with_all_work(borders: IntArray, loop: Loop, signals: list[DeviceSignal]) -> IntArray:
+def with_all_work(borders: IntArray, loop: StepLoop, signals: list[DeviceSignal]) -> IntArray:
     """The borders of the steps that have all of their work; `borders` are those of steps of `loop`."""
     first, last = _outermost(borders, loop)
     lacks = np.ones(len(borders) - 1, np.bool_)
@@ -227,7 +227,7 @@ def with_all_work(borders: IntArray, loop: Loop, signals: list[DeviceSignal]) ->
     return borders[int(first and lacks[0]) : len(borders) - int(last and lacks[-1])]
 
 
-def with_their_end(borders: IntArray, loop: Loop) -> IntArray:
+def with_their_end(borders: IntArray, loop: StepLoop) -> IntArray:
     """The borders of the steps without the last one where the window of the devices ends long before that step does."""
     first, last = _outermost(borders, loop)
     length = np.diff(borders)
@@ -235,7 +235,7 @@ def with_their_end(borders: IntArray, loop: Loop) -> IntArray:
     return borders[: len(borders) - int(last and missing > MISSING * int(length.sum()))]
 
 
-def _outermost(borders: IntArray, loop: Loop) -> tuple[bool, bool]:
+def _outermost(borders: IntArray, loop: StepLoop) -> tuple[bool, bool]:
     """Whether the first and the last step are those of the loop. Inside it each ends where the next one begins, and a
     single step has no others to be compared with."""
     several = len(borders) > 2

@@ -10,7 +10,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, pieces
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.phases.names import JobWork, NamedWork, launched_in, operation_keys
-from nsysdiag.phases.signal import DeviceSignal, Loop, nearest_of, step_borders
+from nsysdiag.phases.signal import DeviceSignal, StepLoop, nearest_of, step_borders
 
 FEWEST_REPEATS = 5
 """Fewer repeats show no steady state."""
@@ -37,7 +37,7 @@ TWO_STEPS = 2
 """Borders: two steps have three."""
 
 
-class Segments(Struct, frozen=True):
+class JobParts(Struct, frozen=True):
     """Parts of the job's window: part i is [borders[i], borders[i + 1]) in ns.
 
     `mix` is the work by device and name in ns: the kernels, or all where copies count as kernels. `account` is the
@@ -87,7 +87,7 @@ def cosine(one: FloatArray, other: FloatArray) -> float:
     return float(one @ other) / norm if norm else 0.0
 
 
-def segments_of(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], work: JobWork) -> Segments:
+def segments_of(borders: IntArray, loops: list[StepLoop], signals: list[DeviceSignal], work: JobWork) -> JobParts:
     """The parts between `borders`. Halves meet between steps of `loops` where there are any; `work` is that of the
     devices of `signals`."""
     halves = _halves(borders, step_borders(loops))
@@ -118,7 +118,7 @@ def segments_of(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal
     # Copies alone repeat too where a large upload is made of many: a phase only where no kernel repeats.
     steady = computes if computes.any() else steady
     steady &= ~_warm_ups(borders, mix, repeats, steady)
-    return Segments(borders, mix, account, kernel_ns, busy_ns, repeats, operations, steady, steady & many)
+    return JobParts(borders, mix, account, kernel_ns, busy_ns, repeats, operations, steady, steady & many)
 
 
 def _halves(borders: IntArray, steps: IntArray) -> IntArray:
@@ -130,7 +130,7 @@ def _halves(borders: IntArray, steps: IntArray) -> IntArray:
     return np.append(np.stack([borders[:-1], middle], axis=1).ravel(), borders[-1])
 
 
-def _within_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
+def _within_steps(borders: IntArray, loops: list[StepLoop]) -> BoolArray:
     """Whether at least half of each part is in a loop of which the part has fewer than two whole steps: then nothing
     repeats in it."""
     start, end = borders[:-1], borders[1:]
@@ -142,7 +142,7 @@ def _within_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
     return within
 
 
-def _full_of_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
+def _full_of_steps(borders: IntArray, loops: list[StepLoop]) -> BoolArray:
     """Whether whole steps of a loop, five or more, fill each part: the devices of a job that hardly works wait in each
     of its steps."""
     found = np.zeros(len(borders) - 1, np.bool_)

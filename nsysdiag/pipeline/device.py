@@ -31,13 +31,13 @@ from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.ledger.drained import Drained
-from nsysdiag.ledger.ledger import Ledger, Totals, coverage
+from nsysdiag.ledger.ledger import CauseTotals, Ledger, coverage
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline import device_account, device_figures, device_ledger, device_phases, device_roots
 from nsysdiag.pipeline.result import DeviceResult
-from nsysdiag.pipeline.stages import Steps
+from nsysdiag.pipeline.stages import Stages
 from nsysdiag.programs.facts import Framework
 from nsysdiag.programs.names import ids_of
 from nsysdiag.report import (
@@ -64,7 +64,7 @@ from nsysdiag.wakeups.batches import Batches, RootSlices, batches_of
 from nsysdiag.wakeups.levels import Chains
 from nsysdiag.wakeups.loaders import Finder
 
-steps: Steps = Steps(
+steps: Stages = Stages(
     [
         *device_ledger.steps,
         *device_roots.steps,
@@ -97,7 +97,7 @@ def report(
     split: WindowSplit,
     operation_counts: OpCounts,
     ledger: Ledger,
-    root_totals: Totals,
+    root_totals: CauseTotals,
     gaps: Gaps,
     drained: Drained,
     calibration: Calibration,

@@ -9,9 +9,9 @@ from nsysdiag.account.bottlenecks import (
     CODE,
     MPI_START_UP,
     Bottlenecks,
+    DeviceWaitCalls,
     IdlePieces,
     Piece,
-    Waits,
     busy_pieces,
     idle_pieces,
     in_order,
@@ -35,10 +35,10 @@ from nsysdiag.gaps.gaps import EventWaits, Gaps
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.memory.unified import demand_migrations
-from nsysdiag.pipeline.stages import Steps
+from nsysdiag.pipeline.stages import Stages
 from nsysdiag.wakeups.batches import RootSlices
 
-steps: Steps = Steps()
+steps: Stages = Stages()
 
 
 @steps.step()
@@ -56,13 +56,13 @@ def kinds(root_context: GapContext, root_slices: RootSlices, layered: LayeredEvi
 @steps.step()
 def device_waits(
     device: DeviceTimeline, activity: DeviceActivity, layered: LayeredEvidence, split: WindowSplit, host: HostActivity
-) -> Waits:
+) -> DeviceWaitCalls:
     """The calls in which threads waited for the device."""
     before, axis, calls = layered.before, host.axis, activity.api_calls.rows
     launch = device.launch[device.launch >= 0]
     lane = axis.rank(calls.thread[launch])
     launches = np.sort(axis.position(lane, calls.start[launch])[lane >= 0])
-    return Waits.of(before[SYNCHRONIZATION], before[BLOCKING_COPY], device.number, split.busy, launches, axis)
+    return DeviceWaitCalls.of(before[SYNCHRONIZATION], before[BLOCKING_COPY], device.number, split.busy, launches, axis)
 
 
 @steps.step(spills=True)
@@ -96,7 +96,7 @@ def idle(
     families: IntArray,
     lane: IntArray,
     host: HostActivity,
-    device_waits: Waits,
+    device_waits: DeviceWaitCalls,
     foreign: Intervals,
 ) -> IdlePieces:
     """The idle time by bottleneck."""
@@ -127,7 +127,9 @@ def busy(device: DeviceTimeline, split: WindowSplit, hollow: Intervals | None, m
 
 
 @steps.step(spills=True, trims=True)
-def own_bottlenecks(idle: IdlePieces, busy: list[Piece], other_devices: IntArray, device_waits: Waits) -> Bottlenecks:
+def own_bottlenecks(
+    idle: IdlePieces, busy: list[Piece], other_devices: IntArray, device_waits: DeviceWaitCalls
+) -> Bottlenecks:
     """All time of the window by bottleneck; waits for other devices count to `sync`."""
     return in_order(idle, busy, other_devices, device_waits)
 

@@ -37,7 +37,7 @@ from nsysdiag.memory import unified
 from nsysdiag.memory.device import device_memory
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
 from nsysdiag.phases.phases import JobPhases
-from nsysdiag.pipeline.stages import Steps
+from nsysdiag.pipeline.stages import Stages
 from nsysdiag.report import (
     Communication,
     Copies,
@@ -56,7 +56,7 @@ from nsysdiag.utilization.facts import Utilization
 from nsysdiag.utilization.utilization import utilization as measure_utilization
 from nsysdiag.wakeups.batches import RootSlices
 
-steps: Steps = Steps()
+steps: Stages = Stages()
 
 
 @steps.step()

@@ -15,7 +15,7 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.findings import pointers as empty_iterations
 from nsysdiag.findings.pointers import EmptyIterations
 from nsysdiag.gaps.gaps import Calibration, EventWaits, Gaps, calibrate, event_waits, find_gaps
-from nsysdiag.gaps.launch_frame import DeviceSide, Frame, frame_of
+from nsysdiag.gaps.launch_frame import DeviceSide, LaunchFrame, frame_of
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN
 from nsysdiag.iterations.iterations import find_loops, main_loop
 from nsysdiag.iterations.loop import Loop
@@ -26,14 +26,14 @@ from nsysdiag.ledger.busy import WindowSplit, split_window
 from nsysdiag.ledger.classify import LayeredEvidence, classify
 from nsysdiag.ledger.ledger import Ledger, Slices, ledger_of
 from nsysdiag.ledger.untraced_graphs import PartialReplays, untraced_on
-from nsysdiag.pipeline.stages import Steps
+from nsysdiag.pipeline.stages import Stages
 from nsysdiag.report import KernelRow
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.levels import finest_level
 from nsysdiag.timeline.levels import overview as draw_overview
 from nsysdiag.trace.columns import Strings
 
-steps: Steps = Steps()
+steps: Stages = Stages()
 
 
 @steps.step()
@@ -127,7 +127,7 @@ def waits(device: DeviceTimeline, activity: DeviceActivity, gaps: Gaps) -> Event
 @steps.step(spills=True)
 def frame(
     device: DeviceTimeline, activity: DeviceActivity, gaps: Gaps, calibration: Calibration, waits: EventWaits
-) -> Frame:
+) -> LaunchFrame:
     """How the launch behind each gap relates to it."""
     return frame_of(gaps, device, activity, calibration, waits)
 
@@ -136,7 +136,7 @@ def frame(
 def slices(
     device: DeviceTimeline,
     activity: DeviceActivity,
-    frame: Frame,
+    frame: LaunchFrame,
     waits: EventWaits,
     layered: LayeredEvidence,
     untraced: dict[int, Intervals],

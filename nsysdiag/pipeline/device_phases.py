@@ -19,10 +19,10 @@ from nsysdiag.ledger.ledger import Slices
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
-from nsysdiag.phases.signal import Loop as PhaseLoop
-from nsysdiag.pipeline.stages import Steps
+from nsysdiag.phases.signal import StepLoop as PhaseLoop
+from nsysdiag.pipeline.stages import Stages
 
-steps: Steps = Steps()
+steps: Stages = Stages()
 
 
 @steps.step()

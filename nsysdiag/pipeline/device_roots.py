@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.causes.evidence import Layer
+from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.communication import communication
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.callchains import CallChains
@@ -16,10 +16,10 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.python_stacks import PythonStacks
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapKeys
-from nsysdiag.gaps.launch_frame import Frame
+from nsysdiag.gaps.launch_frame import LaunchFrame
 from nsysdiag.ledger.drained import Drained, sync_drained
-from nsysdiag.ledger.ledger import Ledger, Slices, Totals, add_up
-from nsysdiag.pipeline.stages import Steps
+from nsysdiag.ledger.ledger import CauseTotals, Ledger, Slices, add_up
+from nsysdiag.pipeline.stages import Stages
 from nsysdiag.stacks.call_sites import HostSide
 from nsysdiag.stacks.samples import LeafSymbols
 from nsysdiag.trace.columns import Strings
@@ -29,11 +29,11 @@ from nsysdiag.wakeups.loaders import Finder, HostTrace, ThreadNames, WaitingThre
 from nsysdiag.wakeups.waits import Files
 from nsysdiag.wakeups.wake_chain import WakeChains
 
-steps: Steps = Steps()
+steps: Stages = Stages()
 
 
 @steps.step(spills=True)
-def lane(frame: Frame, activity: DeviceActivity, host: HostActivity) -> IntArray:
+def lane(frame: LaunchFrame, activity: DeviceActivity, host: HostActivity) -> IntArray:
     """The lane of the thread that launched the operation behind each gap, on the axis of the host; -1 for none."""
     calls = activity.api_calls.rows
     if len(calls) == 0:
@@ -76,7 +76,7 @@ def wake_chains(
 
 
 @steps.step(spills=True)
-def drained(frame: Frame, draining: list[Layer], host: HostActivity, lane: IntArray) -> Drained:
+def drained(frame: LaunchFrame, draining: list[EvidenceLayer], host: HostActivity, lane: IntArray) -> Drained:
     """The gaps that a synchronization opened."""
     return sync_drained(frame, draining, host.axis, lane)
 
@@ -84,7 +84,7 @@ def drained(frame: Frame, draining: list[Layer], host: HostActivity, lane: IntAr
 @steps.step()
 def context(
     device: DeviceTimeline,
-    frame: Frame,
+    frame: LaunchFrame,
     slices: Slices,
     ledger: Ledger,
     drained: Drained,
@@ -117,7 +117,7 @@ def context(
 
 
 @steps.step()
-def root_totals(root_slices: RootSlices, slices: Slices, ledger: Ledger) -> Totals:
+def root_totals(root_slices: RootSlices, slices: Slices, ledger: Ledger) -> CauseTotals:
     """Idle time by root cause."""
     return ledger if root_slices.slices is slices else add_up(root_slices.slices)
 

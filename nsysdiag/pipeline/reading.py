@@ -10,13 +10,13 @@ import numpy as np
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes.call_facts import call_facts
-from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
+from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.config.settings import Settings
 from nsysdiag.config.step import parse_step
 from nsysdiag.counters.counters import Counters, read_counters
 from nsysdiag.diagnosis.missing import UnseenLaunches
 from nsysdiag.errors import UsageError
-from nsysdiag.events.axis import Lane, ThreadAxis
+from nsysdiag.events.axis import NamedRows, ThreadAxis
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.calls import ApiCalls, read_api_calls
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline, GpuOperations, device_activity, operations_by_gpu
@@ -33,7 +33,7 @@ from nsysdiag.events.host import (
 from nsysdiag.events.identity import process_names, profiler_threads
 from nsysdiag.events.identity import thread_names as read_thread_names
 from nsysdiag.events.memory import Memory, read_memory
-from nsysdiag.events.memory_fit import Part, part_that_fits
+from nsysdiag.events.memory_fit import FittingSpan, part_that_fits
 from nsysdiag.events.nvtx import NvtxRanges, read_ranges
 from nsysdiag.events.operations import RecordedOperations, read_operations
 from nsysdiag.events.python_stacks import PythonStacks
@@ -48,7 +48,7 @@ from nsysdiag.iterations.window import AnalysisWindow, window_of
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.drained import draining_calls
 from nsysdiag.ledger.untraced_graphs import PartialReplays, partial_replays, untraced_graphs
-from nsysdiag.pipeline.stages import Steps
+from nsysdiag.pipeline.stages import Stages
 from nsysdiag.programs.facts import Framework
 from nsysdiag.programs.names import frameworks_of, names_of
 from nsysdiag.stacks.samples import LeafSymbols
@@ -61,11 +61,11 @@ from nsysdiag.wakeups.wakers import BEFORE_NS, WakeFinder
 
 MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap
 
-steps: Steps = Steps()
+steps: Stages = Stages()
 
 
 @steps.step(progress=("reading device activity", 0.0))
-def part(trace: Trace, settings: Settings) -> Part | None:
+def part(trace: Trace, settings: Settings) -> FittingSpan | None:
     """The part of the trace that the memory limit allows to read, which is all that is read from now on."""
     if settings.memory_limit is None:
         return None
@@ -171,7 +171,7 @@ def windows(
     ranges: NvtxRanges,
     strings: Strings,
     settings: Settings,
-    part: Part | None,
+    part: FittingSpan | None,
     chosen: dict[str, list[Loop]],
     shown: frozenset[str],
 ) -> dict[str, AnalysisWindow]:
@@ -243,13 +243,13 @@ def axis(activity: DeviceActivity, devices: list[DeviceTimeline], windows: dict[
 
 
 @steps.step(spills=True)
-def placed_api_calls(axis: ThreadAxis, activity: DeviceActivity) -> Lane:
+def placed_api_calls(axis: ThreadAxis, activity: DeviceActivity) -> NamedRows:
     """Their API calls."""
     return place_api_calls(axis, activity.api_calls, activity.latest_ns)
 
 
 @steps.step(spills=True)
-def placed_os_calls(axis: ThreadAxis, tables: HostTables, activity: DeviceActivity) -> tuple[Lane, int]:
+def placed_os_calls(axis: ThreadAxis, tables: HostTables, activity: DeviceActivity) -> tuple[NamedRows, int]:
     """Their OS calls, and how many were left out."""
     return place_os_calls(axis, tables, activity.latest_ns)
 
@@ -259,8 +259,8 @@ def host(
     axis: ThreadAxis,
     tables: HostTables,
     activity: DeviceActivity,
-    placed_api_calls: Lane,
-    placed_os_calls: tuple[Lane, int],
+    placed_api_calls: NamedRows,
+    placed_os_calls: tuple[NamedRows, int],
 ) -> HostActivity:
     """All that these threads did."""
     return host_activity(tables, activity.api_calls, axis, placed_api_calls, placed_os_calls, activity.latest_ns)
@@ -285,7 +285,7 @@ def layered(evidence: HostEvidence) -> LayeredEvidence:
 
 
 @steps.step()
-def draining(evidence: HostEvidence) -> list[Layer]:
+def draining(evidence: HostEvidence) -> list[EvidenceLayer]:
     """The calls that drain the device."""
     return draining_calls(evidence)
 

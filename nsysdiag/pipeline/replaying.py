@@ -19,8 +19,8 @@ from nsysdiag.events.mpi_messages import read_messages
 from nsysdiag.iterations.loop import NVTX
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.pipeline.result import DeviceResult
-from nsysdiag.pipeline.stages import Steps
-from nsysdiag.ranks.clocks import Group, bring_together, meet_by_mpi, rank_timeline
+from nsysdiag.pipeline.stages import Stages
+from nsysdiag.ranks.clocks import MatchedCollectives, bring_together, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.matching import candidates, confirmed
 from nsysdiag.replay.model import Model, model_of
 from nsysdiag.replay.moments import Met, MpiCalls, Transfers, all_of, both, exchanges, mpi_calls, peers
@@ -42,7 +42,7 @@ findings take about a seventh of the analysis. Fewer operations than this limit 
 Builder = Callable[[int], Model | str]
 
 
-steps: Steps = Steps()
+steps: Stages = Stages()
 
 
 class Together(Struct, frozen=True):
@@ -78,7 +78,7 @@ def together(trace: Trace, results: list[DeviceResult], devices: list[DeviceTime
     return Together(met, every)
 
 
-def _calls(group: Group, results: list[DeviceResult], host: HostActivity) -> MpiCalls:
+def _calls(group: MatchedCollectives, results: list[DeviceResult], host: HostActivity) -> MpiCalls:
     """The calls of a group of collectives."""
     thread = []
     for row, member in enumerate(group.members):
@@ -88,7 +88,7 @@ def _calls(group: Group, results: list[DeviceResult], host: HostActivity) -> Mpi
     return mpi_calls(np.concatenate(thread), group.start.reshape(-1), group.end.reshape(-1), number)
 
 
-def _kernels(group: Group, numbers: IntArray) -> Met:
+def _kernels(group: MatchedCollectives, numbers: IntArray) -> Met:
     """The kernels of a group of collectives, or of sends and receives on several devices."""
     device = numbers[group.members]
     if KINDS[group.kind] == SEND_RECEIVE:
@@ -103,7 +103,7 @@ def _transfers(member: tuple[int, DeviceResult], devices: list[DeviceTimeline]) 
     return Transfers(np.full(len(found), devices[at].number), found.stream, found.start, found.end)
 
 
-def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Iterator[Group]:
+def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Iterator[MatchedCollectives]:
     """The collectives that no rank leaves before all have come, a group of like ones each; and sends and receives on
     more than two devices, which may be groups."""
     ranks = [rank_timeline(each.report.key, trace.file, 0, None, each, by_mpi=by_mpi) for each in results]

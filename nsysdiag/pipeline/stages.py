@@ -49,10 +49,10 @@ class Each(Struct, frozen=True):
 
     item: str
     of: str
-    steps: list[Step]
+    steps: list[Stage]
 
 
-class Step(Struct, frozen=True):
+class Stage(Struct, frozen=True):
     """Makes `name` out of `needs`. What a step with `spills` makes is large and long needed: its arrays are in files.
     One with `trims` leaves much free memory behind, which goes back to the system. Of one that is `deferred` later
     steps get a function that makes it at its first call. One that `joins` another is made once for all items of a
@@ -69,7 +69,7 @@ class Step(Struct, frozen=True):
     joins: str | None = None
 
 
-class Steps(list[Step]):
+class Stages(list[Stage]):
     """Steps in the order in which they run."""
 
     def step(
@@ -85,7 +85,7 @@ class Steps(list[Step]):
 
         def added(make: Function) -> Function:
             needs = tuple(inspect.signature(make).parameters)
-            self.append(Step(make.__name__, needs, make, background, deferred, spills, trims, progress))
+            self.append(Stage(make.__name__, needs, make, background, deferred, spills, trims, progress))
             return make
 
         return added
@@ -100,22 +100,22 @@ class Steps(list[Step]):
             def called(**values: Any) -> Any:
                 return make(values.pop(name), **values)
 
-            self.append(Step(make.__name__, (name, *others), called, joins=name))
+            self.append(Stage(make.__name__, (name, *others), called, joins=name))
             return make
 
         return added
 
-    def for_each(self, name: str, item: str, of: str, steps: Steps, goal: Callable[..., Any]) -> None:
+    def for_each(self, name: str, item: str, of: str, steps: Stages, goal: Callable[..., Any]) -> None:
         """Add a step that makes the list `name`: the `goal` of other steps for each `item` of the list `of`. These
         steps may need what was made here."""
         inner = steps.leading_to(goal)
         made = {item, *(step.name for step in inner)}
         needs = dict.fromkeys(need for step in inner for need in step.needs if need not in made)
-        self.append(Step(name, (of, *needs), Each(item, of, inner)))
+        self.append(Stage(name, (of, *needs), Each(item, of, inner)))
 
-    def leading_to(self, goal: Callable[..., Any]) -> Steps:
+    def leading_to(self, goal: Callable[..., Any]) -> Stages:
         """The steps that `goal`, one of them, cannot do without, and itself last."""
-        wanted, found = {goal.__name__}, Steps()
+        wanted, found = {goal.__name__}, Stages()
         for step in reversed(self):
             if step.name in wanted:
                 wanted.update(step.needs)
@@ -126,15 +126,15 @@ class Steps(list[Step]):
     def run(self, goal: Callable[..., T], progress: Progress | None = None, **given: Any) -> T:
         """What the step `goal` makes of what is `given`. Raises what any of the steps raises."""
         with Background() as background:
-            made: list[T] = _Run(background, progress).results(self.leading_to(goal), [given])
+            made: list[T] = _StageRun(background, progress).results(self.leading_to(goal), [given])
         return made[0]
 
 
-class _Run(Struct, frozen=True):
+class _StageRun(Struct, frozen=True):
     background: Background
     progress: Progress | None
 
-    def results(self, steps: list[Step], items: list[dict[str, Any]]) -> list[Any]:
+    def results(self, steps: list[Stage], items: list[dict[str, Any]]) -> list[Any]:
         """What the last step makes for each of the items: the values by name that its steps begin with, used up."""
         last_use = {name: at for at, step in enumerate(steps) for name in step.needs}
         first = 0
@@ -146,7 +146,7 @@ class _Run(Struct, frozen=True):
             first = join + 1
         return [_finished(values[steps[-1].name]) for values in items]
 
-    def _run(self, steps: list[Step], which: range, last_use: dict[str, int], values: dict[str, Any]) -> None:
+    def _run(self, steps: list[Stage], which: range, last_use: dict[str, int], values: dict[str, Any]) -> None:
         for at in which:
             step = steps[at]
             if step.progress is not None and self.progress is not None:
@@ -159,17 +159,17 @@ class _Run(Struct, frozen=True):
             else:
                 values[step.name] = self._made(step, needs)
 
-    def _needs(self, step: Step, at: int, last_use: dict[str, int], values: dict[str, Any]) -> dict[str, Any]:
+    def _needs(self, step: Stage, at: int, last_use: dict[str, int], values: dict[str, Any]) -> dict[str, Any]:
         return {name: values[name] if last_use[name] > at else values.pop(name) for name in step.needs}
 
-    def _join(self, step: Step, needs: list[dict[str, Any]], items: list[dict[str, Any]]) -> None:
+    def _join(self, step: Stage, needs: list[dict[str, Any]], items: list[dict[str, Any]]) -> None:
         """What else a joined step needs is the same for all items."""
         name = step.joins or ""
         made = self._made(step, {**needs[-1], name: [_finished(each[name]) for each in needs]})
         for values in items:
             values[step.name] = made
 
-    def _made(self, step: Step, needs: dict[str, Any]) -> Any:
+    def _made(self, step: Stage, needs: dict[str, Any]) -> Any:
         if isinstance(step.make, Each):
             each = step.make
             items = _finished(needs.pop(each.of))

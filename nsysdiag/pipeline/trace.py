@@ -32,7 +32,7 @@ from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline import device, reading, replaying
 from nsysdiag.pipeline.result import DeviceResult, TraceResult
-from nsysdiag.pipeline.stages import Steps
+from nsysdiag.pipeline.stages import Stages
 from nsysdiag.programs.facts import Framework
 from nsysdiag.programs.names import ids_of
 from nsysdiag.ranks.clocks import meet_by_mpi, rank_timeline
@@ -49,7 +49,7 @@ from nsysdiag.wakeups.loaders import HostTrace
 HOST_TABLES = ("OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS")
 """What shows the host outside of CUDA calls."""
 
-steps: Steps = Steps(reading.steps)
+steps: Stages = Stages(reading.steps)
 steps.for_each("results", "device", "devices", device.steps, device.result)
 
 

@@ -11,7 +11,7 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.errors import printable
 from nsysdiag.pipeline import trace as trace_steps
 from nsysdiag.pipeline.replaying import Builder
-from nsysdiag.pipeline.stages import Progress, Steps
+from nsysdiag.pipeline.stages import Progress, Stages
 from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.replay.model import Model
@@ -31,7 +31,7 @@ class Replayed(Struct, frozen=True):
     told: Told = {}
 
 
-steps: Steps = Steps(trace_steps.steps)
+steps: Stages = Stages(trace_steps.steps)
 
 
 @steps.step()

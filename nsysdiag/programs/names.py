@@ -17,7 +17,7 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.events.samples import SampleRows
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 from nsysdiag.programs.facts import FRAMEWORKS, TITLES, Framework, FrameworkId
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 Pattern = re.Pattern[str]
 
 
-class Rule(Struct, frozen=True):
+class FrameworkRule(Struct, frozen=True):
     """Patterns match anywhere in a name unless anchored; None: no name of this kind is evidence.
 
     `kernel` is about whole kernel names, `range` and `domain` about those of NVTX; `module` is about the file names of
@@ -57,8 +57,8 @@ class Rule(Struct, frozen=True):
     table: Pattern | None = None
 
 
-RULES: dict[FrameworkId, Rule] = {
-    "pytorch": Rule(
+RULES: dict[FrameworkId, FrameworkRule] = {
+    "pytorch": FrameworkRule(
         kernel=re.compile(
             r"\bat::(native|cuda)::|\bc10::(cuda|BFloat16|Half|complex)\b|\btorch::|\btriton_(poi|red|per)_fused"
         ),
@@ -70,60 +70,60 @@ RULES: dict[FrameworkId, Rule] = {
         module=re.compile(r"^lib(torch(_\w+)?|c10(_cuda)?)(-\w+)?\.(so|dylib|dll)"),
         process=re.compile(r"^torchrun$|^pt_(main_thread|autograd|nccl|data_)"),
     ),
-    "jax": Rule(
+    "jax": FrameworkRule(
         kernel=re.compile(r"^(loop|input|transpose|scatter|concatenate|gemm)_(\w+_)*fusion(_\d+)*$"),
         range=re.compile(r"hlo_module=(jit|pjit|pmap)_"),
         module=re.compile(r"^(libjax|_?jaxlib|xla_extension|xla_cuda_plugin|pjrt_c_api_gpu)"),
     ),
-    "tensorflow": Rule(
+    "tensorflow": FrameworkRule(
         kernel=re.compile(r"\btensorflow::"),
         domain=re.compile(r"^tensorflow(-\w+)?$"),
         module=re.compile(r"^(lib|_pywrap_)tensorflow"),
     ),
-    "cupy": Rule(
+    "cupy": FrameworkRule(
         kernel=re.compile(r"^cupyx?_\w"),
         module=re.compile(r"^cupyx?[_.]"),
     ),
-    "triton": Rule(
+    "triton": FrameworkRule(
         kernel=re.compile(r"^triton_(poi|red|per|tem|unk|mm|bmm|split_scan)_|^\w+_0d1d2(d|e|c|$)"),
         module=re.compile(r"^libtriton(\.|-)|^__triton_launcher"),
     ),
-    "tensorrt": Rule(
+    "tensorrt": FrameworkRule(
         kernel=re.compile(r"^(trt_|__my(e|el|elin|l)_)|\bnvinfer1::|\bgenericReformat::|\bcask_trt::"),
         domain=re.compile(r"^TensorRT$"),
         module=re.compile(r"^(lib)?nvinfer"),
         process=re.compile(r"^trtexec$"),
     ),
-    "vllm": Rule(
+    "vllm": FrameworkRule(
         kernel=re.compile(r"\bvllm::"),
         module=re.compile(r"^_vllm_"),
         process=re.compile(r"^(VLLM::|vllm$)"),
     ),
-    "sglang": Rule(
+    "sglang": FrameworkRule(
         kernel=re.compile(r"\bsglang::"),
         module=re.compile(r"^sgl_kernel"),
         process=re.compile(r"^sglang(::|$)"),
     ),
-    "openacc": Rule(
+    "openacc": FrameworkRule(
         kernel=re.compile(r"^\w+_\d+_gpu(__red)?$"),
         module=re.compile(r"^libacc(host|device|cuda)"),
         table=re.compile(r"^CUPTI_ACTIVITY_KIND_OPENACC_"),
     ),
-    "openmp-target": Rule(
+    "openmp-target": FrameworkRule(
         kernel=re.compile(r"^__omp_offloading_|^nvkernel_\w+_F\d+L\d+_\d+|\$_omp_fn\$\d+"),
         module=re.compile(r"^libomptarget"),
     ),
-    "kokkos": Rule(
+    "kokkos": FrameworkRule(
         kernel=re.compile(r"\bKokkos::"),
         range=re.compile(r"^Kokkos::"),
         module=re.compile(r"^libkokkos"),
     ),
-    "julia": Rule(
+    "julia": FrameworkRule(
         kernel=re.compile(r"^julia_\w+_\d+$|CuKernelContext|CuDeviceArray"),
         module=re.compile(r"^libjulia"),
         process=re.compile(r"^julia(\.exe)?$"),
     ),
-    "mpi": Rule(
+    "mpi": FrameworkRule(
         domain=re.compile(r"^MPI$"),
         module=re.compile(r"^lib(p?mpi(ch|cxx|fort|\w*_\w+)?|open-(rte|pal))([-.]|$)|^h?mca_|^msmpi\.dll"),
         process=re.compile(r"^MPI Rank \d+$"),
@@ -139,7 +139,7 @@ COMPILED_BY_XLA: FrameworkId = "jax"
 # Which frameworks a program uses, by names alone: a pure function.
 
 
-class Names(Struct, frozen=True):
+class TraceNames(Struct, frozen=True):
     """Distinct names in a trace, in any order: whole kernel names, NVTX ranges and domains, file names of modules in
     call chains, programs, threads, and tables with rows."""
 
@@ -152,8 +152,8 @@ class Names(Struct, frozen=True):
     tables: tuple[str, ...] = ()
 
 
-class _Kind(Struct, frozen=True):
-    """A kind of name: the field of `Names`, that of `Rule`, and how the evidence is worded."""
+class _NameKind(Struct, frozen=True):
+    """A kind of name: the field of `TraceNames`, that of `FrameworkRule`, and how the evidence is worded."""
 
     names: str
     rule: str
@@ -161,17 +161,17 @@ class _Kind(Struct, frozen=True):
 
 
 _KINDS = (
-    _Kind("kernels", "kernel", lambda name: f"kernel {typed.kernel(name)}"),
-    _Kind("ranges", "range", lambda name: f"NVTX range {typed.nvtx(name)}"),
-    _Kind("domains", "domain", lambda name: f"NVTX domain {typed.nvtx(name)}"),
-    _Kind("modules", "module", lambda name: f"library {typed.name(Text.MODULE, name)} in call chains"),
-    _Kind("processes", "process", lambda name: f"process {typed.process(name)}"),
-    _Kind("threads", "process", lambda name: f"thread {typed.thread(name)}"),
-    _Kind("tables", "table", lambda name: f"rows in {name}"),
+    _NameKind("kernels", "kernel", lambda name: f"kernel {typed.kernel(name)}"),
+    _NameKind("ranges", "range", lambda name: f"NVTX range {typed.nvtx(name)}"),
+    _NameKind("domains", "domain", lambda name: f"NVTX domain {typed.nvtx(name)}"),
+    _NameKind("modules", "module", lambda name: f"library {typed.name(TextKind.MODULE, name)} in call chains"),
+    _NameKind("processes", "process", lambda name: f"process {typed.process(name)}"),
+    _NameKind("threads", "process", lambda name: f"thread {typed.thread(name)}"),
+    _NameKind("tables", "table", lambda name: f"rows in {name}"),
 )
 
 
-def frameworks_of(names: Names) -> list[Framework]:
+def frameworks_of(names: TraceNames) -> list[Framework]:
     """The frameworks that the names tell, in the order of FRAMEWORKS; none for plain CUDA."""
     found = {framework: _evidence(rule, names) for framework, rule in RULES.items()}
     if found["tensorflow"] and all(each.startswith("kernel ") for each in found[COMPILED_BY_XLA]):
@@ -187,7 +187,7 @@ def ids_of(found: Iterable[Framework]) -> list[str]:
     return [each.id for each in found]
 
 
-def _evidence(rule: Rule, names: Names) -> list[str]:
+def _evidence(rule: FrameworkRule, names: TraceNames) -> list[str]:
     """A sentence for each kind of name that tells, with the first name that does, by the alphabet."""
     said = []
     for kind in _KINDS:
@@ -204,7 +204,7 @@ MOST_RANGES = 10_000
 """Names of ranges that are looked at, spread evenly: PyTorch numbers its operators, so that each has a name."""
 
 
-def names_of(trace: Trace, activity: DeviceActivity, ranges: NvtxRanges, samples: SampleRows) -> Names:
+def names_of(trace: Trace, activity: DeviceActivity, ranges: NvtxRanges, samples: SampleRows) -> TraceNames:
     """The names of the processes (globalPids) that made CUDA calls or have work on a GPU, or, where none did, of all
     that have ranges. Kernels by their whole and their short names, where the trace has them."""
     operations = activity.operations
@@ -215,7 +215,7 @@ def names_of(trace: Trace, activity: DeviceActivity, ranges: NvtxRanges, samples
     kernel = operations.category == Category.KERNEL
     kernels = np.union1d(operations.name[kernel], operations.short_name[kernel])
     named, most = ranges.names, min(len(ranges.names), MOST_RANGES)
-    return Names(
+    return TraceNames(
         kernels=tuple(sorted(set(trace.strings.texts(kernels[kernels >= 0])))),
         ranges=tuple(named[len(named) * at // most] for at in range(most)),
         domains=tuple(sorted(set(ranges.domains))),

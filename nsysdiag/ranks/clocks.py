@@ -87,7 +87,7 @@ def meet_by_mpi(results: list[DeviceResult]) -> bool:
     return not any(len(result.collectives) for result in results)
 
 
-class Group(Struct, frozen=True, eq=False):
+class MatchedCollectives(Struct, frozen=True, eq=False):
     """Collectives of one kind that `members` (indices of ranks) ran together. `start` and `end` are tables of ns with a
     row a member and a column a collective; `communicator` is 0 where the trace does not name it."""
 
@@ -100,14 +100,16 @@ class Group(Struct, frozen=True, eq=False):
     def __len__(self) -> int:
         return int(self.start.shape[1])
 
-    def only(self, rows: list[int]) -> Group:
+    def only(self, rows: list[int]) -> MatchedCollectives:
         """Some of the members, by their rows."""
         members = [self.members[row] for row in rows]
-        return Group(self.kind, self.communicator, members, self.start[rows], self.end[rows])
+        return MatchedCollectives(self.kind, self.communicator, members, self.start[rows], self.end[rows])
 
-    def at(self, columns: IntArray | BoolArray) -> Group:
+    def at(self, columns: IntArray | BoolArray) -> MatchedCollectives:
         """Some of the collectives."""
-        return Group(self.kind, self.communicator, self.members, self.start[:, columns], self.end[:, columns])
+        return MatchedCollectives(
+            self.kind, self.communicator, self.members, self.start[:, columns], self.end[:, columns]
+        )
 
 
 FEWEST = 3
@@ -170,7 +172,7 @@ def _error(shift: Shift, ends: IntArray, reference: IntArray) -> int:
     return int(np.percentile(np.abs(shift.forward(ends) - reference), 95))
 
 
-class Clocks(Struct, frozen=True, eq=False):
+class RankClocks(Struct, frozen=True, eq=False):
     """For each rank the number of its clock, the offset of its times, and the error in ns, None without collectives.
     `how` describes the source of the offsets."""
 
@@ -191,7 +193,7 @@ class Clocks(Struct, frozen=True, eq=False):
         errors = [self.error[member] for member in members]
         return None if None in errors else 2 * max(error for error in errors if error is not None)
 
-    def shifted(self, group: Group) -> Group:
+    def shifted(self, group: MatchedCollectives) -> MatchedCollectives:
         """The group on the common clock."""
 
         def common(times: IntArray) -> IntArray:
@@ -213,11 +215,11 @@ class _Link(Struct, frozen=True):
     error: int
 
 
-def bring_together(ranks: list[RankTimeline], groups: list[Group]) -> Clocks:
+def bring_together(ranks: list[RankTimeline], groups: list[MatchedCollectives]) -> RankClocks:
     """The offsets to the clock of the first rank."""
     clock = [rank.clock for rank in ranks]
     if len(set(clock)) == 1:
-        return Clocks(clock, [Shift(0)] * len(ranks), [0] * len(ranks), "one file, one clock")
+        return RankClocks(clock, [Shift(0)] * len(ranks), [0] * len(ranks), "one file, one clock")
     first = ranks[0].epoch_ns  # where a file does not say when its time 0 was, its session gives no offset
     by_sessions = {
         rank.clock: 0 if first is None or rank.epoch_ns is None else rank.epoch_ns - first for rank in reversed(ranks)
@@ -225,7 +227,7 @@ def bring_together(ranks: list[RankTimeline], groups: list[Group]) -> Clocks:
     known = _along_links(clock[0], _links(ranks, groups))
     shift = [known[number][0] if number in known else Shift(by_sessions[number]) for number in clock]
     error = [known[number][1] if number in known else None for number in clock]
-    return Clocks(clock, shift, error, _how(known, by_sessions))
+    return RankClocks(clock, shift, error, _how(known, by_sessions))
 
 
 def _how(known: dict[int, tuple[Shift, int]], by_sessions: dict[int, int]) -> str:
@@ -239,7 +241,7 @@ def _how(known: dict[int, tuple[Shift, int]], by_sessions: dict[int, int]) -> st
     return f"aligned by the ends of collectives, {far}{apart}{some}"
 
 
-def _links(ranks: list[RankTimeline], groups: list[Group]) -> list[_Link]:
+def _links(ranks: list[RankTimeline], groups: list[MatchedCollectives]) -> list[_Link]:
     """The surest link between any two clocks. Kinds that all ranks leave together come before the others."""
     best: dict[tuple[int, int], tuple[bool, int, Shift]] = {}
     for group in groups:

@@ -8,10 +8,10 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals, intersect
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import KINDS
-from nsysdiag.ranks.clocks import WORK, Clocks, RankTimeline, bring_together
+from nsysdiag.ranks.clocks import WORK, RankClocks, RankTimeline, bring_together
 from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, Straggler
 from nsysdiag.ranks.matching import candidates, communicator_name, confirmed
-from nsysdiag.ranks.stragglers import Lateness, lateness_of, rank_waits, stragglers
+from nsysdiag.ranks.stragglers import CollectiveLateness, lateness_of, rank_waits, stragglers
 from nsysdiag.units import format_ns, format_share
 
 COMPARED = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "wait_ns")
@@ -62,7 +62,9 @@ def compare_ranks(ranks: list[RankTimeline]) -> RankComparison:
     )
 
 
-def _spans(ranks: list[RankTimeline], clocks: Clocks, found: list[Lateness]) -> tuple[str, list[Intervals]]:
+def _spans(
+    ranks: list[RankTimeline], clocks: RankClocks, found: list[CollectiveLateness]
+) -> tuple[str, list[Intervals]]:
     """The compared time of each rank, on its own clock: from the end of the first to the end of the last collective
     common to all ranks, equally long for all."""
     whole = [each.group for each in found if len(each.group.members) == len(ranks) and len(each.group) > 1]
@@ -90,8 +92,8 @@ def _iterations(ranks: list[RankTimeline]) -> list[Intervals]:
 
 def _row(
     ranks: list[RankTimeline],
-    clocks: Clocks,
-    found: list[Lateness],
+    clocks: RankClocks,
+    found: list[CollectiveLateness],
     late: list[Straggler],
     at: int,
     span: Intervals,
@@ -136,7 +138,7 @@ def _imbalance(values: list[int]) -> float:
     return round((max(values) - min(values)) / mean, 6) if mean else 0.0
 
 
-def _sentence(found: list[Lateness], late: list[Straggler], clocks: Clocks) -> str:
+def _sentence(found: list[CollectiveLateness], late: list[Straggler], clocks: RankClocks) -> str:
     if not found:
         return "No collective of one rank could be matched with a collective of another rank."
     unknown = any(clocks.error_between(each.group.members) is None for each in found)

@@ -11,7 +11,7 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.diagnosis.focus import Scope, judged_parts
 from nsysdiag.diagnosis.judge import diagnose
-from nsysdiag.diagnosis.late import Lateness, followed, lateness, with_late
+from nsysdiag.diagnosis.late import LateShare, followed, lateness, with_late
 from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere, ranks_left_out
 from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.events.identity import together
@@ -48,7 +48,7 @@ class _Rank(Struct, frozen=True):
         """Its findings."""
         return [structs.replace(each, device=self.name, devices=[self.name]) for each in self.result.findings]
 
-    def judged(self, late: Lateness | None) -> list[PhaseDevice]:
+    def judged(self, late: LateShare | None) -> list[PhaseDevice]:
         """What it did in the judged phases of its trace: one record, none where nothing ran. What it waited for late
         ranks counts to why these were late."""
         phases = [structs.replace(each, key=self.name) for each in self.result.phases]

@@ -20,17 +20,17 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, contains
 from nsysdiag.events.collectives import KINDS, MEETINGS
 from nsysdiag.events.rows import distinct, distinct_values
-from nsysdiag.ranks.clocks import Clocks, Group, RankTimeline
+from nsysdiag.ranks.clocks import MatchedCollectives, RankClocks, RankTimeline
 
 MOST_NAMED = 4
 Rows = dict[int, IntArray]
 """By rank, the rows of some of its collectives."""
 
 
-def candidates(ranks: list[RankTimeline]) -> tuple[list[Group], list[str]]:
+def candidates(ranks: list[RankTimeline]) -> tuple[list[MatchedCollectives], list[str]]:
     """What may belong together by communicator, kind and number, and in words what cannot. Whether they met is for
     their times to say."""
-    groups: list[Group] = []
+    groups: list[MatchedCollectives] = []
     refusals: list[str] = []
     for communicator, kind in _communicators_and_kinds(ranks):
         of_kind = [(rank.collectives.communicator == communicator) & (rank.collectives.kind == kind) for rank in ranks]
@@ -42,7 +42,7 @@ def candidates(ranks: list[RankTimeline]) -> tuple[list[Group], list[str]]:
                 if len(each) > 1:
                     start = np.stack([ranks[at].collectives.start[own] for at, own in each.items()])
                     end = np.stack([ranks[at].collectives.end[own] for at, own in each.items()])
-                    groups.append(Group(kind, communicator, list(each), start, end))
+                    groups.append(MatchedCollectives(kind, communicator, list(each), start, end))
         refusals += _refused(ranks, kind, communicator, rows, cut)
     return groups, refusals
 
@@ -176,10 +176,12 @@ LEAST_SHARE = 0.9
 LOOSE_NS = 1_000_000
 
 
-def confirmed(ranks: list[RankTimeline], groups: list[Group], clocks: Clocks) -> tuple[list[Group], list[str]]:
+def confirmed(
+    ranks: list[RankTimeline], groups: list[MatchedCollectives], clocks: RankClocks
+) -> tuple[list[MatchedCollectives], list[str]]:
     """The groups on the common clock: each has ranks whose runs overlap in at least nine of ten of its collectives.
     Collectives without overlap or outside a window are left out. Also a sentence on ranks that match no other rank."""
-    found: list[Group] = []
+    found: list[MatchedCollectives] = []
     refusals: list[str] = []
     for group in groups:
         common = clocks.shifted(group)
@@ -202,7 +204,7 @@ def confirmed(ranks: list[RankTimeline], groups: list[Group], clocks: Clocks) ->
     return found, refusals
 
 
-def _meeting(group: Group, clocks: Clocks) -> list[list[int]]:
+def _meeting(group: MatchedCollectives, clocks: RankClocks) -> list[list[int]]:
     """The rows of the group apart, each with the rows that meet the first of them."""
     left, parts = list(range(len(group.members))), []
     while left:
@@ -212,7 +214,7 @@ def _meeting(group: Group, clocks: Clocks) -> list[list[int]]:
     return parts
 
 
-def _met(group: Group, clocks: Clocks) -> BoolArray:
+def _met(group: MatchedCollectives, clocks: RankClocks) -> BoolArray:
     """In which of its collectives the members met; in all where it is not known how their clocks differ."""
     error = clocks.error_between(group.members)
     if error is None:

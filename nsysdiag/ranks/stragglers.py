@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
 from nsysdiag.ledger.ledger import UNRESOLVED
-from nsysdiag.ranks.clocks import Clocks, Group, RankTimeline
+from nsysdiag.ranks.clocks import MatchedCollectives, RankClocks, RankTimeline
 from nsysdiag.ranks.facts import RankWait, Straggler
 
 LEAST_LATE_NS = 20_000  # what launches differ by without any rank being late
@@ -31,12 +31,12 @@ Times = dict[str, int]
 """ns by work or cause of idle time."""
 
 
-class Lateness(Struct, frozen=True, eq=False):
+class CollectiveLateness(Struct, frozen=True, eq=False):
     """A group with derived values for each collective. `wait` has a row per member. `last` and `middle` are rows: of
     the rank that began last, and of the one with which more than half of the others had begun. `late`: the last one is
     late by `late_by`, more than the clock error `doubt_ns`."""
 
-    group: Group
+    group: MatchedCollectives
     wait: IntArray
     transfer: IntArray
     last: IntArray
@@ -47,7 +47,7 @@ class Lateness(Struct, frozen=True, eq=False):
     spread_ns: int
 
 
-def lateness_of(group: Group, clocks: Clocks) -> Lateness:
+def lateness_of(group: MatchedCollectives, clocks: RankClocks) -> CollectiveLateness:
     """Of a group on the common clock."""
     column = np.arange(len(group))
     length = group.end - group.start
@@ -58,7 +58,7 @@ def lateness_of(group: Group, clocks: Clocks) -> Lateness:
     spread = int(np.percentile(group.end.max(axis=0) - group.end.min(axis=0), 95))
     error = clocks.error_between(group.members)
     doubt = max(LEAST_LATE_NS, spread, error or 0)
-    return Lateness(
+    return CollectiveLateness(
         group=group,
         wait=length - transfer,
         transfer=transfer,
@@ -71,7 +71,7 @@ def lateness_of(group: Group, clocks: Clocks) -> Lateness:
     )
 
 
-def rank_waits(ranks: list[RankTimeline], found: list[Lateness], late: list[Straggler]) -> list[RankWait]:
+def rank_waits(ranks: list[RankTimeline], found: list[CollectiveLateness], late: list[Straggler]) -> list[RankWait]:
     """One row for each pair of ranks of which one waited for the other; one for a rank's waits without a single late
     rank; most time first."""
     total = np.zeros((len(ranks), len(ranks) + 1), dtype=np.int64)
@@ -103,7 +103,7 @@ def divided(ns: int, shares: Times) -> Times:
 class _Delays(Struct, frozen=True, eq=False):
     """The collectives of one group that the rank in row `row` was late for."""
 
-    lateness: Lateness
+    lateness: CollectiveLateness
     row: int
     column: IntArray
 
@@ -113,7 +113,7 @@ class _Delays(Struct, frozen=True, eq=False):
         return self.lateness.late_by[self.column]
 
 
-def stragglers(ranks: list[RankTimeline], clocks: Clocks, found: list[Lateness]) -> list[Straggler]:
+def stragglers(ranks: list[RankTimeline], clocks: RankClocks, found: list[CollectiveLateness]) -> list[Straggler]:
     """One row a rank that was late for any collective, the most costly first."""
     rows = []
     for at, rank in enumerate(ranks):
@@ -126,7 +126,7 @@ def stragglers(ranks: list[RankTimeline], clocks: Clocks, found: list[Lateness])
 
 
 def _straggler(
-    ranks: list[RankTimeline], clocks: Clocks, rank: RankTimeline, delays: list[_Delays], of: int
+    ranks: list[RankTimeline], clocks: RankClocks, rank: RankTimeline, delays: list[_Delays], of: int
 ) -> Straggler:
     more, meanwhile = _more(ranks, clocks, delays), _meanwhile(rank, clocks, delays)
     worst = max(delays, key=lambda each: int(each.late_by.max()))
@@ -145,7 +145,7 @@ def _straggler(
     )
 
 
-def _meanwhile(rank: RankTimeline, clocks: Clocks, delays: list[_Delays]) -> Times:
+def _meanwhile(rank: RankTimeline, clocks: RankClocks, delays: list[_Delays]) -> Times:
     """What the late rank did since more than half of the others had begun."""
     total: defaultdict[str, int] = defaultdict(int)
     for each in delays:
@@ -156,7 +156,7 @@ def _meanwhile(rank: RankTimeline, clocks: Clocks, delays: list[_Delays]) -> Tim
     return _most_first(total)
 
 
-def _more(ranks: list[RankTimeline], clocks: Clocks, delays: list[_Delays]) -> Times:
+def _more(ranks: list[RankTimeline], clocks: RankClocks, delays: list[_Delays]) -> Times:
     """What the late rank had more of than the median rank: the differences of each delay explain as much of it as
     possible. Differences that cancel out over all delays are noise."""
     total: defaultdict[str, float] = defaultdict(float)
@@ -174,7 +174,7 @@ def _more(ranks: list[RankTimeline], clocks: Clocks, delays: list[_Delays]) -> T
 
 
 def _differences(
-    ranks: list[RankTimeline], clocks: Clocks, lateness: Lateness, late: int, other: int, column: IntArray
+    ranks: list[RankTimeline], clocks: RankClocks, lateness: CollectiveLateness, late: int, other: int, column: IntArray
 ) -> dict[str, IntArray]:
     """What the rank in row `late` did more (or, below 0, less) than that in row `other` before each collective: since
     they began one together, or, if that is too long ago, since the end of the previous one."""

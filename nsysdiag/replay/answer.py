@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import summed
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 from nsysdiag.phrases import finished
 from nsysdiag.record import Record, rewritten
 from nsysdiag.replay.changes import Changes
@@ -44,7 +44,7 @@ def complete(made: WhatIf, report: Report) -> WhatIf:
     )
     known = report.phrases.typed() if report.phrases is not None else {}
 
-    def visit(_text: Text, _record: Record, value: Any) -> Any:
+    def visit(_text: TextKind, _record: Record, value: Any) -> Any:
         if isinstance(value, list):
             return [known.get(each, each) for each in value]
         return known.get(value, value) if isinstance(value, str) else value

@@ -14,7 +14,7 @@ from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.disks import reads_ns
 from nsysdiag.replay.entangled import loosened, met_by_chance, others_work_ns, taken_out
-from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.graph import EdgeKind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.mpi_peers import in_a_row, most_sooner, takes_out_waits, without_waits
 from nsysdiag.replay.removed import most_removed_ns, unknown_ns
@@ -27,7 +27,7 @@ from nsysdiag.replay.work import Class
 SAMPLES, SEED, SPREAD = 200, 1, (2.5, 97.5)
 
 
-class Case(Struct, frozen=True):
+class BoundCase(Struct, frozen=True):
     """Changes, and the same ones made in `others` ways: the steps as they were (`now`), with the changes (`run`), and
     with those others. `apart` are kernels that meet none of another process; None where none do. `turns` says whether
     threads take turns, and `free` are the steps if no thread waits there; None where that saves nothing."""
@@ -42,7 +42,7 @@ class Case(Struct, frozen=True):
     free: Run | None = None
 
     @classmethod
-    def of(cls, changes: Changes, others: Sequence[Changes] = ()) -> Case:
+    def of(cls, changes: Changes, others: Sequence[Changes] = ()) -> BoundCase:
         """Replays all of them."""
         model, apart = changes.model, _without_slices(changes)
         now, runs = as_run(model, model.graph.time, model.length), [run_of(each) for each in others]
@@ -52,12 +52,12 @@ class Case(Struct, frozen=True):
         return cls(changes, now, run, others, runs, None if apart is None else run_of(apart), loose is not None, kept)
 
 
-class Rule(Struct, frozen=True):
+class BoundRule(Struct, frozen=True):
     """Lengths of a step in ns that may be true as well as the likely one, and why: a sentence. `entangled`: more may be
     saved than what the changes take away."""
 
     why: str
-    lengths: Callable[[Case], Sequence[int]]
+    lengths: Callable[[BoundCase], Sequence[int]]
     entangled: bool = False
 
 
@@ -71,7 +71,7 @@ class Bounds(Struct, frozen=True):
     entangled: bool = False
 
 
-def bounds_of(case: Case, error: float) -> Bounds:
+def bounds_of(case: BoundCase, error: float) -> Bounds:
     """The bounds of all rules, further apart by the spread of the steps and the `error` of the model, a share of the
     length. But no step is shorter than the kernels of the device that computes most."""
     now, run, model = case.now, case.run, case.changes.model
@@ -86,27 +86,27 @@ def bounds_of(case: Case, error: float) -> Bounds:
     return Bounds(low, max(lengths) + slack, why, any(rule.entangled for rule, each in found if each))
 
 
-def _other_ways(case: Case) -> Sequence[int]:
+def _other_ways(case: BoundCase) -> Sequence[int]:
     return [each.ns for each in case.runs]
 
 
-def _slices(case: Case) -> Sequence[int]:
+def _slices(case: BoundCase) -> Sequence[int]:
     """With less idle time kernels may also meet more of those of other processes, and nothing is saved."""
     return [] if case.apart is None else [case.apart.ns, case.now.ns]
 
 
-def _uncertain(case: Case) -> Sequence[int]:
+def _uncertain(case: BoundCase) -> Sequence[int]:
     """Uncertain waits for threads are as long as recorded."""
     return [] if case.changes.certain else [run_of(case.changes, proven=True).ns]
 
 
-def _timed(case: Case) -> Sequence[int]:
+def _timed(case: BoundCase) -> Sequence[int]:
     """Waits that may have a time of their own grow by what is saved before them. So do synchronizations that outlast
     what they are known to wait for."""
     changes, model = case.changes, case.changes.model
     timed = model.threads.timed
     gone = bool((timed.sure > changes.paced).any()) or model.outlived.share > 0
-    gone |= bool((model.graph.edges.kind == Kind.HIDDEN).any())
+    gone |= bool((model.graph.edges.kind == EdgeKind.HIDDEN).any())
     if not gone and not (changes.doubtful_times & (timed.sure == 0)).any():
         return []
     pinned = run_of(changes, proven=True, pinned=True).ns
@@ -114,24 +114,24 @@ def _timed(case: Case) -> Sequence[int]:
     return [case.now.ns if not gone and 2 * pinned > case.now.ns + case.run.ns else pinned]
 
 
-def _outlasting(case: Case) -> Sequence[int]:
+def _outlasting(case: BoundCase) -> Sequence[int]:
     """Synchronizations end with what they are known to wait for."""
     return [min(case.run.ns, run_of(case.changes, brief=True).ns)] if case.changes.model.outlived.share > 0 else []
 
 
-def _source(case: Case) -> Sequence[int]:
+def _source(case: BoundCase) -> Sequence[int]:
     """A source outside of the program that is asked in each step is no faster."""
     saves = case.run.ns < (1 - LEAST_ERROR) * case.now.ns
     return [case.now.ns] if saves and source_may_limit(case.changes) else []
 
 
-def _disk(case: Case) -> Sequence[int]:
+def _disk(case: BoundCase) -> Sequence[int]:
     """A disk from which threads read at once is no faster than it was."""
     busy = max(reads_ns(each) for each in (case.changes, *case.others))
     return [min(busy, case.now.ns)] if busy > case.run.ns else []
 
 
-def _mpi_peers(case: Case) -> Sequence[int]:
+def _mpi_peers(case: BoundCase) -> Sequence[int]:
     """The peers are late for another reason, or end as much sooner as the same changes make them. Waits that are taken
     out bring a peer no more than they bring a rank that waits for none. Each rank may wait for one that waits."""
     prompt, before = without_waits(case.changes), without_waits(Changes.none(case.changes.model))
@@ -144,13 +144,13 @@ def _mpi_peers(case: Case) -> Sequence[int]:
     return [case.now.ns, max(least, math.ceil(max(case.run.ns - sooner, 0)))]
 
 
-def _unsure_messages(case: Case) -> Sequence[int]:
+def _unsure_messages(case: BoundCase) -> Sequence[int]:
     """Calls that exchange messages do not wait for calls of which it is not known whether they have to."""
     changes, unsure = case.changes, case.changes.model.unsure_arrivals
     return [run_of(replace(changes, dropped=changes.dropped | unsure)).ns] if unsure.any() else []
 
 
-def _beside(case: Case) -> Sequence[int]:
+def _beside(case: BoundCase) -> Sequence[int]:
     """Work next to the steps, which may belong to them, does."""
     now, run, changes = case.now, case.run, case.changes
     if not (changes.model.step_work == StepWork.MAYBE).any():
@@ -160,7 +160,7 @@ def _beside(case: Case) -> Sequence[int]:
     return [now.ns - round((mean_step(whole[0]) - mean_step(whole[1])) / run.each)]
 
 
-def _other_loops(case: Case) -> Sequence[int]:
+def _other_loops(case: BoundCase) -> Sequence[int]:
     """Steps that no range names are not those that were found, but what another thread does in a loop of its own. In a
     window without steps each of several threads may be meant."""
     model, now = case.changes.model, case.now
@@ -176,7 +176,7 @@ def _other_loops(case: Case) -> Sequence[int]:
     return found
 
 
-def _turns(case: Case) -> Sequence[int]:
+def _turns(case: BoundCase) -> Sequence[int]:
     """Who is faster waits for all that the others do in a step, at most until nothing is saved; or no thread waits
     where threads take turns, but no more is saved than the changes take out."""
     model = case.changes.model
@@ -188,7 +188,7 @@ def _turns(case: Case) -> Sequence[int]:
     return [held, round(max(case.now.ns - taken_out(case.changes), case.free.ns))]
 
 
-def _unpaired(case: Case) -> Sequence[int]:
+def _unpaired(case: BoundCase) -> Sequence[int]:
     """Kernels that send or receive last as long as they did, as their peers are late for another reason; or none waits
     for its peer any more."""
     changes, model = case.changes, case.changes.model
@@ -201,7 +201,7 @@ def _unpaired(case: Case) -> Sequence[int]:
     return [case.now.ns, run_of(replace(changes, length=length)).ns]
 
 
-def _explained(case: Case) -> Sequence[int]:
+def _explained(case: BoundCase) -> Sequence[int]:
     """Operations do not start late where other rows explain why they did."""
     changes, model = case.changes, case.changes.model
     if not model.explained.any():
@@ -209,7 +209,7 @@ def _explained(case: Case) -> Sequence[int]:
     return [min(run_of(replace(changes, prompt=changes.prompt | model.explained)).ns, case.run.ns)]
 
 
-def _followed(case: Case) -> Sequence[int]:
+def _followed(case: BoundCase) -> Sequence[int]:
     """Operations do not wait for work that they only followed, and threads not for unknown ones; but no more is saved
     than is taken out."""
     changes, now = case.changes, case.now
@@ -224,21 +224,21 @@ def _followed(case: Case) -> Sequence[int]:
 
 
 RULES = (
-    Rule("How much the change itself brings depends on how it is made.", _other_ways),
-    Rule("Kernels of several processes share the GPU: with other gaps they meet at other times.", _slices, True),
-    Rule("Some waits for threads have no waker that is sure.", _uncertain),
-    Rule("Some waits may end at a time of their own: they grow by what is saved before them.", _timed),
-    Rule("Some synchronizations last longer than what they are known to wait for.", _outlasting),
-    Rule("A source outside of the program may be no faster than it was.", _source),
-    Rule("Threads read files at once: the disk may be no faster than it was.", _disk),
-    Rule("Calls of MPI wait for a rank, and the trace does not say for which of its calls.", _mpi_peers, True),
-    Rule("Some calls of MPI may not have to wait for their peers.", _unsure_messages),
-    Rule("Work next to the steps may belong to them.", _beside),
-    Rule("Another thread has a loop of its own, and no range says which of both is meant.", _other_loops),
-    Rule("Threads take turns, as with a lock: with shorter steps they meet at other times.", _turns),
-    Rule("Kernels that send or receive are not paired with those of their peers.", _unpaired),
-    Rule("Some operations start late for a reason that other rows show.", _explained),
-    Rule("Some operations and threads wait for something that is not in the trace.", _followed),
+    BoundRule("How much the change itself brings depends on how it is made.", _other_ways),
+    BoundRule("Kernels of several processes share the GPU: with other gaps they meet at other times.", _slices, True),
+    BoundRule("Some waits for threads have no waker that is sure.", _uncertain),
+    BoundRule("Some waits may end at a time of their own: they grow by what is saved before them.", _timed),
+    BoundRule("Some synchronizations last longer than what they are known to wait for.", _outlasting),
+    BoundRule("A source outside of the program may be no faster than it was.", _source),
+    BoundRule("Threads read files at once: the disk may be no faster than it was.", _disk),
+    BoundRule("Calls of MPI wait for a rank, and the trace does not say for which of its calls.", _mpi_peers, True),
+    BoundRule("Some calls of MPI may not have to wait for their peers.", _unsure_messages),
+    BoundRule("Work next to the steps may belong to them.", _beside),
+    BoundRule("Another thread has a loop of its own, and no range says which of both is meant.", _other_loops),
+    BoundRule("Threads take turns, as with a lock: with shorter steps they meet at other times.", _turns),
+    BoundRule("Kernels that send or receive are not paired with those of their peers.", _unpaired),
+    BoundRule("Some operations start late for a reason that other rows show.", _explained),
+    BoundRule("Some operations and threads wait for something that is not in the trace.", _followed),
 )
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.causes import places
-from nsysdiag.replay.graph import NEVER_NS, Kind
+from nsysdiag.replay.graph import NEVER_NS, EdgeKind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.pacing import OUTLIVED
 from nsysdiag.replay.work import GAP_NS
@@ -19,14 +19,14 @@ SURE = 0.8
 """A wake-up that is less sure is none in the bound that promises least."""
 WAITS = places(lambda cause: cause.follows_wakeups)
 OF_OPERATIONS = (
-    Kind.STREAM,
-    Kind.CLASS,
-    Kind.FINISHED,
-    Kind.AHEAD,
-    Kind.EVENT,
-    Kind.BARRIER,
-    Kind.OBSERVED,
-    Kind.HIDDEN,
+    EdgeKind.STREAM,
+    EdgeKind.CLASS,
+    EdgeKind.FINISHED,
+    EdgeKind.AHEAD,
+    EdgeKind.EVENT,
+    EdgeKind.BARRIER,
+    EdgeKind.OBSERVED,
+    EdgeKind.HIDDEN,
 )
 """Edges that hold the length of the operation at their row."""
 
@@ -107,10 +107,10 @@ class Changes(Struct, frozen=True):
         `pinned`, waits that may end at a time of their own do, and what streams may wait for is kept. With `brief`, no
         wait outlasts what it is known to be for."""
         model, edges = self.model, self.model.graph.edges
-        seen = edges.kind == Kind.OBSERVED
+        seen = edges.kind == EdgeKind.OBSERVED
         gone = self._gone() | (seen & (not observed))
         if pinned:
-            gone &= edges.kind != Kind.HIDDEN
+            gone &= edges.kind != EdgeKind.HIDDEN
         if proven:
             gone &= ~self.doubted
             gone |= self._doubtful()
@@ -128,27 +128,29 @@ class Changes(Struct, frozen=True):
     def _lengths(self, *, proven: bool, observed: bool, pinned: bool) -> IntArray:
         model, edges = self.model, self.model.graph.edges
         ns, kind, row = edges.ns.copy(), edges.kind, edges.row
-        ns[kind == Kind.PROGRAM] = self._host_ns(proven=proven, observed=observed)[row[kind == Kind.PROGRAM]]
-        paced, time = np.flatnonzero(kind == Kind.PACED), model.graph.time
+        ns[kind == EdgeKind.PROGRAM] = self._host_ns(proven=proven, observed=observed)[row[kind == EdgeKind.PROGRAM]]
+        paced, time = np.flatnonzero(kind == EdgeKind.PACED), model.graph.time
         kept = (self.doubtful_times if pinned else self.paced)[row[paced]]
         ns[paced] = np.where(kept, time[edges.target[paced]] - time[edges.source[paced]], 0)
         shorter = np.append(model.length - self.length, 0)
-        of_operation, waits, launches = (np.isin(kind, each) for each in (OF_OPERATIONS, Kind.DEVICE_WAIT, Kind.LAUNCH))
+        of_operation, waits, launches = (
+            np.isin(kind, each) for each in (OF_OPERATIONS, EdgeKind.DEVICE_WAIT, EdgeKind.LAUNCH)
+        )
         ns[of_operation] -= shorter[row[of_operation]]
         ns[waits] -= shorter[model.threads.held.target[row[waits]]]
-        ends = np.flatnonzero(np.isin(kind, (Kind.DEVICE_WAIT, Kind.RELEASED, Kind.FINISHED)))
+        ends = np.flatnonzero(np.isin(kind, (EdgeKind.DEVICE_WAIT, EdgeKind.RELEASED, EdgeKind.FINISHED)))
         into = model.program_into[edges.target[ends]]
         sooner = np.append(model.program.lag * (1 - self.lag), 0)
         ns[ends] -= np.round(sooner[into]).astype(np.int64)
         ns[launches] = np.maximum(ns[launches] - (model.cost - self.costs())[row[launches]], 0)
-        woken = kind == Kind.WAKE
+        woken = kind == EdgeKind.WAKE
         lag = np.append(self._lags(proven=proven), 1.0)
         ns[woken] = np.round(ns[woken] * lag[model.program_into[edges.target[woken]]])
         hurries = np.zeros(len(model.graph.time), dtype=np.bool_)
         hurries[model.places.operation[self.eager]] = True
         soon = hurries[edges.target]
         ns[soon] = np.minimum(ns[soon], model.graph.asked[soon])
-        soon &= kind == Kind.STREAM
+        soon &= kind == EdgeKind.STREAM
         ns[soon] = np.minimum(ns[soon], np.append(self.length, 0)[row[soon]] + GAP_NS)
         return ns
 
@@ -160,8 +162,8 @@ class Changes(Struct, frozen=True):
         unknown = np.append(model.threads.timed.sure == OUTLIVED, False)[model.timed_of_piece]
         kept = (model.pieces.end - model.pieces.start) * self.time * unknown
         alone = np.bincount(model.pieces.owner, kept, len(model.program)).astype(np.int64)
-        of_waits = np.isin(edges.kind, (Kind.DEVICE_WAIT, Kind.FINISHED, Kind.RELEASED))
-        program = edges.kind == Kind.PROGRAM
+        of_waits = np.isin(edges.kind, (EdgeKind.DEVICE_WAIT, EdgeKind.FINISHED, EdgeKind.RELEASED))
+        program = edges.kind == EdgeKind.PROGRAM
         less = np.where(of_waits, after[edges.target], 0)
         lag = np.minimum(after[edges.target[program]], self.model.program.lag[edges.row[program]])
         less[program] = lag * (self.lag[edges.row[program]] > 0) + alone[edges.row[program]]
@@ -170,12 +172,17 @@ class Changes(Struct, frozen=True):
     def _gone(self) -> BoolArray:
         """The edges that the changes take away."""
         edges = self.model.graph.edges
-        gone: BoolArray = self.dropped | (edges.kind == Kind.HIDDEN)
-        waits = {Kind.DEVICE_WAIT: self.held, Kind.RELEASED: self.others, Kind.WAKE: self.woken, Kind.SLOT: self.full}
+        gone: BoolArray = self.dropped | (edges.kind == EdgeKind.HIDDEN)
+        waits = {
+            EdgeKind.DEVICE_WAIT: self.held,
+            EdgeKind.RELEASED: self.others,
+            EdgeKind.WAKE: self.woken,
+            EdgeKind.SLOT: self.full,
+        }
         for kind, there in waits.items():
             mine = edges.kind == kind
             gone[mine] |= ~there[edges.row[mine]]
-        second = edges.kind == Kind.FINISHED
+        second = edges.kind == EdgeKind.FINISHED
         kept = np.ones(len(self.model.graph.time), dtype=np.bool_)
         kept[self.model.places.held] = self.others
         gone[second] |= ~kept[edges.target[second]]
@@ -185,7 +192,7 @@ class Changes(Struct, frozen=True):
         """The wake-ups that are not sure enough to be believed."""
         edges = self.model.graph.edges
         gone = np.zeros(len(edges), dtype=np.bool_)
-        wakes = edges.kind == Kind.WAKE
+        wakes = edges.kind == EdgeKind.WAKE
         gone[wakes] = self._unsure[edges.row[wakes]]
         return gone
 
@@ -198,7 +205,7 @@ class Changes(Struct, frozen=True):
     @property
     def complete(self) -> bool:
         """Whether all is known that operations and waits of threads waited for."""
-        return not (self.model.graph.edges.kind == Kind.OBSERVED).any() and not self.unresolved.any()
+        return not (self.model.graph.edges.kind == EdgeKind.OBSERVED).any() and not self.unresolved.any()
 
     @property
     def paced(self) -> BoolArray:

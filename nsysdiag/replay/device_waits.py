@@ -56,7 +56,7 @@ class Finished(Rows, frozen=True):
     own: BoolArray
 
 
-class Waited(Struct, frozen=True):
+class DeviceWaitTable(Struct, frozen=True):
     """The waits of threads for devices, and for what they were besides their targets. A wait is for all that the waits
     before it of its `group` were for: a stream, a device or a process. `in_order` has the waits group by group, those
     for an event in order of its record. `whole` marks those that are for all of their group, as far as is known; others
@@ -69,7 +69,7 @@ class Waited(Struct, frozen=True):
     whole: BoolArray
 
     @classmethod
-    def nothing(cls) -> Waited:
+    def nothing(cls) -> DeviceWaitTable:
         """No waits."""
         none = np.empty(0, dtype=np.int64)
         return cls(DeviceWaits.empty(), Finished.empty(), none, none, none.astype(np.bool_))
@@ -85,7 +85,7 @@ class Waited(Struct, frozen=True):
         return ended
 
 
-def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int) -> Waited:
+def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, lo: int, hi: int) -> DeviceWaitTable:
     """Those that begin in [lo, hi) and have a target."""
     asked = _asked(evidence, activity, lo, hi)
     groups = _Groups.of(work, activity)
@@ -112,7 +112,7 @@ def device_waits(evidence: HostEvidence, work: Work, activity: DeviceActivity, l
     waits, whole = waits.take(kept), (stream[kept] >= 0) | _of_device(evidence, rows)
     in_order = np.lexsort((waits.begin, waits.group))
     finished = _finished(work, issued, operation, held, waits, in_order)
-    return Waited(held, finished, waits.group, in_order, whole)
+    return DeviceWaitTable(held, finished, waits.group, in_order, whole)
 
 
 def _asynchronous(

@@ -18,7 +18,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, 
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.replay.changes import OF_OPERATIONS, SURE, Changes
-from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.graph import EdgeKind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.pacing import WAITED_NS
 from nsysdiag.replay.step_work import REGULAR, StepWork
@@ -38,10 +38,10 @@ def loosened(changes: Changes) -> Changes | None:
     others = model.others_work < StepWork.OWN
     if not (waits.any() or unknown.any() or others.any()):
         return None
-    wakes = np.flatnonzero(edges.kind == Kind.WAKE)
+    wakes = np.flatnonzero(edges.kind == EdgeKind.WAKE)
     dropped = changes.dropped.copy()
     dropped[wakes[waits[edges.row[wakes]]]] = True
-    launches = np.flatnonzero(edges.kind == Kind.LAUNCH)
+    launches = np.flatnonzero(edges.kind == EdgeKind.LAUNCH)
     dropped[launches[others[edges.row[launches]]]] = True
     time = np.where(unknown, 0.0, changes.time)
     return replace(changes, dropped=dropped, time=time, length=np.where(others, 0, changes.length), loose=True)
@@ -111,7 +111,7 @@ def taken_out(changes: Changes) -> float:
     if np.isin(edges.kind[changes.dropped], OF_OPERATIONS).any():
         return np.inf
     woken = ~changes.woken
-    wakes = np.flatnonzero((edges.kind == Kind.WAKE) & changes.dropped)
+    wakes = np.flatnonzero((edges.kind == EdgeKind.WAKE) & changes.dropped)
     woken[edges.row[wakes]] = True
     # Who takes a lock at another time may find it free.
     woken |= met_by_chance(model)

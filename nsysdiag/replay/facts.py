@@ -15,7 +15,7 @@ from nsysdiag.fields import (
     Ratio,
     Sentence,
     Share,
-    Text,
+    TextKind,
     ValueBySetting,
 )
 from nsysdiag.phrases import Phrases
@@ -34,7 +34,7 @@ class Transform(Record, frozen=True):
     last three."""
 
     option: OwnText
-    of: Annotated[str, Text.TRANSFORM] = ""
+    of: Annotated[str, TextKind.TRANSFORM] = ""
     factor: Ratio = 0.0
 
 

@@ -25,7 +25,7 @@ NEVER_NS = -(1 << 60)
 
 
 @unique
-class Kind(IntEnum):
+class EdgeKind(IntEnum):
     """Why a moment waits for another."""
 
     PROGRAM = 0  # the next thing that a thread does
@@ -49,7 +49,7 @@ class Kind(IntEnum):
 
 
 class Edges(Rows, frozen=True):
-    """Edges from the moment `source` to the moment `target`, which is at least `ns` later; `kind` is one of `Kind`.
+    """Edges from the moment `source` to the moment `target`, which is at least `ns` later; `kind` is one of `EdgeKind`.
     `row` depends on the kind: the operation whose length it is, or an index into a table of host time or of waits; -1
     for none."""
 
@@ -60,7 +60,7 @@ class Edges(Rows, frozen=True):
     row: IntArray
 
     @classmethod
-    def of(cls, source: IntArray, target: IntArray, ns: IntArray, kind: Kind, row: IntArray | None = None) -> Edges:
+    def of(cls, source: IntArray, target: IntArray, ns: IntArray, kind: EdgeKind, row: IntArray | None = None) -> Edges:
         """Edges of one kind."""
         about = np.full(len(source), -1) if row is None else row
         return cls(source, target, ns, np.full(len(source), kind, dtype=np.int8), about)
@@ -100,7 +100,7 @@ class Graph(Struct, frozen=True, dict=True):
         alone = np.flatnonzero(np.bincount(edges.target, minlength=len(time)) == 0)
         alone = alone[alone != ORIGIN]
         distance = time[alone] - time[ORIGIN]
-        edges = Edges.concatenate([edges, Edges.of(np.full(len(alone), ORIGIN), alone, distance, Kind.START)])
+        edges = Edges.concatenate([edges, Edges.of(np.full(len(alone), ORIGIN), alone, distance, EdgeKind.START)])
         edges = edges.take(np.argsort(edges.target, kind="stable"))
         slack = time[edges.target] - time[edges.source]
         wanted = edges.ns

@@ -11,7 +11,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
-from nsysdiag.causes.evidence import Layer
+from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.ledger.classify import LayeredEvidence
@@ -59,7 +59,7 @@ class _Collector:
         known = [-1 if word is None else self.words.setdefault(word, len(self.words)) for word in words]
         return np.array([*known, -1], dtype=np.int64)
 
-    def by_layers(self, left: Owned, layers: dict[str, list[Layer]]) -> Owned:
+    def by_layers(self, left: Owned, layers: dict[str, list[EvidenceLayer]]) -> Owned:
         """Let each layer claim in turn; returns what is left."""
         for cause, parts in layers.items():
             for layer in parts:

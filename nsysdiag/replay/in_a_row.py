@@ -8,10 +8,10 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import BLOCKING_COPY, PLACE, SYNCHRONIZATION
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.transforms import Part
+from nsysdiag.replay.transforms import RepairScope
 
 
-def with_rows(model: Model, part: Part) -> Part:
+def with_rows(model: Model, part: RepairScope) -> RepairScope:
     """A part with the waits that are in a row with one of its own: without that one, they would wait in its place.
 
     ```
@@ -25,7 +25,7 @@ def with_rows(model: Model, part: Part) -> Part:
         return part
     group = _rows_of(model)
     also = np.isin(group, group[held]) & (group >= 0)
-    return Part(part.pieces, part.held | also, part.full, part.woken)
+    return RepairScope(part.pieces, part.held | also, part.full, part.woken)
 
 
 def _for_results(model: Model) -> BoolArray:

@@ -46,9 +46,19 @@ from nsysdiag.replay.edges import (
     program_order,
     releases,
 )
-from nsysdiag.replay.graph import Edges, Graph, Kind, extended
+from nsysdiag.replay.graph import EdgeKind, Edges, Graph, extended
 from nsysdiag.replay.host_time import HostTime, host_time, on_axis
-from nsysdiag.replay.moments import DEVICE, Met, Moments, MpiCalls, Places, Threads, meetings_of, moments_of, within
+from nsysdiag.replay.moments import (
+    DEVICE,
+    Met,
+    MomentPlaces,
+    Moments,
+    MpiCalls,
+    ThreadActions,
+    meetings_of,
+    moments_of,
+    within,
+)
 from nsysdiag.replay.pacing import Outlived, Timed, outlived, owned, timed_waits
 from nsysdiag.replay.step_work import at_own_pace, step_work
 from nsysdiag.replay.stretch import Stretch
@@ -73,7 +83,7 @@ MOST_UNPAIRED = 0.1
 """Share of the kernels that send or receive: a few may have their peers outside of the replayed time."""
 
 
-class Names(Struct, frozen=True):
+class OperationNames(Struct, frozen=True):
     """The short and the whole name of each operation, copies by kind, as codes into `texts`, and as shown in reports in
     `shown`; NVTX ranges; and the device keys by number."""
 
@@ -85,7 +95,7 @@ class Names(Struct, frozen=True):
     keys: list[str]
 
     @classmethod
-    def of(cls, work: Work, activity: DeviceActivity, ranges: NvtxRanges, strings: Strings) -> Names:
+    def of(cls, work: Work, activity: DeviceActivity, ranges: NvtxRanges, strings: Strings) -> OperationNames:
         """Those of the operations of a stretch."""
         operations = activity.operations.take(work.row)
         copies = operations.category == Category.MEMCPY
@@ -117,8 +127,8 @@ class Model(Struct, frozen=True, dict=True):
 
     stretch: Stretch
     work: Work
-    threads: Threads
-    places: Places
+    threads: ThreadActions
+    places: MomentPlaces
     graph: Graph
     pace: Pace
     program: Program
@@ -127,7 +137,7 @@ class Model(Struct, frozen=True, dict=True):
     host: LayeredEvidence
     cost: IntArray
     length: IntArray
-    names: Names
+    names: OperationNames
     outlived: Outlived
     first: IntArray
     cpus: int = 0
@@ -184,7 +194,7 @@ class Model(Struct, frozen=True, dict=True):
     def unsure_arrivals(self) -> BoolArray:
         """The edges by which calls of MPI wait for others, where it is not known that they have to."""
         edges = self.graph.edges
-        found: BoolArray = (edges.kind == Kind.MEETING) & (edges.row >= 0)
+        found: BoolArray = (edges.kind == EdgeKind.MEETING) & (edges.row >= 0)
         return found
 
     @cached_property
@@ -261,7 +271,7 @@ class Model(Struct, frozen=True, dict=True):
         """The row of the PROGRAM edge into each moment, -1 where there is none."""
         edges = self.graph.edges
         found = np.full(len(self.graph.time), -1)
-        mine = edges.kind == Kind.PROGRAM
+        mine = edges.kind == EdgeKind.PROGRAM
         found[edges.target[mine]] = edges.row[mine]
         return found
 
@@ -328,14 +338,14 @@ def model_of(
     known = Graph.of(time, edges.take(edges.source < edges.target), LATENCY_HIGHEST_NS)
     late_ns = known.residual[places.operation]
     kept = explained(work, activity, late_ns)
-    seen = after_end(length, places, observed_order(work, (late_ns > 0) & ~kept), Kind.OBSERVED)
+    seen = after_end(length, places, observed_order(work, (late_ns > 0) & ~kept), EdgeKind.OBSERVED)
     seen = seen.take(seen.source < seen.target)
     as_asked = replace(known.edges, ns=known.asked)
     graph = Graph.of(time, Edges.concatenate([as_asked, seen]), LATENCY_HIGHEST_NS) if len(seen) else known
-    hidden = after_end(length, places, hidden_order(work, activity, stretch), Kind.HIDDEN)
+    hidden = after_end(length, places, hidden_order(work, activity, stretch), EdgeKind.HIDDEN)
     hidden = hidden.take(hidden.source < hidden.target)
     graph = extended(graph, hidden) if len(hidden) else graph
-    names = Names.of(work, activity, host_trace.ranges, strings)
+    names = OperationNames.of(work, activity, host_trace.ranges, strings)
     threads = replace(threads, woken_cause=_causes(threads.woken, host))
     cpus = len(host_trace.tables.cpus.numbers)
     first = np.full(len(activity.devices), stretch.end)
@@ -396,7 +406,7 @@ def _threads(
     floor: float,
     stretch: Stretch,
     met_by_mpi: MpiCalls,
-) -> Threads:
+) -> ThreadActions:
     calls = activity.api_calls.rows
     launches = np.unique(work.launch[work.launch >= 0])
     begun = calls.start[launches]
@@ -404,7 +414,7 @@ def _threads(
     hi = int(begun.max(initial=stretch.begin)) + 1
     own = distinct_values(calls.thread[launches])
     woken = wakes(launching, own, host_trace, finder, lo, hi, floor)
-    return Threads(
+    return ThreadActions(
         launches=launches,
         waited=device_waits(with_waiting(evidence, own, woken.waker, host_trace), work, activity, lo, hi),
         full=full_queues(work, calls),

@@ -13,7 +13,7 @@ from nsysdiag.causes import HOST_CODE, PLACE
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, distinct, distinct_values
-from nsysdiag.replay.device_waits import NEVER, DeviceWaits, Waited
+from nsysdiag.replay.device_waits import NEVER, DeviceWaits, DeviceWaitTable
 from nsysdiag.replay.pacing import Timed
 from nsysdiag.replay.targets import NONE
 from nsysdiag.replay.wakes import Wakes
@@ -293,13 +293,13 @@ class Moments(Rows, frozen=True):
         return cls(end, np.full(len(end), What.RETURN), thread, begin, released, cause)
 
 
-class Threads(Struct, frozen=True):
+class ThreadActions(Struct, frozen=True):
     """What the threads of a stretch did that the replay moves: the rows of the calls that launched its operations
     (ascending); waits for devices, with all that they are for, and full queues; waits for other threads with their
     cause; MPI calls in which ranks wait for each other; and waits that may end at a time of their own."""
 
     launches: IntArray
-    waited: Waited
+    waited: DeviceWaitTable
     full: DeviceWaits
     woken: Wakes
     woken_cause: IntArray
@@ -312,7 +312,7 @@ class Threads(Struct, frozen=True):
         return self.waited.held
 
 
-class Places(Struct, frozen=True):
+class MomentPlaces(Struct, frozen=True):
     """The number of each row's moment, from 1 on: 0 is the ORIGIN. `end` is the moment from which the length of each
     operation counts: its start, or its meeting. `mpi_return` is by the calls of MPI that leave a meeting; `finished` by
     waits for devices, NONE where there is none."""
@@ -333,8 +333,8 @@ class Places(Struct, frozen=True):
 
 
 def moments_of(
-    work: Work, threads: Threads, calls: CallRows, meetings: Meetings, begin: int | None = None
-) -> tuple[Moments, Places]:
+    work: Work, threads: ThreadActions, calls: CallRows, meetings: Meetings, begin: int | None = None
+) -> tuple[Moments, MomentPlaces]:
     """All moments in order, and where each row's is. Where a window is replayed, what threads did from its `begin` on,
     in ns, is in the replay, too."""
     held, full, woken, mpi = threads.held, threads.full, threads.woken, threads.mpi
@@ -368,11 +368,13 @@ def moments_of(
     end = np.where(meetings.of >= 0, np.append(meeting, 0)[meetings.of], operation)
     of_waits = np.full(len(held), NONE)
     of_waits[some] = finished_at
-    places = Places(operation, launch, held_at, full_at, woken_at, wake, meeting, end, come, met, back, of_waits, timed)
+    places = MomentPlaces(
+        operation, launch, held_at, full_at, woken_at, wake, meeting, end, come, met, back, of_waits, timed
+    )
     return every.take(order), places
 
 
-def _behind_own_waits(threads: Threads) -> IntArray:
+def _behind_own_waits(threads: ThreadActions) -> IntArray:
     """When each thread is woken, in ns: by a thread that had a wait of its own until that very time, 1 ns later."""
     woken, own = threads.woken, (threads.held, threads.full, threads.woken)
     ended = np.unique(np.concatenate([np.stack((each.thread, each.end), axis=1) for each in own]), axis=0)
@@ -382,7 +384,7 @@ def _behind_own_waits(threads: Threads) -> IntArray:
     return np.minimum(woken.at + np.isin(code, known), woken.end)
 
 
-def _borders(threads: Threads, calls: CallRows, begin: int | None) -> Moments:
+def _borders(threads: ThreadActions, calls: CallRows, begin: int | None) -> Moments:
     """When each launching thread made its first call of all, at or after the `begin` of the window, in ns: from then on
     it is known to be there. And when its last launch returned. None without a window."""
     launching = distinct_values(calls.thread[threads.launches])

@@ -13,7 +13,7 @@ import re
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.events.axis import Lane
+from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.replay.changes import Changes
@@ -60,7 +60,7 @@ def takes_out_waits(changes: Changes) -> bool:
     return not all(each.all() for each in kept)
 
 
-def exchanging(model: Model) -> Lane:
+def exchanging(model: Model) -> NamedRows:
     """The outermost calls that wait for one rank of which it is not known what it does."""
     lane, met = model.host.host.mpi, model.threads.mpi
     named = np.array([_EXCHANGES.fullmatch(each) is not None for each in lane.names], dtype=np.bool_)

@@ -13,7 +13,7 @@ from nsysdiag.causes.cause import AFTER_READ_BACK
 from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.transforms import Part, of_cause
+from nsysdiag.replay.transforms import RepairScope, of_cause
 from nsysdiag.report import Finding, Joined
 
 LATE_RANK = "late_rank"
@@ -34,7 +34,7 @@ def others(finding: Finding, among: Iterable[Finding]) -> list[Problem]:
     return [problem for each in rest for problem in problems_of(each)]
 
 
-def part_of(model: Model, problem: Problem, rest: Sequence[Problem], its: Part) -> Part | None:
+def part_of(model: Model, problem: Problem, rest: Sequence[Problem], its: RepairScope) -> RepairScope | None:
     """What a problem on a cause is about in the time `its`, `rest` being the problems of other findings. None where the
     replay knows nothing of it. It is inside the innermost range of its place in which anything is: the place is that of
     a gap, and a call that opened the gap may be in an outer range only."""
@@ -63,7 +63,7 @@ def _is_inside(other: Problem, problem: Problem, path: list[str]) -> bool:
     return like and (deeper or narrower) and other.nvtx[: len(path)] == path
 
 
-def _part(model: Model, problem: Problem, path: list[str]) -> Part:
+def _part(model: Model, problem: Problem, path: list[str]) -> RepairScope:
     """How much of each piece of host time and which waits are of a problem's cause and variant, inside `path`: what
     launching threads do there, and what others do that they wait for. What loading workers do is no part of it, as
     that is charged to the wait for input."""
@@ -73,7 +73,7 @@ def _part(model: Model, problem: Problem, path: list[str]) -> Part:
     # Time in which others hold the interpreter lock counts to the wait for it, whatever they do.
     behind = time_behind(model, woken & (threads.woken.interpreter == 0) & ~loads, ~loads)
     own = np.isin(model.program.thread[model.pieces.owner], model.launching)
-    part = Part(
+    part = RepairScope(
         pieces=np.maximum(where(model.pieces.spans) & own, model.pieces.inside(behind)),
         held=where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end)),
         full=where(model.on_axis(threads.full.thread, threads.full.begin, threads.full.end)),

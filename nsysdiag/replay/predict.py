@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from nsysdiag.diagnosis.facts import REPLAY, Predicted
 from nsysdiag.errors import UsageError
 from nsysdiag.events.rows import distinct_values
-from nsysdiag.replay.bounds import Case, bounds_of, computing
+from nsysdiag.replay.bounds import BoundCase, bounds_of, computing
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Saving, Transform
-from nsysdiag.replay.graph import NEVER_NS, Edges, Kind, replay
+from nsysdiag.replay.graph import NEVER_NS, EdgeKind, Edges, replay
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.repairs import may_differ, repair
 from nsysdiag.replay.reshaped import with_edges
@@ -71,7 +71,7 @@ def identity_of(model: Model) -> Identity:
     exact = np.array_equal(same.start, now.start) and np.array_equal(same.end, now.end)
     residual = graph.residual.copy()
     residual[model.places.operation[~model.explained]] = 0
-    ns = np.where(np.isin(graph.edges.kind, (Kind.OBSERVED, Kind.HIDDEN)), NEVER_NS, graph.asked)
+    ns = np.where(np.isin(graph.edges.kind, (EdgeKind.OBSERVED, EdgeKind.HIDDEN)), NEVER_NS, graph.asked)
     eager = as_run(model, replay(graph, ns, residual), model.length)
     return Identity(exact=exact, length_error=round(abs(eager.ns - now.ns) / max(now.ns, 1), 6))
 
@@ -124,7 +124,7 @@ def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> 
 
 def prediction_of(changes: Changes, identity: Identity, others: Sequence[Changes] = ()) -> Prediction:
     """The prediction of changes. The lengths of the same changes made in other ways (`others`) are bounds, too."""
-    case = Case.of(changes, others)
+    case = BoundCase.of(changes, others)
     found = bounds_of(case, identity.length_error)
     return Prediction(changes, case.now, case.run, found.low_ns, found.high_ns, found.why, found.entangled)
 

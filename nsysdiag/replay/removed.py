@@ -17,7 +17,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.graph import EdgeKind
 from nsysdiag.replay.sources import answers
 from nsysdiag.wakeups.waits import is_timed
 
@@ -48,7 +48,7 @@ def dependent(changes: Changes) -> BoolArray:
 
 def _reordered(changes: Changes) -> bool:
     kind = changes.model.graph.edges.kind
-    order = bool((kind[changes.dropped] != Kind.WAKE).any())
+    order = bool((kind[changes.dropped] != EdgeKind.WAKE).any())
     others = (changes.eager, changes.prompt, changes.more != 0, changes.counted[1:] > 1)
     return order or any(bool(each.any()) for each in others)
 
@@ -72,7 +72,7 @@ def _waits(changes: Changes) -> int:
     of which it is not known who ended them."""
     model, threads, edges = changes.model, changes.model.threads, changes.model.graph.edges
     gone = np.zeros(len(threads.woken), dtype=np.bool_)
-    gone[edges.row[changes.dropped & (edges.kind == Kind.WAKE)]] = True
+    gone[edges.row[changes.dropped & (edges.kind == EdgeKind.WAKE)]] = True
     gone |= ~changes.woken
     of_thread = np.isin(model.program.thread[model.pieces.owner], threads.woken.thread[gone])
     unknown = (model.pieces.end - model.pieces.start)[of_thread & dependent(changes)]

@@ -31,7 +31,7 @@ from nsysdiag.replay.in_a_row import with_rows
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
-from nsysdiag.replay.transforms import Part, overlap, take_out
+from nsysdiag.replay.transforms import RepairScope, overlap, take_out
 from nsysdiag.replay.work import Class
 from nsysdiag.report import Finding
 
@@ -106,14 +106,14 @@ def _polls(model: Model, finding: Finding) -> bool:
     return int(np.bincount(thread).max(initial=0)) >= POLLS * model.stretch.count
 
 
-def _its_time(model: Model, finding: Finding) -> Part:
+def _its_time(model: Model, finding: Finding) -> RepairScope:
     """The host time and the waits since the first work of a finding's devices: what is before that in a start is for
     the findings on this time."""
     keys, axis, threads = model.names.keys, model.host.host.axis, model.threads
     since = min(int(model.first[keys.index(each)]) for each in finding.devices or [finding.device] if each in keys)
     lanes = np.arange(len(axis.threads))
     after = axis.place(lanes, Intervals(np.full(len(lanes), since), np.full(len(lanes), model.stretch.end)))
-    return Part(
+    return RepairScope(
         pieces=model.pieces.inside(union(after)) if since > model.stretch.begin else np.ones(len(model.pieces)),
         held=threads.held.end > since,
         full=threads.full.end > since,
@@ -141,7 +141,7 @@ def _before_work(changes: Changes, finding: Finding) -> str:
     return "" if inside.any() else NOT_THERE
 
 
-def _late_rank(changes: Changes, finding: Finding, its: Part) -> str:
+def _late_rank(changes: Changes, finding: Finding, its: RepairScope) -> str:
     """What made it late is joined with it. That stays, as others have it, too; but input comes in time."""
     for each in finding.joined:
         if each.cause == INPUT_WAIT:
@@ -149,7 +149,7 @@ def _late_rank(changes: Changes, finding: Finding, its: Part) -> str:
     return "" if like_the_median(changes) else ALONE
 
 
-def _repair(changes: Changes, problem: Problem, rest: Sequence[Problem], its: Part) -> str:
+def _repair(changes: Changes, problem: Problem, rest: Sequence[Problem], its: RepairScope) -> str:
     if problem.cause in RULES:
         full = problem.variant == FULL_LINK
         return ALL_THE_TIME if full else "" if RULES[problem.cause](changes, its) else NOT_HIDDEN
@@ -166,7 +166,7 @@ def _repair(changes: Changes, problem: Problem, rest: Sequence[Problem], its: Pa
     return _take_out(changes, problem, rest, its)
 
 
-def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem], its: Part) -> str:
+def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem], its: RepairScope) -> str:
     part = part_of(changes.model, problem, rest, its)
     if part is not None and part.anything:
         part = with_rows(changes.model, part.without(_paced(changes)))
@@ -178,15 +178,15 @@ def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem], its: 
     return ""
 
 
-def _paced(changes: Changes) -> Part:
+def _paced(changes: Changes) -> RepairScope:
     """The waits that end at a time of their own or from outside: no repair of a finding takes them out."""
     model, threads = changes.model, changes.model.threads
     pieces = np.append(changes.paced & (threads.timed.outside > 0), False)[model.timed_of_piece].astype(np.float64)
     none = (np.zeros(len(each), dtype=np.bool_) for each in (threads.held, threads.full, threads.woken))
-    return Part(pieces, *none)
+    return RepairScope(pieces, *none)
 
 
-def _shorten_workers(changes: Changes, causes: tuple[str, ...], its: Part) -> str:
+def _shorten_workers(changes: Changes, causes: tuple[str, ...], its: RepairScope) -> str:
     """What threads that load data did for these causes takes no time; the rest of their work does."""
     model = changes.model
     mine = np.isin(model.program.thread[model.pieces.owner], loaders(model.threads.woken))
@@ -196,17 +196,17 @@ def _shorten_workers(changes: Changes, causes: tuple[str, ...], its: Part) -> st
     return "" if mine.any() else NOT_THERE
 
 
-def _exposed_copy(changes: Changes, its: Part) -> bool:
+def _exposed_copy(changes: Changes, its: RepairScope) -> bool:
     work = changes.model.work
     copies, kernels = (int(work.length[work.kind == kind].sum()) for kind in (Class.COPY, Class.COMPUTE))
     return copies <= DWARFED * kernels and overlap(changes, Class.COPY)
 
 
-def _exposed_communication(changes: Changes, its: Part) -> bool:
+def _exposed_communication(changes: Changes, its: RepairScope) -> bool:
     return overlap(changes, Class.COMMUNICATION)
 
 
-def _exposed_mpi(changes: Changes, its: Part) -> bool:
+def _exposed_mpi(changes: Changes, its: RepairScope) -> bool:
     """Of the time in MPI calls stays what kernels cannot hide."""
     model = changes.model
     pieces, mpi = model.pieces, union(model.host.host.mpi.spans)
@@ -218,7 +218,7 @@ def _exposed_mpi(changes: Changes, its: Part) -> bool:
     return bool(inside.any())
 
 
-RULES: dict[str, Callable[[Changes, Part], bool]] = {
+RULES: dict[str, Callable[[Changes, RepairScope], bool]] = {
     "exposed_copy": _exposed_copy,
     "exposed_comm": _exposed_communication,
     "exposed_mpi": _exposed_mpi,

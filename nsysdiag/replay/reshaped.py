@@ -17,7 +17,7 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.events.streams import previous_on_stream
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import WAITS, Changes, View
-from nsysdiag.replay.graph import Edges, Kind, extended
+from nsysdiag.replay.graph import EdgeKind, Edges, extended
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.sources import answers, of_unknown_sources
 from nsysdiag.replay.stretch import first_border
@@ -94,8 +94,8 @@ def _at_once(changes: Changes, mine: IntArray) -> None:
     at = np.zeros(len(model.graph.time), dtype=np.bool_)
     at[model.places.operation[mine]] = True
     into = at[edges.target]
-    order = into & (edges.kind == Kind.STREAM)
-    changes.dropped[into & ~order & ~np.isin(edges.kind, (Kind.EVENT, Kind.BARRIER))] = True
+    order = into & (edges.kind == EdgeKind.STREAM)
+    changes.dropped[into & ~order & ~np.isin(edges.kind, (EdgeKind.EVENT, EdgeKind.BARRIER))] = True
     changes.more[order] -= np.maximum(edges.ns[order] - model.length[edges.row[order]], 0)
     changes.cost[mine] = 0
     changes.prompt[mine] = True
@@ -111,7 +111,7 @@ def _launched_last(changes: Changes, group: IntArray, joins: BoolArray) -> None:
     of = np.full(len(model.graph.time), -1)
     of[model.places.operation[ends]] = ends
     row = of[edges.target]
-    launches = np.flatnonzero((edges.kind == Kind.LAUNCH) & (row >= 0))
+    launches = np.flatnonzero((edges.kind == EdgeKind.LAUNCH) & (row >= 0))
     changes.dropped[launches] = False
     changes.more[launches] += total[group[row[launches]]] - changes.length[row[launches]]
 
@@ -253,12 +253,14 @@ def order_apart(model: Model, chosen: BoolArray) -> Edges:
     side = distinct(joint(work.stream, chosen.astype(np.int64), 2))[1]
     own = previous_on_stream(side)
     after = np.flatnonzero((own >= 0) & (own != previous_on_stream(work.stream)))
-    order = Edges.of(places.end[own[after]], places.operation[after], model.length[own[after]], Kind.CLASS, own[after])
+    order = Edges.of(
+        places.end[own[after]], places.operation[after], model.length[own[after]], EdgeKind.CLASS, own[after]
+    )
     other = _last_of_the_other(work.stream, chosen)
     waits = np.flatnonzero(other[held.target] >= 0)
     last = other[held.target[waits]]
     ns = model.length[last] + _lag(model, waits)
-    more = Edges.concatenate([order, Edges.of(places.end[last], places.held[waits], ns, Kind.FINISHED, last)])
+    more = Edges.concatenate([order, Edges.of(places.end[last], places.held[waits], ns, EdgeKind.FINISHED, last)])
     return more.take(more.source < more.target)
 
 
@@ -290,7 +292,7 @@ def leave_order(changes: Changes, chosen: BoolArray) -> bool:
         return bool(chosen.any())
     target = np.full(len(model.graph.time), -1)
     target[model.places.operation] = np.arange(len(model.work))
-    rows = np.flatnonzero((edges.kind == Kind.STREAM) & (edges.row >= 0))
+    rows = np.flatnonzero((edges.kind == EdgeKind.STREAM) & (edges.row >= 0))
     apart = chosen[edges.row[rows]] != chosen[target[edges.target[rows]]]
     changes.dropped[rows[apart]] = True
     return bool(chosen.any())
@@ -303,7 +305,7 @@ def waits_behind(model: Model, count: int) -> Edges:
     earlier = _steps_before(model, count)[held.target[waits]]
     waits, earlier = waits[earlier >= 0], earlier[earlier >= 0]
     ns = model.length[earlier] + _lag(model, waits)
-    return Edges.of(places.end[earlier], places.held[waits], ns, Kind.AHEAD, earlier)
+    return Edges.of(places.end[earlier], places.held[waits], ns, EdgeKind.AHEAD, earlier)
 
 
 def _holding(model: Model, *, doubted: bool) -> BoolArray:
@@ -342,5 +344,5 @@ def ahead(changes: Changes) -> bool:
         kept = np.zeros(len(model.graph.time), dtype=np.bool_)
         kept[model.places.held[~gone]] = True
         edges = model.graph.edges
-        changes.dropped[(edges.kind == Kind.AHEAD) & kept[edges.target]] = True
+        changes.dropped[(edges.kind == EdgeKind.AHEAD) & kept[edges.target]] = True
     return bool(_holding(model, doubted=True).any())

@@ -16,7 +16,7 @@ from nsysdiag.causes.dispatch import CAUSE as DISPATCH
 from nsysdiag.causes.stream_barrier import CAUSE as STREAM_BARRIER
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import FourParts
-from nsysdiag.replay.graph import Kind, replay
+from nsysdiag.replay.graph import EdgeKind, replay
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.stretch import first_border
@@ -120,15 +120,15 @@ def busy(model: Model, run: Run, device: int, kinds: Sequence[Class], among: Boo
 # ```
 
 OF_KIND = {
-    Kind.LAUNCH: LAUNCH_LATENCY,
-    Kind.STREAM: DISPATCH.id,
-    Kind.CLASS: DISPATCH.id,
-    Kind.OBSERVED: DEVICE_STALL.id,
-    Kind.EVENT: EVENT_WAIT,
-    Kind.BARRIER: STREAM_BARRIER.id,
+    EdgeKind.LAUNCH: LAUNCH_LATENCY,
+    EdgeKind.STREAM: DISPATCH.id,
+    EdgeKind.CLASS: DISPATCH.id,
+    EdgeKind.OBSERVED: DEVICE_STALL.id,
+    EdgeKind.EVENT: EVENT_WAIT,
+    EdgeKind.BARRIER: STREAM_BARRIER.id,
 }
 """What is behind idle time in which no thread is late, by the edge that decides when the next operation starts."""
-BEHIND = np.array([PLACE[OF_KIND.get(kind, FALLBACK)] for kind in Kind], dtype=np.int64)
+BEHIND = np.array([PLACE[OF_KIND.get(kind, FALLBACK)] for kind in EdgeKind], dtype=np.int64)
 
 
 def idle_by_cause(changes: Changes, run: Run, device: int) -> dict[str, int]:
@@ -165,7 +165,7 @@ def _deciding(changes: Changes, times: IntArray, ns: IntArray) -> IntArray:
     arrives = times[edges.source] + ns
     order = np.lexsort((arrives, edges.target))
     last = np.append(edges.target[order][1:] != edges.target[order][:-1], True)
-    kind = np.full(len(times), Kind.START, dtype=np.int64)
+    kind = np.full(len(times), EdgeKind.START, dtype=np.int64)
     kind[edges.target[order][last]] = edges.kind[order][last]
     return kind
 
@@ -174,7 +174,7 @@ def _late_threads(changes: Changes, times: IntArray, closing: IntArray, decided:
     """For operations that waited for their launch: the thread, 0 for others, and when the launch was on its way."""
     model = changes.model
     call = model.call_of_operation[closing]
-    known = (decided == Kind.LAUNCH) & (call >= 0)
+    known = (decided == EdgeKind.LAUNCH) & (call >= 0)
     row = model.work.launch[closing]
     thread = np.where(known, np.append(model.host.host.api_calls.rows.thread, 0)[row], 0)
     launched = times[np.append(model.places.launch, 0)[call]] + changes.costs()[closing]
@@ -188,7 +188,7 @@ def _timelines(changes: Changes, times: IntArray) -> tuple[Intervals, IntArray]:
     piece: its host time in order, then the wait."""
     model = changes.model
     program, pieces, edges = model.program, model.pieces, model.graph.edges
-    mine = edges.kind == Kind.PROGRAM
+    mine = edges.kind == EdgeKind.PROGRAM
     begin, until = np.zeros((2, len(program)), dtype=np.int64)
     begin[edges.row[mine]], until[edges.row[mine]] = times[edges.source[mine]], times[edges.target[mine]]
     order = model.pieces_in_order

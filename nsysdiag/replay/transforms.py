@@ -30,7 +30,7 @@ from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.graph import Edges, Kind
+from nsysdiag.replay.graph import EdgeKind, Edges
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.options import text_of
 from nsysdiag.replay.rank_like import like_the_median
@@ -40,7 +40,7 @@ from nsysdiag.replay.wakes import LOCKS, SURE_LOCK
 from nsysdiag.replay.work import Class
 
 MOST_NEAR = 5
-OF_KIND = {EVENT_WAIT: Kind.EVENT, STREAM_BARRIER.id: Kind.BARRIER}
+OF_KIND = {EVENT_WAIT: EdgeKind.EVENT, STREAM_BARRIER.id: EdgeKind.BARRIER}
 EAGER = (DEVICE_STALL.id, FALLBACK, OTHER_PROCESS)
 """Causes for which an operation starts later than anything known holds it back."""
 UNRESOLVED = places(lambda cause: cause.unresolved)
@@ -59,7 +59,7 @@ def apply(changes: Changes, transform: Transform) -> None:
         )
 
 
-class Part(Struct, frozen=True):
+class RepairScope(Struct, frozen=True):
     """What a repair is about: how much of each piece of host time, 0 to 1, and masks over the waits of the three
     kinds."""
 
@@ -73,16 +73,16 @@ class Part(Struct, frozen=True):
         """Whether there is any."""
         return any(bool(each.any()) for each in (self.pieces, self.held, self.full, self.woken))
 
-    def within(self, other: Part) -> Part:
+    def within(self, other: RepairScope) -> RepairScope:
         """What of it is in another part, too."""
-        return Part(
+        return RepairScope(
             self.pieces * other.pieces, self.held & other.held, self.full & other.full, self.woken & other.woken
         )
 
-    def without(self, other: Part) -> Part:
+    def without(self, other: RepairScope) -> RepairScope:
         """What of it is not in another part."""
         pieces = np.maximum(self.pieces - other.pieces, 0.0)
-        return Part(pieces, self.held & ~other.held, self.full & ~other.full, self.woken & ~other.woken)
+        return RepairScope(pieces, self.held & ~other.held, self.full & ~other.full, self.woken & ~other.woken)
 
 
 def _without(changes: Changes, transform: Transform) -> bool:
@@ -94,11 +94,11 @@ def _without(changes: Changes, transform: Transform) -> bool:
     return _without_on_devices(changes, transform.of) or part.anything
 
 
-def of_cause(model: Model, cause: str) -> Part:
+def of_cause(model: Model, cause: str) -> RepairScope:
     """All host time and all waits of a cause. Input waits are those for threads that load data."""
     threads, place = model.threads, PLACE[cause]
     loads = threads.woken.loader > 0
-    return Part(
+    return RepairScope(
         pieces=(model.pieces.cause == place).astype(np.float64),
         held=threads.held.cause == place,
         full=threads.full.cause == place,
@@ -106,7 +106,7 @@ def of_cause(model: Model, cause: str) -> Part:
     )
 
 
-def take_out(changes: Changes, cause: str, part: Part) -> None:
+def take_out(changes: Changes, cause: str, part: RepairScope) -> None:
     """A part of the host time of a cause takes no time, and nothing waits where a part of its waits is. A wait for
     another thread stays as long as that one works: the wait's own may be what nothing explains of that, and its return.
     A lock need not be waited for, though in doubt what its holder does is needed. So is what an unknown thread does
@@ -146,7 +146,7 @@ def _leave_to_wakers(changes: Changes, cause: str, waits: BoolArray) -> None:
     behind = model.pieces.inside(time_behind(model, waits)) * unexplained
     changes.time[:] *= 1 - behind
     changes.unknown[behind > 0] = True
-    wakes = np.flatnonzero(edges.kind == Kind.WAKE)
+    wakes = np.flatnonzero(edges.kind == EdgeKind.WAKE)
     locks = wakes[(waits & (woken.lock == SURE_LOCK))[edges.row[wakes]]]
     changes.dropped[locks] = changes.doubted[locks] = True
 
@@ -154,7 +154,7 @@ def _leave_to_wakers(changes: Changes, cause: str, waits: BoolArray) -> None:
 def _without_on_devices(changes: Changes, cause: str) -> bool:
     model, edges = changes.model, changes.model.graph.edges
     if cause == LAUNCH_LATENCY:
-        launches = edges.kind == Kind.LAUNCH
+        launches = edges.kind == EdgeKind.LAUNCH
         changes.cost[:] = changes.cost - model.pace.latency[model.work.device, model.work.kind]
         return bool(launches.any())
     if cause in EAGER:
@@ -219,7 +219,7 @@ def overlap(changes: Changes, kind: Class) -> bool:
     In doubt, too, a copy that operations of another device wait for hands over data of the kernels before it."""
     model, edges = changes.model, changes.model.graph.edges
     mine = model.work.kind == kind
-    of_device = np.isin(edges.kind, (Kind.STREAM, Kind.EVENT, Kind.BARRIER)) & (edges.row >= 0)
+    of_device = np.isin(edges.kind, (EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.BARRIER)) & (edges.row >= 0)
     target = np.full(len(model.graph.time), -1)
     target[model.places.operation] = np.arange(len(model.work))
     rows = np.flatnonzero(of_device)

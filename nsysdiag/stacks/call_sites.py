@@ -25,12 +25,12 @@ from nsysdiag.arrays.groups import evenly
 from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import CAUSES, IN_LAUNCH_CALL, places
-from nsysdiag.events.axis import Lane
-from nsysdiag.events.callchains import NO_CHAIN, CallChains, Frame, Stack, Stacks
+from nsysdiag.events.axis import NamedRows
+from nsysdiag.events.callchains import NO_CHAIN, CallChain, CallChains, StackFrame, Stacks
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.python_stacks import PythonStacks
 from nsysdiag.events.rows import Rows, distinct_values
-from nsysdiag.gaps.launch_frame import Frame as GapFrame
+from nsysdiag.gaps.launch_frame import LaunchFrame as GapFrame
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.report import CallSite, CodeFrame, CodeShare
 
@@ -41,7 +41,7 @@ MOST_NAMES = 5
 T = TypeVar("T")
 
 
-def common_site(stacks: list[tuple[str, Stack]], launch: bool) -> CallSite:
+def common_site(stacks: list[tuple[str, CallChain]], launch: bool) -> CallSite:
     """The innermost place that half the stacks with code of the program's own have in common, else the commonest.
 
     ```
@@ -83,9 +83,9 @@ class _Functions:
     """Numbers for functions: comparing places by numbers is many times faster than by names."""
 
     def __init__(self) -> None:
-        self._number: dict[Frame, int] = {}
+        self._number: dict[StackFrame, int] = {}
 
-    def places(self, frames: tuple[Frame, ...]) -> dict[tuple[int, ...], int]:
+    def places(self, frames: tuple[StackFrame, ...]) -> dict[tuple[int, ...], int]:
         """Every place on a stack, a function with its callers, and how far from the innermost it is first met."""
         codes = tuple(map(self._code, frames))
         return {codes[at : at + MOST_FRAMES]: at for at in reversed(range(len(codes)))}
@@ -95,7 +95,7 @@ class _Functions:
         functions = list(self._number)
         return [(functions[each].symbol, functions[each].module) for each in place]
 
-    def _code(self, frame: Frame) -> int:
+    def _code(self, frame: StackFrame) -> int:
         function = replace(frame, line=None) if frame.line is not None else frame
         return self._number.setdefault(function, len(self._number))
 
@@ -105,7 +105,7 @@ def _commonest(values: Iterable[T]) -> T:
     return min(counts, key=lambda each: (-counts[each], repr(each)))
 
 
-def leaf_shares(stacks: list[Stack]) -> list[CodeShare]:
+def leaf_shares(stacks: list[CallChain]) -> list[CodeShare]:
     """The innermost functions by their share of the samples; one without a name has the name of its module."""
     counts = Counter((stack.leaf.symbol or stack.leaf.module, str(stack.leaf.origin)) for stack in stacks)
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMES]
@@ -121,7 +121,7 @@ _SAMPLED = places(lambda cause: cause.sampled)
 _ON_THREAD = np.array([cause.side == "host" or cause.id == IN_LAUNCH_CALL for cause in CAUSES.values()])
 
 
-class Kind(IntEnum):
+class SiteKind(IntEnum):
     """The sources of a chain: a call or a sample during the cause, or the launch of the next operation; and the Python
     stacks recorded then."""
 
@@ -132,7 +132,7 @@ class Kind(IntEnum):
     LAUNCH = 4
 
 
-_LAUNCHES = (Kind.PYTHON_LAUNCH, Kind.LAUNCH)
+_LAUNCHES = (SiteKind.PYTHON_LAUNCH, SiteKind.LAUNCH)
 
 
 class HostSide(Struct, frozen=True):
@@ -174,9 +174,9 @@ def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
     found = _Chains.concatenate(
         [
             _longest_calls(side, focus),
-            _inside(focus, *samples, Kind.SAMPLE),
+            _inside(focus, *samples, SiteKind.SAMPLE),
             _launches(side, group),
-            _inside(focus, *python, Kind.PYTHON),
+            _inside(focus, *python, SiteKind.PYTHON),
             _python_launches(side, group, *python),
         ]
     )
@@ -185,7 +185,7 @@ def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
     for number, name in enumerate(SOURCES):
         ids = chosen.id[chosen.source == number]
         stacks.append(side.python.stacks(np.unique(ids)) if name == "python" else side.chains.stacks(name, ids))
-    stacks_by_kind: list[dict[int, list[tuple[str, Stack]]]] = [{} for _ in range(count)]
+    stacks_by_kind: list[dict[int, list[tuple[str, CallChain]]]] = [{} for _ in range(count)]
     for at, kind, source, chain in zip(
         group[chosen.gap].tolist(), chosen.kind.tolist(), chosen.source.tolist(), chosen.id.tolist(), strict=True
     ):
@@ -215,10 +215,12 @@ def _longest_calls(side: HostSide, focus: Owned) -> _Chains:
     order = np.lexsort((chain, source, -ns, gap))
     gap, source, chain = gap[order], source[order], chain[order]
     first = np.flatnonzero(np.append(True, gap[1:] != gap[:-1])) if len(gap) else gap
-    return _chains(Kind.CALL, gap[first], source[first], chain[first])
+    return _chains(SiteKind.CALL, gap[first], source[first], chain[first])
 
 
-def _calls_in(focus: Owned, lane: Lane, ids: IntArray, source: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+def _calls_in(
+    focus: Owned, lane: NamedRows, ids: IntArray, source: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """For each piece of a call with a chain inside the focus: the gap, its length, the source and the chain."""
     if not len(ids):
         return 4 * (np.empty(0, dtype=np.int64),)
@@ -233,12 +235,12 @@ def _calls_in(focus: Owned, lane: Lane, ids: IntArray, source: int) -> tuple[Int
     return claimed.owner, ns, np.full(len(claimed), source, dtype=np.int64), chain[known][call]
 
 
-def _inside(focus: Owned, position: IntArray, ids: IntArray, kind: Kind) -> _Chains:
+def _inside(focus: Owned, position: IntArray, ids: IntArray, kind: SiteKind) -> _Chains:
     """The samples or marks inside the focus; `position` is sorted."""
     first = np.searchsorted(position, focus.spans.start)
     count = np.searchsorted(position, focus.spans.end) - first
     sample = rows_from(first, count)
-    source = SOURCES.index("sampling" if kind is Kind.SAMPLE else "python")
+    source = SOURCES.index("sampling" if kind is SiteKind.SAMPLE else "python")
     return _chains(kind, np.repeat(focus.owner, count), np.full(len(sample), source), ids[sample])
 
 
@@ -248,7 +250,7 @@ def _launches(side: HostSide, group: IntArray) -> _Chains:
     gap = np.flatnonzero((group >= 0) & (side.frame.call >= 0)) if len(ids) else np.empty(0, dtype=np.int64)
     chain = ids[side.frame.call[gap]]
     known = chain > NO_CHAIN
-    return _chains(Kind.LAUNCH, gap[known], np.zeros(int(known.sum()), dtype=np.int64), chain[known])
+    return _chains(SiteKind.LAUNCH, gap[known], np.zeros(int(known.sum()), dtype=np.int64), chain[known])
 
 
 def _python_launches(side: HostSide, group: IntArray, position: IntArray, marks: IntArray) -> _Chains:
@@ -259,10 +261,10 @@ def _python_launches(side: HostSide, group: IntArray, position: IntArray, marks:
     at = np.searchsorted(position, spans.start)
     inside = at < np.searchsorted(position, spans.end, side="right")
     source = np.full(int(inside.sum()), SOURCES.index("python"))
-    return _chains(Kind.PYTHON_LAUNCH, gap[inside], source, marks[at[inside]])
+    return _chains(SiteKind.PYTHON_LAUNCH, gap[inside], source, marks[at[inside]])
 
 
-def _chains(kind: Kind, gap: IntArray, source: IntArray, chain: IntArray) -> _Chains:
+def _chains(kind: SiteKind, gap: IntArray, source: IntArray, chain: IntArray) -> _Chains:
     return _Chains(gap, np.full(len(gap), kind, dtype=np.int64), source, chain)
 
 
@@ -270,7 +272,7 @@ def _few_of_each(group: IntArray, kind: IntArray) -> IntArray:
     """Rows spread evenly over each group, limited in all for each kind; with more groups than the limit, only the first
     ones have rows."""
     parts = []
-    for each in Kind:
+    for each in SiteKind:
         mine = np.flatnonzero(kind == each)
         groups = np.unique(group[mine])[:MOST_CHAINS]
         mine = mine[group[mine] <= groups[-1]] if len(groups) else mine
@@ -278,11 +280,11 @@ def _few_of_each(group: IntArray, kind: IntArray) -> IntArray:
     return np.concatenate(parts)
 
 
-def _place(by_kind: dict[int, list[tuple[str, Stack]]], computes: bool) -> Place:
+def _place(by_kind: dict[int, list[tuple[str, CallChain]]], computes: bool) -> Place:
     """The first kind of chains with code of the program's own in them, else the first with any."""
-    native = (Kind.SAMPLE, Kind.CALL) if computes else (Kind.CALL, Kind.SAMPLE)
-    kinds = [kind for kind in (Kind.PYTHON, *native, *_LAUNCHES) if kind in by_kind]
+    native = (SiteKind.SAMPLE, SiteKind.CALL) if computes else (SiteKind.CALL, SiteKind.SAMPLE)
+    kinds = [kind for kind in (SiteKind.PYTHON, *native, *_LAUNCHES) if kind in by_kind]
     own = [kind for kind in kinds if any(stack.own for _, stack in by_kind[kind])]
     site = common_site(by_kind[(own or kinds)[0]], (own or kinds)[0] in _LAUNCHES) if kinds else None
-    samples = by_kind.get(Kind.SAMPLE) or by_kind.get(Kind.PYTHON, [])
+    samples = by_kind.get(SiteKind.SAMPLE) or by_kind.get(SiteKind.PYTHON, [])
     return Place(site, leaf_shares([stack for _, stack in samples]) if computes else [])

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from nsysdiag.fields import Base64, Buckets, CauseId, Count, Index, Moment, Number, OwnText, PackedNames, ThreadName
 from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
-from nsysdiag.record import Column, Packed, Record
+from nsysdiag.record import Packed, PackedColumn, Record
 
 OFF_CPU = "off_cpu"
 """The kind of the lane that shows when a thread had no CPU, for whatever reason."""
@@ -29,10 +29,10 @@ class TimelineLevel(Packed, frozen=True):
     idle: Base64
     cause: Base64
 
-    def columns(self) -> Iterable[Column]:
+    def columns(self) -> Iterable[PackedColumn]:
         """The lanes, one byte a bucket."""
         lanes = (self.compute, self.communication, self.copies, self.idle, self.cause)
-        return [Column(text, self.buckets, 1) for text in lanes]
+        return [PackedColumn(text, self.buckets, 1) for text in lanes]
 
 
 class TimelineThread(Record, frozen=True):
@@ -70,12 +70,12 @@ class TimelineLane(Packed, frozen=True):
     names: Base64
     kinds: Base64
 
-    def columns(self) -> Iterable[Column]:
+    def columns(self) -> Iterable[PackedColumn]:
         """The columns of exact slices that say anything; the levels are as long as their text allows."""
         slices = (text for text in (self.starts, self.lengths, self.names, self.kinds) if text)
         return [
-            *(Column(text, self.count, 8) for text in slices),
-            *(Column(text, 1, MOST_BUCKETS) for text in self.levels),
+            *(PackedColumn(text, self.count, 8) for text in slices),
+            *(PackedColumn(text, 1, MOST_BUCKETS) for text in self.levels),
         ]
 
 
@@ -102,6 +102,6 @@ class TimelineLevels(Packed, frozen=True):
     host_span: tuple[Moment, Moment] | None = None
     lane_encoding: OwnText = "base64(zlib(planes: the lowest byte of every number, then the next one)); names: UTF-8"
 
-    def columns(self) -> Iterable[Column]:
+    def columns(self) -> Iterable[PackedColumn]:
         """The names; levels and lanes yield their own."""
-        return [Column(self.names, 1, MOST_NAMES_BYTES)] if self.names else []
+        return [PackedColumn(self.names, 1, MOST_NAMES_BYTES)] if self.names else []

@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending
 from nsysdiag.arrays.nesting import levels
-from nsysdiag.events.axis import Lane
+from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.nvtx import NvtxRanges
@@ -18,13 +18,13 @@ from nsysdiag.events.rows import picked
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.timeline.facts import OFF_CPU
-from nsysdiag.timeline.packing import Source, codes_of, reach_of
+from nsysdiag.timeline.packing import LaneSource, codes_of, reach_of
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings
 
 
-def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> Source | None:
+def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> LaneSource | None:
     """The slices of the chosen `gaps` out of `count`, the longest `most` of them; None where there are none."""
     wanted = np.zeros(count, dtype=np.bool_)
     wanted[gaps] = True
@@ -34,7 +34,7 @@ def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> Sourc
     if len(rows) == 0:
         return None
     start, end, text = slices.rows.start[rows], slices.rows.end[rows], slices.rows.text[rows]
-    return Source(
+    return LaneSource(
         kind="causes",
         label="",
         thread=None,
@@ -59,7 +59,7 @@ def work_kinds(device: DeviceTimeline) -> IntArray:
     return np.where(device.communication, COMMUNICATION, np.where(kernels, COMPUTE, COPIES))
 
 
-def stream_sources(device: DeviceTimeline, strings: Strings, low: int, high: int) -> list[Source]:
+def stream_sources(device: DeviceTimeline, strings: Strings, low: int, high: int) -> list[LaneSource]:
     """A lane for each of the busiest streams, and one for all the others together."""
     operations = device.operations
     rows = np.flatnonzero(device.running & (operations.end > low) & (operations.start < high))
@@ -82,9 +82,9 @@ def stream_sources(device: DeviceTimeline, strings: Strings, low: int, high: int
     return sources
 
 
-def _source(device: DeviceTimeline, strings: Strings, rows: IntArray, label: str, kinds: IntArray) -> Source:
+def _source(device: DeviceTimeline, strings: Strings, rows: IntArray, label: str, kinds: IntArray) -> LaneSource:
     end = device.operations.end[rows]
-    return Source(
+    return LaneSource(
         kind="stream",
         label=label,
         thread=None,
@@ -102,7 +102,7 @@ MOST_DEPTH = 6
 
 def thread_sources(
     host: HostActivity, ranges: NvtxRanges, thread: int, place: int, low: int, high: int
-) -> list[Source]:
+) -> list[LaneSource]:
     """All lanes of one thread (globalTid) over [low, high), those without rows left out; `place` is its number."""
     rank = int(host.axis.rank(np.array([thread]))[0])
     found = [*_nvtx(ranges, thread, place, low, high)]
@@ -113,7 +113,7 @@ def thread_sources(
     return [source for source in found if len(source.start)]
 
 
-def _calls(host: HostActivity, lane: Lane, kind: str, rank: int, place: int, low: int, high: int) -> Source:
+def _calls(host: HostActivity, lane: NamedRows, kind: str, rank: int, place: int, low: int, high: int) -> LaneSource:
     """The outermost calls of the thread. They are picked in one go: there may be millions."""
     base = rank * host.axis.stride
     first, behind = np.searchsorted(lane.spans.start, (base, base + host.axis.stride))
@@ -123,10 +123,10 @@ def _calls(host: HostActivity, lane: Lane, kind: str, rank: int, place: int, low
     kept = picked(lane.outermost[mine] & _inside(spans, low - shift, high - shift))
     start, end = spans.start[kept] + shift, spans.end[kept] + shift
     named = codes_of(lane.shown[mine][kept], lane.shown_names)
-    return Source(kind, "", place, 0, start, end, reach_of(end), named)
+    return LaneSource(kind, "", place, 0, start, end, reach_of(end), named)
 
 
-def _off_cpu(host: HostActivity, rank: int, place: int, low: int, high: int) -> Source:
+def _off_cpu(host: HostActivity, rank: int, place: int, low: int, high: int) -> LaneSource:
     base, out = rank * host.axis.stride, host.scheduling.out
     shift = host.axis.origin - base
     mine = picked((out.start >= base) & (out.start < base + host.axis.stride) & _inside(out, low - shift, high - shift))
@@ -134,10 +134,10 @@ def _off_cpu(host: HostActivity, rank: int, place: int, low: int, high: int) -> 
     if not ascending(start):
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
-    return Source(OFF_CPU, "", place, 0, start, end, reach_of(end), None)
+    return LaneSource(OFF_CPU, "", place, 0, start, end, reach_of(end), None)
 
 
-def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> list[Source]:
+def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> list[LaneSource]:
     """A lane for each depth; an open range ends with the timeline."""
     rows = ranges.rows.take(ranges.rows.thread == thread)
     kept = _inside(Intervals(rows.start, rows.end), low, high)
@@ -150,7 +150,7 @@ def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> l
         mine = rows.take(depth == level)
         end = np.minimum(mine.end, high)
         named = codes_of(mine.name, ranges.names)
-        result.append(Source("nvtx", "", place, level, mine.start, end, reach_of(end), named, shares=False))
+        result.append(LaneSource("nvtx", "", place, level, mine.start, end, reach_of(end), named, shares=False))
     return result
 
 

@@ -21,7 +21,7 @@ Named = Callable[[IntArray], tuple[IntArray, list[str]]]
 """For rows of a source, the code of each one's name, and the names that the codes stand for."""
 
 
-class Source(Struct, frozen=True):
+class LaneSource(Struct, frozen=True):
     """Rows [start, end) in ns, sorted by start, none of them empty. `reach` is the largest end so far. `kinds` is None
     where all rows are of one kind; `shares` says whether their share of the time means anything."""
 
@@ -47,7 +47,7 @@ def reach_of(end: IntArray) -> IntArray:
     return end if ascending(end) else np.maximum.accumulate(end)
 
 
-def rows_in(source: Source, parts: Intervals) -> IntArray:
+def rows_in(source: LaneSource, parts: Intervals) -> IntArray:
     """The rows of a source that touch the set `parts`, each once.
 
     ```
@@ -138,11 +138,11 @@ class Packing(Struct, frozen=True):
         """The same with names of its own."""
         return replace(self, names=self.names.fork())
 
-    def lane(self, source: Source, rows: IntArray) -> TimelineLane:
+    def lane(self, source: LaneSource, rows: IntArray) -> TimelineLane:
         """The lane with the exact `rows`, and the shares of all."""
         return structs.replace(self.slices(source, rows), levels=self.shares(source))
 
-    def slices(self, source: Source, rows: IntArray) -> TimelineLane:
+    def slices(self, source: LaneSource, rows: IntArray) -> TimelineLane:
         """The lane with the exact `rows`; what began before the timeline begins with it."""
         start = np.maximum(source.start[rows], self.low)
         named = self.names.numbers(*source.named(rows)) if source.named is not None else None
@@ -159,7 +159,7 @@ class Packing(Struct, frozen=True):
             kinds=_column(source.kinds[rows]) if source.kinds is not None else "",
         )
 
-    def shares(self, source: Source) -> list[str]:
+    def shares(self, source: LaneSource) -> list[str]:
         """How much of each bucket all rows cover, where that says anything."""
         if not source.shares:
             return []
@@ -194,7 +194,7 @@ WINDOWS = 12
 """No window takes more than this part of the room, so that one of many rows leaves some to the others."""
 
 
-def exact_parts(sources: list[Source], gaps: Intervals, low: int, high: int, room: int) -> Intervals:
+def exact_parts(sources: list[LaneSource], gaps: Intervals, low: int, high: int, room: int) -> Intervals:
     """The time, as a set, in which all rows of `sources` are kept: `room` rows in all, or a few more.
 
     All of [low, high) where they fit. Else a window around each of `gaps`, the first ones first, as long as there is
@@ -221,7 +221,7 @@ def exact_parts(sources: list[Source], gaps: Intervals, low: int, high: int, roo
     return union(windows[:few])
 
 
-def _windows(sources: list[Source], gaps: Intervals, most: int) -> Intervals:
+def _windows(sources: list[LaneSource], gaps: Intervals, most: int) -> Intervals:
     """A window for each gap, with at most so many rows of a source before the end of the gap, and as many after it. No
     source is without rows."""
     pad = np.clip((gaps.end - gaps.start) // 4, LEAST_PAD_NS, MOST_PAD_NS)
@@ -235,7 +235,7 @@ def _windows(sources: list[Source], gaps: Intervals, most: int) -> Intervals:
     return Intervals(np.minimum(first, gaps.end), np.maximum(last, gaps.end))
 
 
-def _rows(sources: list[Source], parts: Intervals) -> int:
+def _rows(sources: list[LaneSource], parts: Intervals) -> int:
     """How many rows touch the parts; one that touches several counts for each."""
     total = 0
     for source in sources:
@@ -247,7 +247,7 @@ def _rows(sources: list[Source], parts: Intervals) -> int:
 CAUTION, FEWEST_ROWS = 0.9, 300
 """How far under the room the next try aims, and the number of rows below which there is none."""
 
-Chosen = Callable[[Source, Intervals, int], IntArray]
+Chosen = Callable[[LaneSource, Intervals, int], IntArray]
 """The rows of a source to keep, by the exact parts and the number of rows that there is room for."""
 
 
@@ -266,7 +266,7 @@ class Fitted(Struct, frozen=True):
     names: NameTable
 
 
-def fitted(packing: Packing, sources: list[Source], wanted: Intervals, room: Room, chosen: Chosen) -> Fitted:
+def fitted(packing: Packing, sources: list[LaneSource], wanted: Intervals, room: Room, chosen: Chosen) -> Fitted:
     """The lanes of `sources`, exact around as many of the gaps `wanted`, the first ones first, as there is room for.
 
     What packed rows weigh is known once they are packed; where it is too much, the next try has fewer of them.

@@ -17,7 +17,7 @@ from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.report import DeviceReport, Finding, Gap
 from nsysdiag.timeline.facts import TimelineLevels, TimelineThread
 from nsysdiag.timeline.lanes import cause_source, stream_sources, thread_sources
-from nsysdiag.timeline.packing import NameTable, Packing, Room, Source, exact_size, fitted, rows_in
+from nsysdiag.timeline.packing import LaneSource, NameTable, Packing, Room, exact_size, fitted, rows_in
 from nsysdiag.wakeups.loaders import HostTrace
 
 ROWS, ROWS_NARROWED, LEAST_ROWS = 60_000, 120_000, 1_000
@@ -37,7 +37,7 @@ class DeviceLanes(Struct, frozen=True):
 
     key: str
     levels: TimelineLevels
-    threads: Threads
+    threads: ShownThreads
     wanted: Intervals
     names: NameTable
     room: Room
@@ -93,7 +93,7 @@ MOST_LAUNCHING, MOST_WAKING = 4, 6
 _THREAD_BITS = 48
 
 
-class Threads(Struct, frozen=True):
+class ShownThreads(Struct, frozen=True):
     """globalTids: the `launching` ones with most idle time behind them first, then the `waking` ones; `left_out` counts
     further ones that launched."""
 
@@ -107,7 +107,7 @@ class Threads(Struct, frozen=True):
         return [*self.launching, *self.waking]
 
 
-def threads_of(context: GapContext, launching: IntArray, gaps: list[Gap]) -> Threads:
+def threads_of(context: GapContext, launching: IntArray, gaps: list[Gap]) -> ShownThreads:
     """The threads for a device; `launching` are the lanes of those that launched on it."""
     known, length = context.lane >= 0, context.frame.gaps.end - context.frame.gaps.start
     idle = group_totals(context.lane[known], length[known]).code.tolist()
@@ -115,7 +115,7 @@ def threads_of(context: GapContext, launching: IntArray, gaps: list[Gap]) -> Thr
     lanes = [*idle, *(lane for lane in launching.tolist() if lane >= 0 and lane not in listed)]
     chosen = [int(context.axis.threads[lane]) for lane in lanes[:MOST_LAUNCHING]]
     waking = _waking(gaps, chosen[0] >> _THREAD_BITS if chosen else 0, {int(t) for t in context.axis.threads[lanes]})
-    return Threads(chosen, waking, len(lanes) - len(chosen))
+    return ShownThreads(chosen, waking, len(lanes) - len(chosen))
 
 
 def _waking(gaps: list[Gap], machine: int, known: set[int]) -> list[int]:
@@ -129,7 +129,7 @@ def _waking(gaps: list[Gap], machine: int, known: set[int]) -> list[int]:
     return sorted(total, key=lambda identity: (-total[identity], identity))[:MOST_WAKING]
 
 
-def described(threads: Threads, names: dict[int, str], key: str, home: dict[int, str]) -> list[TimelineThread]:
+def described(threads: ShownThreads, names: dict[int, str], key: str, home: dict[int, str]) -> list[TimelineThread]:
     """The threads as records, in the order of their places; `home` is the device with the lanes of each, `key` this
     one."""
     return [
@@ -203,8 +203,8 @@ def _in_turn(wanted: list[Intervals]) -> Intervals:
 
 
 def _sources(
-    threads: Threads, mine: set[int], host: HostActivity, host_trace: HostTrace, low: int, high: int
-) -> list[Source]:
+    threads: ShownThreads, mine: set[int], host: HostActivity, host_trace: HostTrace, low: int, high: int
+) -> list[LaneSource]:
     """The lanes of those `threads` of a device that are `mine`; their places are those among all of its threads."""
     launching = [(place, each) for place, each in enumerate(threads.launching) if each in mine]
     waking = [(place, each) for place, each in enumerate(threads.waking, len(threads.launching)) if each in mine]
@@ -219,7 +219,7 @@ def _sources(
     ]
 
 
-def _chosen(source: Source, parts: Intervals, rows: int) -> IntArray:
+def _chosen(source: LaneSource, parts: Intervals, rows: int) -> IntArray:
     """The rows in the parts; of NVTX ranges the longest as well, wherever they are."""
     inside = rows_in(source, parts)
     if source.kind != "nvtx":

@@ -17,39 +17,41 @@ if TYPE_CHECKING:
 OS_RUNTIME = "os-runtime"
 
 
-class Kind(Struct, frozen=True):
+class EvidenceKind(Struct, frozen=True):
     """A kind of evidence: the tables that may carry it, and the option of `nsys profile` that brings it."""
 
     tables: tuple[str, ...]
     recapture: str | None
 
 
-KINDS: dict[str, Kind] = {
-    "kernels": Kind(("CUPTI_ACTIVITY_KIND_KERNEL",), "--trace=cuda"),
-    "copies": Kind(("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"), "--trace=cuda"),
-    "cuda-api": Kind(("CUPTI_ACTIVITY_KIND_RUNTIME",), "--trace=cuda"),
-    "synchronization": Kind(("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",), "--trace=cuda"),
-    OS_RUNTIME: Kind(("OSRT_API",), "--trace=osrt"),
-    "scheduling": Kind(("SCHED_EVENTS",), "--cpuctxsw=process-tree"),
-    "cpu-samples": Kind(("COMPOSITE_EVENTS",), "--sample=process-tree"),
-    "nvtx": Kind(("NVTX_EVENTS",), "--trace=nvtx"),
-    "cuda-graphs": Kind(("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUDA_GRAPH_NODE_EVENTS"), "--cuda-graph-trace=node"),
-    "cuda-events": Kind(("CUPTI_ACTIVITY_KIND_CUDA_EVENT",), "--cuda-event-trace=true"),
-    "cuda-libraries": Kind(("CUBLAS_EVENTS", "CUDNN_EVENTS"), "--trace=cublas,cudnn"),
-    "mpi": Kind(
+KINDS: dict[str, EvidenceKind] = {
+    "kernels": EvidenceKind(("CUPTI_ACTIVITY_KIND_KERNEL",), "--trace=cuda"),
+    "copies": EvidenceKind(("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"), "--trace=cuda"),
+    "cuda-api": EvidenceKind(("CUPTI_ACTIVITY_KIND_RUNTIME",), "--trace=cuda"),
+    "synchronization": EvidenceKind(("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",), "--trace=cuda"),
+    OS_RUNTIME: EvidenceKind(("OSRT_API",), "--trace=osrt"),
+    "scheduling": EvidenceKind(("SCHED_EVENTS",), "--cpuctxsw=process-tree"),
+    "cpu-samples": EvidenceKind(("COMPOSITE_EVENTS",), "--sample=process-tree"),
+    "nvtx": EvidenceKind(("NVTX_EVENTS",), "--trace=nvtx"),
+    "cuda-graphs": EvidenceKind(
+        ("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUDA_GRAPH_NODE_EVENTS"), "--cuda-graph-trace=node"
+    ),
+    "cuda-events": EvidenceKind(("CUPTI_ACTIVITY_KIND_CUDA_EVENT",), "--cuda-event-trace=true"),
+    "cuda-libraries": EvidenceKind(("CUBLAS_EVENTS", "CUDNN_EVENTS"), "--trace=cublas,cudnn"),
+    "mpi": EvidenceKind(
         ("MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS"),
         "--trace=mpi",
     ),
-    "overhead": Kind(("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"), None),
-    "gpu-metrics": Kind(("GPU_METRICS",), "--gpu-metrics-devices=all"),
-    "gpu-context-switch": Kind(("GPU_CONTEXT_SWITCH_EVENTS",), "--gpuctxsw=true"),
-    "unified-memory": Kind(
+    "overhead": EvidenceKind(("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"), None),
+    "gpu-metrics": EvidenceKind(("GPU_METRICS",), "--gpu-metrics-devices=all"),
+    "gpu-context-switch": EvidenceKind(("GPU_CONTEXT_SWITCH_EVENTS",), "--gpuctxsw=true"),
+    "unified-memory": EvidenceKind(
         ("CUDA_UM_CPU_PAGE_FAULT_EVENTS", "CUDA_UM_GPU_PAGE_FAULT_EVENTS"),
         "--cuda-um-cpu-page-faults=true --cuda-um-gpu-page-faults=true",
     ),
-    "memory-usage": Kind(("CUDA_GPU_MEMORY_USAGE_EVENTS",), "--cuda-memory-usage=true"),
-    "device-map": Kind(("TARGET_INFO_CUDA_DEVICE",), None),
-    "diagnostics": Kind(("DIAGNOSTIC_EVENT",), None),
+    "memory-usage": EvidenceKind(("CUDA_GPU_MEMORY_USAGE_EVENTS",), "--cuda-memory-usage=true"),
+    "device-map": EvidenceKind(("TARGET_INFO_CUDA_DEVICE",), None),
+    "diagnostics": EvidenceKind(("DIAGNOSTIC_EVENT",), None),
 }
 """Every kind of evidence by its id."""
 

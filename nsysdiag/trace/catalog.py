@@ -73,7 +73,7 @@ def adbc_connection(uri: str) -> Iterator[Any]:
         yield connection
 
 
-class _Pool(Generic[T]):
+class _ConnectionPool(Generic[T]):
     """Connections that are used again: one at a time by each thread, as many as are needed at once."""
 
     def __init__(self, make: Callable[[], AbstractContextManager[T]]) -> None:
@@ -106,8 +106,8 @@ class Connections:
     """The connections to one file. Threads may ask for one at the same time."""
 
     def __init__(self, uri: str) -> None:
-        self._stdlib = _Pool(partial(stdlib_connection, uri))
-        self._adbc = _Pool(partial(adbc_connection, uri))
+        self._stdlib = _ConnectionPool(partial(stdlib_connection, uri))
+        self._adbc = _ConnectionPool(partial(adbc_connection, uri))
 
     def stdlib(self) -> AbstractContextManager[sqlite3.Connection]:
         """One of the standard library; text comes as bytes."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.signedinteger[Any]]
 
 
-class Text(Struct, frozen=True):
+class TextColumn(Struct, frozen=True):
     """A text column: `values[codes[row]]`; code -1 is NULL. `values` are distinct, in order of appearance."""
 
     codes: IntArray
@@ -31,9 +31,9 @@ class Text(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.codes)
 
-    def __getitem__(self, index: Any) -> Text:
+    def __getitem__(self, index: Any) -> TextColumn:
         """The same column of some of the rows: any index of numpy that yields an array."""
-        return Text(self.codes[index], self.values)
+        return TextColumn(self.codes[index], self.values)
 
     def text(self, row: int) -> str | None:
         """The text of one row; None where it is NULL."""
@@ -46,7 +46,7 @@ class Text(Struct, frozen=True):
         return [known[code] for code in self.codes.tolist()]
 
 
-Values = IntArray | FloatArray | Text
+Values = IntArray | FloatArray | TextColumn
 
 
 class Columns:
@@ -90,9 +90,9 @@ class Columns:
         values: FloatArray = self._values[name]  # type: ignore[assignment]
         return values
 
-    def text(self, name: str) -> Text:
+    def text(self, name: str) -> TextColumn:
         """A text column."""
-        values: Text = self._values[name]  # type: ignore[assignment]
+        values: TextColumn = self._values[name]  # type: ignore[assignment]
         return values
 
     def where(self, index: Any) -> Columns:
@@ -105,7 +105,7 @@ class Columns:
 def defaults(spec: ColumnSpec, rows: int) -> Values:
     """A column that the file does not have: its default everywhere."""
     if spec.type in TEXTS:
-        return Text(np.full(rows, -1, np.int64), [])
+        return TextColumn(np.full(rows, -1, np.int64), [])
     if spec.type is ColumnType.REAL:
         return np.full(rows, np.nan)
     return constant(np.full(1, spec.default, np.dtype(np.int32 if spec.compact else np.int64)), rows)
@@ -121,16 +121,16 @@ def joined(parts: Sequence[Columns]) -> Columns:
 
 
 def _joined_values(parts: Sequence[Values]) -> Values:
-    if not isinstance(parts[0], Text):
+    if not isinstance(parts[0], TextColumn):
         return np.concatenate(parts)  # type: ignore[arg-type]
     codes: dict[str, int] = {}
     recoded = []
     for part in parts:
-        assert isinstance(part, Text)
+        assert isinstance(part, TextColumn)
         # One place more than there are texts: code -1, NULL, picks the last.
         table = np.array([codes.setdefault(text, len(codes)) for text in part.values] + [-1], np.int64)
         recoded.append(table[part.codes])
-    return Text(np.concatenate(recoded), list(codes))
+    return TextColumn(np.concatenate(recoded), list(codes))
 
 
 # Tables read in the background, while what was read before is worked on.

@@ -10,7 +10,7 @@ from nsysdiag.errors import InputError, printable
 from nsysdiag.limits import CELL_BYTES
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.catalog import FoundTable, Schema, read_schema
-from nsysdiag.trace.query import Choice, ChosenPairs, Within, count_sql, row_bound_sql, string_rows
+from nsysdiag.trace.query import Choice, ChosenPairs, TimeLimit, count_sql, row_bound_sql, string_rows
 from nsysdiag.trace.reader import Reader
 from nsysdiag.trace.sniff import EXPORT_HINT
 
@@ -40,7 +40,7 @@ class Database(Protocol):
         """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows."""
 
     def read_split(
-        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: Within | None
+        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: TimeLimit | None
     ) -> dict[Pair, Columns]:
         """The rows of each chosen pair of ids; `columns` are the two ids and then numbers, all in the table."""
 
@@ -83,7 +83,7 @@ class SqliteDatabase:
             return self._reader.read(table, columns, capacity, chosen)
 
     def read_split(
-        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: Within | None
+        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: TimeLimit | None
     ) -> dict[Pair, Columns]:
         """See Database."""
         with self._input_errors():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag import typed
 from nsysdiag.errors import printable
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 from nsysdiag.trace.enums import Severity
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def capture_warnings(events: Columns) -> list[str]:
     for (severity, _), messages in sorted(alike.items()):
         kind = "an error" if -severity == Severity.ERROR else "a warning"
         times = f" ({len(messages)} times)" if len(messages) > 1 else ""
-        lines.append(f"nsys reported {kind} while capturing{times}: {typed.name(Text.MESSAGE, messages[0])}")
+        lines.append(f"nsys reported {kind} while capturing{times}: {typed.name(TextKind.MESSAGE, messages[0])}")
     if len(lines) > LIMIT:
         lines[LIMIT - 1 :] = [f"nsys reported {len(lines) - LIMIT + 1} more kinds of problems while capturing"]
     return lines

@@ -46,7 +46,7 @@ class ChosenRows(Struct, frozen=True):
     ids: Sequence[int]
 
 
-class Within(Struct, frozen=True):
+class TimeLimit(Struct, frozen=True):
     """A restriction: only rows that reach into [low, high). The columns of their start and end are one for moments; a
     row whose end is unknown may last."""
 
@@ -56,7 +56,7 @@ class Within(Struct, frozen=True):
     high: int
 
 
-Choice = Chosen | ChosenPairs | ChosenRows | Within
+Choice = Chosen | ChosenPairs | ChosenRows | TimeLimit
 
 
 def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], *choices: Choice | None) -> str:
@@ -104,7 +104,7 @@ class _Source:
 
 
 def _restriction(source: _Source, table: FoundTable, chosen: Choice) -> sa.ColumnElement[bool]:
-    if isinstance(chosen, Within):
+    if isinstance(chosen, TimeLimit):
         start, end = source[chosen.start], source[chosen.end]
         low: sa.ColumnElement[int] = sa.literal_column(str(chosen.low))
         high: sa.ColumnElement[int] = sa.literal_column(str(chosen.high))

@@ -9,8 +9,8 @@ import numpy as np
 
 from nsysdiag.shortage import has_room, has_spare
 from nsysdiag.trace.buffers import Buffers, Pair, Sink, SplitBuffers
-from nsysdiag.trace.columns import Columns, Text, Values, defaults
-from nsysdiag.trace.query import Choice, ChosenPairs, Within, any_text_sql, count_sql, select_sql
+from nsysdiag.trace.columns import Columns, TextColumn, Values, defaults
+from nsysdiag.trace.query import Choice, ChosenPairs, TimeLimit, any_text_sql, count_sql, select_sql
 from nsysdiag.trace.rows import read_rows, read_text
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType
 
@@ -146,7 +146,7 @@ class Reader:
         return Columns(complete, [column.name for column in found], rows)
 
     def read_split(
-        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: Within | None
+        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: TimeLimit | None
     ) -> dict[Pair, Columns]:
         """The rows of each chosen pair of ids; `columns` are the two ids and then numbers, all in the table."""
         sql = select_sql(table, columns, chosen, within)
@@ -169,7 +169,7 @@ class Reader:
             self._warn(f"column '{name}' of {table.name}: {cells:,} values are no integers and were converted")
         return buffers
 
-    def _text(self, table: FoundTable, column: ColumnSpec, chosen: Choice | None, rows: int | None) -> Text:
+    def _text(self, table: FoundTable, column: ColumnSpec, chosen: Choice | None, rows: int | None) -> TextColumn:
         """Texts come row by row, which takes long; whether there is any at all SQLite finds out by itself."""
         with self._connections.stdlib() as connection:
             if (
@@ -177,7 +177,7 @@ class Reader:
                 and chosen is None
                 and connection.execute(any_text_sql(table, column)).fetchone() is None
             ):
-                return Text(np.broadcast_to(np.int64(-1), rows), [])
+                return TextColumn(np.broadcast_to(np.int64(-1), rows), [])
             return read_text(connection, table, column, chosen, self._long)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.limits import TEXT_BYTES, short_name
 from nsysdiag.trace.catalog import decode
-from nsysdiag.trace.columns import Text
+from nsysdiag.trace.columns import TextColumn
 from nsysdiag.trace.query import select_sql
 from nsysdiag.trace.tables import ColumnSpec, ColumnType
 
@@ -79,7 +79,7 @@ class _Codes(dict[Any, int]):
 
 def read_text(
     connection: sqlite3.Connection, table: FoundTable, column: ColumnSpec, chosen: Choice | None, long: LongTexts
-) -> Text:
+) -> TextColumn:
     """Read a column of texts or blobs, each as it is mentioned (limits.short_name); a blob is not cut."""
     blob = column.type is ColumnType.BLOB
     try:
@@ -97,7 +97,7 @@ def _batches(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
         yield cells
 
 
-def _coded(batches: Iterable[Iterable[Any]], text_of: Callable[[Any], str | None]) -> Text:
+def _coded(batches: Iterable[Iterable[Any]], text_of: Callable[[Any], str | None]) -> TextColumn:
     codes = _Codes(text_of)
     parts = [np.fromiter(map(codes.__getitem__, cells), np.int64) for cells in batches]
-    return Text(np.concatenate(parts) if parts else np.empty(0, np.int64), list(codes.texts))
+    return TextColumn(np.concatenate(parts) if parts else np.empty(0, np.int64), list(codes.texts))

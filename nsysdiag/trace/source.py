@@ -113,7 +113,7 @@ def _command(report: Path) -> str:
     return f"nsys export --type sqlite --output {output} {name}"
 
 
-class Source:
+class TraceSource:
     """A trace file for as long as it is read.
 
     `path` is the user's path; `readable` is the database to read: the same file, a private copy with its journal

@@ -22,10 +22,10 @@ from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings, tells_of_dropped
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.parquet.names import is_parquet_folder
-from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, Within
+from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, TimeLimit
 from nsysdiag.trace.reader import READERS
 from nsysdiag.trace.sniff import EXPORT_HINT
-from nsysdiag.trace.source import Source
+from nsysdiag.trace.source import TraceSource
 from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, table_spec
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def open_trace(
         raise UsageError(f"'{reader}' is not a reader", hint=f"use one of: {', '.join(READERS)}")
     where = Path(os.fsdecode(path))
     folder = is_parquet_folder(where)
-    source = ParquetFolder(where) if folder else Source(where, export_timeout_s=export_timeout_s, nsys=nsys)
+    source = ParquetFolder(where) if folder else TraceSource(where, export_timeout_s=export_timeout_s, nsys=nsys)
     try:
         return Trace(source, reader=reader, full_hash=full_hash)
     except BaseException:
@@ -77,7 +77,7 @@ class Trace:
     `warnings` about the file; `events_dropped`: nsys reports lost events.
     """
 
-    def __init__(self, source: Source | ParquetFolder, *, reader: str, full_hash: bool) -> None:
+    def __init__(self, source: TraceSource | ParquetFolder, *, reader: str, full_hash: bool) -> None:
         self._source = source
         self.path: Path = source.path
         self.file: str = printable(source.path.name)
@@ -203,12 +203,12 @@ class Trace:
             self._exact_rows[found.name] = len(result)
         return result
 
-    def _within(self, spec: TableSpec, found: FoundTable) -> Within | None:
+    def _within(self, spec: TableSpec, found: FoundTable) -> TimeLimit | None:
         if self._span is None or spec.times is None:
             return None
         columns = [found.column(each.name, *each.older) for each in map(spec.column, spec.times)]
         start, end = (None if column is None else column.name for column in columns)
-        return None if start is None or end is None else Within(start, end, *self._span)
+        return None if start is None or end is None else TimeLimit(start, end, *self._span)
 
     def read_chosen(self, table: str, key: str, ids: npt.ArrayLike, *columns: str) -> Columns:
         """Like `read`, but only the rows whose INTEGER column `key` is one of `ids`.
@@ -248,7 +248,7 @@ class Trace:
 
     def _read(self, spec: TableSpec, found: FoundTable, columns: Sequence[str], chosen: Choice | None) -> Columns:
         wanted = [spec.column(name) for name in columns]
-        if isinstance(chosen, Within):
+        if isinstance(chosen, TimeLimit):
             capacity = FIRST_ROWS
         else:
             capacity = len(chosen.ids) if isinstance(chosen, Chosen | ChosenRows) else self._capacity(found)

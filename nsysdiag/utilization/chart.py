@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nsysdiag.arrays.intervals import equal_edges
-from nsysdiag.document.bars import HEIGHT, Line, Spot
-from nsysdiag.document.curve import Curve, Layer, TimeSeries
+from nsysdiag.document.bars import HEIGHT, HoverArea, Line
+from nsysdiag.document.curve import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.figures import percent
 from nsysdiag.document.kinds import SHARE
 from nsysdiag.document.words import instant
@@ -36,13 +36,13 @@ def draw_utilization(found: Utilization, end_ns: int, most_spots: int) -> Curve 
         width=WIDTH,
         height=HEIGHT,
         layers=[
-            Layer(
+            CurveLayer(
                 _path(sampled, start, end_ns, closed=True),
                 f"by time, samples of {format_ns(by_time.period_ns)}",
                 "area",
                 _series(sampled),
             ),
-            Layer(
+            CurveLayer(
                 _path(polled, start, end_ns, closed=False),
                 f"by polling every {format_ns(by_period.period_ns)}",
                 "line",
@@ -104,14 +104,14 @@ def _x(time: int, start: int, end: int) -> int:
     return WIDTH * (time - start) // (end - start)
 
 
-def _spots(edges: list[int], sampled: list[Step], polled: list[Step]) -> list[Spot]:
+def _spots(edges: list[int], sampled: list[Step], polled: list[Step]) -> list[HoverArea]:
     """What the pointer shows: the mean of both between two edges, nothing where the window has a hole."""
     spots = []
     for begin, until in pairwise(edges):
         by_time, by_period = _mean(sampled, begin, until), _mean(polled, begin, until)
         if by_time is not None and by_period is not None:
             text = f"at {instant(begin)}: {format_share(by_time, 1)} by time, {format_share(by_period, 1)} by polling"
-            spots.append(Spot(_x(begin, edges[0], edges[-1]), text))
+            spots.append(HoverArea(_x(begin, edges[0], edges[-1]), text))
     return spots
 
 

@@ -12,7 +12,7 @@ from nsysdiag.document.blocks import (
     Chart,
     Column,
     Fact,
-    Facts,
+    FigureRow,
     Limit,
     Lines,
     Paragraph,
@@ -159,7 +159,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
         [
             *([Paragraph(found.sentence, tone="strong", limit=PAGE)] if found.sentence else []),
             Lines(utilization_sentences(device), Limit(page=0, brief=1)),
-            Facts(_facts(found), PAGE),
+            FigureRow(_facts(found), PAGE),
             Lines(notes, PAGE),
             *_over_time(device, context),
             Paragraph(METHOD, tone="quiet", limit=PAGE),

@@ -17,7 +17,7 @@ from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, io_wait, off_cpu, variant
 from nsysdiag.events.rows import distinct
 from nsysdiag.ledger.ledger import SliceRows, Slices
 from nsysdiag.units import format_ns
-from nsysdiag.wakeups.levels import Chains, Level, Pieces, vague, wakers_of
+from nsysdiag.wakeups.levels import ChainLevel, Chains, Pieces, vague, wakers_of
 from nsysdiag.wakeups.loaders import Finder, ThreadNames, WaitingThreads
 from nsysdiag.wakeups.waits import Ends
 
@@ -149,7 +149,7 @@ def batches_of(rooted: RootSlices, chains: Chains, finder: Finder, floor: float,
     return Batches(rooted.worker, ns)
 
 
-def _awaited(levels: list[Level], of: Level) -> Intervals:
+def _awaited(levels: list[ChainLevel], of: ChainLevel) -> Intervals:
     """When threads of a level were waited for, a set on its axis."""
     axis = of.view.host.axis
     found = [Intervals.empty()]

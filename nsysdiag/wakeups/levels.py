@@ -27,7 +27,7 @@ _WAITS = places(lambda cause: cause.follows_wakeups)
 _OFF_CPU = PLACE[PREEMPTION]
 
 
-class Words:
+class TextTable:
     """Labels and texts, each kept once."""
 
     def __init__(self) -> None:
@@ -56,13 +56,13 @@ class Pieces(Rows, frozen=True):
     text: IntArray
 
 
-def vague(pieces: Pieces, words: Words) -> BoolArray:
+def vague(pieces: Pieces, words: TextTable) -> BoolArray:
     """True for time off the CPU for no known reason: no cause that another's wait could lead to."""
     result: BoolArray = (pieces.cause == _OFF_CPU) & (pieces.label == words.code(off_cpu.UNTRACED))
     return result
 
 
-class Level(Struct, frozen=True):
+class ChainLevel(Struct, frozen=True):
     """The pieces of one hop; for those that wait who ended the wait, and the confidence of all hops so far. `loader`
     marks waits for a worker that loads data. `aside` marks what a holder of the interpreter lock did: it is shown, but
     the lock itself is the root. `view` are the threads of the pieces."""
@@ -78,8 +78,8 @@ class Level(Struct, frozen=True):
 class Chains(Struct, frozen=True):
     """All levels of a device's wait slices, and the words that their codes stand for."""
 
-    levels: list[Level]
-    words: Words
+    levels: list[ChainLevel]
+    words: TextTable
 
 
 def follow(
@@ -95,11 +95,11 @@ def follow(
 
     A hop less sure than `floor`, all before it counted, is not followed; what a waker did by a `disabled` cause is not
     known."""
-    words = Words()
-    search = _Search(finder, Loaders(host_trace), words, floor, disabled)
+    words = TextTable()
+    search = _WakerSearch(finder, Loaders(host_trace), words, floor, disabled)
     pieces, view = _first(slices, lane, host, words), host
     before = _Before.nothing(len(pieces))
-    levels: list[Level] = []
+    levels: list[ChainLevel] = []
     while len(pieces) and len(levels) <= MOST_HOPS:
         level = search.level(pieces, view, before, last=len(levels) == MOST_HOPS)
         levels.append(level)
@@ -127,7 +127,7 @@ class _Before(Rows, frozen=True):
         return cls(np.ones(count), no, no.copy(), np.full(count, np.iinfo(np.int64).max))
 
     @classmethod
-    def of(cls, level: Level, parent: IntArray, pieces_aside: BoolArray) -> _Before:
+    def of(cls, level: ChainLevel, parent: IntArray, pieces_aside: BoolArray) -> _Before:
         """Of pieces whose parents are in `level`."""
         return cls(
             level.confidence[parent],
@@ -137,7 +137,7 @@ class _Before(Rows, frozen=True):
         )
 
 
-def _first(slices: Slices, lane: IntArray, host: WaitingThreads, words: Words) -> Pieces:
+def _first(slices: Slices, lane: IntArray, host: WaitingThreads, words: TextTable) -> Pieces:
     """The slices in which a launching thread waited, as the pieces of level 0."""
     rows = slices.rows
     untraced = slices.labels.index(off_cpu.UNTRACED) if off_cpu.UNTRACED in slices.labels else -2
@@ -160,12 +160,12 @@ def _first(slices: Slices, lane: IntArray, host: WaitingThreads, words: Words) -
     )
 
 
-class _Search(Struct, frozen=True):
+class _WakerSearch(Struct, frozen=True):
     """Who ended the waits of a level."""
 
     finder: Finder
     loaders: Loaders
-    words: Words
+    words: TextTable
     floor: float
     disabled: tuple[str, ...]
 
@@ -174,7 +174,7 @@ class _Search(Struct, frozen=True):
         """The label of waits for the interpreter lock."""
         return self.words.code(lock_wait.INTERPRETER_LOCK)
 
-    def level(self, pieces: Pieces, view: WaitingThreads, before: _Before, *, last: bool) -> Level:
+    def level(self, pieces: Pieces, view: WaitingThreads, before: _Before, *, last: bool) -> ChainLevel:
         """The level of these pieces; at the last one no waker is looked for."""
         lane = view.host.axis.rank(pieces.thread)
         away = vague(pieces, self.words)
@@ -188,7 +188,7 @@ class _Search(Struct, frozen=True):
         loader = self.loaders.by_waker(waits, sure, wakers.at)
         loader |= self.loaders.in_range(pieces.thread, Intervals(pieces.start, pieces.end)) & (sure > 0)
         loader = before.loader | (loader & (pieces.label != self.interpreter) & (INPUT_WAIT not in self.disabled))
-        return Level(pieces, wakers, confidence, loader, before.aside, view)
+        return ChainLevel(pieces, wakers, confidence, loader, before.aside, view)
 
 
 def wakers_of(waits: Waits, rows: IntArray, until: IntArray, finder: Finder) -> Wakers:
@@ -204,7 +204,9 @@ def wakers_of(waits: Waits, rows: IntArray, until: IntArray, finder: Finder) -> 
     return wakers
 
 
-def _next(level: Level, followed: IntArray, view: WaitingThreads, words: Words, disabled: tuple[str, ...]) -> Pieces:
+def _next(
+    level: ChainLevel, followed: IntArray, view: WaitingThreads, words: TextTable, disabled: tuple[str, ...]
+) -> Pieces:
     """What the wakers did during the pieces that waited for them, until they woke them."""
     waiting, wakers = level.pieces.take(followed), level.wakers.take(followed)
     axis = view.host.axis

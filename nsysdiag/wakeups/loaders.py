@@ -13,7 +13,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
+from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.causes.gil import gil_waits
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.device import DeviceActivity
@@ -112,7 +112,7 @@ class WaitingThreads(Struct, frozen=True, dict=True):
     facts: CallFacts
 
     @cached_property
-    def layers(self) -> dict[str, list[Layer]]:
+    def layers(self) -> dict[str, list[EvidenceLayer]]:
         """The layers of each cause in order of precedence, as for time before a launch."""
         evidence = HostEvidence.of(self.host, self.facts)
         return {cause.id: cause.host(evidence) for cause in CAUSES.values() if cause.host is not None}

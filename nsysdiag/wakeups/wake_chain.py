@@ -13,7 +13,7 @@ from nsysdiag.report import Hop, Root
 from nsysdiag.stacks.samples import LeafSymbols, leaf_text
 from nsysdiag.units import format_ns
 from nsysdiag.wakeups.candidates import How
-from nsysdiag.wakeups.levels import Chains, Level, vague
+from nsysdiag.wakeups.levels import ChainLevel, Chains, vague
 from nsysdiag.wakeups.loaders import ThreadNames
 from nsysdiag.wakeups.waits import Files
 
@@ -32,7 +32,7 @@ _HOW = {
 }
 
 
-Step = tuple[Level, int, IntArray | None]
+Step = tuple[ChainLevel, int, IntArray | None]
 """A level, a piece of it, and the pieces of what the thread did that ended its wait; None where that thread is not
 known."""
 
@@ -147,11 +147,11 @@ class WakeChains:
         kind = f"{kind}; what that was for is not in the trace" if unseen else kind
         return (INPUT_WAIT, f"{CAUSES[INPUT_WAIT].title} ({kind})") if level.loader[piece] else (cause, kind)
 
-    def _text(self, level: Level, piece: int) -> str:
+    def _text(self, level: ChainLevel, piece: int) -> str:
         code = int(level.pieces.text[piece])
         return self._words[code] if code >= 0 else CAUSES[_IDS[int(level.pieces.cause[piece])]].title
 
-    def _hop(self, level: Level, piece: int, hop: int, inner: IntArray) -> Hop:
+    def _hop(self, level: ChainLevel, piece: int, hop: int, inner: IntArray) -> Hop:
         wakers = level.wakers
         call = int(wakers.call[piece])
         how = _HOW[How(int(wakers.how[piece]))].format(call=typed.api(self._calls[call]) if call >= 0 else "a call")

@@ -90,7 +90,7 @@ class _Callers:
         return result
 
 
-class Moments(Struct, frozen=True):
+class WakeMoments(Struct, frozen=True):
     """When each wait may have been ended: between the `first` and the `last` moment, in ns."""
 
     first: IntArray
@@ -126,7 +126,7 @@ class WakeFinder:
         at_once = (came < 0) & (waits.end - waits.start <= BEFORE_NS)
         unclear = at_once | (self._cpus.held_since(cpu, moment, BEFORE_NS) < moment - BEFORE_NS)
         self._by_joined_threads(waits, moment, found)
-        self._by_calls(waits, Moments(moment, moment), group, found)
+        self._by_calls(waits, WakeMoments(moment, moment), group, found)
         usual = self._usual_callers(waits, moment, group)
         self._prefer_usual_waker(waits, moment, cpu, usual, found)
         self._by_ended_threads(waits, moment, group[~unclear], group, found)
@@ -189,7 +189,7 @@ class WakeFinder:
     def _usual_callers(self, waits: Waits, moment: IntArray, group: IntArray) -> IntArray:
         """For each wait the thread that nearly always calls shortly before such waits end; 0 where there is none."""
         earliest = np.maximum(waits.start, moment - SLOW_NS)
-        pairs = one_a_thread(_callers_within(self._seldom_calls, waits, Moments(earliest, moment + AFTER_NS)))
+        pairs = one_a_thread(_callers_within(self._seldom_calls, waits, WakeMoments(earliest, moment + AFTER_NS)))
         chance = self._calls_per_ns(pairs.thread) * (moment - earliest)[pairs.wait]
         close = pairs.distance <= BEFORE_NS + AFTER_NS
         return usual_callers(pairs, close, np.minimum(chance, 1), group, waits.end - waits.start)
@@ -206,7 +206,7 @@ class WakeFinder:
         held = np.maximum(self._cpus.held_since(cpu[doubted], moment[doubted], BREAK_NS), waits.start[doubted])
         held = np.maximum(held - BEFORE_NS, np.maximum(waits.start, moment - SLOW_NS)[doubted])
         again = Wakers.none(moment[doubted])
-        asked = Moments(held, moment[doubted])
+        asked = WakeMoments(held, moment[doubted])
         self._call_of(usual[doubted], waits.take(doubted), asked, cpu[doubted], again)
         better = again.how != How.NOTHING
         made_room = self._cpus.last_holder(cpu[doubted], moment[doubted]) == found.thread[doubted]
@@ -226,18 +226,18 @@ class WakeFinder:
         open_, held = open_[late], held[late]
         queued, since = waits.take(open_), np.maximum(held, moment[open_] - QUEUED_NS)
         again = Wakers.none(moment[open_])
-        self._by_calls(queued, Moments(since, moment[open_]), group[open_], again)
+        self._by_calls(queued, WakeMoments(since, moment[open_]), group[open_], again)
         # Who ran at a moment in the midst of a longer queue may have begun after T was woken.
         whole = np.flatnonzero(since == held)
         ran = again.take(whole)
         self._by_runs(queued.take(whole), since[whole], group[open_][whole], ran)
-        self._only_if_alone(queued.take(whole), Moments(since[whole], moment[open_][whole]), ran)
+        self._only_if_alone(queued.take(whole), WakeMoments(since[whole], moment[open_][whole]), ran)
         again.put(whole, ran)
         again.confidence[:] *= AFTER_A_QUEUE
         sure = again.confidence >= SURE
         found.put(open_[sure], again.take(sure))
 
-    def _only_if_alone(self, waits: Waits, moment: Moments, found: Wakers) -> None:
+    def _only_if_alone(self, waits: Waits, moment: WakeMoments, found: Wakers) -> None:
         """Drop candidates that ran until the first moment if another thread of the process was scheduled in or out at
         the end of the wait: the waiting thread may have been in the queue of another CPU before."""
         ran = np.flatnonzero(found.how == How.RAN)
@@ -250,10 +250,10 @@ class WakeFinder:
         several = ran[others > 0]
         found.put(several, Wakers.none(moment.last[several]))
 
-    def _by_calls(self, waits: Waits, moment: Moments, group: IntArray, found: Wakers) -> None:
+    def _by_calls(self, waits: Waits, moment: WakeMoments, group: IntArray, found: Wakers) -> None:
         """The only thread of the process that made such a call around the moment; of several, the one that does so at
         most waits of the group."""
-        looked = Moments(moment.first - BEFORE_NS, moment.last + AFTER_NS)
+        looked = WakeMoments(moment.first - BEFORE_NS, moment.last + AFTER_NS)
         pairs = _callers_within(self._wake_calls, waits, looked)
         # Who stands in a queue was woken by the first of several calls, who came in at once by the nearest.
         first, last = moment.first[pairs.wait], moment.last[pairs.wait]
@@ -268,7 +268,7 @@ class WakeFinder:
         """If no thread of its own process can have ended a wait for a lock or a signal: the only thread of another
         process that made such a call, as they may share it."""
         open_ = found.how == How.NOTHING
-        looked = Moments(moment - BEFORE_NS, moment + AFTER_NS)
+        looked = WakeMoments(moment - BEFORE_NS, moment + AFTER_NS)
         pairs = _callers_within(self._wake_calls, waits, looked, anywhere=True)
         pairs = pairs.take(open_[pairs.wait])
         pairs = pairs.take(alone(pairs))
@@ -355,7 +355,7 @@ class WakeFinder:
         """For waits still open whose group has a usual waker: its last such call before, which the waiting thread may
         have followed late. Or, as short calls are not recorded, that it ran until then or until the waiting thread was
         queued, unless it nearly always runs."""
-        self._call_of(usual, waits, Moments(np.maximum(waits.start, moment - QUEUED_NS), moment), cpu, found)
+        self._call_of(usual, waits, WakeMoments(np.maximum(waits.start, moment - QUEUED_NS), moment), cpu, found)
         chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
         if len(chosen) == 0 or len(self._runs.share) == 0:
             return
@@ -370,7 +370,7 @@ class WakeFinder:
         often = self._runs.came_in(lane[there]) / self._span
         found.confidence[wait] *= 1 - np.minimum(np.where(ago > BEFORE_NS, often * ago, 0), 1)
 
-    def _call_of(self, usual: IntArray, waits: Waits, moment: Moments, cpu: IntArray, found: Wakers) -> None:
+    def _call_of(self, usual: IntArray, waits: Waits, moment: WakeMoments, cpu: IntArray, found: Wakers) -> None:
         """For waits still open, the last call of the `usual` waker of each, between two moments. It may be long before
         only if others held the CPU of the waiting thread since then."""
         chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
@@ -395,7 +395,7 @@ class WakeFinder:
     def _by_ended_processes(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
         """A child ends 0.4 to 1 ms before the wait for it does."""
         chosen = np.flatnonzero((found.how == How.NOTHING) & (waits.ends == Ends.CHILD))
-        pairs = self._ended(waits, Moments(moment - CHILD_NS, moment), chosen, self._runs.process_ends(), own=False)
+        pairs = self._ended(waits, WakeMoments(moment - CHILD_NS, moment), chosen, self._runs.process_ends(), own=False)
         found.settle(pairs.take(alone(pairs)), How.ENDED)
 
     def _by_joined_threads(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
@@ -417,7 +417,7 @@ class WakeFinder:
         """The open waits for such an end, and the threads of the process that ended around the moment."""
         chosen = np.flatnonzero((found.how == How.NOTHING) & (waits.ends == ends))
         last = moment if ends == Ends.THREAD else moment + BEFORE_NS
-        return self._ended(waits, Moments(moment - BEFORE_NS, last), chosen, self._runs.thread_ends(), own=True)
+        return self._ended(waits, WakeMoments(moment - BEFORE_NS, last), chosen, self._runs.thread_ends(), own=True)
 
     def _settle_ended(self, pairs: Pairs, waits: Waits, found: Wakers) -> None:
         """Of several it is not sure which was waited for; nor whether it was one, where a time may have run out."""
@@ -426,7 +426,7 @@ class WakeFinder:
         found.confidence[unsure] = np.minimum(found.confidence[unsure], ONE_OF_POOL)
 
     def _ended(
-        self, waits: Waits, moment: Moments, chosen: IntArray, ends: tuple[IntArray, IntArray], *, own: bool
+        self, waits: Waits, moment: WakeMoments, chosen: IntArray, ends: tuple[IntArray, IntArray], *, own: bool
     ) -> Pairs:
         """The `chosen` waits, and what ended between two moments: times, sorted, and threads, of the same process
         (`own`) or another."""
@@ -442,7 +442,7 @@ class WakeFinder:
         return Pairs.without_calls(wait, thread[row], end[row], distance)
 
 
-def _callers_within(calls: _WakeCalls, waits: Waits, moment: Moments, *, anywhere: bool = False) -> Pairs:
+def _callers_within(calls: _WakeCalls, waits: Waits, moment: WakeMoments, *, anywhere: bool = False) -> Pairs:
     """Threads whose calls between two moments may have ended each wait; the distance is to the later one. Writes may be
     those of any process, other calls only with `anywhere`."""
     process, own = process_of(calls.thread), process_of(waits.thread)

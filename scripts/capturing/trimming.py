@@ -14,12 +14,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from nsysdiag import open_trace
-from nsysdiag.share.slice.cut import PROCESS_TREE_TABLES, Cut, write_cut
+from nsysdiag.share.slice.cut import PROCESS_TREE_TABLES, SliceCut, write_cut
 
 
 def trimmed(source: Path) -> bytes:
     """The whole of an export without what is private, gzipped without a time stamp."""
     with tempfile.TemporaryDirectory() as folder, open_trace(source) as trace:
         path = Path(folder) / "trimmed.sqlite"
-        write_cut(trace, path, Cut(owners=PROCESS_TREE_TABLES))
+        write_cut(trace, path, SliceCut(owners=PROCESS_TREE_TABLES))
         return gzip.compress(path.read_bytes(), compresslevel=9, mtime=0)

@@ -15,7 +15,7 @@ from nsysdiag.account.bottlenecks import (
     NOT_INSIDE_MPI,
     WAITING_FOR_A_SYNC,
     Bottlenecks,
-    Waits,
+    DeviceWaitCalls,
     busy_pieces,
     idle_pieces,
     in_order,
@@ -24,7 +24,7 @@ from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.causes import FALLBACK, HOST_CODE, PLACE, PREEMPTION, THREAD_WAIT
 from nsysdiag.causes.cause import FAMILIES, Family
-from nsysdiag.causes.evidence import Layer
+from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.ledger import SliceCollector, Slices
@@ -89,7 +89,7 @@ def divided(device: Device) -> Bottlenecks:
     mpi = union(*(AXIS.place(np.full(len(each), lane), Intervals.of(each)) for lane, each in device.mpi.items()))
     begun = [AXIS.position(np.full(len(each), lane), np.array(each)) for lane, each in device.launches.items() if each]
     launches = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *begun]))
-    waits = Waits.of(synchronizations, copies, 0, busy, launches, AXIS)
+    waits = DeviceWaitCalls.of(synchronizations, copies, 0, busy, launches, AXIS)
     idle = idle_pieces(
         _slices(device),
         np.array([CODE[each.family] for each in device.slices], dtype=np.int64),
@@ -111,10 +111,10 @@ def _slices(device: Device) -> Slices:
     return collector.finish()
 
 
-def _layer(device: Device, lane: int, *, counts: bool) -> Layer:
+def _layer(device: Device, lane: int, *, counts: bool) -> EvidenceLayer:
     spans = [(start, end) for start, end, is_sync in device.waits[lane] if is_sync == counts]
     placed = AXIS.place(np.full(len(spans), lane), Intervals.of(spans))
-    return Layer(placed, np.zeros(len(spans), dtype=np.int64), ["wait"])
+    return EvidenceLayer(placed, np.zeros(len(spans), dtype=np.int64), ["wait"])
 
 
 def painted(device: Device) -> list[str | None]:

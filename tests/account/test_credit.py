@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsysdiag.account.bottlenecks import Made, Waits, made_by_waits
+from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made, made_by_waits
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes.blocking_copy import LABELS, READS_BACK
-from nsysdiag.causes.evidence import Layer
+from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 
 AXIS = ThreadAxis.over(np.array([7, 9]), 0, 1_000)
@@ -16,18 +16,20 @@ DEVICE = 3
 Spans = list[tuple[int, int]]
 
 
-def layer(*spans: tuple[int, int], lane: int = 0, device: int | None = None, label: str | None = None) -> Layer:
+def layer(*spans: tuple[int, int], lane: int = 0, device: int | None = None, label: str | None = None) -> EvidenceLayer:
     placed = AXIS.place(np.full(len(spans), lane), Intervals.of(list(spans)))
-    return Layer(placed, np.zeros(len(spans), dtype=np.int64), ["wait"], label, device)
+    return EvidenceLayer(placed, np.zeros(len(spans), dtype=np.int64), ["wait"], label, device)
 
 
-def waits(*layers: Layer, copies: tuple[Layer, ...] = (), busy: Spans, launches: tuple[int, ...] = ()) -> Waits:
+def waits(
+    *layers: EvidenceLayer, copies: tuple[EvidenceLayer, ...] = (), busy: Spans, launches: tuple[int, ...] = ()
+) -> DeviceWaitCalls:
     begun = np.array(launches, dtype=np.int64)
     position = AXIS.position(np.zeros(len(begun), dtype=np.int64), begun)
-    return Waits.of(list(layers), list(copies), DEVICE, Intervals.of(busy), position, AXIS)
+    return DeviceWaitCalls.of(list(layers), list(copies), DEVICE, Intervals.of(busy), position, AXIS)
 
 
-def made(found: Waits, *slices: tuple[int, int], lane: int = 0, eligible: list[bool] | None = None) -> Made:
+def made(found: DeviceWaitCalls, *slices: tuple[int, int], lane: int = 0, eligible: list[bool] | None = None) -> Made:
     able = np.array([True] * len(slices) if eligible is None else eligible)
     return made_by_waits(found, Intervals.of(list(slices)), np.full(len(slices), lane), able, AXIS)
 
@@ -114,7 +116,7 @@ def test_a_wait_for_an_idle_device_has_no_credit() -> None:
 
 
 @pytest.mark.parametrize("layers", [(), (layer((40, 110), device=DEVICE + 1),)])
-def test_without_waits_nothing_is_made(layers: tuple[Layer, ...]) -> None:
+def test_without_waits_nothing_is_made(layers: tuple[EvidenceLayer, ...]) -> None:
     assert pairs(made(waits(*layers, busy=[(0, 100)]), (110, 200))) == []
 
 

@@ -11,7 +11,7 @@ from nsysdiag.account.filling import hollow_time
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.counters import Measured
-from nsysdiag.events.gpu_metrics import Grid, Series
+from nsysdiag.events.gpu_metrics import Grid, MetricSeries
 from nsysdiag.ledger.busy import WindowSplit
 from tests.ledger.traces import report_of
 from tests.utilization.test_utilization import MS, blocks, chip
@@ -68,14 +68,14 @@ class TestShapes:
         assert account(trace, tmp_path) == {"communication": 10}
 
 
-def sampled(metric: str, *values: float) -> Series:
+def sampled(metric: str, *values: float) -> MetricSeries:
     """A sample every 10 ns from 0 on."""
     grid = Grid.of(np.arange(10, 10 * len(values) + 1, 10))
     assert grid is not None
-    return Series(metric, (metric,), grid, np.array(values), 0, 0)
+    return MetricSeries(metric, (metric,), grid, np.array(values), 0, 0)
 
 
-def hollow(*series: Series, compute: int = 50) -> list[tuple[int, int]] | None:
+def hollow(*series: MetricSeries, compute: int = 50) -> list[tuple[int, int]] | None:
     parts = Intervals.of([(0, compute)]), Intervals.empty(), Intervals.empty()
     split = WindowSplit(compute, compute, 0, 0, 0, compute, parts[0], parts[0], parts)
     no_shapes: Any = None

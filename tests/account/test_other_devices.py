@@ -9,13 +9,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.account.bottlenecks import CODE, Bottlenecks, Made, Waits
+from nsysdiag.account.bottlenecks import CODE, Bottlenecks, DeviceWaitCalls, Made
 from nsysdiag.account.other_devices import followed, waited_for
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, EVENT_WAIT, SYNCHRONIZATION
 from nsysdiag.causes.cause import FAMILIES, Family
-from nsysdiag.causes.evidence import Layer
+from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.ledger.ledger import SliceCollector
@@ -42,7 +42,7 @@ def device(*pieces: Piece) -> Bottlenecks:
         np.array([at if each.other >= 0 else -1 for at, each in enumerate(pieces)], dtype=np.int32),
         np.array([each.other for each in pieces], dtype=np.int32),
         Made(nothing, nothing, Intervals.empty()),
-        Waits.of([], [], ME, Intervals.empty(), nothing, AXIS),
+        DeviceWaitCalls.of([], [], ME, Intervals.empty(), nothing, AXIS),
     )
 
 
@@ -145,9 +145,9 @@ def test_each_nanosecond_is_where_the_oracle_puts_it(every: dict[int, Bottleneck
         assert [(name, other) for _, name, other in painted] == [answer(rows, number, at) for at, _, _ in painted]
 
 
-def layer(start: int, end: int, lane: int, number: int | None) -> Layer:
+def layer(start: int, end: int, lane: int, number: int | None) -> EvidenceLayer:
     placed = AXIS.place(np.array([lane]), Intervals.of([(start, end)]))
-    return Layer(placed, np.zeros(1, dtype=np.int64), ["wait"], None, number)
+    return EvidenceLayer(placed, np.zeros(1, dtype=np.int64), ["wait"], None, number)
 
 
 def test_which_device_a_slice_waited_for() -> None:

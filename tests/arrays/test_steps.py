@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals, union
-from nsysdiag.arrays.step_functions import Steps, count_open, in_buckets, open_in_buckets, time_by_level
+from nsysdiag.arrays.step_functions import StepFunction, count_open, in_buckets, open_in_buckets, time_by_level
 
 SPAN = 64
 pairs = st.lists(st.tuples(st.integers(0, SPAN), st.integers(0, SPAN)).map(sorted), max_size=12)
 
 
-def steps_of(rows: list[tuple[int, int]], low: int, high: int) -> Steps:
+def steps_of(rows: list[tuple[int, int]], low: int, high: int) -> StepFunction:
     spans = Intervals.of(rows)
     return count_open(np.sort(spans.start), np.sort(spans.end), low, high)
 
 
-def levels(steps: Steps) -> list[tuple[int, int]]:
+def levels(steps: StepFunction) -> list[tuple[int, int]]:
     return list(zip(steps.time.tolist(), steps.level.tolist(), strict=True))
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from nsysdiag.batch import cluster as clusters
 from nsysdiag.batch.cluster import run_on_cluster
-from nsysdiag.batch.journal import Journal
+from nsysdiag.batch.journal import BatchJournal
 from nsysdiag.batch.results import run_all
 from nsysdiag.batch.task import Task, work
 from nsysdiag.cli.app import app
@@ -102,7 +102,7 @@ class TestCluster:
         self, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(clusters, "SimpleQueue", Interrupted)
-        journal = Journal(tmp_path / "out")
+        journal = BatchJournal(tmp_path / "out")
         tasks = tasks_of(tmp_path, "a", "b")
         with pytest.raises(KeyboardInterrupt):
             run_all(tasks, lambda each: run_on_cluster(each, cluster.scheduler_address, silent), journal)

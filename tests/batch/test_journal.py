@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.batch.journal import FILE, Done, Journal
+from nsysdiag.batch.journal import FILE, BatchJournal, Done
 from nsysdiag.batch.task import work
 from nsysdiag.errors import OutputError
 from tests.batch.loads import tasks_of
@@ -23,17 +23,17 @@ def done(tmp_path: Path) -> Done:
 
 
 def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
-    assert Journal(tmp_path).read() == {}
+    assert BatchJournal(tmp_path).read() == {}
 
 
 @pytest.mark.slow
 def test_a_damaged_line_says_nothing_and_hides_no_other(tmp_path: Path, done: Done) -> None:
-    journal = Journal(tmp_path)
+    journal = BatchJournal(tmp_path)
     journal.begin([done], force=False)
     with journal.path.open("ab") as file:
         file.write(b'{"tool": "other"}\n{"tool": "nsysd\n\xff\n')
     journal.add(done)
-    assert Journal(tmp_path).read() == {"a": done}
+    assert BatchJournal(tmp_path).read() == {"a": done}
     journal.finish()
     assert journal.path.read_bytes().count(b"\n") == 1
 
@@ -41,6 +41,6 @@ def test_a_damaged_line_says_nothing_and_hides_no_other(tmp_path: Path, done: Do
 def test_what_cannot_be_read_or_written_is_told(tmp_path: Path, done: Done) -> None:
     (tmp_path / FILE).mkdir()
     with pytest.raises(OutputError, match=f"cannot read .*{FILE}: Is a directory"):
-        Journal(tmp_path).read()
+        BatchJournal(tmp_path).read()
     with pytest.raises(OutputError, match=f"cannot write .*{FILE}: Is a directory"):
-        Journal(tmp_path).add(done)
+        BatchJournal(tmp_path).add(done)

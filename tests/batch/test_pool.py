@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.batch import pool
-from nsysdiag.batch.journal import Journal
+from nsysdiag.batch.journal import BatchJournal
 from nsysdiag.batch.limits import Limits
 from nsysdiag.batch.pool import run_locally, start_worker
 from nsysdiag.batch.results import run_all
@@ -82,7 +82,7 @@ class TestDeaths:
 
     def test_a_half_written_file_goes(self, tmp_path: Path) -> None:
         tasks = loading(tasks_of(tmp_path, "x"), half_written)
-        (entry,) = run_all(tasks, lambda each: run_locally(each, Limits(1), silent), Journal(tmp_path / "out"))
+        (entry,) = run_all(tasks, lambda each: run_locally(each, Limits(1), silent), BatchJournal(tmp_path / "out"))
         assert entry.status == "failed"
         assert [path.name for path in (tmp_path / "out").iterdir()] == ["resume.jsonl"]
 
@@ -107,7 +107,7 @@ class TestDeaths:
             return list(ready)
 
         monkeypatch.setattr(pool, "wait", interrupted)
-        journal = Journal(tmp_path / "out")
+        journal = BatchJournal(tmp_path / "out")
         with pytest.raises(KeyboardInterrupt):
             run_all(tasks_of(tmp_path, "slow", "good"), lambda each: run_locally(each, Limits(2), silent), journal)
         assert list(journal.read()) == ["good"]

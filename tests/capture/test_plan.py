@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.capture.nsys import Host, Nsys, find_nsys, probe, this_host
-from nsysdiag.capture.plan import Plan, Span, in_words, planned
+from nsysdiag.capture.plan import Plan, RecordedSpan, in_words, planned
 from nsysdiag.errors import UsageError
 from tests.capture.stand_in import GPUS, HELP, STATUS, StandIn
 
@@ -23,8 +23,10 @@ def nsys(tmp_path: Path) -> Nsys:
     return probe(str(StandIn(tmp_path / "bin").path), tmp_path)
 
 
-def plan(nsys: Nsys, host: Host = USER, span: Span | None = None, *, python: bool = False, mpi: bool = False) -> Plan:
-    return planned(nsys, host, span or Span(), python=python, mpi=mpi)
+def plan(
+    nsys: Nsys, host: Host = USER, span: RecordedSpan | None = None, *, python: bool = False, mpi: bool = False
+) -> Plan:
+    return planned(nsys, host, span or RecordedSpan(), python=python, mpi=mpi)
 
 
 class TestProbe:
@@ -160,27 +162,31 @@ class TestWhatIsLeftOut:
 
 class TestSpan:
     def test_times(self, nsys: Nsys) -> None:
-        options = plan(nsys, span=Span(delay=30, duration=0.5)).options
+        options = plan(nsys, span=RecordedSpan(delay=30, duration=0.5)).options
         assert {"--delay=30", "--duration=0.5", "--kill=sigterm"} < set(options)
 
     def test_the_calls_of_cuda(self, nsys: Nsys) -> None:
-        span = Span(capture_range="cudaProfilerApi")
+        span = RecordedSpan(capture_range="cudaProfilerApi")
         options = plan(nsys, span=span).options
         assert {"--capture-range=cudaProfilerApi", "--capture-range-end=stop-shutdown"} < set(options)
         assert span.environment == {}
 
     def test_a_range_in_any_domain(self, nsys: Nsys) -> None:
-        span = Span(capture_range="a@b")
+        span = RecordedSpan(capture_range="a@b")
         assert {"--capture-range=nvtx", r"--nvtx-capture=a\@b@*"} < set(plan(nsys, span=span).options)
         assert span.environment == {"NSYS_NVTX_PROFILER_REGISTER_ONLY": "0"}
 
     def test_all_of_it(self, nsys: Nsys) -> None:
         assert not any("kill" in option or "delay" in option for option in plan(nsys).options)
-        assert (Span().ends_program, Span(delay=3).ends_program, Span(duration=3).ends_program) == (False, False, True)
+        assert (
+            RecordedSpan().ends_program,
+            RecordedSpan(delay=3).ends_program,
+            RecordedSpan(duration=3).ends_program,
+        ) == (False, False, True)
 
 
 def test_the_basic_options_are_those_of_any_version(nsys: Nsys) -> None:
-    found = plan(nsys, span=Span(delay=1), python=True).basic()
+    found = plan(nsys, span=RecordedSpan(delay=1), python=True).basic()
     assert [option.partition("=")[0] for option in found.options] == ["--trace", "--cpuctxsw", "--sample", "--delay"]
 
 

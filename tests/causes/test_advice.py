@@ -14,7 +14,7 @@ import pytest
 
 from nsysdiag import analyze
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.cause import Advice, Variant, Words
+from nsysdiag.causes.cause import Advice, FrameworkAdvice, Variant
 from nsysdiag.causes.sources import SOURCES
 from nsysdiag.copies import show as copies_show
 from nsysdiag.findings.exposed import advice_of, sources_of
@@ -89,8 +89,8 @@ def test_words_beside_findings_name_no_framework(module: ModuleType) -> None:
 class TestChoice:
     ADVICE = Advice(
         plain=("Plain.",),
-        pytorch=Words(("With PyTorch.",), source="allocator", fix="as PyTorch does"),
-        mpi=Words(("With MPI.",), source="mpi_cuda"),
+        pytorch=FrameworkAdvice(("With PyTorch.",), source="allocator", fix="as PyTorch does"),
+        mpi=FrameworkAdvice(("With MPI.",), source="mpi_cuda"),
     )
 
     @pytest.mark.parametrize(

@@ -175,8 +175,8 @@ class TestRedacted:
         self, cli: Cli, folder: Path, train: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Every analysis of a slice is made to find nothing."""
-        pair = slicing.Pair
-        monkeypatch.setattr(slicing, "Pair", lambda full, _part: pair(full, None))
+        pair = slicing.SlicePair
+        monkeypatch.setattr(slicing, "SlicePair", lambda full, _part: pair(full, None))
         result = cli("bundle", train, "--redact", "-o", "ticket.zip")
         left_out = "trace.sqlite is left out: without its names no slice shows what the trace shows"
         told = "gpu0 is input-bound in the trace, and nothing of it is in the slice"
@@ -193,12 +193,12 @@ class TestHonesty:
         self, cli: Cli, folder: Path, train: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Every analysis of a slice is made to find another verdict."""
-        pair = slicing.Pair
+        pair = slicing.SlicePair
 
-        def otherwise(full: DeviceReport, part: DeviceReport) -> slicing.Pair:
+        def otherwise(full: DeviceReport, part: DeviceReport) -> slicing.SlicePair:
             return pair(full, replace(part, verdict=replace(part.verdict, id="mixed")))
 
-        monkeypatch.setattr(slicing, "Pair", otherwise)
+        monkeypatch.setattr(slicing, "SlicePair", otherwise)
         result = cli("bundle", train, "-o", "ticket.zip", "--quiet")
         told = "gpu0 is input-bound in the trace and mixed in the slice"
         assert result.code == 0
@@ -251,7 +251,7 @@ class TestOverwriting:
 
         monkeypatch.setattr(os, "fsync", interrupt)
         assert cli("bundle", train, "-o", "ticket.zip").code == 130
-        monkeypatch.setattr(slicing, "Pair", lambda *_: interrupt(0))
+        monkeypatch.setattr(slicing, "SlicePair", lambda *_: interrupt(0))
         assert cli("bundle", train, "-o", "ticket.zip").code == 130
         assert entries(folder) == {"train.sqlite"}
         assert entries(temporary) == set()

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from nsysdiag.comparison.changes import Changes, corrected
+from nsysdiag.comparison.changes import DeviceChanges, corrected
 from nsysdiag.comparison.compare import device_sentence, interval_text
 from nsysdiag.comparison.facts import Change, PartChange, Unit
 
@@ -19,8 +19,8 @@ def changed(low: int, high: int, verdict: str = "") -> Change:
     return Change(before_ns=1000, after_ns=1000 + ns, change_ns=ns, low_ns=low, high_ns=high, least_ns=20, verdict=told)
 
 
-def device(length: Change, *parts: PartChange, freedom: float | None = WIDE) -> Changes:
-    return Changes(length, list(parts), {"ledger": [], "root": []}, {}, 0.0, freedom)
+def device(length: Change, *parts: PartChange, freedom: float | None = WIDE) -> DeviceChanges:
+    return DeviceChanges(length, list(parts), {"ledger": [], "root": []}, {}, 0.0, freedom)
 
 
 def judged(*lengths: Change) -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.comparison.significance import Values, drawn_means, freedom, interval
-from nsysdiag.comparison.with_baseline import Runs, compare_with_baseline, spread_of, strays
+from nsysdiag.comparison.with_baseline import BaselineRuns, compare_with_baseline, spread_of, strays
 from nsysdiag.report import Report
 from tests.comparison.programs import Program
 from tests.comparison.samples import report_of
@@ -110,8 +110,8 @@ def made(seed: int, factor: float = 1.0) -> Report:
     return report_of(replace(STEADY, seed=seed, gemm=round(factor * level, 4)))
 
 
-def baseline(reports: list[Report], damaged: list[str] | None = None) -> Runs:
-    return Runs("main", [f"run{at}.json" for at in range(len(reports))], reports, damaged or [])
+def baseline(reports: list[Report], damaged: list[str] | None = None) -> BaselineRuns:
+    return BaselineRuns("main", [f"run{at}.json" for at in range(len(reports))], reports, damaged or [])
 
 
 @pytest.mark.slow

@@ -9,7 +9,15 @@ import numpy.typing as npt
 import pytest
 
 from nsysdiag.comparison.changes import adding_up
-from nsysdiag.comparison.significance import Drawn, block_length, drawn_means, drawn_medians, drift, interval, student
+from nsysdiag.comparison.significance import (
+    BootstrapMeans,
+    block_length,
+    drawn_means,
+    drawn_medians,
+    drift,
+    interval,
+    student,
+)
 from tests.levels import some
 
 Values = npt.NDArray[np.float64]
@@ -42,7 +50,7 @@ def alike(random: np.random.Generator) -> Values:
     return 100 + values
 
 
-def side(values: Values, stream: int) -> Drawn:
+def side(values: Values, stream: int) -> BootstrapMeans:
     return drawn_means([values[:, None]], stream)
 
 

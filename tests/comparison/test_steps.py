@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.comparison.facts import Change, Speedup
-from nsysdiag.comparison.job import Step, speedup, verdict_of
+from nsysdiag.comparison.job import StepChange, speedup, verdict_of
 
 FREEDOM = 8.0
 
@@ -23,7 +23,7 @@ class TestVerdict:
     @pytest.mark.parametrize("length", [NOTHING, WORSE, BETTER])
     def test_the_mean_alone_counts_without_slow_steps(self, length: Change) -> None:
         assert verdict_of(length, None) == length.verdict
-        assert verdict_of(length, Step(BETTER, FREEDOM, slow=False)) == length.verdict
+        assert verdict_of(length, StepChange(BETTER, FREEDOM, slow=False)) == length.verdict
 
     @pytest.mark.parametrize(
         ("length", "median", "expected"),
@@ -38,15 +38,17 @@ class TestVerdict:
         ],
     )
     def test_slow_steps_hide_no_change_of_the_median(self, length: Change, median: Change, expected: str) -> None:
-        assert verdict_of(length, Step(median, FREEDOM, slow=True)) == expected
+        assert verdict_of(length, StepChange(median, FREEDOM, slow=True)) == expected
 
     @pytest.mark.parametrize(("around", "expected"), [(83, "improved"), (84, "same"), (99, "same")])
     def test_the_median_must_be_further_off_than_the_mean(self, around: int, expected: str) -> None:
         """At 8 degrees of freedom Student's t is 2.306 at 5% and 2.752 at half of that: 1.19 times as much."""
-        assert verdict_of(NOTHING, Step(changed(-100, around, "improved"), FREEDOM, slow=True)) == expected
+        assert verdict_of(NOTHING, StepChange(changed(-100, around, "improved"), FREEDOM, slow=True)) == expected
 
-    @pytest.mark.parametrize("step", [Step(changed(-100, None, "improved"), FREEDOM, True), Step(BETTER, None, True)])
-    def test_a_median_of_which_nothing_is_known_changes_nothing(self, step: Step) -> None:
+    @pytest.mark.parametrize(
+        "step", [StepChange(changed(-100, None, "improved"), FREEDOM, True), StepChange(BETTER, None, True)]
+    )
+    def test_a_median_of_which_nothing_is_known_changes_nothing(self, step: StepChange) -> None:
         assert verdict_of(NOTHING, step) == "same"
 
 

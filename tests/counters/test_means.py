@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import Intervals, union
-from nsysdiag.counters.masks import Parted, Sampled, Within, Work
-from nsysdiag.events.gpu_metrics import Grid, Series, in_order
+from nsysdiag.counters.masks import BusySamples, Parted, Sampled, SamplesWithin
+from nsysdiag.events.gpu_metrics import Grid, MetricSeries, in_order
 
 NONE = math.nan
 
 
-def series(times: list[int], values: list[float]) -> Series:
+def series(times: list[int], values: list[float]) -> MetricSeries:
     ordered, kept, _ = in_order(np.array(times, np.int64), np.array(values, np.float64))
     grid = Grid.of(ordered)
     assert grid is not None
-    return Series("sm_active", ("SM Active",), grid, kept, 0, 0)
+    return MetricSeries("sm_active", ("SM Active",), grid, kept, 0, 0)
 
 
-def within(made: Series, spans: Intervals) -> Within:
-    return Within.of(made.grid, spans)
+def within(made: MetricSeries, spans: Intervals) -> SamplesWithin:
+    return SamplesWithin.of(made.grid, spans)
 
 
 class TestByHand:
@@ -143,7 +143,7 @@ def test_means_are_what_one_counts_by_hand(times: list[int], data: st.DataObject
     values = data.draw(st.lists(VALUES, min_size=len(times), max_size=len(times)))
     made, slow, inside = series(times, values), Painted.of(times, values), moments(spans)
     queries = union(Intervals.of([(start, start + length) for start, length in spans]))
-    fast = Within.of(made.grid, queries)
+    fast = SamplesWithin.of(made.grid, queries)
     assert fast.mean(made.value) == pytest.approx(slow.mean(inside))
     assert fast.samples(made.value) == len(slow.samples(inside))
     whole = slow.whole(inside)
@@ -169,7 +169,7 @@ def test_means_of_each_query_too(times: list[int], data: st.DataObject, spans: l
 def test_work_is_what_is_busy_inside(spans: list[tuple[int, int]], busy: list[tuple[int, int]]) -> None:
     grid = series([10, 20, 30, 40, 50, 60, 70, 80], [0.0] * 8).grid
     query, at_work = (union(Intervals.of([(at, at + length) for at, length in each])) for each in (spans, busy))
-    found = Within.of(grid, query, at_work)
+    found = SamplesWithin.of(grid, query, at_work)
     both = moments(spans) & moments(busy)
     for index, ns, worked in zip(found.index.tolist(), found.ns.tolist(), found.worked.tolist(), strict=True):
         its = set(range(10 * index, 10 * index + 10))
@@ -188,8 +188,8 @@ class TestParted:
     def parted(self, values: list[float], busy: Intervals = BUSY) -> tuple[Parted, Callable[..., float | None]]:
         """The samples after ten idle ones, and the mean over a stretch of time."""
         made = series([*self.IDLE, 1100, 1200][: len(values)], values)
-        found = Work(made.grid, busy).part(made)
-        return found, lambda *query: found.mean(Within.of(made.grid, Intervals.of([query]), busy))
+        found = BusySamples(made.grid, busy).part(made)
+        return found, lambda *query: found.mean(SamplesWithin.of(made.grid, Intervals.of([query]), busy))
 
     def test_the_idle_part_is_taken_out(self) -> None:
         parted, mean = self.parted([0.0] * 10 + [0.24, 0.24])
@@ -219,4 +219,4 @@ class TestParted:
 
     def test_clocks_are_never_parted(self) -> None:
         made = replace(series([*self.IDLE, 1100], [0.0] * 10 + [0.24]), metric="gpc_clock")
-        assert Work(made.grid, self.BUSY).part(made).working is None
+        assert BusySamples(made.grid, self.BUSY).part(made).working is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.late import Lateness, followed, with_late
+from nsysdiag.diagnosis.late import LateShare, followed, with_late
 from nsysdiag.findings.first import what_to_do
 from nsysdiag.findings.rules import EXPOSED_COMM, LATE_RANK
 from nsysdiag.phases.facts import PhaseDevice
@@ -12,7 +12,7 @@ from nsysdiag.report import Finding, Named
 
 LIMITS = FindingThresholds()
 PEERS = "Compare gpu3 with its peers: its share of the data, where the data is read from, the CPU cores of its workers."
-LATE = Lateness(share=0.9, reasons={"io_wait": 0.8, "compute": 0.2}, ranks={"gpu3": 90})
+LATE = LateShare(share=0.9, reasons={"io_wait": 0.8, "compute": 0.2}, ranks={"gpu3": 90})
 
 
 def finding(device: str, cause: str = EXPOSED_COMM.id, bottleneck: str = "communication", **other: object) -> Finding:
@@ -69,7 +69,7 @@ def test_the_one_that_all_wait_for_is_named_with_its_cause_and_advice() -> None:
 
 def test_what_to_compare_is_that_of_what_made_it_late() -> None:
     def first(reason: str) -> str:
-        late = {key: Lateness(0.9, {reason: 1.0}, {"gpu3": 90}) for key in ("gpu0", "gpu1")}
+        late = {key: LateShare(0.9, {reason: 1.0}, {"gpu3": 90}) for key in ("gpu0", "gpu1")}
         found = with_late([finding("gpu0"), finding("gpu1")], late, LIMITS)
         return next(typed.plain(each.advice[0]) for each in found if each.cause == LATE_RANK.id)
 
@@ -94,8 +94,8 @@ def test_what_is_no_waiting_stays_communication() -> None:
 
 def test_devices_that_wait_for_each_other_name_nobody() -> None:
     mutual = {
-        "gpu0": Lateness(0.9, {"io_wait": 1.0}, {"gpu1": 90}),
-        "gpu1": Lateness(0.9, {"host_compute": 1.0}, {"gpu0": 90}),
+        "gpu0": LateShare(0.9, {"io_wait": 1.0}, {"gpu1": 90}),
+        "gpu1": LateShare(0.9, {"host_compute": 1.0}, {"gpu0": 90}),
     }
     found = with_late([finding("gpu0"), finding("gpu1")], mutual, LIMITS)
     late = [each for each in found if each.cause == LATE_RANK.id]
@@ -108,12 +108,12 @@ def test_devices_that_are_late_in_turns_name_nobody() -> None:
     """Each waits first for another one: three for gpu1, by a little."""
     waits = [(0, 1, 40, 2), (1, 2, 40, 3), (2, 1, 40, 3), (3, 1, 40, 2)]
     late = {
-        f"gpu{own}": Lateness(0.9, {"io_wait": 1.0}, {f"gpu{most}": ns, f"gpu{other}": 35})
+        f"gpu{own}": LateShare(0.9, {"io_wait": 1.0}, {f"gpu{most}": ns, f"gpu{other}": 35})
         for own, most, ns, other in waits
     }
     found = with_late([finding(key) for key in late], late, LIMITS)
     assert {each.title for each in found if each.cause == LATE_RANK.id} == {"GPUs wait for each other"}
-    late["gpu1"] = Lateness(0.9, {"io_wait": 1.0}, {"gpu2": 1})
+    late["gpu1"] = LateShare(0.9, {"io_wait": 1.0}, {"gpu2": 1})
     found = with_late([finding(key) for key in late], late, LIMITS)
     assert {each.title for each in found if each.cause == LATE_RANK.id} == {
         f"{typed.rank('gpu1')} is late, and others wait for it"
@@ -128,7 +128,7 @@ def test_where_no_call_is_known_the_summary_says_where() -> None:
 
 
 def test_what_the_profiler_made_late_is_not_promised() -> None:
-    profiled = Lateness(0.9, {"profiler_overhead": 0.5, "io_wait": 0.5}, {"gpu3": 90})
+    profiled = LateShare(0.9, {"profiler_overhead": 0.5, "io_wait": 0.5}, {"gpu3": 90})
     found = with_late([finding("gpu0"), finding("gpu1")], {"gpu0": profiled, "gpu1": profiled}, LIMITS)
     assert {(each.lost_ns, each.ceiling_ns) for each in found if each.cause == LATE_RANK.id} == {(90, 45)}
 

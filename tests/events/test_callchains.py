@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nsysdiag.events.callchains import CallChains, Stack, Stacks
+from nsysdiag.events.callchains import CallChain, CallChains, Stacks
 from nsysdiag.events.calls import read_api_calls
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder
@@ -28,12 +28,12 @@ def stacks(trace: TraceBuilder, folder: Path, source: str, *ids: int) -> Stacks:
         return chains.stacks(source, np.array(ids, dtype=np.int64))
 
 
-def stack(chain: Sequence[Function], folder: Path) -> Stack:
+def stack(chain: Sequence[Function], folder: Path) -> CallChain:
     trace = TraceBuilder().osrt("poll", 0, 100_000, chain=chain)
     return stacks(trace, folder, "osrt", 1)[1]
 
 
-def names(made: Stack) -> list[tuple[str, str]]:
+def names(made: CallChain) -> list[tuple[str, str]]:
     return [(frame.symbol, frame.module) for frame in made.frames]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsysdiag.events.event_waits import NEVER, Recorded, through_others
+from nsysdiag.events.event_waits import NEVER, RecordedWaits, through_others
 from tests import levels
 
 
@@ -41,7 +41,7 @@ def issued(items: list[int | tuple[int, int, int]]) -> list[Issued]:
     return program
 
 
-def recorded_of(program: list[Issued]) -> tuple[Recorded, list[int], list[int]]:
+def recorded_of(program: list[Issued]) -> tuple[RecordedWaits, list[int], list[int]]:
     """The waits of a program, the place of each, and that of the last operation before its event, -1 for none. Things
     are issued at 10, 20, ..., events recorded 5 before."""
     places = [at for at, each in enumerate(program) if isinstance(each, Wait)]
@@ -53,7 +53,7 @@ def recorded_of(program: list[Issued]) -> tuple[Recorded, list[int], list[int]]:
         last.append(before[-1] if before else -1)
         times = (10 * (at + 1), 10 * wait.recorded + 5, 10 * (last[-1] + 1) if before else NEVER)
         rows.append((wait.stream, times[0], wait.of, times[1], times[2]))
-    return Recorded(*np.array(rows, dtype=np.int64).reshape(-1, 5).T), places, last
+    return RecordedWaits(*np.array(rows, dtype=np.int64).reshape(-1, 5).T), places, last
 
 
 def needed(program: list[Issued], stream: int, until: int) -> set[int]:

@@ -16,7 +16,7 @@ from tests.builder import METRICS_TYPE, TraceBuilder
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.events.gpu_metrics import Series
+    from nsysdiag.events.gpu_metrics import MetricSeries
 
 SM, CLOCK = "SMs Active [Throughput %]", "GPC Clock Frequency [MHz]"
 RX = ("NVLink RX Requests User Data", "NVLink RX Responses User Data")
@@ -28,14 +28,14 @@ def samples(trace: TraceBuilder, folder: Path, *, seed: int | None = None, reade
         return read_gpu_metrics(opened)
 
 
-def rows(series: Series) -> list[tuple[int, int, float | None]]:
+def rows(series: MetricSeries) -> list[tuple[int, int, float | None]]:
     """(start, end, value) of each sample; None for no value."""
     grid = series.grid
     values = [None if math.isnan(value) else value for value in series.value.tolist()]
     return list(zip(grid.start.tolist(), grid.end.tolist(), values, strict=True))
 
 
-def only(trace: TraceBuilder, folder: Path, metric: str = "sm_active") -> Series:
+def only(trace: TraceBuilder, folder: Path, metric: str = "sm_active") -> MetricSeries:
     return samples(trace, folder).by_gpu[0][metric]
 
 

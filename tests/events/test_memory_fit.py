@@ -10,7 +10,15 @@ from nsysdiag.arrays import spill
 from nsysdiag.config.settings import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.events import memory_fit
-from nsysdiag.events.memory_fit import BASE_BYTES, MARGIN_NS, MIB, SHARE_IN_FILES, Part, needed_bytes, part_that_fits
+from nsysdiag.events.memory_fit import (
+    BASE_BYTES,
+    MARGIN_NS,
+    MIB,
+    SHARE_IN_FILES,
+    FittingSpan,
+    needed_bytes,
+    part_that_fits,
+)
 from nsysdiag.pipeline import analyze
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder
@@ -39,7 +47,7 @@ def limit_of(share: float, needed: int) -> int:
     return BASE_BYTES + int(share * (needed - BASE_BYTES))
 
 
-def part_of(path: Path, limit: int, low: int | None = None, high: int | None = None) -> Part | None:
+def part_of(path: Path, limit: int, low: int | None = None, high: int | None = None) -> FittingSpan | None:
     with open_trace(path) as trace:
         return part_that_fits(trace, limit, low, high)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from jinja2 import ChoiceLoader, DictLoader
 
-from nsysdiag.document.bars import LegendEntry, Line, Spot
+from nsysdiag.document.bars import HoverArea, LegendEntry, Line
 from nsysdiag.document.blocks import (
     EVERYWHERE,
     NOT_BRIEF,
@@ -19,7 +19,7 @@ from nsysdiag.document.blocks import (
     Detail,
     Details,
     Fact,
-    Facts,
+    FigureRow,
     Heading,
     Limit,
     Lines,
@@ -32,8 +32,8 @@ from nsysdiag.document.blocks import (
     shown,
 )
 from nsysdiag.document.context import Context
-from nsysdiag.document.curve import Curve, Layer, TimeSeries, draw_spark
-from nsysdiag.document.kinds import BAR, BYTES, COUNT, KEY, MARK, NAME, SHARE, SPARK, TEXT, TIME, Mark, part
+from nsysdiag.document.curve import Curve, CurveLayer, TimeSeries, draw_spark
+from nsysdiag.document.kinds import BAR, BYTES, COUNT, KEY, MARK, NAME, SHARE, SPARK, TEXT, TIME, StatusMark, part
 from nsysdiag.formats import FORMATS, RenderOptions, sections
 from nsysdiag.formats.html.page import environment
 from nsysdiag.formats.html.sections.section import device_section
@@ -68,9 +68,9 @@ TABLE = Table(
 CURVE = Curve(
     10,
     1000,
-    [Layer("M0 0H10", "highest", "line", TimeSeries([0, 1], [7]))],
+    [CurveLayer("M0 0H10", "highest", "line", TimeSeries([0, 1], [7]))],
     [Line("0%", "all", 7)],
-    [Spot(0, "at 0 s: 7")],
+    [HoverArea(0, "at 0 s: 7")],
     10,
     what="Toys",
     kind=COUNT,
@@ -85,7 +85,7 @@ def toy(device: DeviceReport, _context: Context) -> Section:
         [
             Paragraph(f"Toys of {device.key}.", tone="strong"),
             Lines(["One toy squeaks.", "One toy rolls.", "One toy sleeps."], Limit(summary=2, brief=1)),
-            Facts([Fact("Squeaks", 1_234, COUNT), Fact("Never heard", None, COUNT)]),
+            FigureRow([Fact("Squeaks", 1_234, COUNT), Fact("Never heard", None, COUNT)]),
             TABLE,
             Chart(CURVE, "Toys over time: at most 7", captions=["Of all boxes."], limit=NOT_BRIEF),
             Details("More toys", [Heading("Below the bed"), Paragraph("A bear.")], TICKET),
@@ -201,7 +201,7 @@ def test_what_the_page_alone_draws_is_made_for_it_alone_and_once(monkeypatch: py
 def test_empty_blocks_are_left_out() -> None:
     nothing = Table("Empty", TABLE.columns, [])
     for detail in Detail:
-        assert shown([Lines([]), Facts([]), nothing, Details("More", [Lines([])])], detail) == []
+        assert shown([Lines([]), FigureRow([]), nothing, Details("More", [Lines([])])], detail) == []
 
 
 def test_what_is_left_out_is_counted() -> None:
@@ -227,7 +227,7 @@ MARKED = Section(
     "marked",
     "Marked",
     [
-        Paragraph([Mark("▲", "Broken", "worse"), ". See ", Name("the toys", href="./toys.html"), "."], "verdict"),
+        Paragraph([StatusMark("▲", "Broken", "worse"), ". See ", Name("the toys", href="./toys.html"), "."], "verdict"),
         Table(
             "",
             [
@@ -240,12 +240,13 @@ MARKED = Section(
                 (
                     Name("bear", href="./bear.html"),
                     Cell(
-                        Mark("◆", "Worn", "mixed"), note=[Remark("An ear is off.", "bad", "since May"), Remark("Wet.")]
+                        StatusMark("◆", "Worn", "mixed"),
+                        note=[Remark("An ear is off.", "bad", "since May"), Remark("Wet.")],
                     ),
-                    (Mark("●", "low", "low"), ": old | torn"),
+                    (StatusMark("●", "low", "low"), ": old | torn"),
                     Cell(draw_spark([0.1, 0.2], "Wear"), order=0.1),
                 ),
-                ("duck", Mark("✓", "New", "better"), None, None),
+                ("duck", StatusMark("✓", "New", "better"), None, None),
             ],
             limit=EVERYWHERE,
         ),

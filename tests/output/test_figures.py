@@ -20,14 +20,14 @@ import nsysdiag
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.document.bars import HEIGHT, SLOT, BarChart, Waterfall
 from nsysdiag.document.blocks import Chart, Drawing
-from nsysdiag.document.curve import Curve, Strips
-from nsysdiag.document.figures import Stack, Stacks
+from nsysdiag.document.curve import Curve, CurveStrips
+from nsysdiag.document.figures import StackedBar, Stacks
 from nsysdiag.document.histogram import Histogram
-from nsysdiag.document.lanes import FULL, Lanes
+from nsysdiag.document.lanes import FULL, DrawnLanes
 from nsysdiag.document.names import visible
 from nsysdiag.errors import InputError
 from nsysdiag.formats.figures import look
-from nsysdiag.formats.figures.by_name import FIGURES, Named, charts, drawn
+from nsysdiag.formats.figures.by_name import FIGURES, NamedFigure, charts, drawn
 from nsysdiag.formats.html.assets import asset
 from nsysdiag.units import format_exact_ns, format_ns
 from tests.output.compare_samples import COMPARISONS
@@ -59,11 +59,11 @@ def labels(chart: Chart) -> list[str]:
     match chart.drawing:
         case Histogram(panels=panels):
             return [chart.label, *list(panels)[1:]]
-        case Strips(strips=strips):
+        case CurveStrips(strips=strips):
             return [strip.label for strip in strips]
         case Stacks(rows=rows):
             return [bar.label for _name, bar in rows]
-        case Lanes(groups=groups, aligned=aligned):
+        case DrawnLanes(groups=groups, aligned=aligned):
             return [
                 f"{lane.label} over time" + (f", {group.label.lower()}" if aligned else "")
                 for group in groups
@@ -79,13 +79,13 @@ def drawings(root: Element) -> list[Element]:
     return [each for each in root.all("svg") if each.attributes.get("role") == "img"]
 
 
-def data(named: Named) -> list[dict[str, Any]]:
+def data(named: NamedFigure) -> list[dict[str, Any]]:
     """The traces as a browser gets them."""
     found: list[dict[str, Any]] = json.loads(drawn(named).to_json())["data"]
     return found
 
 
-def rows(named: Named) -> list[tuple[str, list[Any]]]:
+def rows(named: NamedFigure) -> list[tuple[str, list[Any]]]:
     """The name of the trace and the custom data of everything drawn."""
     return [(each.get("name", ""), row) for each in data(named) for row in each.get("customdata", []) if row]
 
@@ -158,7 +158,7 @@ class TestNames:
             nsysdiag.figures(msgspec.structs.replace(made, devices=[device]))
 
 
-def every(kind: type, demo: nsysdiag.Report) -> Iterator[Named]:
+def every(kind: type, demo: nsysdiag.Report) -> Iterator[NamedFigure]:
     """The charts of one kind, of the demo and of a sample that has all kinds."""
     for result in (demo, SAMPLES["one_device"](), COMPARISONS["one"](), WHATIFS["one"](), ranks_report()):
         yield from (named for named in charts(result).values() if isinstance(named.chart.drawing, kind))
@@ -169,7 +169,7 @@ class TestValues:
 
     def test_stacked_bars(self, demo: nsysdiag.Report) -> None:
         for result in (demo, SAMPLES["one_device"](), COMPARISONS["one"](), WHATIFS["one"](), ranks_report()):
-            found = [each for each in charts(result).values() if isinstance(each.chart.drawing, Stack | Stacks)]
+            found = [each for each in charts(result).values() if isinstance(each.chart.drawing, StackedBar | Stacks)]
             told = Counter(
                 unescape(f"{name}: {format_ns(row[0])}, {row[2]}") for each in found for name, row in rows(each)
             )
@@ -248,9 +248,9 @@ class TestValues:
             assert told <= on_page | {HEIGHT}
 
     def test_strips(self, demo: nsysdiag.Report) -> None:
-        for named in every(Strips, demo):
+        for named in every(CurveStrips, demo):
             strips = named.chart.drawing
-            assert isinstance(strips, Strips)
+            assert isinstance(strips, CurveStrips)
             for strip, trace in zip(strips.strips, data(named), strict=True):
                 heights = {HEIGHT - int(y) for y in re.findall(r"V(\d+)", strip.d)}
                 heights |= {int(up) for up in re.findall(r"v-(\d+)", strip.d)}
@@ -261,9 +261,9 @@ class TestValues:
                     assert {unescape(row[1]) for row in trace["customdata"] if row} <= texts
 
     def test_lanes(self, demo: nsysdiag.Report) -> None:
-        for named in every(Lanes, demo):
+        for named in every(DrawnLanes, demo):
             lanes = named.chart.drawing
-            assert isinstance(lanes, Lanes)
+            assert isinstance(lanes, DrawnLanes)
             areas = [area for group in lanes.groups for lane in group.lanes for area in lane.paths]
             assert len(areas) == len(data(named)) > 1
             for area, trace in zip(areas, data(named), strict=True):

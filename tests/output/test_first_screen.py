@@ -28,7 +28,7 @@ from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI, NAMED, joined
 from nsysdiag.diagnosis.facts import NOUNS, Saves
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
-from nsysdiag.document.figures import Stack
+from nsysdiag.document.figures import StackedBar
 from nsysdiag.document.kinds import SHARE
 from nsysdiag.findings.first import LATE_RANK, OTHER_GPU, TOLD_TWICE, brief_of
 from nsysdiag.findings.rules import FINDING_RULES
@@ -363,7 +363,7 @@ class TestPhases:
     def test_judged_ones_stand_out(self) -> None:
         chart, captions = phase_strip(self.FOUND)
         assert isinstance(chart, Chart)
-        assert isinstance(chart.drawing, Stack)
+        assert isinstance(chart.drawing, StackedBar)
         assert [segment.faded for segment in chart.drawing.segments] == [True, False, True, False]
         assert isinstance(captions, Lines)
         assert [written_out(line) for line in captions.lines] == [
@@ -405,7 +405,7 @@ class TestPhases:
     def test_times_below_do_not_touch(self) -> None:
         chart, _captions = phase_strip(self.FOUND)
         assert isinstance(chart, Chart)
-        assert isinstance(chart.drawing, Stack)
+        assert isinstance(chart.drawing, StackedBar)
         places = [float(x.rstrip("%")) for x, _label in chart.drawing.ticks]
         assert places == [0, 40, 90, 100]
         assert len({label for _x, label in chart.drawing.ticks}) == len(places)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nsysdiag.document.interactive.figures import Cut, decimals, ledger_figure
+from nsysdiag.document.interactive.figures import LedgerCut, decimals, ledger_figure
 from nsysdiag.document.names import plain
 from nsysdiag.document.packed import unpack
 from nsysdiag.formats import FORMATS, RenderOptions
@@ -205,8 +205,8 @@ def test_the_bars_of_two_cuts_lie_where_the_drawing_has_them() -> None:
     ```
     """
     lock, code = ("Lock", "#d1495b"), ("Code", "#2a9d8f")
-    before = Cut("By what the thread did", [(lock[0], 3_000_000, lock[1]), (code[0], 1_000_001, code[1])])
-    after = Cut("By root cause", [(lock[0], 0, lock[1]), (code[0], 4_000_001, code[1])])
+    before = LedgerCut("By what the thread did", [(lock[0], 3_000_000, lock[1]), (code[0], 1_000_001, code[1])])
+    after = LedgerCut("By root cause", [(lock[0], 0, lock[1]), (code[0], 4_000_001, code[1])])
     found = ledger_figure([before, after])
     assert found is not None
     assert [(trace["name"], trace["x"], trace["y"]) for trace in found["data"]] == [
@@ -218,7 +218,7 @@ def test_the_bars_of_two_cuts_lie_where_the_drawing_has_them() -> None:
         ["&nbsp; 75.0% Lock", ""],
         ["&nbsp; 25.0% Code", "&nbsp; 100.0% Code"],
     ]
-    assert ledger_figure([Cut("", [])]) is None
+    assert ledger_figure([LedgerCut("", [])]) is None
 
 
 def strings(value: Any) -> list[str]:

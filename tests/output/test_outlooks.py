@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.document.blocks import Chart, Command, Details, Section
 from nsysdiag.document.context import Context
-from nsysdiag.document.figures import Stack, Stacks
+from nsysdiag.document.figures import StackedBar, Stacks
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phrases import finished
 from nsysdiag.record import to_json
@@ -51,7 +51,7 @@ def made(held: Report) -> Section:
     return found
 
 
-def drawn(held: Report) -> list[Stack]:
+def drawn(held: Report) -> list[StackedBar]:
     charts = [each.drawing for each in made(held).blocks if isinstance(each, Chart)]
     return [bar for each in charts if isinstance(each, Stacks) for _title, bar in each.rows]
 
@@ -69,7 +69,7 @@ def written(held: Report, name: str, *, details: bool = False) -> str:
     return " ".join(shown.split())
 
 
-def widths(strip: Stack) -> list[float]:
+def widths(strip: StackedBar) -> list[float]:
     return [float(each.width.rstrip("%")) for each in strip.segments]
 
 

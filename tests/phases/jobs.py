@@ -12,7 +12,7 @@ from nsysdiag.events.gpus import Gpu
 from nsysdiag.events.operations import Category, Operations
 from nsysdiag.ledger.busy import split_window
 from nsysdiag.phases.phases import JobPhases, find_phases
-from nsysdiag.phases.signal import DeviceSignal, Loop
+from nsysdiag.phases.signal import DeviceSignal, StepLoop
 from nsysdiag.trace.enums import CopyKind
 
 MS = 1_000_000
@@ -31,7 +31,7 @@ class Job:
     startup: list[Span] = field(default_factory=list)
     memory: list[Span] = field(default_factory=list)
     unknown: list[Span] = field(default_factory=list)
-    loops: list[Loop] = field(default_factory=list)
+    loops: list[StepLoop] = field(default_factory=list)
 
     def kernel(self, name: int, ns: int) -> Job:
         """A kernel, from now on."""
@@ -60,7 +60,7 @@ class Job:
                 _ = self.idle(ns) if name == 0 else self.kernel(name, ns)
             starts.append(self.now)
         if loop:
-            self.loops.append(Loop(np.array(starts, np.int64), "anchor", "step", closed))
+            self.loops.append(StepLoop(np.array(starts, np.int64), "anchor", "step", closed))
         return self
 
     def signal(self, number: int = 0, window: Span | None = None) -> DeviceSignal:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nsysdiag.phases.signal import Loop
+from nsysdiag.phases.signal import StepLoop
 from tests.phases.jobs import DOWNLOAD, MS, UPLOAD, Job, assert_exact, named
 
 STEP_NS = 250 * MS
@@ -19,7 +19,7 @@ def exchange(job: Job) -> None:
 
 
 def with_loop(job: Job, starts: list[int]) -> Job:
-    job.loops.append(Loop(np.array([*starts, job.now], np.int64), "anchor", "step"))
+    job.loops.append(StepLoop(np.array([*starts, job.now], np.int64), "anchor", "step"))
     return job
 
 

@@ -10,15 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals
-from nsysdiag.phases.cuts import (
-    LEAST_LENGTH,
-    Changes,
-    best_cuts,
-    job_cuts,
-    moved_cuts,
-    penalty_of,
-    segment_costs,
-)
+from nsysdiag.phases.cuts import LEAST_LENGTH, CutCandidates, best_cuts, job_cuts, moved_cuts, penalty_of, segment_costs
 from nsysdiag.phases.signal import Signal
 
 Windows = tuple[FloatArray, IntArray]
@@ -132,7 +124,7 @@ def test_a_cut_is_exact_where_work_begins(begin: int) -> None:
     """Windows of 50 ns, and work that begins within one of them, as early as a window after the start of all."""
     busy = every(5, 4, begin, 10_000)
     edges = np.arange(0, 10_050, 50, dtype=np.int64)
-    found = job_cuts(signal_of_set(busy, edges), Changes(NO_STEPS, [busy.start]))
+    found = job_cuts(signal_of_set(busy, edges), CutCandidates(NO_STEPS, [busy.start]))
     assert found.tolist() == [0, begin, 10_000]
 
 
@@ -140,7 +132,7 @@ def test_a_cut_is_exact_where_work_begins(begin: int) -> None:
 def test_a_cut_is_exact_where_idle_time_begins(end: int) -> None:
     busy = every(5, 4, 0, end - 4)
     edges = np.arange(0, 10_050, 50, dtype=np.int64)
-    changes = Changes(NO_STEPS, [busy.start, busy.end])
+    changes = CutCandidates(NO_STEPS, [busy.start, busy.end])
     found = job_cuts(signal_of_set(busy, edges), changes).tolist()
     assert (found[0], found[2:]) == (0, [10_000])
     assert abs(found[1] - int(busy.end[-1])) <= 5
@@ -151,7 +143,7 @@ def test_borders_of_steps_come_before_the_starts_of_work() -> None:
     busy = every(5, 4, 3_010, 10_000)
     edges = np.arange(0, 10_050, 50, dtype=np.int64)
     steps = np.arange(3_000, 10_000, 60, dtype=np.int64)
-    found = job_cuts(signal_of_set(busy, edges), Changes(steps, [busy.start])).tolist()
+    found = job_cuts(signal_of_set(busy, edges), CutCandidates(steps, [busy.start])).tolist()
     assert found == [0, 3_000, 10_000]
 
 
@@ -160,5 +152,5 @@ def test_many_changes_in_a_window_are_all_looked_at() -> None:
     begin = 3_000_777
     busy = every(10, 7, begin, 10_000_000)
     edges = np.arange(0, 10_050_000, 50_000, dtype=np.int64)
-    found = job_cuts(signal_of_set(busy, edges), Changes(NO_STEPS, [busy.start])).tolist()
+    found = job_cuts(signal_of_set(busy, edges), CutCandidates(NO_STEPS, [busy.start])).tolist()
     assert found == [0, begin, 10_000_000]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.phases.names import job_work
-from nsysdiag.phases.signal import Loop
-from nsysdiag.phases.steady import Segments, segments_of
+from nsysdiag.phases.signal import StepLoop
+from nsysdiag.phases.steady import JobParts, segments_of
 from tests.phases.jobs import MS, Job
 
 
-def parts_of(job: Job, borders: list[int], loops: list[Loop]) -> Segments:
+def parts_of(job: Job, borders: list[int], loops: list[StepLoop]) -> JobParts:
     """The parts of a job of one device."""
     signal = job.signal()
     return segments_of(np.array(borders, np.int64), loops, [signal], job_work([signal.device], borders[0], borders[-1]))
@@ -29,7 +29,7 @@ def test_one_step_of_a_loop_is_no_repeat() -> None:
 def test_part_of_a_step_may_be_steady_if_it_is_strong() -> None:
     """Two epochs with 100 alike steps each, where the epochs are the loop that was found."""
     job = Job().steps(400, (1, 2 * MS), (2, 2 * MS), (0, MS))
-    job.loops.append(Loop(np.array([100 * MS, 1_100 * MS, 2_100 * MS], np.int64), "nvtx", "epoch"))
+    job.loops.append(StepLoop(np.array([100 * MS, 1_100 * MS, 2_100 * MS], np.int64), "nvtx", "epoch"))
     found = parts_of(job, [100 * MS, 900 * MS, 2_100 * MS], job.loops)
     assert found.steady.tolist() == found.strong.tolist() == [True, True]
 
@@ -40,7 +40,7 @@ def test_halves_meet_between_steps() -> None:
     job = Job().steps(1, *parts)
     middle = job.now
     job.steps(1, *parts[:3], (0, 600 * MS), *parts[3:])
-    steps = Loop(np.array([100 * MS, middle, job.now], np.int64), "nvtx", "step")
+    steps = StepLoop(np.array([100 * MS, middle, job.now], np.int64), "nvtx", "step")
     assert not parts_of(job, [100 * MS, job.now], []).steady[0]
     assert parts_of(job, [100 * MS, job.now], [steps]).steady[0]
 
@@ -70,7 +70,7 @@ def test_a_loop_that_waits_in_each_step_is_steady() -> None:
     assert parts_of(looped, [100 * MS, looped.now], looped.loops).steady.tolist() == [True]
     assert parts_of(looped, [100 * MS, looped.now], []).steady.tolist() == [False]
     first = looped.loops[0].starts
-    few, half = (Loop(starts, "nvtx", "step") for starts in (first[:5], first[:11]))
+    few, half = (StepLoop(starts, "nvtx", "step") for starts in (first[:5], first[:11]))
     assert parts_of(looped, [100 * MS, looped.now], [few]).steady.tolist() == [False]
     assert parts_of(looped, [100 * MS, looped.now], [half]).steady.tolist() == [False]
 
@@ -87,5 +87,5 @@ def test_rare_copies_are_no_steady_part() -> None:
     for _ in range(20):
         job.copy(1, MS).idle(99 * MS)
         starts.append(job.now)
-    loops = [Loop(np.array(starts, np.int64), "nvtx", "step")]
+    loops = [StepLoop(np.array(starts, np.int64), "nvtx", "step")]
     assert parts_of(job, [100 * MS, job.now], loops).steady.tolist() == [False]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nsysdiag.pipeline.stages import Steps
+from nsysdiag.pipeline.stages import Stages
 
-each = Steps()
-all_items = Steps()
+each = Stages()
+all_items = Stages()
 calls: list[str] = []
 
 

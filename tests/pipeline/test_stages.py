@@ -12,7 +12,7 @@ import pytest
 
 from nsysdiag.arrays import spill as spilling
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.pipeline.stages import Steps
+from nsysdiag.pipeline.stages import Stages
 
 
 class Large:
@@ -20,7 +20,7 @@ class Large:
 
 
 def test_steps_get_what_they_name_in_the_order_in_which_they_are_written() -> None:
-    steps, done = Steps(), []
+    steps, done = Stages(), []
 
     @steps.step()
     def doubled(number: int) -> int:
@@ -38,7 +38,7 @@ def test_steps_get_what_they_name_in_the_order_in_which_they_are_written() -> No
 
 
 def test_only_what_leads_to_the_goal_is_done() -> None:
-    steps = Steps()
+    steps = Stages()
 
     @steps.step()
     def wanted(number: int) -> int:
@@ -52,7 +52,7 @@ def test_only_what_leads_to_the_goal_is_done() -> None:
 
 
 def test_work_in_the_background_goes_on_beside_the_next_steps_and_is_waited_for() -> None:
-    steps, go_on = Steps(), Event()
+    steps, go_on = Stages(), Event()
 
     @steps.step(background=True)
     def waiting() -> str:
@@ -80,7 +80,7 @@ def test_work_in_the_background_goes_on_beside_the_next_steps_and_is_waited_for(
 
 @pytest.mark.parametrize("background", [False, True])
 def test_errors_end_the_run(background: bool) -> None:
-    steps = Steps()
+    steps = Stages()
 
     @steps.step(background=background)
     def broken(text: str) -> int:
@@ -96,7 +96,7 @@ def test_errors_end_the_run(background: bool) -> None:
 
 @pytest.mark.parametrize("background", [False, True])
 def test_what_no_later_step_needs_is_freed(background: bool) -> None:
-    steps = Steps()
+    steps = Stages()
     seen: list[weakref.ref[Large]] = []
 
     @steps.step()
@@ -121,7 +121,7 @@ def test_what_no_later_step_needs_is_freed(background: bool) -> None:
 
 
 def test_a_deferred_step_runs_when_it_is_first_called_for_and_once() -> None:
-    steps, done = Steps(), []
+    steps, done = Stages(), []
 
     @steps.step(background=True)
     def number() -> int:
@@ -146,7 +146,7 @@ def test_a_deferred_step_runs_when_it_is_first_called_for_and_once() -> None:
 
 
 def test_the_last_of_several_uses_up_what_they_share() -> None:
-    inner, outer = Steps(), Steps()
+    inner, outer = Stages(), Stages()
     seen: list[weakref.ref[Large]] = []
 
     @inner.step()
@@ -178,7 +178,7 @@ def test_the_last_of_several_uses_up_what_they_share() -> None:
 
 
 def test_of_nothing_there_is_none() -> None:
-    inner, outer = Steps(), Steps()
+    inner, outer = Stages(), Stages()
 
     @inner.step()
     def made(item: int) -> int:
@@ -195,7 +195,7 @@ def test_of_nothing_there_is_none() -> None:
 
 
 def test_progress_is_reported_before_a_step() -> None:
-    steps = Steps()
+    steps = Stages()
     told: list[tuple[str, float]] = []
 
     @steps.step()
@@ -215,7 +215,7 @@ def test_progress_is_reported_before_a_step() -> None:
 @pytest.mark.parametrize("background", [False, True])
 def test_what_a_step_spills_lies_in_files(monkeypatch: pytest.MonkeyPatch, background: bool) -> None:
     monkeypatch.setattr(spilling, "LEAST_BYTES", 8)
-    steps = Steps()
+    steps = Stages()
 
     @steps.step(background=background, spills=True)
     def large() -> IntArray:
@@ -240,7 +240,7 @@ def test_what_a_step_spills_lies_in_files(monkeypatch: pytest.MonkeyPatch, backg
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere arrays stay in memory")
 def test_a_step_spills_what_it_makes_and_not_what_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spilling, "LEAST_BYTES", 8)
-    steps = Steps()
+    steps = Stages()
 
     @steps.step(spills=True)
     def both(given: IntArray) -> tuple[IntArray, IntArray]:

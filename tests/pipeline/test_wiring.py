@@ -11,13 +11,13 @@ import pytest
 from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import device
 from nsysdiag.pipeline import trace as trace_steps
-from nsysdiag.pipeline.stages import Each, Step, Steps
+from nsysdiag.pipeline.stages import Each, Stage, Stages
 from nsysdiag.trace.trace import Trace
 
 GIVEN = {"trace": Trace, "settings": Settings}
 
 
-def wired(steps: list[Step], given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def wired(steps: list[Stage], given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The type of everything that is given or made, by name, and what is wrong with it."""
     types, wrong = dict(given), []
     for step in steps:
@@ -47,7 +47,7 @@ def wired(steps: list[Step], given: dict[str, Any]) -> tuple[dict[str, Any], lis
     return types, wrong
 
 
-def unused(steps: Steps, *goals: Callable[..., Any]) -> set[str]:
+def unused(steps: Stages, *goals: Callable[..., Any]) -> set[str]:
     """The steps that lead to none of the goals."""
     return {step.name for step in steps} - {step.name for goal in goals for step in steps.leading_to(goal)}
 
@@ -73,8 +73,8 @@ class TestWhatIsFound:
     """A wrong wiring is seen by these tests."""
 
     @staticmethod
-    def steps() -> Steps:
-        steps = Steps()
+    def steps() -> Stages:
+        steps = Stages()
 
         @steps.step()
         def number(text: str) -> int:
@@ -149,6 +149,6 @@ class TestWhatIsFound:
 
     @pytest.mark.parametrize(("items", "wrong"), [(list[str], 0), (list[int], 1), (str, 1)])
     def test_items_of_another_type(self, items: Any, wrong: int) -> None:
-        outer, inner = Steps(), self.steps()
+        outer, inner = Stages(), self.steps()
         outer.for_each("numbers", "text", "texts", inner, inner[0].make)  # type: ignore[arg-type]
         assert len(wired(outer, {"texts": items})[1]) == wrong

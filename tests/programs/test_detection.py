@@ -12,7 +12,7 @@ from nsysdiag import typed
 from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import reading
 from nsysdiag.programs.facts import FRAMEWORKS, TITLES, Framework
-from nsysdiag.programs.names import RULES, Names, frameworks_of, ids_of
+from nsysdiag.programs.names import RULES, TraceNames, frameworks_of, ids_of
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder
 from tests.shared import Shared
@@ -21,7 +21,7 @@ FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 
 
 def told(**names: tuple[str, ...]) -> list[str]:
-    return ids_of(frameworks_of(Names(**names)))
+    return ids_of(frameworks_of(TraceNames(**names)))
 
 
 def found_in(path: Path) -> list[Framework]:
@@ -114,7 +114,7 @@ class TestNames:
         assert told(**{kind: (name,)}) == expected
 
     def test_nothing_is_plain_cuda(self) -> None:
-        assert frameworks_of(Names()) == []
+        assert frameworks_of(TraceNames()) == []
 
     def test_kernels_of_xla_are_of_tensorflow_where_that_shows(self) -> None:
         fusions = ("loop_add_fusion_3",)
@@ -127,7 +127,7 @@ class TestNames:
 
     def test_evidence_names_the_first_of_each_kind(self) -> None:
         (found,) = frameworks_of(
-            Names(kernels=("at::native::b", "at::native::a"), ranges=("aten::mm",), threads=("pt_main_thread",))
+            TraceNames(kernels=("at::native::b", "at::native::a"), ranges=("aten::mm",), threads=("pt_main_thread",))
         )
         assert [typed.plain(each) for each in found.evidence] == [
             "kernel at::native::a",

@@ -17,9 +17,9 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.event_waits import StreamWaits
 from nsysdiag.events.rows import Rows
 from nsysdiag.pipeline.whatif import Replayed, replayed, steps
-from nsysdiag.replay.device_waits import DeviceWaits, Waited
+from nsysdiag.replay.device_waits import DeviceWaits, DeviceWaitTable
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.moments import MpiCalls, Threads
+from nsysdiag.replay.moments import MpiCalls, ThreadActions
 from nsysdiag.replay.pacing import Timed
 from nsysdiag.replay.wakes import Wakes
 from nsysdiag.replay.work import Class, Work
@@ -130,9 +130,15 @@ def calls_of(work: Work, length: int = 3) -> CallRows:
     return CallRows(work.issued, work.issued + length, same + 7, same, same, same)
 
 
-def threads_of(work: Work, full: DeviceWaits | None = None) -> Threads:
+def threads_of(work: Work, full: DeviceWaits | None = None) -> ThreadActions:
     """Threads that launch operations and wait for nothing."""
     none, launches = DeviceWaits.empty(), np.unique(work.launch[work.launch >= 0])
-    return Threads(
-        launches, Waited.nothing(), full or none, Wakes.empty(), np.empty(0, np.int64), MpiCalls.empty(), Timed.empty()
+    return ThreadActions(
+        launches,
+        DeviceWaitTable.nothing(),
+        full or none,
+        Wakes.empty(),
+        np.empty(0, np.int64),
+        MpiCalls.empty(),
+        Timed.empty(),
     )

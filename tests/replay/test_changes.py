@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.replay.changes import SURE, Changes
-from nsysdiag.replay.graph import Kind, replay
+from nsysdiag.replay.graph import EdgeKind, replay
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.transforms import causes_of, of_cause, take_out
 from tests.levels import examples
@@ -143,7 +143,7 @@ def test_a_launch_costs_what_stays_of_its_call() -> None:
 
 
 def _unsure(model: Model) -> bool:
-    return not Changes.none(model).certain or bool((model.graph.edges.kind == Kind.OBSERVED).any())
+    return not Changes.none(model).certain or bool((model.graph.edges.kind == EdgeKind.OBSERVED).any())
 
 
 @every_model

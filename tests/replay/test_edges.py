@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 
 from nsysdiag.replay.edges import begun_before, launch_cost, of_devices, program_order
-from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.graph import EdgeKind
 from nsysdiag.replay.moments import DEVICE, NEVER, Meetings, Moments, What, moments_of
 from nsysdiag.replay.work import Before, Class, Pace, Work, pace_of
 from tests.replay.making import VARIED, calls_of, model_of_pair, threads_of, work_of, works
@@ -44,7 +44,7 @@ def test_edges_of_devices_go_forward(work: Work) -> None:
     _, places = moments_of(work, threads_of(work), calls_of(work), alone(work))
     edges = of_devices(work, places, Before.empty(), Before.empty(), pace(work), work.length)
     assert (edges.source < edges.target).all()
-    into = np.isin(places.operation, edges.target[edges.kind == Kind.STREAM])
+    into = np.isin(places.operation, edges.target[edges.kind == EdgeKind.STREAM])
     assert into.tolist() == [bool((work.stream[:at] == work.stream[at]).any()) for at in range(len(work))]
 
 
@@ -130,7 +130,7 @@ def test_a_wait_for_a_device_is_for_all_that_was_launched_before(name: str) -> N
         since = max((begin for begin in held.begin.tolist() if begin < held.begin[wait]), default=-1)
         if before and work.issued[before[-1]] >= since:
             assert (wait, before[-1]) in known
-    mine = edges.kind == Kind.FINISHED
+    mine = edges.kind == EdgeKind.FINISHED
     expected = {(operation, places.finished[wait]) for wait, operation in known}
     for wait, operation, own in zip(*astuple(finished), strict=True):
         if own and not waited.whole[wait]:
@@ -147,8 +147,8 @@ def test_a_wait_is_for_what_the_waits_before_it_were_for(name: str) -> None:
     for group in set(waited.group.tolist()):
         mine = [at for at in waited.in_order.tolist() if waited.group[at] == group and finished[at] >= 0]
         for one, next_one in pairwise(mine):
-            assert (finished[one], finished[next_one], Kind.PASSED) in known
+            assert (finished[one], finished[next_one], EdgeKind.PASSED) in known
         for wait in mine:
-            assert not waited.whole[wait] or (finished[wait], model.places.held[wait], Kind.RELEASED) in known
+            assert not waited.whole[wait] or (finished[wait], model.places.held[wait], EdgeKind.RELEASED) in known
         others = [at for at in waited.in_order.tolist() if waited.group[at] == group and finished[at] < 0]
         assert len(others) <= 1

@@ -8,7 +8,7 @@ import pytest
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.entangled import loosened, met_by_chance, taken_out
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.graph import EdgeKind
 from nsysdiag.replay.run import run_of
 from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.transforms import apply
@@ -46,7 +46,7 @@ def test_a_lock_stays_where_its_holder_is_faster() -> None:
     changes = Changes.none(model)
     apply(changes, Transform("without", "io_wait"))
     loose = loosened(changes)
-    assert loose is None or not (loose.dropped & (model.graph.edges.kind == Kind.WAKE)).any()
+    assert loose is None or not (loose.dropped & (model.graph.edges.kind == EdgeKind.WAKE)).any()
 
 
 def test_what_another_thread_launches_in_the_same_stream_takes_no_time() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.replay.graph import NEVER_NS, ORIGIN, Edges, Graph, Kind, replay, without
+from nsysdiag.replay.graph import NEVER_NS, ORIGIN, EdgeKind, Edges, Graph, replay, without
 
 
 def _edges(rows: list[tuple[int, int, int]]) -> Edges:
@@ -15,7 +15,7 @@ def _edges(rows: list[tuple[int, int, int]]) -> Edges:
         if rows
         else (np.empty(0, np.int64),) * 3
     )
-    return Edges.of(source, target, ns, Kind.PROGRAM)
+    return Edges.of(source, target, ns, EdgeKind.PROGRAM)
 
 
 @st.composite

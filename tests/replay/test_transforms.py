@@ -10,7 +10,7 @@ from nsysdiag.causes import PLACE
 from nsysdiag.errors import UsageError
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.graph import Kind
+from nsysdiag.replay.graph import EdgeKind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.run import run_of
 from nsysdiag.replay.transforms import apply, causes_of
@@ -133,10 +133,12 @@ def test_copies_that_overlap_wait_for_copies_only() -> None:
     edges = model.graph.edges
     operation = {place: row for row, place in enumerate(model.places.operation.tolist())}
     copies = model.work.kind == Class.COPY
-    for at in np.flatnonzero(np.isin(edges.kind, (Kind.STREAM, Kind.EVENT, Kind.BARRIER)) & (edges.row >= 0)):
+    for at in np.flatnonzero(
+        np.isin(edges.kind, (EdgeKind.STREAM, EdgeKind.EVENT, EdgeKind.BARRIER)) & (edges.row >= 0)
+    ):
         across = copies[edges.row[at]] != copies[operation[int(edges.target[at])]]
         assert changes.dropped[at] == across
-    assert set(edges.kind[changes.dropped].tolist()) == {Kind.STREAM}
+    assert set(edges.kind[changes.dropped].tolist()) == {EdgeKind.STREAM}
     assert not changes.doubted.any()
 
 

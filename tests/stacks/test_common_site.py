@@ -6,22 +6,22 @@ import itertools
 
 import pytest
 
-from nsysdiag.events.callchains import Frame, Origin, Stack
+from nsysdiag.events.callchains import CallChain, Origin, StackFrame
 from nsysdiag.stacks.call_sites import common_site, leaf_shares
 
 
-def stack(*names: str, own: bool = True) -> Stack:
+def stack(*names: str, own: bool = True) -> CallChain:
     """A stack of functions; `load:8` is a Python function at a line."""
     frames = tuple(map(_frame, names))
-    return Stack(frames, own, frames[0])
+    return CallChain(frames, own, frames[0])
 
 
-def _frame(name: str) -> Frame:
+def _frame(name: str) -> StackFrame:
     symbol, _, line = name.partition(":")
-    return Frame(symbol, "app", Origin.PROGRAM, python=bool(line), line=int(line) if line else None)
+    return StackFrame(symbol, "app", Origin.PROGRAM, python=bool(line), line=int(line) if line else None)
 
 
-def place(*stacks: Stack) -> tuple[list[str], int, int]:
+def place(*stacks: CallChain) -> tuple[list[str], int, int]:
     site = common_site([("sampling", each) for each in stacks], launch=False)
     shown = [f"{frame.symbol}:{frame.line}" if frame.python else frame.symbol for frame in site.frames]
     return shown, site.chains, site.of

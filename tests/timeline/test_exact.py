@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals, union
-from nsysdiag.timeline.packing import LEAST_PAD_NS, Source, exact_parts, reach_of, rows_in
+from nsysdiag.timeline.packing import LEAST_PAD_NS, LaneSource, exact_parts, reach_of, rows_in
 from tests.arrays.oracle import Pairs, forward_pairs, pairs
 
 MS = 1_000_000
 
 
-def source(rows: Pairs) -> Source:
+def source(rows: Pairs) -> LaneSource:
     start, end = (
         (np.array(side, dtype=np.int64) for side in zip(*sorted(rows), strict=True))
         if rows
@@ -22,7 +22,7 @@ def source(rows: Pairs) -> Source:
             np.empty(0, dtype=np.int64),
         )
     )
-    return Source("stream", "", None, 0, start, end, reach_of(end), None)
+    return LaneSource("stream", "", None, 0, start, end, reach_of(end), None)
 
 
 def every(step: int, low: int, high: int, length: int = 1_000) -> Pairs:

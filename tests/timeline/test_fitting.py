@@ -10,10 +10,10 @@ import pytest
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.timeline.packing import (
     Fitted,
+    LaneSource,
     NameTable,
     Packing,
     Room,
-    Source,
     codes_of,
     exact_size,
     fitted,
@@ -27,16 +27,16 @@ HIGH = 400 * MS
 GAPS = Intervals.of([(200 * MS, 201 * MS), (100 * MS, 101 * MS), (300 * MS, 301 * MS)])
 
 
-def source(count: int, names: list[str]) -> Source:
+def source(count: int, names: list[str]) -> LaneSource:
     """Rows of some us that follow each other by chance: hard to compress."""
     chance = np.random.default_rng(count)
     start = np.sort(chance.integers(0, HIGH, count))
     end = start + chance.integers(1, 1 << 14, count)
     named = codes_of(chance.integers(0, len(names), count), names)
-    return Source("api", "", 0, 0, start, end, reach_of(end), named)
+    return LaneSource("api", "", 0, 0, start, end, reach_of(end), named)
 
 
-def packed(rows: Source, room: Room) -> Fitted:
+def packed(rows: LaneSource, room: Room) -> Fitted:
     packing = Packing.over(NameTable(1_000_000), 0, HIGH)
     return fitted(packing, [rows], GAPS, room, lambda each, parts, _rows: rows_in(each, parts))
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from nsysdiag.trace import buffers, rows
 from nsysdiag.trace import reader as arrow
 from nsysdiag.trace import reader as reader_module
-from nsysdiag.trace.columns import Columns, Text
+from nsysdiag.trace.columns import Columns, TextColumn
 from nsysdiag.trace.trace import Trace, open_trace
 from tests.trace.files import KERNEL, KERNEL_ROW, NVTX, STRINGS, execute, insert, listing, small_trace
 
@@ -389,7 +389,7 @@ class TestChosen:
 
 
 def test_text_and_columns_of_some_rows() -> None:
-    text = Text(np.array([0, -1, 1, 0]), ["a", "b"])
+    text = TextColumn(np.array([0, -1, 1, 0]), ["a", "b"])
     columns = Columns({"text": text, "start": np.array([1, 2, 3, 4])}, ["start"], 4)
     some = columns.where(np.array([True, True, False, True]))
     assert len(some) == 3

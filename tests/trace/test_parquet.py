@@ -16,7 +16,7 @@ import pytest
 import nsysdiag
 from nsysdiag.config.settings import Settings
 from nsysdiag.record import to_json
-from nsysdiag.trace.columns import Columns, Text
+from nsysdiag.trace.columns import Columns, TextColumn
 from nsysdiag.trace.parquet import values as parquet_rows
 from nsysdiag.trace.tables import TABLES, TEXTS
 from nsysdiag.trace.trace import Trace, open_trace
@@ -47,7 +47,7 @@ def assert_same(one: Columns, other: Columns) -> None:
     assert [one.present(name) for name in one.names()] == [other.present(name) for name in one.names()]
     assert len(one) == len(other)
     for name in one.names():
-        if isinstance(one[name], Text):
+        if isinstance(one[name], TextColumn):
             assert one[name].values == other[name].values, name
             assert one[name].codes.tolist() == other[name].codes.tolist(), name
         else:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.trace import reader
-from nsysdiag.trace.columns import Text
+from nsysdiag.trace.columns import TextColumn
 from nsysdiag.trace.tables import TABLES
 from nsysdiag.trace.trace import open_trace
 from tests.trace.files import listing
@@ -40,8 +40,8 @@ def test_both_readers_agree(path: Path) -> None:
 
 
 def assert_equal(one: object, two: object) -> None:
-    if isinstance(one, Text):
-        assert isinstance(two, Text)
+    if isinstance(one, TextColumn):
+        assert isinstance(two, TextColumn)
         assert one.values == two.values
         np.testing.assert_array_equal(one.codes, two.codes)
         return

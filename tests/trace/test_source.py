@@ -326,7 +326,7 @@ class TestFingerprint:
             assert second.sha256 == hashlib.sha256(one.read_bytes()).hexdigest()
 
     def test_a_file_that_can_be_read_no_longer(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        source = source_module.Source(small_trace(tmp_path / "one.sqlite"), export_timeout_s=1)
+        source = source_module.TraceSource(small_trace(tmp_path / "one.sqlite"), export_timeout_s=1)
 
         def refuse(*_: object, **__: object) -> None:
             raise OSError(5, "Input/output error")

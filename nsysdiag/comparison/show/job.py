@@ -22,7 +22,7 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.kinds import FIGURE, KEY, MARK, NAME, SIDE, SIGNED, TEXT, Mark
+from nsysdiag.document.kinds import FIGURE, KEY, MARK, NAME, SIDE, SIGNED, TEXT, StatusMark
 from nsysdiag.document.view import Causes
 from nsysdiag.units import format_bytes, format_signed_share
 
@@ -50,7 +50,7 @@ def times_of(change: Change) -> tuple[int, int, int]:
     return change.before_ns, change.after_ns, change.change_ns
 
 
-def marked(mark: Mark) -> Cell:
+def marked(mark: StatusMark) -> Cell:
     """A verdict with its sign, in its tone."""
     return Cell(mark, tone=words.tone(mark))
 
@@ -133,7 +133,7 @@ def _steps(job: JobComparison) -> list[tuple[object, ...]]:
     for row in job.work:
         show = format_bytes if row.id == "bytes" else words.count_label
         ratio = f"{row.after / row.before:.2f}×" if row.before and row.after else None
-        differs = Cell(Mark("≠", "other work", "mixed"), tone="note") if row.differs else None
+        differs = Cell(StatusMark("≠", "other work", "mixed"), tone="note") if row.differs else None
         rows.append((words.work_title(row.id), show(row.before), show(row.after), ratio, differs))
     return rows
 

@@ -14,7 +14,7 @@ from nsysdiag.comparison.show import sections as baseline
 from nsysdiag.document.blocks import Detail, Lines, Name, Paragraph, Part, Section, named, shown
 from nsysdiag.document.context import as_read
 from nsysdiag.document.html import html_of
-from nsysdiag.document.kinds import Mark
+from nsysdiag.document.kinds import StatusMark
 from nsysdiag.document.markdown import Piece, comment, markdown_blocks, markdown_of, markdown_page
 from nsysdiag.document.names import text
 from nsysdiag.document.terminal import heading
@@ -51,7 +51,7 @@ class DrawnDevice(Struct, frozen=True):
 
     anchor: str
     device: DeviceComparison
-    mark: Mark
+    mark: StatusMark
     sections: list[DrawnSection]
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from nsysdiag.document.view import Causes
 
+
 TINY = 0.005
 """Times below this share of a unit of work are folded away, as long as they hardly differ."""
 SMALL = 0.01
@@ -30,7 +31,7 @@ DIFFERENT = ("improved", "regressed")
 IDLE = "idle"
 
 
-class Level(Struct, frozen=True):
+class WaterfallRow(Struct, frozen=True):
     """A step of the waterfall: it leads from one length to the next. Without an id it is `count` steps as one."""
 
     id: str
@@ -80,7 +81,7 @@ def least(device: DeviceComparison) -> float:
     return TINY * max(device.length.before_ns, device.length.after_ns)
 
 
-def levels(device: DeviceComparison, most: int) -> list[Level]:
+def levels(device: DeviceComparison, most: int) -> list[WaterfallRow]:
     """The steps from the length before to the length after, at most so many: small ones are one at the end."""
     steps = device.waterfall
     small = SMALL * max((abs(step.change_ns) for step in steps), default=0)
@@ -88,10 +89,10 @@ def levels(device: DeviceComparison, most: int) -> list[Level]:
     shown = len(steps) if len(steps) - shown == 1 else shown
     found, at = [], device.length.before_ns
     for step in steps[:shown]:
-        found.append(Level(step.id, 1, at, at + step.change_ns))
+        found.append(WaterfallRow(step.id, 1, at, at + step.change_ns))
         at += step.change_ns
     rest = steps[shown:]
-    return [*found, Level("", len(rest), at, at + sum(step.change_ns for step in rest))] if rest else found
+    return [*found, WaterfallRow("", len(rest), at, at + sum(step.change_ns for step in rest))] if rest else found
 
 
 def split(rows: Sequence[PartChange], device: DeviceComparison) -> tuple[list[PartChange], list[PartChange]]:

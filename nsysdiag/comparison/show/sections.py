@@ -25,7 +25,7 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.kinds import BAR, BYTES, CODE, FIGURE, KEY, MARK, NAME, TEXT, TIME, Mark
+from nsysdiag.document.kinds import BAR, BYTES, CODE, FIGURE, KEY, MARK, NAME, TEXT, TIME, StatusMark
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_ns, format_signed_ns, format_signed_share
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 # The baseline that a comparison is with: how many runs it has, and the regressions that it accepts.
 
 MARKS = {
-    "exceeded": Mark("▲", "more than accepted", "worse"),
-    "expired": Mark("▲", "expired", "worse"),
-    "used": Mark("◆", "accepted", "mixed"),
-    "unused": Mark("○", "not needed", "same"),
+    "exceeded": StatusMark("▲", "more than accepted", "worse"),
+    "expired": StatusMark("▲", "expired", "worse"),
+    "used": StatusMark("◆", "accepted", "mixed"),
+    "unused": StatusMark("○", "not needed", "same"),
 }
 """What became of each, the worst first."""
 ACCEPTED = (
@@ -150,7 +150,7 @@ def traces(comparison: Comparison) -> Section:
     return Section("traces", "Trace health", [warnings, table])
 
 
-def _outcome(mark: Mark, sentence: str) -> list[Block]:
+def _outcome(mark: StatusMark, sentence: str) -> list[Block]:
     return [Paragraph(f"{mark.icon} {mark.word}", words.tone(mark)), Paragraph(sentence, "strong")]
 
 

@@ -8,26 +8,9 @@ from msgspec.structs import replace
 
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.job import ALL, TERMINAL_ROWS, TIMES, judged, share_of_before, short, timed
-from nsysdiag.comparison.show.rows import (
-    changed_gap_groups,
-    changed_kernels,
-    entry,
-    lone_findings,
-)
-from nsysdiag.document.blocks import (
-    PAGE,
-    TICKET,
-    Block,
-    Cell,
-    Column,
-    Entry,
-    Limit,
-    Name,
-    Paragraph,
-    Section,
-    Table,
-)
-from nsysdiag.document.kinds import BYTES, FIGURE, KEY, KEYS, MARK, NAME, SIDE, SIGNED, TEXT, Kind
+from nsysdiag.comparison.show.rows import changed_gap_groups, changed_kernels, entry, lone_findings
+from nsysdiag.document.blocks import PAGE, TICKET, Block, Cell, Column, Entry, Limit, Name, Paragraph, Section, Table
+from nsysdiag.document.kinds import BYTES, FIGURE, KEY, KEYS, MARK, NAME, SIDE, SIGNED, TEXT, CellKind
 from nsysdiag.document.names import brief
 from nsysdiag.document.view import severity_rank
 from nsysdiag.document.words import SEVERITY_ICONS, path_label
@@ -45,7 +28,7 @@ if TYPE_CHECKING:
     from nsysdiag.document.bars import LegendEntry
     from nsysdiag.document.view import Causes
 
-RUNS = Kind("runs", words.count_label)
+RUNS = CellKind("runs", words.count_label)
 FIRST = 15
 UNKNOWN = "It is unknown whether a change is chance if a report lacks the gap group, or its time per iteration."
 SIGNATURES = (

@@ -22,7 +22,7 @@ from nsysdiag.comparison.facts import (
     Step,
     WorkChange,
 )
-from nsysdiag.document.columns import Column, Table, columns, of_devices
+from nsysdiag.document.columns import RecordColumn, RecordTable, columns, of_devices
 from nsysdiag.document.words import path_label
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class _TraceRow(NamedTuple):
 
 
 def _of(
-    name: str, shown: tuple[Column[Any], ...], rows: Callable[[DeviceComparison], Iterable[Any]]
-) -> Table[Comparison, Any]:
+    name: str, shown: tuple[RecordColumn[Any], ...], rows: Callable[[DeviceComparison], Iterable[Any]]
+) -> RecordTable[Comparison, Any]:
     """A table of all devices of a comparison, with the keys of devices as in a report."""
-    return cast("Table[Comparison, Any]", of_devices(name, shown, cast("Any", rows)))
+    return cast("RecordTable[Comparison, Any]", of_devices(name, shown, cast("Any", rows)))
 
 
 def _change(field: str, prefix: str = "") -> str:
@@ -63,15 +63,15 @@ _KERNELS = """
 """
 _METRICS = (
     *columns(MetricChange, "metric=id title unit"),
-    Column[MetricChange]("before", "number", lambda row: row.before),
-    Column[MetricChange]("after", "number", lambda row: row.after),
+    RecordColumn[MetricChange]("before", "number", lambda row: row.before),
+    RecordColumn[MetricChange]("after", "number", lambda row: row.after),
 )
 _SIGNATURES = (
     *columns(SignatureChange, "id status previous_op next_op"),
-    Column[SignatureChange]("nvtx", "text", lambda row: path_label(row.nvtx)),
+    RecordColumn[SignatureChange]("nvtx", "text", lambda row: path_label(row.nvtx)),
     *columns(SignatureChange, f"cause_before cause_after count_before count_after {_change('change')}"),
 )
-_TABLES: tuple[Table[Comparison, Any], ...] = (
+_TABLES: tuple[RecordTable[Comparison, Any], ...] = (
     _of(
         "devices",
         columns(DeviceComparison, f"{_DEVICES} {_change('length', 'length_')} {_change('step', 'step_')}"),
@@ -89,18 +89,18 @@ _TABLES: tuple[Table[Comparison, Any], ...] = (
     _of("collectives", columns(CollectiveChange), lambda device: device.communication),
     _of("metrics", _METRICS, lambda device: [*device.launch, *device.utilization]),
     _of("findings", columns(FindingChange), lambda device: device.findings),
-    Table("account", columns(AccountChange), lambda found: found.job.account if found.job else ()),
-    Table(
+    RecordTable("account", columns(AccountChange), lambda found: found.job.account if found.job else ()),
+    RecordTable(
         "work",
         (
             *columns(WorkChange, "work=id"),
-            Column[WorkChange]("before", "number", lambda row: row.before),
-            Column[WorkChange]("after", "number", lambda row: row.after),
+            RecordColumn[WorkChange]("before", "number", lambda row: row.before),
+            RecordColumn[WorkChange]("after", "number", lambda row: row.after),
             *columns(WorkChange, "differs"),
         ),
         lambda found: found.job.work if found.job else (),
     ),
-    Table(
+    RecordTable(
         "traces",
         columns(
             _TraceRow,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from nsysdiag.comparison.show import words
-from nsysdiag.comparison.show.rows import Level, entry, flows, least, levels, matrix, split
-from nsysdiag.document.bars import Axis, LegendEntry, Step, Waterfall
+from nsysdiag.comparison.show.rows import WaterfallRow, entry, flows, least, levels, matrix, split
+from nsysdiag.document.bars import Axis, LegendEntry, Waterfall, WaterfallBar
 from nsysdiag.document.blocks import Chart
-from nsysdiag.document.figures import Stack, Stacks, percent, stack
+from nsysdiag.document.figures import StackedBar, Stacks, percent, stack
 from nsysdiag.document.histogram import MOST_LEVELS, round_step, time_label, time_ticks
-from nsysdiag.document.lanes import LaneGroup, Lanes
+from nsysdiag.document.lanes import DrawnLanes, LaneGroup
 from nsysdiag.formats.html.timeline.still import level_lanes
 from nsysdiag.units import format_ns, format_signed_share
 
@@ -52,15 +52,15 @@ def length_axis(lengths: list[int]) -> Axis:
     return Axis(bare.low, high, [(bare.at(ns), time_label(ns, high)) for ns in range(bare.low, high + 1, step)])
 
 
-def _length(label: str, ns: int, axis: Axis) -> Step:
+def _length(label: str, ns: int, axis: Axis) -> WaterfallBar:
     at = axis.at(ns)
-    return Step(label, None, True, 0, ns, "", "0%", at, at, at)
+    return WaterfallBar(label, None, True, 0, ns, "", "0%", at, at, at)
 
 
-def _step(step: Level, before: int, axis: Axis, causes: Causes) -> Step:
+def _step(step: WaterfallRow, before: int, axis: Axis, causes: Causes) -> WaterfallBar:
     left, right = sorted((step.from_ns, step.to_ns))
     key = entry(step.id, causes) if step.id else None
-    return Step(
+    return WaterfallBar(
         label=key.label if key is not None else words.smaller(step.count),
         entry=key,
         is_length=False,
@@ -77,15 +77,15 @@ def _step(step: Level, before: int, axis: Axis, causes: Causes) -> Step:
 WORK = (("compute", "Compute"), ("communication", "Communication"), ("copies", "Copies"))
 
 
-class Strips(Struct, frozen=True):
+class SideStrips(Struct, frozen=True):
     """Both sides, the ticks of their common axis, and what the colours mean."""
 
-    lanes: Lanes
+    lanes: DrawnLanes
     ticks: list[tuple[str, str]]
     legend: list[LegendEntry]
 
 
-def strips(device: DeviceComparison, causes: Causes) -> Strips | None:
+def strips(device: DeviceComparison, causes: Causes) -> SideStrips | None:
     """Both timelines, each with a width in proportion to the longer one, None if a side has none. Raises InputError
     where a saved one is damaged."""
     before, after = device.strip_before, device.strip_after
@@ -105,7 +105,7 @@ def strips(device: DeviceComparison, causes: Causes) -> Strips | None:
         for label, strip, length in zip(("Before", "After"), (before, after), lengths, strict=True)
     ]
     legend = _legend(device, sides, (before, after), causes)
-    return Strips(Lanes(sides, aligned=True), time_ticks(longest), legend)
+    return SideStrips(DrawnLanes(sides, aligned=True), time_ticks(longest), legend)
 
 
 def _legend(
@@ -169,14 +169,14 @@ def length(device: DeviceComparison, causes: Causes) -> View:
     }
 
 
-def _bar(device: DeviceComparison, causes: Causes, *, after: bool) -> Stack:
+def _bar(device: DeviceComparison, causes: Causes, *, after: bool) -> StackedBar:
     rows = _divided(device)
     keys = [entry(row.id, causes) for row in rows]
     times = [row.change.after_ns if after else row.change.before_ns for row in rows]
     parts = ((key.label, ns, key.color or None, key.part) for key, ns in zip(keys, times, strict=True))
     lengths = device.length.before_ns, device.length.after_ns
     label = f"{'After' if after else 'Before'}: how the time divides into work and causes of idle time"
-    return Stack(label, stack(parts, whole=max(lengths)), lengths[after])
+    return StackedBar(label, stack(parts, whole=max(lengths)), lengths[after])
 
 
 def waterfall_charts(device: DeviceComparison, causes: Causes) -> list[Chart]:
@@ -195,7 +195,7 @@ def renaming_charts(device: DeviceComparison, _causes: Causes) -> list[Chart]:
     parts = [("Gone", found.removed_ns, None, "gone"), ("Under another name", found.renamed_ns, None, "renamed")]
     label = "The idle time that causes lost: how much of it is gone, and how much has another name"
     segments = stack(parts)
-    return [Chart(Stack(label, segments, found.lost_ns), label)] if segments else []
+    return [Chart(StackedBar(label, segments, found.lost_ns), label)] if segments else []
 
 
 def renaming(device: DeviceComparison, causes: Causes) -> View:

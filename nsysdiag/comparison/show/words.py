@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.blocks import Tone
-from nsysdiag.document.kinds import Mark
+from nsysdiag.document.kinds import StatusMark
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
@@ -28,45 +28,45 @@ ELSEWHERE = "Kernels, gap groups and findings of each device are in the page."
 RENAMING = "Was the idle time removed, or did only its cause change?"
 
 _VERDICTS = {
-    "improved": Mark("▼", "Improved", "better"),
-    "regressed": Mark("▲", "Regressed", "worse"),
-    "same": Mark("=", "No difference", "same"),
-    "mixed": Mark("▲▼", "Mixed", "mixed"),
+    "improved": StatusMark("▼", "Improved", "better"),
+    "regressed": StatusMark("▲", "Regressed", "worse"),
+    "same": StatusMark("=", "No difference", "same"),
+    "mixed": StatusMark("▲▼", "Mixed", "mixed"),
 }
 _PROMISES = {
-    "improved": Mark("▼", "Predicted to improve", "better"),
-    "regressed": Mark("▲", "Predicted to regress", "worse"),
-    "same": Mark("=", "No difference predicted", "same"),
+    "improved": StatusMark("▼", "Predicted to improve", "better"),
+    "regressed": StatusMark("▲", "Predicted to regress", "worse"),
+    "same": StatusMark("=", "No difference predicted", "same"),
 }
 _KEPT = {
-    "improved": Mark("▼", "Better than predicted", "better"),
-    "regressed": Mark("▲", "Worse than predicted", "worse"),
-    "same": Mark("=", "As predicted", "same"),
+    "improved": StatusMark("▼", "Better than predicted", "better"),
+    "regressed": StatusMark("▲", "Worse than predicted", "worse"),
+    "same": StatusMark("=", "As predicted", "same"),
 }
 PREDICTED = ("step", "window")
 """Units of comparisons with a prediction on a side."""
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "mixed": "note", "unknown": "note"}
 _CHANGES = {
-    "improved": Mark("▼", "better", "better"),
-    "regressed": Mark("▲", "worse", "worse"),
-    "same": Mark("=", "same", "same"),
+    "improved": StatusMark("▼", "better", "better"),
+    "regressed": StatusMark("▲", "worse", "worse"),
+    "same": StatusMark("=", "same", "same"),
 }
 _STATUSES = {"both": "both", "added": "new", "gone": "gone", "recaused": "other cause", "not_compared": "not compared"}
 _WORK = {"kernels": "Kernels in a step", "launches": "Launches in a step", "bytes": "Copied in a step"}
 _RENAMINGS = {"removed": "better", "renamed": "worse", "partly": "mixed"}
 
 
-def tone(mark: Mark) -> Tone:
+def tone(mark: StatusMark) -> Tone:
     """The tone of a text that says it."""
     return _TONES.get(mark.tone, "plain")
 
 
-def verdict_mark(verdict: str) -> Mark:
+def verdict_mark(verdict: str) -> StatusMark:
     """The verdict on a device, or on all."""
-    return _VERDICTS.get(verdict, Mark("?", "Unknown", "unknown"))
+    return _VERDICTS.get(verdict, StatusMark("?", "Unknown", "unknown"))
 
 
-def outcome_mark(comparison: Comparison) -> Mark:
+def outcome_mark(comparison: Comparison) -> StatusMark:
     """The verdict over all devices; with a prediction on one side, what it says of it."""
     before, after = (any(trace.prediction for trace in side) for side in (comparison.before, comparison.after))
     marks = _PROMISES if after and not before else _KEPT if before and not after else {}
@@ -84,9 +84,9 @@ def elsewhere(comparison: Comparison) -> str:
     return "" if predicted or len(comparison.devices) < 2 else ELSEWHERE
 
 
-def change_mark(verdict: str) -> Mark:
+def change_mark(verdict: str) -> StatusMark:
     """The verdict on one time: less of it is better."""
-    return _CHANGES.get(verdict, Mark("?", "unknown", "unknown"))
+    return _CHANGES.get(verdict, StatusMark("?", "unknown", "unknown"))
 
 
 def renaming_tone(verdict: str) -> str:
@@ -129,11 +129,11 @@ def change_of_whole(change_ns: int, whole: int) -> str:
     return format_signed_share(change_ns, whole) if change_ns else "="
 
 
-def account_mark(change_ns: int, *, decided: bool) -> Mark:
+def account_mark(change_ns: int, *, decided: bool) -> StatusMark:
     """More or less time of a part: a gain or a loss where the comparison has `decided` that."""
     if change_ns < 0:
-        return Mark("▼", "less", "better" if decided else "unknown")
-    return Mark("▲", "more", "worse" if decided else "unknown")
+        return StatusMark("▼", "less", "better" if decided else "unknown")
+    return StatusMark("▲", "more", "worse" if decided else "unknown")
 
 
 def work_title(id: str) -> str:

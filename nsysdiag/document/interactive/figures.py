@@ -128,7 +128,7 @@ BARS, MARKS = 180, 16
 FADED = 0.35
 
 
-class Stack(Struct, frozen=True):
+class IterationStack(Struct, frozen=True):
     """An iteration: its number, what its length consists of, and whether it is slow or does not count."""
 
     index: int
@@ -138,7 +138,7 @@ class Stack(Struct, frozen=True):
     said: str
 
 
-def iterations_figure(stacks: list[Stack], chart: BarChart, top: int) -> Figure:
+def iterations_figure(stacks: list[IterationStack], chart: BarChart, top: int) -> Figure:
     """The bars as the drawing has them; `top` is the length that fills the height."""
     scale, unit = unit_of(top)
     time = f"%{{y:,.{decimals(scale)}f}} {unit}"
@@ -166,11 +166,11 @@ def iterations_figure(stacks: list[Stack], chart: BarChart, top: int) -> Figure:
     )
 
 
-def _name(stack: Stack) -> str:
+def _name(stack: IterationStack) -> str:
     return f"#{stack.index}"
 
 
-def _iteration_bars(stacks: list[Stack], entry: LegendEntry, group: int, scale: int, time: str) -> Figure:
+def _iteration_bars(stacks: list[IterationStack], entry: LegendEntry, group: int, scale: int, time: str) -> Figure:
     mine = [(stack, part) for stack in stacks for part in stack.parts if part.ns and legend_entry(part) == entry]
     made = trace(
         entry,
@@ -184,7 +184,7 @@ def _iteration_bars(stacks: list[Stack], entry: LegendEntry, group: int, scale: 
     return made
 
 
-def _marks(stacks: list[Stack], height: float) -> Figure:
+def _marks(stacks: list[IterationStack], height: float) -> Figure:
     """A mark above each bar that is slow or does not count, and for all the whole length."""
     lengths = [sum(part.ns for part in stack.parts) for stack in stacks]
     return {
@@ -220,7 +220,7 @@ BAR, LABEL, LEDGER_AXIS_ROOM = 34, 20, 20
 """The heights of the drawing in pixels: a bar, the label above it where there are several, the axis."""
 
 
-class Cut(Struct, frozen=True):
+class LedgerCut(Struct, frozen=True):
     """The idle time by cause, one way of counting it: (title, ns, colour), empty ones too."""
 
     label: str
@@ -232,7 +232,7 @@ class Cut(Struct, frozen=True):
         return stack((title, ns, color, "") for title, ns, color in self.parts)
 
 
-def ledger_figure(cuts: list[Cut]) -> Figure | None:
+def ledger_figure(cuts: list[LedgerCut]) -> Figure | None:
     """The cuts above each other, all with the same causes in the same order; None without idle time."""
     total = max((sum(ns for _title, ns, _color in cut.parts) for cut in cuts), default=0)
     if not total:
@@ -257,7 +257,7 @@ def ledger_figure(cuts: list[Cut]) -> Figure | None:
     )
 
 
-def _cut_bars(at: int, cuts: list[Cut], middles: list[float], unit: tuple[int, str], total: int) -> Figure:
+def _cut_bars(at: int, cuts: list[LedgerCut], middles: list[float], unit: tuple[int, str], total: int) -> Figure:
     scale, name = unit
     time = f"%{{x:,.{decimals(scale)}f}} {name}"
     title, _ns, color = cuts[0].parts[at]
@@ -279,7 +279,7 @@ def _cut_bars(at: int, cuts: list[Cut], middles: list[float], unit: tuple[int, s
     )
 
 
-def _written(cut: Cut, title: str, total: int) -> str:
+def _written(cut: LedgerCut, title: str, total: int) -> str:
     """What the drawing writes on the segment: only what fits. Blanks keep it off the edge."""
     found = next((each for each in cut.segments if each.label == title), None)
     if found is None or not found.has_share:

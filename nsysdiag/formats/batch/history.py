@@ -6,8 +6,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.bars import HEIGHT, SLOT, Label, Line, Spot
-from nsysdiag.document.curve import Curve, Layer, Spark, TimeSeries, draw_spark
+from nsysdiag.document.bars import HEIGHT, SLOT, HoverArea, Label, Line
+from nsysdiag.document.curve import Curve, CurveLayer, Spark, TimeSeries, draw_spark
 from nsysdiag.document.figures import percent
 from nsysdiag.document.kinds import TIME
 from nsysdiag.document.names import clip
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.ci.facts import HistoryLine
-    from nsysdiag.document.kinds import Kind
+    from nsysdiag.document.kinds import CellKind
 
 MOST_SPARKS = 60
 _LATEST = 253_402_300_799
@@ -62,7 +62,7 @@ def draw_line(
     below: Sequence[Label] = (),
     *,
     what: str = "",
-    kind: Kind = TIME,
+    kind: CellKind = TIME,
 ) -> Curve:
     """Values from 0 to `top`, which fills the height, a slot a run; the line has gaps where a run has no value.
     `levels` has the text of each level and its value, `texts` what the pointer shows of each value, `below` the names
@@ -79,11 +79,11 @@ def draw_line(
     return Curve(
         width=slots * SLOT,
         height=HEIGHT,
-        layers=[Layer("".join(pieces), "", "line", series), Layer(dots, "", "dots", series)],
+        layers=[CurveLayer("".join(pieces), "", "line", series), CurveLayer(dots, "", "dots", series)],
         lines=[
             Line(percent(_place(value, top), HEIGHT), label, value) for label, value in levels.items() if value < top
         ],
-        spots=[Spot(at * SLOT, text) for at, text in enumerate(texts)],
+        spots=[HoverArea(at * SLOT, text) for at, text in enumerate(texts)],
         spot_width=SLOT,
         what=what,
         kind=kind,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nsysdiag.formats.batch.problems import Problem
     from nsysdiag.report import CauseInfo
 
+
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 GENERATOR = "nsysdiag"
 _LEVELS = {"high": ERROR, "medium": WARNING}
@@ -102,16 +103,16 @@ class _Driver(msgspec.Struct):
     name: str
 
 
-class _Tool(msgspec.Struct):
+class _SarifTool(msgspec.Struct):
     driver: _Driver
 
 
-class _Run(msgspec.Struct):
-    tool: _Tool
+class _SarifRun(msgspec.Struct):
+    tool: _SarifTool
 
 
 class _Log(msgspec.Struct):
-    runs: list[_Run]
+    runs: list[_SarifRun]
 
 
 def is_ours(data: bytes) -> bool:

@@ -24,8 +24,8 @@ from nsysdiag.document.blocks import (
     Words,
     named,
 )
-from nsysdiag.document.figures import Stack, stack
-from nsysdiag.document.kinds import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, Mark, part
+from nsysdiag.document.figures import StackedBar, stack
+from nsysdiag.document.kinds import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, StatusMark, part
 from nsysdiag.document.markdown import Piece, comment, markdown_document
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import PARTS
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.ci.facts import BatchDevice, BatchFinding, BatchSummary, HistoryLine
     from nsysdiag.document.curve import Spark
-    from nsysdiag.formats.batch.rows import Row
+    from nsysdiag.formats.batch.rows import BatchRow
 
 SENTENCE, TITLE, NAME_LENGTH, MOST_WARNINGS = 400, 160, 120, 200
 MARKDOWN = Limit(page=0, summary=0, brief=0)
@@ -83,7 +83,7 @@ UNJUDGED = (
     Column("Budget", CODE, length=NAME_LENGTH),
     Column("Why", TEXT, length=SENTENCE),
 )
-FAILS, WARNS = Mark("▲", "fails", "worse"), Mark("◆", "warns", "mixed")
+FAILS, WARNS = StatusMark("▲", "fails", "worse"), StatusMark("◆", "warns", "mixed")
 TONES = {"high": "worse", "medium": "mixed", "low": "low", "info": "info"}
 """The colours of severities."""
 COMMENTED = {"overview": 0, "failed": 0, "broken": 0, "unjudged": 1, "traces": 2, "health": 3}
@@ -211,7 +211,7 @@ def _traces(summary: BatchSummary, history: Sequence[HistoryLine]) -> list[Block
     ]
 
 
-def _row(row: Row, line: Spark | None) -> list[object]:
+def _row(row: BatchRow, line: Spark | None) -> list[object]:
     """The cells of all columns. Below the state stand the budgets that are broken, or that the trace cannot tell."""
     entry, device = row.entry, row.device
     budgets = [
@@ -232,13 +232,13 @@ def _row(row: Row, line: Spark | None) -> list[object]:
     ]
 
 
-def _gpu(row: Row) -> object:
+def _gpu(row: BatchRow) -> object:
     if row.unused:
         return Cell(f"{row.unused:,} more", TEXT)
     return Cell(row.device.key, hint=row.device.name) if row.device else None
 
 
-def _verdict(row: Row) -> object:
+def _verdict(row: BatchRow) -> object:
     entry, device = row.entry, row.device
     if row.unused:
         return f"The machine has {counted(row.unused, 'more GPU')}, without work in this trace."
@@ -254,7 +254,7 @@ def _times(device: BatchDevice, line: Spark | None) -> list[object]:
     split = stack(
         (label, ns, None, id) for (id, label), ns in zip(PARTS.values(), (*work, device.idle_ns), strict=True)
     )
-    whole = Stack("How the window divides", split, device.window_ns, said=format_ns(device.window_ns))
+    whole = StackedBar("How the window divides", split, device.window_ns, said=format_ns(device.window_ns))
     idle, *shares = (
         Cell(part(ns, device.window_ns), hint=format_exact_ns(ns)) for ns in (device.idle_ns, device.busy_ns, *work)
     )
@@ -274,6 +274,6 @@ def time_cell(ns: int | None) -> Cell | None:
 
 
 def _finding(top: BatchFinding) -> Cell:
-    mark = Mark(SEVERITY_ICONS.get(top.severity, "○"), clip(top.severity, 20), TONES.get(top.severity, "same"))
+    mark = StatusMark(SEVERITY_ICONS.get(top.severity, "○"), clip(top.severity, 20), TONES.get(top.severity, "same"))
     lost = f"{format_ns(top.lost_ns)}, {format_share(top.lost_share, 1)} of the window"
     return Cell((mark, f": {clip(top.title, TITLE)}"), note=lost)

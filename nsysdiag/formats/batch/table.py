@@ -12,7 +12,7 @@ from nsysdiag.formats.batch.rows import headline, rows, shown_name
 
 if TYPE_CHECKING:
     from nsysdiag.ci.facts import BatchSummary
-    from nsysdiag.formats.batch.rows import Row
+    from nsysdiag.formats.batch.rows import BatchRow
     from nsysdiag.formats.format import RenderOptions
 
 MOST_ROWS = 200
@@ -53,7 +53,7 @@ def _shared_folder(summary: BatchSummary) -> str:
     return "".join(f"{names[0]}/" for names in shared)
 
 
-def _cells(row: Row, folder: str) -> list[object]:
+def _cells(row: BatchRow, folder: str) -> list[object]:
     device = row.device
     worked = device if device and device.window_ns else None
     return [
@@ -67,7 +67,7 @@ def _cells(row: Row, folder: str) -> list[object]:
     ]
 
 
-def _kept(row: Row) -> str | None:
+def _kept(row: BatchRow) -> str | None:
     """`1/2`: the budgets that this GPU keeps, of all that are about it; None where none is."""
     key = row.device.key if row.device else ""
     judged = [each for each in row.entry.budgets if row.device and each.judges(key)]

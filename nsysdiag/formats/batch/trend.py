@@ -8,18 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.document.bars import Bar, BarChart, Label, draw_bars
-from nsysdiag.document.blocks import (
-    Block,
-    Chart,
-    Column,
-    Details,
-    Document,
-    Heading,
-    Name,
-    Paragraph,
-    Section,
-    Table,
-)
+from nsysdiag.document.blocks import Block, Chart, Column, Details, Document, Heading, Name, Paragraph, Section, Table
 from nsysdiag.document.curve import Curve
 from nsysdiag.document.histogram import MOST_TICKS, time_levels
 from nsysdiag.document.kinds import CODE, COUNT, FIGURE, NAME, SHARE, TEXT, TIME, share_of

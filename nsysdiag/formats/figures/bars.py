@@ -32,8 +32,8 @@ from nsysdiag.units import format_exact_ns, format_ns, format_share, format_sign
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nsysdiag.document.bars import Bar, BarChart, Step, Waterfall
-    from nsysdiag.document.figures import Segment, Stack, Stacks
+    from nsysdiag.document.bars import Bar, BarChart, Waterfall, WaterfallBar
+    from nsysdiag.document.figures import Segment, StackedBar, Stacks
     from nsysdiag.document.histogram import Histogram
     from nsysdiag.document.view import Share
 
@@ -146,7 +146,7 @@ def histogram(drawing: Histogram, title: str, said: str) -> go.Figure:
 LARGE_BAR, SMALL_BAR, MOST_LARGE, WIDTH = 56, 26, 8, 0.7
 """The heights of a bar's place in pixels; how many bars are large and say on their segments what they are; and how much
 of its place a bar takes."""
-Placed = tuple[int, "Stack", int, "Segment"]
+Placed = tuple[int, "StackedBar", int, "Segment"]
 """A segment: the place of its bar, the bar, where it begins in ns, and itself."""
 
 
@@ -178,7 +178,7 @@ def stacked(drawing: Stacks, title: str, said: str) -> go.Figure:
     return figure
 
 
-def _placed(at: int, bar: Stack) -> list[Placed]:
+def _placed(at: int, bar: StackedBar) -> list[Placed]:
     placed, before = [], bar.start_ns
     for part in bar.segments:
         placed.append((at, bar, before, part))
@@ -211,7 +211,7 @@ def _segments(
     )
 
 
-def _written(bar: Stack, part: Segment) -> str:
+def _written(bar: StackedBar, part: Segment) -> str:
     """What stands on a segment: what fits."""
     if bar.over_time:
         return plain(part.label) if part.has_label else ""
@@ -258,11 +258,11 @@ def waterfall(drawing: Waterfall, title: str, said: str) -> go.Figure:
     return figure
 
 
-def _color(bar: Step) -> str:
+def _color(bar: WaterfallBar) -> str:
     if bar.entry is None:
         return MUTED if bar.is_length else REST
     return fill(bar.entry)
 
 
-def _change(bar: Step) -> str:
+def _change(bar: WaterfallBar) -> str:
     return format_ns(bar.ns) if bar.is_length else format_signed_ns(bar.ns)

@@ -30,11 +30,11 @@ from nsysdiag.document.blocks import (
     shown,
 )
 from nsysdiag.document.context import Context, as_read
-from nsysdiag.document.curve import Curve, Strips
-from nsysdiag.document.figures import Stack, Stacks
+from nsysdiag.document.curve import Curve, CurveStrips
+from nsysdiag.document.figures import StackedBar, Stacks
 from nsysdiag.document.histogram import Histogram
 from nsysdiag.document.kinds import STACK
-from nsysdiag.document.lanes import FULL, Lanes
+from nsysdiag.document.lanes import FULL, DrawnLanes
 from nsysdiag.document.names import plain, visible
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import sections as of_report
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.document.blocks import Block, Section
-    from nsysdiag.document.lanes import Area, Lane, LaneGroup
+    from nsysdiag.document.lanes import Area, DrawnLane, LaneGroup
     from nsysdiag.report import Report
 
 
@@ -60,7 +60,7 @@ LANE, FILLED = 30, 0.86
 """The height of a lane in pixels, and how much of it a full one takes."""
 
 
-def timeline(drawing: Lanes, title: str, said: str) -> go.Figure:
+def timeline(drawing: DrawnLanes, title: str, said: str) -> go.Figure:
     """The lanes of all groups over one axis of time; from 0 on where the groups have a common start.
 
     `customdata` of each point holds the share of the bucket that begins there, from 0 to FULL; the same as text; and
@@ -98,7 +98,7 @@ def timeline(drawing: Lanes, title: str, said: str) -> go.Figure:
     return figure
 
 
-def _outline(group: LaneGroup, lane: Lane, area: Area, floor: int, begin: int, scale: int) -> dict[str, Any]:
+def _outline(group: LaneGroup, lane: DrawnLane, area: Area, floor: int, begin: int, scale: int) -> dict[str, Any]:
     """The border of an area that stands on `floor`, upwards being less: a run of equal heights is one step."""
     count, span = lane.width, group.end_ns - group.start_ns
     heights = area.heights
@@ -133,16 +133,16 @@ FIGURES: dict[type, Callable[[Any, str, str], go.Figure]] = {
     BarChart: columns,
     Histogram: histogram,
     Curve: curve,
-    Strips: strips,
-    Stack: lambda bar, title, said: stacked(Stacks([("", bar)]), title, said),
+    CurveStrips: strips,
+    StackedBar: lambda bar, title, said: stacked(Stacks([("", bar)]), title, said),
     Stacks: stacked,
-    Lanes: timeline,
+    DrawnLanes: timeline,
     Waterfall: waterfall,
 }
 """What makes a figure of each drawing, under a title and a sentence."""
 
 
-class Named(Struct, frozen=True):
+class NamedFigure(Struct, frozen=True):
     """A chart of the page, the title of its figure, and what is said below that."""
 
     title: str
@@ -153,7 +153,7 @@ class Named(Struct, frozen=True):
 class Figures(Mapping[str, go.Figure]):
     """Figures by name, in the order of the page. Each is made on each access."""
 
-    def __init__(self, charts: dict[str, Named]) -> None:
+    def __init__(self, charts: dict[str, NamedFigure]) -> None:
         self._charts = charts
 
     def __getitem__(self, name: str) -> go.Figure:
@@ -180,19 +180,19 @@ def figures(result: Report | RanksReport | Comparison | WhatIf) -> Figures:
     return Figures(charts(result))
 
 
-def charts(result: Report | RanksReport | Comparison | WhatIf) -> dict[str, Named]:
+def charts(result: Report | RanksReport | Comparison | WhatIf) -> dict[str, NamedFigure]:
     """The charts of the page by the names of their figures. Raises InputError where a saved result is damaged."""
-    found: dict[str, Named] = {}
+    found: dict[str, NamedFigure] = {}
     for device, section in _sections(result):
         for heading, chart in _charts(section.blocks):
             name = "/".join(part for part in (device, section.id, chart.id) if part)
             title = ": ".join(part for part in (device, section.title) if part)
             said = ". ".join(part.removesuffix(".") for part in (heading, chart.label, *chart.captions) if part)
-            found[_free(name, found)] = Named(title, f"{said}.", chart)
+            found[_free(name, found)] = NamedFigure(title, f"{said}.", chart)
     return found
 
 
-def _free(name: str, taken: dict[str, Named]) -> str:
+def _free(name: str, taken: dict[str, NamedFigure]) -> str:
     """The name, or with a number behind it: a saved result may hold a device twice."""
     numbered = (f"{name}-{at}" for at in count(2))
     return next(each for each in chain([name], numbered) if each not in taken)
@@ -236,7 +236,7 @@ def _in_cells(table: Table) -> Iterator[Chart]:
     for at in columns_of(table, Detail.PAGE):
         if table.columns[at].kind is STACK:
             bars = [(_row_name(table, row), as_cell(row[at]).value) for row in rows]
-            held = [(name, bar) for name, bar in bars if isinstance(bar, Stack)]
+            held = [(name, bar) for name, bar in bars if isinstance(bar, StackedBar)]
             if held:
                 yield Chart(Stacks(held), table.title, id=_slug(table.columns[at].title))
 
@@ -259,7 +259,7 @@ def _slug(title: str) -> str:
     return re.sub(r"\W+", "-", title.lower()).strip("-")
 
 
-def drawn(named: Named) -> go.Figure:
+def drawn(named: NamedFigure) -> go.Figure:
     """A chart of the page as a figure."""
     drawing = named.chart.drawing
     return with_legend(FIGURES[type(drawing)](drawing, named.title, named.said))

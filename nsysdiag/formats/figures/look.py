@@ -12,14 +12,14 @@ import plotly.graph_objects as go
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.figures import safe_color
 from nsysdiag.document.histogram import unit_of
-from nsysdiag.document.kinds import BYTES, SHARE, TIME, Kind
+from nsysdiag.document.kinds import BYTES, SHARE, TIME, CellKind
 from nsysdiag.document.names import plain, visible
 from nsysdiag.units import format_exact_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nsysdiag.document.curve import Curve, Layer, Strip, Strips
+    from nsysdiag.document.curve import Curve, CurveLayer, CurveStrip, CurveStrips
 
 
 PART_COLORS = {
@@ -108,7 +108,7 @@ def fill(entry: LegendEntry) -> str:
     return PART_COLORS.get(entry.part, REST) if entry.part else safe_color(entry.color)
 
 
-def scale_of(kind: Kind, top: float) -> tuple[float, str]:
+def scale_of(kind: CellKind, top: float) -> tuple[float, str]:
     """What values of one kind are divided by on an axis up to `top`, and the unit that they have then."""
     if kind is TIME:
         return unit_of(round(top))
@@ -117,14 +117,14 @@ def scale_of(kind: Kind, top: float) -> tuple[float, str]:
     return 1, ""
 
 
-def value_axis(kind: Kind, top: float, what: str) -> dict[str, Any]:
+def value_axis(kind: CellKind, top: float, what: str) -> dict[str, Any]:
     """An axis of values of one kind."""
     unit = scale_of(kind, top)[1]
     title = f"{what} ({unit})" if what and unit else what or unit
     return {**GRID, "title": {"text": title}, **({"tickformat": ".0%"} if kind is SHARE else {})}
 
 
-def exact(kind: Kind, value: float) -> str:
+def exact(kind: CellKind, value: float) -> str:
     """A value with all its digits where its kind has a way to write them."""
     if kind is BYTES:
         return f"{value:,} B"
@@ -179,7 +179,7 @@ def curve(drawing: Curve, title: str, said: str) -> go.Figure:
     return figure
 
 
-def _layer(layer: Layer, kind: Kind, scale: int, place: Callable[[float], float]) -> Iterator[go.Scatter]:
+def _layer(layer: CurveLayer, kind: CellKind, scale: int, place: Callable[[float], float]) -> Iterator[go.Scatter]:
     """A line; an area below it, or between it and its lower border, which is a trace of its own."""
     series, name = layer.series, plain(layer.label)
     if layer.look == "area" and series.lowest:
@@ -201,7 +201,7 @@ def _line(width: float) -> dict[str, Any]:
 def _points(
     edges: Sequence[int],
     values: Sequence[float | None],
-    kind: Kind,
+    kind: CellKind,
     scale: int,
     place: Callable[[float], float],
     lowest: Sequence[float] = (),
@@ -225,7 +225,7 @@ def _points(
     return {"x": x[:-1], "y": y[:-1], "customdata": told[:-1]}
 
 
-def strips(drawing: Strips, title: str, said: str) -> go.Figure:
+def strips(drawing: CurveStrips, title: str, said: str) -> go.Figure:
     """The strips below each other over the same time, under their titles; lines across all where something begins.
 
     `customdata` of each point holds the exact value of the step that begins there, the same as text, and from when to
@@ -245,7 +245,7 @@ def strips(drawing: Strips, title: str, said: str) -> go.Figure:
     return figure
 
 
-def _strip(figure: go.Figure, strip: Strip, axis: str, domain: tuple[float, float], scale: int) -> None:
+def _strip(figure: go.Figure, strip: CurveStrip, axis: str, domain: tuple[float, float], scale: int) -> None:
     """A strip on an axis of its own, with its title above it."""
     named = {
         "domain": list(domain),

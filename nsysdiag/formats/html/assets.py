@@ -106,7 +106,7 @@ class PackedScript(Struct, frozen=True):
     packed: str
 
 
-class Bundle(Struct, frozen=True):
+class ScriptBundle(Struct, frozen=True):
     """`source` is the script as it runs, `packed` the same with gzip as text; `licence` is its licence, with the
     notices of the libraries in it."""
 
@@ -178,12 +178,12 @@ def page_script() -> str:
 
 
 @cache
-def plotly() -> Bundle:
+def plotly() -> ScriptBundle:
     """The bundle that scripts/vendor_plotly fetched."""
     folder = templates_folder() / "assets" / "vendor"
     facts = dict(line.split(" ", 1) for line in (folder / "VERSION").read_text(encoding="utf-8").splitlines())
     data = (folder / "plotly-basic.min.js.gz").read_bytes()
-    return Bundle(
+    return ScriptBundle(
         version=facts["version"],
         source=gzip.decompress(data).decode(),
         packed=to_carried(data),

@@ -30,7 +30,7 @@ from nsysdiag.formats import sections
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html.assets import (
     BLANKS,
-    Bundle,
+    ScriptBundle,
     asset,
     content_hash,
     lean,
@@ -92,19 +92,19 @@ HEAD_BYTES = 4096
 _KEPT = re.compile(r"(<(?:pre|script|style)\b.*?</(?:pre|script|style)>)", re.DOTALL)
 
 
-class Drawn(Struct, frozen=True):
+class PlacedSection(Struct, frozen=True):
     """A section with its place on the page."""
 
     anchor: str
     section: Section
 
 
-class Group(Struct, frozen=True):
+class PlacedGroup(Struct, frozen=True):
     """Sections that belong together: those of the whole report, or those of one device."""
 
     anchor: str
     device: DeviceReport | None
-    sections: list[Drawn]
+    sections: list[PlacedSection]
 
 
 def render(report: Report, options: RenderOptions) -> bytes:
@@ -181,12 +181,12 @@ def squeezed(html: str) -> str:
     return "".join(part if at % 2 else BLANKS.sub("\n", part) for at, part in enumerate(parts))
 
 
-def has_figures(groups: list[Group]) -> bool:
+def has_figures(groups: list[PlacedGroup]) -> bool:
     """Does any section have a chart that scripts may draw?"""
     return any(True for group in groups for drawn in group.sections for _figure in figures(drawn.section.blocks))
 
 
-def _shown(bundle: Bundle | None) -> dict[str, object] | None:
+def _shown(bundle: ScriptBundle | None) -> dict[str, object] | None:
     """What the page shows of the bundle. Its licence is a file of ours, whose lines stay lines."""
     if bundle is None:
         return None
@@ -231,14 +231,14 @@ def environment() -> Environment:
     return made
 
 
-def _groups(context: Context) -> list[Group]:
+def _groups(context: Context) -> list[PlacedGroup]:
     """Anchors are numbered where there are several devices; their keys come from the trace and stay out of them."""
     several, found, devices = len(context.report.devices) > 1, [], count()
     for group in sections.groups(context):
         anchor = f"gpu-{next(devices)}" if group.device else ""
         prefix = f"{anchor}-" if several and group.device else ""
-        drawn = [Drawn(prefix + each.id, each) for each in group.sections if shown(each.blocks, Detail.PAGE)]
-        found.append(Group(anchor, group.device, drawn))
+        drawn = [PlacedSection(prefix + each.id, each) for each in group.sections if shown(each.blocks, Detail.PAGE)]
+        found.append(PlacedGroup(anchor, group.device, drawn))
     return found
 
 

@@ -195,13 +195,13 @@ class _About(msgspec.Struct):
     generator: str
 
 
-class _Marked(msgspec.Struct):
+class _PerfettoMark(msgspec.Struct):
     otherData: _About  # noqa: N815 - the format calls it so
 
 
 def is_ours(data: bytes) -> bool:
     """Does the metadata name us as the generator?"""
     try:
-        return msgspec.json.decode(data, type=_Marked).otherData.generator == GENERATOR
+        return msgspec.json.decode(data, type=_PerfettoMark).otherData.generator == GENERATOR
     except UNREADABLE:
         return False

@@ -28,7 +28,7 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.context import as_read
-from nsysdiag.document.figures import Stack, stack
+from nsysdiag.document.figures import StackedBar, stack
 from nsysdiag.document.kinds import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part, share_of
 from nsysdiag.document.view import PARTS, Causes, by_time
 from nsysdiag.document.view import share_of as some
@@ -213,7 +213,7 @@ def _rank(row: RankRow, longest: int) -> tuple[object, ...]:
     segments = stack((label, ns, None, id) for (id, label), ns in zip(PARTS.values(), times, strict=True))
     return (
         row.rank,
-        Stack("How the time of this rank divides", segments, row.span_ns),
+        StackedBar("How the time of this rank divides", segments, row.span_ns),
         *(Cell(ns, share_of(row.span_ns)) for ns in times),
         *(Cell(ns, tag=format_share(ns, row.span_ns)) for ns in times),
         row.wait_ns,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nsysdiag.document.columns import Column, Table, columns
+from nsysdiag.document.columns import RecordColumn, RecordTable, columns
 from nsysdiag.document.view import by_time
 from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, RankWait, Straggler
 
@@ -20,31 +20,31 @@ RANK_COLUMNS = columns(
     collectives matched transfer_ns wait_ns late late_ns caused_ns drift_ppm
     """,
 )
-_TABLES: tuple[Table[RankComparison, Any], ...] = (
-    Table("ranks", RANK_COLUMNS, lambda found: found.ranks),
-    Table(
+_TABLES: tuple[RecordTable[RankComparison, Any], ...] = (
+    RecordTable("ranks", RANK_COLUMNS, lambda found: found.ranks),
+    RecordTable(
         "collectives",
         (
             *columns(CollectiveGroup, "kind communicator"),
-            Column[CollectiveGroup]("ranks", "text", lambda group: ";".join(group.ranks)),
+            RecordColumn[CollectiveGroup]("ranks", "text", lambda group: ";".join(group.ranks)),
             *columns(CollectiveGroup, "count transfer_ns wait_ns spread_ns late"),
         ),
         lambda found: found.groups,
     ),
-    Table(
+    RecordTable(
         "stragglers",
         (
             *columns(Straggler, "rank late of late_ns caused_ns worst_start_ns worst_ns confidence"),
-            Column[Straggler]("more_ns", "text", lambda late: _listed(late.more)),
-            Column[Straggler]("meanwhile_ns", "text", lambda late: _listed(late.meanwhile)),
+            RecordColumn[Straggler]("more_ns", "text", lambda late: _listed(late.more)),
+            RecordColumn[Straggler]("meanwhile_ns", "text", lambda late: _listed(late.meanwhile)),
         ),
         lambda found: found.stragglers,
     ),
-    Table(
+    RecordTable(
         "waits",
         (
             *columns(RankWait, "rank late_rank wait_ns"),
-            Column[RankWait]("causes_ns", "text", lambda wait: _listed(wait.causes)),
+            RecordColumn[RankWait]("causes_ns", "text", lambda wait: _listed(wait.causes)),
         ),
         lambda found: found.waits,
     ),

@@ -8,7 +8,7 @@ from nsysdiag.diagnosis.facts import REPLAY
 from nsysdiag.document.bars import LegendEntry, legend_entry
 from nsysdiag.document.blocks import NOT_PAGE, PAGE, Block, Chart, Command, Details, Name, Paragraph, Section
 from nsysdiag.document.command import whatif_command
-from nsysdiag.document.figures import Stack, Stacks, stack
+from nsysdiag.document.figures import StackedBar, Stacks, stack
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import WORK, share_of
 from nsysdiag.document.words import counted
@@ -55,7 +55,7 @@ def strips(of: str, now: Strip, predicted: Strip, written: Callable[[int], str] 
     rows = []
     for title, held in ((NOW, now), (PREDICTED, predicted)):
         segments = stack(((entry.label, ns, entry.color or None, entry.part) for entry, ns in held), longest)
-        drawn = Stack(f"{of} {title.lower()}, {DIVIDED}", segments, longest)
+        drawn = StackedBar(f"{of} {title.lower()}, {DIVIDED}", segments, longest)
         rows.append((f"{title}: {written(length(held))}" if written else title, drawn))
     return Chart(Stacks(rows), f"{of} now and as predicted, {DIVIDED}", legend=list(legend), limit=PAGE, id=id)
 

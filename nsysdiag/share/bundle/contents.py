@@ -22,7 +22,7 @@ from nsysdiag.epoch import source_date_epoch
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.pipeline.stages import Progress
 from nsysdiag.report import Report
-from nsysdiag.share.bundle.slicing import Slice, slice_of
+from nsysdiag.share.bundle.slicing import TraceSlice, slice_of
 from nsysdiag.share.redaction import Names, redacted_by
 from nsysdiag.share.redaction.slice_names import SliceNames
 from nsysdiag.trace.trace import Trace
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nsysdiag.report import CauseInfo, DeviceReport
-    from nsysdiag.share.bundle.slicing import Pair
+    from nsysdiag.share.bundle.slicing import SlicePair
 
 
 # The zip itself: the same bytes for the same contents, and a mark by which a later run recognizes its own file.
@@ -95,7 +95,7 @@ RENAMED = (
 LEFT_OUT = "trace.sqlite is left out: without its names no slice shows what the trace shows"
 
 
-def slice_blocks(report: Report, part: Slice, *, renamed: bool = False) -> list[str]:
+def slice_blocks(report: Report, part: TraceSlice, *, renamed: bool = False) -> list[str]:
     """The section of summary.md, block by block."""
     sentence = f"{coverage(part)}. {left_out(part, renamed=renamed)}"
     blocks = [TITLE, text(sentence)]
@@ -113,7 +113,7 @@ def slice_blocks(report: Report, part: Slice, *, renamed: bool = False) -> list[
     return [*blocks, table(header, "llrr", rows)] if rows else blocks
 
 
-def coverage(part: Slice) -> str:
+def coverage(part: TraceSlice) -> str:
     """`trace.sqlite holds 62.0 ms of 3.10 s: iterations 12 to 20, from 0.123 s to 0.185 s`."""
     span = part.span
     if span is None and any(pair.full.window_ns for pair in part.pairs):
@@ -131,12 +131,12 @@ def coverage(part: Slice) -> str:
     return f"{what}from {words.instant(span.start_ns)} to {words.instant(span.end_ns)}"
 
 
-def absent_blocks(part: Slice) -> list[str]:
+def absent_blocks(part: TraceSlice) -> list[str]:
     """The section where there is no slice."""
     return [TITLE, text(f"{LEFT_OUT}."), "\n".join(f"- {text(each)}" for each in differences(part))]
 
 
-def left_out(part: Slice, *, renamed: bool = False) -> str:
+def left_out(part: TraceSlice, *, renamed: bool = False) -> str:
     """What of the trace is not in the slice, as a sentence."""
     private = (
         "the environment, the command line, the host, other programs and names that nothing refers to are not in it"
@@ -146,12 +146,12 @@ def left_out(part: Slice, *, renamed: bool = False) -> str:
     return f"{lean}{private[0].upper()}{private[1:]}{names}"
 
 
-def differences(part: Slice) -> list[str]:
+def differences(part: TraceSlice) -> list[str]:
     """A sentence for each device that looks otherwise in the slice; none where all look alike."""
     return [_difference(pair) for pair in part.pairs if not pair.alike]
 
 
-def _difference(pair: Pair) -> str:
+def _difference(pair: SlicePair) -> str:
     full = pair.full
     if pair.part is None:
         return f"{full.key} is {full.verdict.id} in the trace, and nothing of it is in the slice"
@@ -160,7 +160,7 @@ def _difference(pair: Pair) -> str:
     return f"{full.key} is {full.verdict.id} in both, but another cause leads in the slice"
 
 
-def _rows(pair: Pair, causes: Causes) -> Iterator[list[str]]:
+def _rows(pair: SlicePair, causes: Causes) -> Iterator[list[str]]:
     """The verdict, the parts of the window, and the causes of idle time."""
     key, full, part = text(pair.full.key), pair.full, pair.part
     yield [key, "Verdict", text(full.verdict.id), text(part.verdict.id) if part else _ABSENT]
@@ -176,7 +176,7 @@ def _share(device: DeviceReport | None, ns: int) -> str:
     return _ABSENT if device is None or not device.window_ns else format_share(ns, device.window_ns)
 
 
-def _causes(pair: Pair, causes: Causes) -> list[CauseInfo]:
+def _causes(pair: SlicePair, causes: Causes) -> list[CauseInfo]:
     """The causes that matter in either, those of the trace first, by their time."""
     devices = [device for device in (pair.full, pair.part) if device and device.window_ns]
     matter = {
@@ -201,7 +201,7 @@ class Bundle(msgspec.Struct, frozen=True):
     left out."""
 
     data: bytes
-    slice: Slice
+    slice: TraceSlice
     slice_bytes: int | None
 
 

@@ -15,7 +15,7 @@ from nsysdiag import pipeline
 from nsysdiag.config.settings import Settings
 from nsysdiag.document.packed import FULL, unpack, unpack_lanes
 from nsysdiag.report import DeviceReport, Report
-from nsysdiag.share.slice.cut import Cut, write_cut
+from nsysdiag.share.slice.cut import SliceCut, write_cut
 from nsysdiag.share.slice.sql import Rename
 from nsysdiag.trace.trace import Trace
 
@@ -170,7 +170,7 @@ def _events(report: Report, device: DeviceReport) -> tuple[Times, Times, Shares,
     return when, what, ns, causes + 3
 
 
-class Pair(Struct, frozen=True):
+class SlicePair(Struct, frozen=True):
     """A device of the trace and the same one in the slice; None where nothing of it is in there."""
 
     full: DeviceReport
@@ -184,7 +184,7 @@ class Pair(Struct, frozen=True):
         return self.full.verdict.id == self.part.verdict.id and _leading(self.full) == _leading(self.part)
 
 
-class Slice(Struct, frozen=True):
+class TraceSlice(Struct, frozen=True):
     """A slice in the file `path`. Where nothing ran on a GPU, or no span shows what the trace shows, `span` is None and
     all events are in it. `lean` means that call chains and the samples of most threads are left out."""
 
@@ -192,7 +192,7 @@ class Slice(Struct, frozen=True):
     span: Candidate | None
     whole: bool
     lean: bool
-    pairs: list[Pair]
+    pairs: list[SlicePair]
 
     @property
     def alike(self) -> bool:
@@ -206,7 +206,9 @@ class _Attempt(Struct, frozen=True):
     lean: bool = False
 
 
-def slice_of(trace: Trace, report: Report, settings: Settings, folder: Path, rename: Rename | None = None) -> Slice:
+def slice_of(
+    trace: Trace, report: Report, settings: Settings, folder: Path, rename: Rename | None = None
+) -> TraceSlice:
     """The smallest slice, written into `folder`, that analyses to the verdicts of `report`; if none does, all events,
     and the pairs say where they differ. With `rename` that is so of the slice with other names."""
     attempts = [_Attempt(candidate) for candidate in candidates(report)]
@@ -225,23 +227,23 @@ def slice_of(trace: Trace, report: Report, settings: Settings, folder: Path, ren
 
 def _try(
     trace: Trace, report: Report, settings: Settings, path: Path, attempt: _Attempt, rename: Rename | None
-) -> Slice:
+) -> TraceSlice:
     span = attempt.span
     # An operation that starts where an iteration ends closes its last gap.
     start, end = (span.start_ns, span.end_ns + 1) if span else (None, None)
-    write_cut(trace, path, Cut(start, end, lean=attempt.lean, rename=rename))
+    write_cut(trace, path, SliceCut(start, end, lean=attempt.lean, rename=rename))
     plain = Settings(same_gpu=settings.same_gpu, timeline=False, reader=settings.reader)
     pairs = _pairs(report, pipeline.analyze(path, plain))
     if settings.device is not None and len(pairs) == 1 and pairs[0].part is not None:
         # A verdict depends on the devices that it waits for: the report is of this one alone, so the slice's is, too.
         pairs = _pairs(report, pipeline.analyze(path, replace(plain, device=pairs[0].part.key)))
-    return Slice(path, span, attempt.whole, attempt.lean, pairs)
+    return TraceSlice(path, span, attempt.whole, attempt.lean, pairs)
 
 
-def _pairs(report: Report, again: Report) -> list[Pair]:
+def _pairs(report: Report, again: Report) -> list[SlicePair]:
     """By process and ordinal: if devices are left out, the others may have other keys."""
     same = [[other for other in again.devices if set(other.ids) & set(device.ids)] for device in report.devices]
-    return [Pair(device, found[0] if found else None) for device, found in zip(report.devices, same, strict=True)]
+    return [SlicePair(device, found[0] if found else None) for device, found in zip(report.devices, same, strict=True)]
 
 
 def _leading(device: DeviceReport) -> str | None:

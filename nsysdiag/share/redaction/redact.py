@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.codes import WIDEST, from_planes, from_text, names_from, to_text
 from nsysdiag.causes.cause import FAMILIES
 from nsysdiag.errors import InputError
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 from nsysdiag.limits import MOST_NAMES_BYTES
 from nsysdiag.phrases import KIND_OF, Phrases
 from nsysdiag.ranks.report import RanksReport
@@ -40,16 +40,16 @@ from nsysdiag.timeline.facts import OFF_CPU, TimelineLevels
 
 # The names of a timeline: one packed list for all of its lanes, which tell what each is a name of.
 
-_OF_LANE = {"stream": Text.KERNEL, "nvtx": Text.RANGE, "api": Text.API, "os": Text.API}
-_OF_LANE |= dict.fromkeys(("causes", OFF_CPU), Text.SENTENCE)
+_OF_LANE = {"stream": TextKind.KERNEL, "nvtx": TextKind.RANGE, "api": TextKind.API, "os": TextKind.API}
+_OF_LANE |= dict.fromkeys(("causes", OFF_CPU), TextKind.SENTENCE)
 # A name that lanes of several kinds share is of the first of these.
-_ORDER = (Text.KERNEL, Text.RANGE, Text.API, Text.SENTENCE)
+_ORDER = (TextKind.KERNEL, TextKind.RANGE, TextKind.API, TextKind.SENTENCE)
 _EFFORT = 6
 _OURS = 1
 """The first name stands for those that were left out."""
 
 
-def packed_names(timeline: TimelineLevels) -> list[tuple[Text, str]]:
+def packed_names(timeline: TimelineLevels) -> list[tuple[TextKind, str]]:
     """Every name with what it is a name of; what no lane shows, as an NVTX range. Raises InputError where the report is
     damaged."""
     try:
@@ -57,22 +57,22 @@ def packed_names(timeline: TimelineLevels) -> list[tuple[Text, str]]:
         used = {text: _used(timeline, text) for text in _ORDER}
     except ValueError as error:
         raise InputError("the names in the timeline of this report cannot be read: the file is damaged") from error
-    kind = [Text.RANGE] * len(names)
+    kind = [TextKind.RANGE] * len(names)
     for text in reversed(_ORDER):
         for number in used[text]:
             if number < len(kind):
                 kind[number] = text
-    return [(Text.OWN, name) if at < _OURS else (kind[at], name) for at, name in enumerate(names)]
+    return [(TextKind.OWN, name) if at < _OURS else (kind[at], name) for at, name in enumerate(names)]
 
 
-def repacked(timeline: TimelineLevels, rename: Callable[[Text, str], str]) -> str:
+def repacked(timeline: TimelineLevels, rename: Callable[[TextKind, str], str]) -> str:
     """The packed list with every name as `rename` makes it."""
-    names = [name if text is Text.OWN else rename(text, name) for text, name in packed_names(timeline)]
+    names = [name if text is TextKind.OWN else rename(text, name) for text, name in packed_names(timeline)]
     data = json.dumps(names, ensure_ascii=False).encode("utf-8", "backslashreplace")
     return to_text(data, _EFFORT) if names else ""
 
 
-def _used(timeline: TimelineLevels, text: Text) -> list[int]:
+def _used(timeline: TimelineLevels, text: TextKind) -> list[int]:
     lanes = [lane for lane in timeline.lanes if _OF_LANE.get(lane.kind) is text and lane.names]
     columns = [from_planes(from_text(lane.names, WIDEST * lane.count), lane.count) for lane in lanes]
     return [number for column in columns for number in np.unique(column).tolist()]
@@ -86,36 +86,36 @@ HASH_DIGITS = 16
 
 Redactable = TypeVar("Redactable", bound=Report | RanksReport | WhatIf)
 _KINDS = {
-    Text.KERNEL: forms.KERNEL,
-    Text.RANGE: forms.RANGE,
-    Text.SYMBOL: forms.SYMBOL,
-    Text.MODULE: forms.MODULE,
-    Text.THREAD: forms.THREAD,
-    Text.PROCESS: forms.PROCESS,
-    Text.FILE: forms.FILE,
-    Text.GPU: forms.GPU,
-    Text.API: forms.SYMBOL,
-    Text.CALL: forms.SYMBOL,
-    Text.METRIC: "metric",
+    TextKind.KERNEL: forms.KERNEL,
+    TextKind.RANGE: forms.RANGE,
+    TextKind.SYMBOL: forms.SYMBOL,
+    TextKind.MODULE: forms.MODULE,
+    TextKind.THREAD: forms.THREAD,
+    TextKind.PROCESS: forms.PROCESS,
+    TextKind.FILE: forms.FILE,
+    TextKind.GPU: forms.GPU,
+    TextKind.API: forms.SYMBOL,
+    TextKind.CALL: forms.SYMBOL,
+    TextKind.METRIC: "metric",
 }
-_PUBLIC: dict[Text, Callable[[str], bool]] = {
-    Text.KERNEL: is_class_of_operation,
-    Text.RANGE: is_public_function,
-    Text.MODULE: is_public_module,
-    Text.API: is_public_call,
-    Text.CALL: is_public_call,
-    Text.GPU: is_public_gpu,
-    Text.METRIC: is_public_metric,
-    Text.SYMBOL: is_public_symbol,
+_PUBLIC: dict[TextKind, Callable[[str], bool]] = {
+    TextKind.KERNEL: is_class_of_operation,
+    TextKind.RANGE: is_public_function,
+    TextKind.MODULE: is_public_module,
+    TextKind.API: is_public_call,
+    TextKind.CALL: is_public_call,
+    TextKind.GPU: is_public_gpu,
+    TextKind.METRIC: is_public_metric,
+    TextKind.SYMBOL: is_public_symbol,
 }
 """What stays because every program has it."""
 _OF_TRANSFORM = {
-    **dict.fromkeys(("kernel", "merge", "stream"), Text.KERNEL),
-    "finding": Text.ID,
-    **dict.fromkeys(("without", "async-copies", "overlap", "rank-like", "workers", "ahead", "batch"), Text.OWN),
+    **dict.fromkeys(("kernel", "merge", "stream"), TextKind.KERNEL),
+    "finding": TextKind.ID,
+    **dict.fromkeys(("without", "async-copies", "overlap", "rank-like", "workers", "ahead", "batch"), TextKind.OWN),
 }
 """What a change of a prediction is about, by its option; of others it is an NVTX range."""
-_WITH_NAMES = (Text.SENTENCE, Text.WARNING, Text.CALL, Text.API)
+_WITH_NAMES = (TextKind.SENTENCE, TextKind.WARNING, TextKind.CALL, TextKind.API)
 """What can hold words around names, such as `cudaMalloc in cublasCreate`; without them it is all words, or a call."""
 _CALL_TABLES = re.compile(
     r"CUPTI_ACTIVITY_KIND_(RUNTIME|DRIVER|SYNCHRONIZATION|OVERHEAD)|PROFILER_OVERHEAD|OSRT_API|CU(BLAS|DNN)_EVENTS"
@@ -161,13 +161,13 @@ class _Redaction:
         rewritten(report, self._learn)
         self._phrases = self._renamed_phrases(report.phrases)
 
-    def _learn(self, text: Text, record: Record, value: Any) -> Any:
+    def _learn(self, text: TextKind, record: Record, value: Any) -> Any:
         """The first way through: all names that stand alone get their pseudonyms in the order in which they appear."""
         text = _kind_of(text, record)
         if text in _KINDS:
             for each in value if isinstance(value, list) else [value]:
                 self._one(text, each)
-                if text is Text.FILE and (stem := PurePath(each).stem):
+                if text is TextKind.FILE and (stem := PurePath(each).stem):
                     self._stems[stem] = self._names.of(forms.FILE, each)
         return value
 
@@ -187,12 +187,12 @@ class _Redaction:
             raise InputError("the phrases of this report cannot be read: the file is damaged") from error
         return made
 
-    def visit(self, text: Text, record: Record, value: Any) -> Any:
+    def visit(self, text: TextKind, record: Record, value: Any) -> Any:
         """The second way through: what a field becomes."""
         text = _kind_of(text, record)
-        if text is Text.PHRASES:
+        if text is TextKind.PHRASES:
             return self._phrases.names if isinstance(value, dict) else value
-        if text is Text.PACKED and isinstance(record, TimelineLevels):
+        if text is TextKind.PACKED and isinstance(record, TimelineLevels):
             return repacked(record, self._one)
         if isinstance(value, list):
             return [self._one(text, each) for each in value]
@@ -200,7 +200,7 @@ class _Redaction:
             return self._table(text, value)
         return self._one(text, value)
 
-    def _one(self, text: Text, value: str) -> str:
+    def _one(self, text: TextKind, value: str) -> str:
         if text in _WITH_NAMES and value in self._sentences:
             return self._sentences[value]
         if text in _KINDS:
@@ -210,11 +210,11 @@ class _Redaction:
             return _OTHERS[text](self, value)
         return value
 
-    def _table(self, text: Text, value: dict[str, Any]) -> dict[str, Any]:
-        if text is Text.SETTINGS:
+    def _table(self, text: TextKind, value: dict[str, Any]) -> dict[str, Any]:
+        if text is TextKind.SETTINGS:
             return {name: setting(self._names, name, each) for name, each in value.items()}
-        if text is Text.LABELS:
-            return {cause: _renamed(labels, partial(self._one, Text.SENTENCE)) for cause, labels in value.items()}
+        if text is TextKind.LABELS:
+            return {cause: _renamed(labels, partial(self._one, TextKind.SENTENCE)) for cause, labels in value.items()}
         return _renamed(value, lambda name: name if is_public_table(name) else self._names.of("table", name))
 
     def _rank(self, value: str) -> str:
@@ -236,27 +236,27 @@ class _Redaction:
         return f"{head}{self._names.number('id', head, text=digest)}"
 
 
-_OTHERS: dict[Text, Callable[[_Redaction, str], str]] = {
-    Text.RANK: _Redaction._rank,
-    Text.HASH: lambda made, value: made._names.hashed(value, HASH_DIGITS) if made._names.keyed else WITHHELD,
-    Text.ID: _Redaction._id,
-    Text.CURRENCY: lambda made, value: currency(made._names, value),
-    Text.VERSION: lambda _, value: value if is_public_version(value) else WITHHELD,
-    Text.MESSAGE: lambda _made, _value: WITHHELD,
+_OTHERS: dict[TextKind, Callable[[_Redaction, str], str]] = {
+    TextKind.RANK: _Redaction._rank,
+    TextKind.HASH: lambda made, value: made._names.hashed(value, HASH_DIGITS) if made._names.keyed else WITHHELD,
+    TextKind.ID: _Redaction._id,
+    TextKind.CURRENCY: lambda made, value: currency(made._names, value),
+    TextKind.VERSION: lambda _, value: value if is_public_version(value) else WITHHELD,
+    TextKind.MESSAGE: lambda _made, _value: WITHHELD,
 }
 
 
-def _kind_of(text: Text, record: Record) -> Text:
+def _kind_of(text: TextKind, record: Record) -> TextKind:
     """What a text holds that only its record tells."""
-    if text is Text.ROW and isinstance(record, EvidenceRow):
+    if text is TextKind.ROW and isinstance(record, EvidenceRow):
         if _CALL_TABLES.fullmatch(record.table):
-            return Text.API
-        kinds = {"CUPTI_ACTIVITY_KIND_KERNEL": Text.KERNEL, "NVTX_EVENTS": Text.RANGE}
-        return kinds.get(record.table, Text.SENTENCE)
-    if text is Text.ITERATION and isinstance(record, IterationReport | InnerLoop):
-        return Text.RANGE if record.source == "nvtx" else Text.KERNEL
-    if text is Text.TRANSFORM and isinstance(record, Transform):
-        return _OF_TRANSFORM.get(record.option, Text.RANGE) if record.of.strip("*?") else Text.OWN
+            return TextKind.API
+        kinds = {"CUPTI_ACTIVITY_KIND_KERNEL": TextKind.KERNEL, "NVTX_EVENTS": TextKind.RANGE}
+        return kinds.get(record.table, TextKind.SENTENCE)
+    if text is TextKind.ITERATION and isinstance(record, IterationReport | InnerLoop):
+        return TextKind.RANGE if record.source == "nvtx" else TextKind.KERNEL
+    if text is TextKind.TRANSFORM and isinstance(record, Transform):
+        return _OF_TRANSFORM.get(record.option, TextKind.RANGE) if record.of.strip("*?") else TextKind.OWN
     return text
 
 

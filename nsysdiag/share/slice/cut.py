@@ -13,7 +13,7 @@ from nsysdiag.share.slice.nvtx import CALLS, PROCESS_MASK, copy_calls, copy_nvtx
 from nsysdiag.share.slice.sql import (
     ALL,
     Rename,
-    Span,
+    SliceSpan,
     beginning,
     column,
     copied,
@@ -31,7 +31,7 @@ from nsysdiag.trace.trace import SLICE, Trace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.share.slice.target import Target
+    from nsysdiag.share.slice.target import SliceTarget
 
 
 # Whose rows they are: the processes of the captured program, and the threads of it that occur.
@@ -44,7 +44,7 @@ _CHAINS = {
 }
 
 
-def find_own_processes(target: Target, owners: Sequence[str]) -> None:
+def find_own_processes(target: SliceTarget, owners: Sequence[str]) -> None:
     """TEMP own: the processes that left rows of the tables `owners`, and those of the same program, for a forked child
     may be untraced. Where other programs were scheduled too, the capture is one of the whole machine: then a process
     with the same name may be any user's."""
@@ -59,7 +59,7 @@ def find_own_processes(target: Target, owners: Sequence[str]) -> None:
         target.executemany("INSERT OR IGNORE INTO own VALUES (?)", [(process,) for process in sorted(kin)])
 
 
-def _processes(target: Target, name: str) -> set[int]:
+def _processes(target: SliceTarget, name: str) -> set[int]:
     """The processes of the copied rows of a table; the idle loop is none."""
     table = target.made.get(name)
     owner = column(table, *_OWNERS) if table else None
@@ -69,7 +69,7 @@ def _processes(target: Target, name: str) -> set[int]:
     return {process for (process,) in found if process}
 
 
-def _process_names(target: Target) -> dict[int, str]:
+def _process_names(target: SliceTarget) -> dict[int, str]:
     table = target.trace.table("PROCESSES")
     if table is None or column(table, "name") is None:
         return {}
@@ -78,7 +78,7 @@ def _process_names(target: Target) -> dict[int, str]:
     return {process: file_name(decode(name)) for process, name in rows if process is not None}
 
 
-def copy_samples(target: Target, host: Span | None, *, lean: bool) -> None:
+def copy_samples(target: SliceTarget, host: SliceSpan | None, *, lean: bool) -> None:
     """CPU samples of the program's own processes; where the slice is `lean`, of threads that made CUDA calls."""
     found = target.trace.table("COMPOSITE_EVENTS")
     if found is None:
@@ -91,7 +91,7 @@ def copy_samples(target: Target, host: Span | None, *, lean: bool) -> None:
     target.fill(table_spec("COMPOSITE_EVENTS"), f"{touching(found, host)} AND {mine}")
 
 
-def copy_call_chains(target: Target) -> None:
+def copy_call_chains(target: SliceTarget) -> None:
     """The call chains of the calls and samples that were copied."""
     for name, (owner, number) in _CHAINS.items():
         found, rows = target.trace.table(name), target.made.get(owner)
@@ -100,7 +100,7 @@ def copy_call_chains(target: Target) -> None:
             target.fill(table_spec(name), f"id IN (SELECT {key} FROM {copied(rows)} WHERE {key} > 0)")
 
 
-def copy_people(target: Target) -> None:
+def copy_people(target: SliceTarget) -> None:
     """Names of the program's own processes and threads, of those that occur in what was copied so far."""
     target.execute("CREATE TEMP TABLE occurring (thread INTEGER PRIMARY KEY)")
     for table in target.made.values():
@@ -148,7 +148,7 @@ _OF_EACH = {"SCHED_EVENTS": ("globalTid", "cpu"), "GPU_CONTEXT_SWITCH_EVENTS": (
 """What an event is about: the next one of the same thread or CPU ends what it says."""
 
 
-def copy_switches(target: Target, span: Span | None) -> None:
+def copy_switches(target: SliceTarget, span: SliceSpan | None) -> None:
     """The events inside the span, and their neighbours on both sides."""
     for name, groups in _OF_EACH.items():
         found = target.trace.table(name)
@@ -170,7 +170,7 @@ def copy_switches(target: Target, span: Span | None) -> None:
         target.fill(table_spec(name), where)
 
 
-def copy_other_events(target: Target, device: Span | None, host: Span | None) -> None:
+def copy_other_events(target: SliceTarget, device: SliceSpan | None, host: SliceSpan | None) -> None:
     """All declared tables of events that no other rule has copied: rows that touch the span."""
     for spec in TABLES.values():
         found = target.trace.table(spec.name)
@@ -182,7 +182,7 @@ def copy_other_events(target: Target, device: Span | None, host: Span | None) ->
         target.fill(spec, where)
 
 
-def copy_files(target: Target) -> None:
+def copy_files(target: SliceTarget) -> None:
     """The files that copied accesses name."""
     accesses = target.made.get("OSRT_FILE_ACCESS_EVENTS")
     if accesses is not None:
@@ -190,7 +190,7 @@ def copy_files(target: Target) -> None:
         target.fill(table_spec("OSRT_FILE_ACCESS_DESCRIPTORS"), f"fileAccessId IN ({used})")
 
 
-def copy_session(target: Target, *, slice_of: bool) -> None:
+def copy_session(target: SliceTarget, *, slice_of: bool) -> None:
     """Devices, versions, the length of the capture, its problems, and the meaning of numbers. Also the mark of a slice,
     whose borders separate launches from their operations."""
     for name in _WHOLE:
@@ -208,7 +208,7 @@ def copy_session(target: Target, *, slice_of: bool) -> None:
             target.copy_enumeration(table)
 
 
-def copy_strings(target: Target) -> None:
+def copy_strings(target: SliceTarget) -> None:
     """The names that copied rows refer to."""
     target.execute("CREATE TEMP TABLE named (id INTEGER PRIMARY KEY)")
     for table in target.made.values():
@@ -251,7 +251,7 @@ PROCESS_TREE_TABLES = (*PROGRAM_TABLES, "SCHED_EVENTS", "COMPOSITE_EVENTS")
 """The same of a capture whose scheduling and samples are those of the program's process tree alone."""
 
 
-class Cut(Struct, frozen=True):
+class SliceCut(Struct, frozen=True):
     """The rows about [start_ns, end_ns), on the trace's clock; all of them where both are None.
 
     It is one span, not several: time left out between two would look like idle time in the result.
@@ -267,7 +267,7 @@ class Cut(Struct, frozen=True):
     rename: Rename | None = None
 
 
-def write_cut(trace: Trace, path: Path, cut: Cut) -> None:
+def write_cut(trace: Trace, path: Path, cut: SliceCut) -> None:
     """Write the slice `cut` of an open trace into a new database at `path`.
 
     Tables and columns are those that the package reads, with their names in the trace; rows are whole. The environment,
@@ -276,8 +276,8 @@ def write_cut(trace: Trace, path: Path, cut: Cut) -> None:
     """
     device = host = None
     if cut.start_ns is not None and cut.end_ns is not None:
-        device = Span(cut.start_ns, cut.end_ns)
-        host = Span(cut.start_ns - MARGIN_NS, cut.end_ns + MARGIN_NS)
+        device = SliceSpan(cut.start_ns, cut.end_ns)
+        host = SliceSpan(cut.start_ns - MARGIN_NS, cut.end_ns + MARGIN_NS)
     with target_of(trace, path, cut.rename) as target:
         copy_operations(target, device)
         copy_calls(target, host)

@@ -17,12 +17,24 @@ from nsysdiag.events.nvtx import (
     communicator_fields,
 )
 from nsysdiag.events.python_stacks import named_in, renumbered
-from nsysdiag.share.slice.sql import ALL, NONE, Role, Span, coded, column, copied, source, text_sql, touching, whole_sql
+from nsysdiag.share.slice.sql import (
+    ALL,
+    NONE,
+    Role,
+    SliceSpan,
+    coded,
+    column,
+    copied,
+    source,
+    text_sql,
+    touching,
+    whole_sql,
+)
 from nsysdiag.trace.enums import NvtxEvent
 from nsysdiag.trace.tables import table_spec
 
 if TYPE_CHECKING:
-    from nsysdiag.share.slice.target import Target
+    from nsysdiag.share.slice.target import SliceTarget
     from nsysdiag.trace.catalog import FoundTable
 
 
@@ -40,7 +52,7 @@ PROCESS_MASK = ~0xFFFFFF
 _GRAPH_LAUNCH = ("cudaGraphLaunch*", "cuGraphLaunch*")
 
 
-def copy_operations(target: Target, span: Span | None) -> None:
+def copy_operations(target: SliceTarget, span: SliceSpan | None) -> None:
     """The operations that touch the span, whole. TEMP launched: the processes and correlation ids of them; `later`
     where the operation began inside the span."""
     for name in OPERATIONS:
@@ -66,7 +78,7 @@ def _process(table: FoundTable) -> str:
     return f"coalesce({owner}, -1)" if owner else "-1"
 
 
-def copy_calls(target: Target, host: Span | None) -> None:
+def copy_calls(target: SliceTarget, host: SliceSpan | None) -> None:
     """CUDA calls that touch the span, or launched what was copied; with what CUPTI says about such calls.
 
     ```
@@ -96,7 +108,7 @@ def copy_calls(target: Target, host: Span | None) -> None:
             target.fill(table_spec(name), f"{timed} OR {_tied(target, found, 'kept_calls', _process(found))}")
 
 
-def _about(target: Target, calls: FoundTable, host: Span) -> str:
+def _about(target: SliceTarget, calls: FoundTable, host: SliceSpan) -> str:
     """The calls that say something about the span or its operations."""
     launched, later = (_tied(target, calls, "launched", _caller(calls), also) for also in ("", "later"))
     (first,) = target.execute(f"SELECT min({whole_sql('start')}) FROM {source(calls)} AS t WHERE {later}").fetchone()
@@ -110,7 +122,7 @@ def _caller(calls: FoundTable) -> str:
     return f"(coalesce({owner}, -1) & {PROCESS_MASK})" if owner else "-1"
 
 
-def _first(target: Target, calls: FoundTable) -> str:
+def _first(target: SliceTarget, calls: FoundTable) -> str:
     """The first call of each process that launched something: it tells whether it made the context. And the one with
     the lowest correlation id: it tells what was launched before the capture. Without them the first calls of the slice
     would pass for those."""
@@ -130,7 +142,7 @@ def _first(target: Target, calls: FoundTable) -> str:
     return "(" + " AND ".join(f"t.{name} IN ({values})" for name, values in lists.items()) + ")"
 
 
-def _graphs_elsewhere(target: Target, calls: FoundTable) -> str:
+def _graphs_elsewhere(target: SliceTarget, calls: FoundTable) -> str:
     """Graph launches whose operations are all outside the span: without those they would pass for launches that left
     no operations at all. TEMP elsewhere: their processes and correlation ids."""
     number, name, strings = column(calls, "correlationId"), column(calls, "nameId"), target.trace.table("StringIds")
@@ -159,7 +171,7 @@ def _graphs_elsewhere(target: Target, calls: FoundTable) -> str:
     return f"({name} IN ({names}) AND {_tied(target, calls, 'elsewhere', caller)} AND NOT {kept})"
 
 
-def _tied(target: Target, table: FoundTable, index: str, process: str, also: str = "") -> str:
+def _tied(target: SliceTarget, table: FoundTable, index: str, process: str, also: str = "") -> str:
     """Rows whose process and correlation id are in a TEMP table; where either does not know its process, whose id."""
     number = column(table, "correlationId")
     low, high = target.execute(f"SELECT min(correlation), max(correlation) FROM {index}").fetchone()
@@ -177,7 +189,7 @@ _VALUES = ("uint64Value", "int64Value", "uint32Value", "int32Value", "doubleValu
 _RANGES = ", ".join(str(int(kind)) for kind in RANGE_TYPES)
 
 
-def copy_nvtx(target: Target, host: Span | None) -> None:
+def copy_nvtx(target: SliceTarget, host: SliceSpan | None) -> None:
     """Ranges that touch the span, marks inside it, and the names of their domains. Payloads are kept of NCCL's calls
     (a communicator) and of Python's stacks; a program may write anything into others."""
     found = target.trace.table(NVTX)
@@ -203,7 +215,7 @@ def copy_nvtx(target: Target, host: Span | None) -> None:
     target.fill(table_spec("NVTX_PAYLOAD_SCHEMA_ENTRIES"), f"name = '{FIELD}'")
 
 
-def _payloads(target: Target, place: str) -> dict[str, str]:
+def _payloads(target: SliceTarget, place: str) -> dict[str, str]:
     """Where names change, of a payload only what is read stays, with its strings' new ids."""
     if not target.renames:
         return {"binaryData": f"CASE WHEN {place} IN (SELECT process, domain FROM telling) THEN binaryData END"}
@@ -218,7 +230,7 @@ def _payloads(target: Target, place: str) -> dict[str, str]:
     return {"binaryData": f"CASE WHEN {python} THEN python_payload({of}) WHEN {other} THEN nccl_payload({of}) END"}
 
 
-def _names(target: Target, found: FoundTable) -> dict[str, str]:
+def _names(target: SliceTarget, found: FoundTable) -> dict[str, str]:
     """The names of ranges and of domains, which are in the same columns."""
     changes = {}
     if text := column(found, "text"):
@@ -241,7 +253,7 @@ def _columns(found: FoundTable) -> str:
     return f"coalesce({thread or 0}, 0) & {PROCESS_MASK}, coalesce({domain or -1}, -1)"
 
 
-def python_names(target: Target) -> list[int]:
+def python_names(target: SliceTarget) -> list[int]:
     """The ids of the functions and files that the copied stacks of Python name."""
     table = target.made.get(NVTX)
     if table is None or column(table, "binaryData") is None:

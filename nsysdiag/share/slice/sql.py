@@ -173,15 +173,15 @@ _BEGINS = ("start", "startedAt", "timestamp")
 _ENDS = ("end", "endedAt")
 
 
-class Span(Struct, frozen=True):
+class SliceSpan(Struct, frozen=True):
     """[low, high) in ns."""
 
     low: int
     high: int
 
-    def wider(self, low: int, high: int) -> Span:
+    def wider(self, low: int, high: int) -> SliceSpan:
         """The span that reaches at least from `low` to `high` as well."""
-        return Span(min(self.low, low), max(self.high, high))
+        return SliceSpan(min(self.low, low), max(self.high, high))
 
 
 def column(table: FoundTable, *names: str) -> str | None:
@@ -195,7 +195,7 @@ def beginning(table: FoundTable) -> str | None:
     return column(table, *_BEGINS)
 
 
-def touching(table: FoundTable, span: Span | None, *, still_open: bool = False) -> str:
+def touching(table: FoundTable, span: SliceSpan | None, *, still_open: bool = False) -> str:
     """Rows that overlap the span or begin in it; with `still_open` a row without an end never ends. All rows where the
     span is None or rows have no time."""
     begin, end = beginning(table), column(table, *_ENDS)

@@ -36,12 +36,13 @@ if TYPE_CHECKING:
     from nsysdiag.trace.tables import ColumnSpec, TableSpec
     from nsysdiag.trace.trace import Trace
 
+
 _NO_INTEGER = 1 << 64
 _UNWRITABLE = ("disk is full", "disk i/o error")
 
 
 @contextmanager
-def target_of(trace: Trace, path: Path, rename: Rename | None = None) -> Iterator[Target]:
+def target_of(trace: Trace, path: Path, rename: Rename | None = None) -> Iterator[SliceTarget]:
     """A new database at `path`, which must not exist, with the trace attached to it read-only.
 
     Nothing is ever deleted or changed in it, so that its pages hold only the requested rows. Raises InputError if the
@@ -51,7 +52,7 @@ def target_of(trace: Trace, path: Path, rename: Rename | None = None) -> Iterato
         try:
             connection.execute(f"ATTACH ? AS {SOURCE}", (trace.uri,))
             connection.execute("BEGIN")
-            yield Target(connection, trace, rename)
+            yield SliceTarget(connection, trace, rename)
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             if any(sign in str(error).lower() for sign in _UNWRITABLE):
@@ -77,7 +78,7 @@ def _unwritable(error: sqlite3.Error) -> OutputError:
     return OutputError(f"cannot write a part of the trace: {printable(error)}", hint="make room for temporary files")
 
 
-class Target:
+class SliceTarget:
     """Tables are made by `create` and filled by `fill`; `execute` and `executemany` are for temporary tables and
     queries.
 

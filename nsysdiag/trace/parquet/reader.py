@@ -11,7 +11,7 @@ import numpy as np
 from nsysdiag.limits import short_name
 from nsysdiag.trace.buffers import Buffers, Pair, SplitBuffers
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
-from nsysdiag.trace.columns import Columns, Text, Values, defaults
+from nsysdiag.trace.columns import Columns, TextColumn, Values, defaults
 from nsysdiag.trace.parquet.file import errors
 from nsysdiag.trace.parquet.values import (
     cells,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.arrays.intervals import BoolArray, IntArray
     from nsysdiag.trace.parquet.file import TableFile
-    from nsysdiag.trace.query import Choice, ChosenPairs, LongTexts, Within
+    from nsysdiag.trace.query import Choice, ChosenPairs, LongTexts, TimeLimit
 
 
 # The primary keys that tables have in SQLite exports: Parquet files tell none.
@@ -105,7 +105,7 @@ class ParquetDatabase:
         return Columns(complete, [column.name for column in found], rows)
 
     def read_split(
-        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: Within | None
+        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: TimeLimit | None
     ) -> dict[Pair, Columns]:
         """See Database."""
         buffers, odd = SplitBuffers(columns[2:], chosen.pairs), _Odd()
@@ -187,11 +187,11 @@ class _Texts:
             return None
         return self._long.digits(cell) if blob else short_name(self._long.decode(cell))
 
-    def finish(self, rows: int) -> Text:
+    def finish(self, rows: int) -> TextColumn:
         """The whole column."""
         if not self._codes:
-            return Text(np.broadcast_to(np.int64(-1), rows), [])
-        return Text(np.concatenate(self._parts), list(self._codes))
+            return TextColumn(np.broadcast_to(np.int64(-1), rows), [])
+        return TextColumn(np.concatenate(self._parts), list(self._codes))
 
 
 def _numbers(table: FoundTable, column: ColumnSpec, part: Mapping[str, Any], odd: _Odd) -> Any:

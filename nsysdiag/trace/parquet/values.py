@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.errors import InputError, printable
 from nsysdiag.shortage import has_room
 from nsysdiag.trace.parquet.file import AGAIN_HINT
-from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, Within
+from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, TimeLimit
 from nsysdiag.trace.rows import to_integer
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def chosen_in(columns: dict[str, Any], table: FoundTable, choice: Choice, first:
     names = columns_of(table, choice)
     values = [integers(columns[name], 0)[0] for name in names]
     known = [~nulls(columns[name]) for name in names]
-    if isinstance(choice, Within):
+    if isinstance(choice, TimeLimit):
         return _within(choice, values, known)
     ids = [choice.ids] if isinstance(choice, Chosen) else list(zip(*choice.pairs, strict=True))
     sides = [np.isin(value, np.asarray(each)) & there for value, each, there in zip(values, ids, known, strict=True)]
@@ -247,7 +247,7 @@ def chosen_in(columns: dict[str, Any], table: FoundTable, choice: Choice, first:
     return chosen
 
 
-def _within(choice: Within, values: list[IntArray], known: list[BoolArray]) -> BoolArray:
+def _within(choice: TimeLimit, values: list[IntArray], known: list[BoolArray]) -> BoolArray:
     """A row whose end is unknown may last."""
     start, end = values[0], values[-1]
     found: BoolArray = known[0] & (start < choice.high)
@@ -280,7 +280,7 @@ def groups(file: TableFile, table: FoundTable, choices: Sequence[Choice]) -> Ite
 
 def _possible(file: TableFile, table: FoundTable, choice: Choice) -> list[bool]:
     """For each row group whether it may hold chosen rows, as far as its statistics tell."""
-    if isinstance(choice, Within):
+    if isinstance(choice, TimeLimit):
         starts, ends = (_statistics(file, table, name) for name in (choice.start, choice.end))
         return [_reaches(choice, start, end) for start, end in zip(starts, ends, strict=True)]
     if isinstance(choice, Chosen):
@@ -290,7 +290,7 @@ def _possible(file: TableFile, table: FoundTable, choice: Choice) -> list[bool]:
     return [True] * file.metadata.num_row_groups
 
 
-def _reaches(choice: Within, start: Statistics | None, end: Statistics | None) -> bool:
+def _reaches(choice: TimeLimit, start: Statistics | None, end: Statistics | None) -> bool:
     """Whether rows with these starts and ends may reach into the time; a row whose end is unknown may last."""
     if start is not None and start.low >= choice.high:
         return False

@@ -377,7 +377,9 @@ class TestWords:
     def test_without_an_interval_nothing_is_claimed(self) -> None:
         said = words.length_sentence(replace(device(), length=change(100, 120, told=False)))
         assert "no interval" in said
-        assert words.change_mark("unknown") == words.change_mark("nonsense") == words.Mark("?", "unknown", "unknown")
+        assert (
+            words.change_mark("unknown") == words.change_mark("nonsense") == words.StatusMark("?", "unknown", "unknown")
+        )
 
     def test_work_that_changed_is_left_to_the_note_about_it(self) -> None:
         assert words.workload_sentence(device()).endswith("kernel 18 and 18.2.")

@@ -7,15 +7,15 @@ import pytest
 from msgspec import structs
 
 from nsysdiag.errors import InputError
-from nsysdiag.formats.html.timeline.data import Rows, between, rows_of
+from nsysdiag.formats.html.timeline.data import LaneSlices, between, rows_of
 from tests.output.timeline.samples import lane, numbers
 
 PLACES = np.array([7, 9])
 
 
-def rows(*pairs: tuple[int, int]) -> Rows:
+def rows(*pairs: tuple[int, int]) -> LaneSlices:
     start, length = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
-    return Rows(100, start, length, length[:0], length[:0])
+    return LaneSlices(100, start, length, length[:0], length[:0])
 
 
 def test_a_lane_comes_back() -> None:

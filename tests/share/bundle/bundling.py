@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag import Settings, open_trace, pipeline
 from nsysdiag.document.packed import unpack
-from nsysdiag.share.bundle.slicing import Pair, Slice, slice_of
+from nsysdiag.share.bundle.slicing import SlicePair, TraceSlice, slice_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
 
 
-def sliced(path: Path, folder: Path, settings: Settings | None = None) -> Slice:
+def sliced(path: Path, folder: Path, settings: Settings | None = None) -> TraceSlice:
     """The slice of a trace."""
     folder.mkdir(exist_ok=True)
     chosen = settings or Settings()
@@ -36,7 +36,7 @@ def gaps_of(device: DeviceReport, start: int, end: int) -> list[tuple[int, int]]
     return list(zip(starts[inside].tolist(), lengths[inside].tolist(), strict=True))
 
 
-def assert_gaps_are_those_of_the_trace(pair: Pair) -> None:
+def assert_gaps_are_those_of_the_trace(pair: SlicePair) -> None:
     """Between its first and last operation a slice is idle when the trace is, to the nanosecond."""
     assert pair.part is not None
     window = pair.part.window

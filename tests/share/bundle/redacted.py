@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag import Settings, open_trace, pipeline
-from nsysdiag.share.bundle.slicing import Slice, slice_of
+from nsysdiag.share.bundle.slicing import TraceSlice, slice_of
 from nsysdiag.share.redaction import Names, redacted_by
 from nsysdiag.share.redaction.slice_names import SliceNames
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import Report
 
 
-def redacted_slice(path: Path, folder: Path, key: str | None = None) -> tuple[Report, Slice]:
+def redacted_slice(path: Path, folder: Path, key: str | None = None) -> tuple[Report, TraceSlice]:
     """The redacted report of a trace and the slice that goes with it."""
     folder.mkdir(exist_ok=True)
     names = Names(key)

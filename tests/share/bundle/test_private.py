@@ -12,7 +12,7 @@ import pytest
 
 from nsysdiag.cli.app import app
 from nsysdiag.cli.console import run
-from nsysdiag.share.slice.cut import Cut
+from nsysdiag.share.slice.cut import SliceCut
 from tests.share.bundle.bundling import contents_of
 from tests.share.slice.cutting import cut_file, rows, tables
 from tests.share.slice.private import CANARY, MS, MUCH_LATER, private_trace
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WORDS = [CANARY.encode(code) for code in ("utf-8", "utf-16-le", "utf-16-be")] + [CANARY.upper().encode()]
-SPANS = [Cut(), Cut(50 * MS, 80 * MS), Cut(0, 10**9, lean=True)]
+SPANS = [SliceCut(), SliceCut(50 * MS, 80 * MS), SliceCut(0, 10**9, lean=True)]
 
 
 def unpacked(data: bytes) -> bytes:
@@ -44,7 +44,7 @@ def test_the_trace_itself_is_full_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", SPANS)
-def test_no_cut_holds_it(cut: Cut, tmp_path: Path) -> None:
+def test_no_cut_holds_it(cut: SliceCut, tmp_path: Path) -> None:
     path = cut_file(private_trace(tmp_path / "trace.sqlite"), tmp_path / "cut.sqlite", cut)
     long = cut.end_ns is None or cut.end_ns > 900 * MS
     data = path.read_bytes().replace(MUCH_LATER.encode(), b"") if long else path.read_bytes()

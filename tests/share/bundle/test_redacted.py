@@ -17,7 +17,7 @@ from nsysdiag.cli.console import run
 from nsysdiag.report import Report
 from nsysdiag.share.redaction import Names
 from nsysdiag.share.redaction.slice_names import SliceNames
-from nsysdiag.share.slice.cut import Cut, write_cut
+from nsysdiag.share.slice.cut import SliceCut, write_cut
 from tests.builder import TraceBuilder
 from tests.levels import some
 from tests.share.bundle.bundling import assert_gaps_are_those_of_the_trace, contents_of
@@ -131,8 +131,8 @@ def assert_says_the_same(trace: Path, folder: Path, key: str | None) -> None:
         assert_gaps_are_those_of_the_trace(pair)
     assert sorted(each.key for each in shown.devices) == sorted(pair.full.key for pair in part.pairs)
     with open_trace(trace) as opened:
-        write_cut(opened, folder / "plain.sqlite", Cut())
-        write_cut(opened, folder / "renamed.sqlite", Cut(rename=SliceNames(Names(key)).of))
+        write_cut(opened, folder / "plain.sqlite", SliceCut())
+        write_cut(opened, folder / "renamed.sqlite", SliceCut(rename=SliceNames(Names(key)).of))
     assert told(analyze(folder / "renamed.sqlite")) == told(analyze(folder / "plain.sqlite"))
 
 

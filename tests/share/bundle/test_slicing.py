@@ -12,8 +12,8 @@ from nsysdiag import Settings, analyze
 from nsysdiag.report import Verdict
 from nsysdiag.share.bundle import slicing
 from nsysdiag.share.bundle.contents import differences
-from nsysdiag.share.bundle.slicing import Candidate, Pair, Slice, candidates
-from nsysdiag.share.slice.cut import Cut
+from nsysdiag.share.bundle.slicing import Candidate, SlicePair, TraceSlice, candidates
+from nsysdiag.share.slice.cut import SliceCut
 from nsysdiag.trace.trace import Trace
 from tests.builder import TraceBuilder
 from tests.levels import some
@@ -28,7 +28,7 @@ FOLDER = Path(__file__).parents[2] / "fixtures"
 MS = 1_000_000
 
 
-def assert_true(found: Slice, source: Path) -> None:
+def assert_true(found: TraceSlice, source: Path) -> None:
     """The claims of a slice, read from its file again."""
     again = analyze(found.path, Settings(timeline=False))
     assert [pair.part for pair in found.pairs] == again.devices
@@ -103,7 +103,7 @@ def test_it_grows_until_the_verdict_is_that_of_the_trace(tmp_path: Path, monkeyp
     tried = []
     original = slicing.write_cut
 
-    def remembered(trace: Trace, path: Path, cut: Cut) -> None:
+    def remembered(trace: Trace, path: Path, cut: SliceCut) -> None:
         tried.append(path)
         original(trace, path, cut)
 
@@ -144,10 +144,16 @@ def test_what_is_not_alike_is_told_of_each_device() -> None:
     other = replace(whole, root_ledger={**whole.root_ledger, "io_wait": whole.window_ns})
     busy = replace(whole, verdict=Verdict(id="busy", sentence=""))
     idle = replace(whole, window_ns=0)
-    pairs = [Pair(whole, whole), Pair(whole, None), Pair(idle, None), Pair(whole, busy), Pair(whole, other)]
+    pairs = [
+        SlicePair(whole, whole),
+        SlicePair(whole, None),
+        SlicePair(idle, None),
+        SlicePair(whole, busy),
+        SlicePair(whole, other),
+    ]
     assert [pair.alike for pair in pairs] == [True, False, True, False, False]
     said = whole.verdict.id
-    assert differences(Slice(Path("slice.sqlite"), None, whole=True, lean=False, pairs=pairs)) == [
+    assert differences(TraceSlice(Path("slice.sqlite"), None, whole=True, lean=False, pairs=pairs)) == [
         f"gpu0 is {said} in the trace, and nothing of it is in the slice",
         f"gpu0 is {said} in the trace and busy in the slice",
         f"gpu0 is {said} in both, but another cause leads in the slice",

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import pytest
 
-from nsysdiag.fields import KernelName, NsByLabel, OwnText, RangeName, RowsByTable, Text, fields_of, leaves
+from nsysdiag.fields import KernelName, NsByLabel, OwnText, RangeName, RowsByTable, TextKind, fields_of, leaves
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record, records_in, rewritten, text_of
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 from tests.output import samples
 
-_IN_SENTENCES = (Text.MESSAGE, Text.METRIC)
+_IN_SENTENCES = (TextKind.MESSAGE, TextKind.METRIC)
 """Kinds of names that stand in no field of their own."""
 
 
@@ -28,7 +28,7 @@ def all_records() -> list[type[Record]]:
 
 def test_every_field_with_text_says_what_it_holds() -> None:
     texts = [text_of(record, name) for record in all_records() for name in fields_of(record)]
-    assert {*texts, *_IN_SENTENCES} == {None, *Text}
+    assert {*texts, *_IN_SENTENCES} == {None, *TextKind}
 
 
 class Classified(Record, frozen=True):
@@ -56,17 +56,17 @@ class Untyped(Record, frozen=True):
 def test_what_the_texts_of_a_field_hold() -> None:
     found = {name: text_of(Classified, name) for name in fields_of(Classified)}
     assert found == {
-        "plain": Text.KERNEL,
-        "listed": Text.RANGE,
-        "keys": Text.OWN,
-        "tables": Text.TABLE,
-        "labels": Text.LABELS,
+        "plain": TextKind.KERNEL,
+        "listed": TextKind.RANGE,
+        "keys": TextKind.OWN,
+        "tables": TextKind.TABLE,
+        "labels": TextKind.LABELS,
         "number": None,
     }
 
 
 def test_the_outermost_marker_counts() -> None:
-    assert [leaf.text for leaf in leaves(Annotated[list[KernelName], Text.RANGE])] == [Text.RANGE]
+    assert [leaf.text for leaf in leaves(Annotated[list[KernelName], TextKind.RANGE])] == [TextKind.RANGE]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from nsysdiag.arrays.codes import from_text, to_planes, to_text
 from nsysdiag.errors import InputError
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 from nsysdiag.share.redaction.redact import packed_names, repacked
 from nsysdiag.timeline.facts import TimelineLane, TimelineLevels
 
@@ -42,18 +42,18 @@ def timeline() -> TimelineLevels:
 def test_each_is_what_its_lanes_show() -> None:
     """A name of kernels and ranges is that of a kernel; what no lane shows is hidden like a range."""
     assert packed_names(timeline()) == [
-        (Text.OWN, "(name left out)"),
-        (Text.KERNEL, "gemm"),
-        (Text.RANGE, "step 1"),
-        (Text.API, "cudaLaunchKernel"),
-        (Text.API, "read"),
-        (Text.KERNEL, "both"),
-        (Text.RANGE, "unseen"),
+        (TextKind.OWN, "(name left out)"),
+        (TextKind.KERNEL, "gemm"),
+        (TextKind.RANGE, "step 1"),
+        (TextKind.API, "cudaLaunchKernel"),
+        (TextKind.API, "read"),
+        (TextKind.KERNEL, "both"),
+        (TextKind.RANGE, "unseen"),
     ]
 
 
 def test_names_keep_their_places() -> None:
-    made = repacked(timeline(), lambda text, name: name if text is Text.API else f"{text.name} {len(name)}")
+    made = repacked(timeline(), lambda text, name: name if text is TextKind.API else f"{text.name} {len(name)}")
     assert json.loads(from_text(made, 1000)) == [
         *("(name left out)", "KERNEL 4", "RANGE 6", "cudaLaunchKernel", "read", "KERNEL 4", "RANGE 6")
     ]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from nsysdiag import pipeline, typed
 from nsysdiag.errors import InputError
-from nsysdiag.fields import Text
+from nsysdiag.fields import TextKind
 from nsysdiag.phrases import Phrases, finished
 from nsysdiag.ranks.pipeline import analyze_ranks
 from nsysdiag.record import to_json
@@ -137,7 +137,7 @@ def test_what_identifies_the_file_is_left_out(plain: Report) -> None:
 
 
 def test_what_nsys_reported_is_withheld() -> None:
-    message = typed.name(Text.MESSAGE, "cannot trace /opt/secret/app")
+    message = typed.name(TextKind.MESSAGE, "cannot trace /opt/secret/app")
     made = redacted(reworded([f"nsys reported a warning while capturing (3 times): {message}", "2 malformed rows"]))
     assert made.trace.warnings == [
         "nsys reported a warning while capturing (3 times): (withheld)",
@@ -167,7 +167,7 @@ def test_words_without_a_name_stay() -> None:
 
 def test_public_names_stay_in_sentences() -> None:
     words = "{} in {}, {} of {}".format(
-        typed.api("cudaMalloc"), typed.api("acmeSolve"), typed.symbol("malloc"), typed.name(Text.METRIC, "acme")
+        typed.api("cudaMalloc"), typed.api("acmeSolve"), typed.symbol("malloc"), typed.name(TextKind.METRIC, "acme")
     )
     assert redacted(reworded([words])).trace.warnings == ["cudaMalloc in symbol 1, malloc of metric 1"]
 

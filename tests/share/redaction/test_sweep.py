@@ -14,7 +14,7 @@ from nsysdiag.cli.app import app
 from nsysdiag.cli.console import run
 from nsysdiag.share.redaction import Names
 from nsysdiag.share.redaction.slice_names import SliceNames
-from nsysdiag.share.slice.cut import Cut, write_cut
+from nsysdiag.share.slice.cut import SliceCut, write_cut
 from tests.builder import TraceBuilder
 from tests.share.redaction.sweep_trace import token, write_sweep
 from tests.share.redaction.unpacking import around, found
@@ -94,7 +94,7 @@ def cut(path: Path, rename: Rename | None) -> bytes:
     """All of a trace that a bundle may ever hold."""
     target = Path(f"cut-{bool(rename)}.sqlite")
     with open_trace(path) as trace:
-        write_cut(trace, target, Cut(rename=rename))
+        write_cut(trace, target, SliceCut(rename=rename))
     return target.read_bytes()
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag import open_trace
-from nsysdiag.share.slice.cut import Cut, write_cut
+from nsysdiag.share.slice.cut import SliceCut, write_cut
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 Rows = list[tuple[Any, ...]]
 
 
-def cut_of(trace: TraceBuilder, folder: Path, cut: Cut, name: str = "trace.sqlite") -> Path:
+def cut_of(trace: TraceBuilder, folder: Path, cut: SliceCut, name: str = "trace.sqlite") -> Path:
     """Write the trace, and what the cut asks for of it."""
     source = folder / name
     return cut_file(source if source.exists() else trace.write(source), folder / "cut.sqlite", cut)
 
 
-def cut_file(source: Path, target: Path, cut: Cut) -> Path:
+def cut_file(source: Path, target: Path, cut: SliceCut) -> Path:
     """What the cut asks for of a trace, in a file that replaces an earlier one."""
     target.unlink(missing_ok=True)
     with open_trace(source) as opened:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.share.slice.cut import Cut
+from nsysdiag.share.slice.cut import SliceCut
 from tests.builder import MAIN, TraceBuilder, global_tid
 from tests.share.slice.cutting import column, cut_file, cut_of, rows
 from tests.trace.files import execute
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MS = 1_000_000
 NEIGHBOUR = (4242, 4300)
-SPAN = Cut(100 * MS, 200 * MS)
+SPAN = SliceCut(100 * MS, 200 * MS)
 
 KERNELS, CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 
@@ -174,7 +174,7 @@ class TestHost:
     def test_a_lean_cut_has_no_chains_and_samples_of_launching_threads_only(self, tmp_path: Path) -> None:
         trace = kernels((150, 160)).sample(150 * MS).sample(151 * MS, thread=NEIGHBOUR)
         trace.osrt("read", 152 * MS, 153 * MS, thread=NEIGHBOUR, chain=("main",))
-        path = cut_of(trace, tmp_path, Cut(100 * MS, 200 * MS, lean=True))
+        path = cut_of(trace, tmp_path, SliceCut(100 * MS, 200 * MS, lean=True))
         assert column(path, "COMPOSITE_EVENTS", "globalTid") == [global_tid(MAIN)]
         assert column(path, "SAMPLING_CALLCHAINS", "id") == column(path, "OSRT_CALLCHAINS", "id") == []
 

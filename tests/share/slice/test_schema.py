@@ -15,7 +15,7 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.errors import InputError, OutputError
 from nsysdiag.events.callchains import file_name
 from nsysdiag.events.python_stacks import decoded, named_in
-from nsysdiag.share.slice.cut import Cut, write_cut
+from nsysdiag.share.slice.cut import SliceCut, write_cut
 from nsysdiag.share.slice.sql import Role, short_path
 from nsysdiag.trace.tables import TABLES
 from tests.builder import TraceBuilder
@@ -44,7 +44,7 @@ def small(**options: str) -> TraceBuilder:
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_columns_types_and_version_are_those_of_the_source(schema: str, tmp_path: Path) -> None:
-    path = cut_of(small(schema=schema), tmp_path, Cut(100 * MS, 200 * MS))
+    path = cut_of(small(schema=schema), tmp_path, SliceCut(100 * MS, 200 * MS))
     source = tmp_path / "trace.sqlite"
     assert set(tables(path)) <= set(tables(source))
     for table in tables(path):
@@ -61,7 +61,7 @@ def test_a_table_keeps_the_name_that_it_has(tmp_path: Path) -> None:
     source = small().write(tmp_path / "trace.sqlite")
     with closing(sqlite3.connect(source)) as connection, connection:
         connection.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO CUPTI_ACTIVITY_KIND_KERNEL_V3")
-    path = cut_file(source, tmp_path / "cut.sqlite", Cut())
+    path = cut_file(source, tmp_path / "cut.sqlite", SliceCut())
     assert "CUPTI_ACTIVITY_KIND_KERNEL_V3" in tables(path)
     assert analyze(path).devices == analyze(source).devices
 
@@ -69,7 +69,7 @@ def test_a_table_keeps_the_name_that_it_has(tmp_path: Path) -> None:
 def test_only_strings_in_use(tmp_path: Path) -> None:
     trace = small().kernel(300 * MS, 310 * MS, name="later_kernel", launch=(299 * MS, 300 * MS))
     trace.string("never used")
-    assert texts(cut_of(trace, tmp_path, Cut(100 * MS, 200 * MS))) == [
+    assert texts(cut_of(trace, tmp_path, SliceCut(100 * MS, 200 * MS))) == [
         "_Z4gemmPfi", "app", "cudaLaunchKernel_v7000", "gemm", "gemm(float *, int)", "main", "step",
     ]  # fmt: skip
 
@@ -103,7 +103,7 @@ def test_the_last_part_of_a_name() -> None:
 def test_stacks_of_python_keep_their_names(tmp_path: Path) -> None:
     trace = small(schema="3.24.8").python_domain()
     trace.python_stack(105 * MS, [("load", "/home/ann/run/load.py", 7), ("main", "/home/ann/run/train.py", 3)])
-    path = cut_of(trace, tmp_path, Cut(100 * MS, 200 * MS))
+    path = cut_of(trace, tmp_path, SliceCut(100 * MS, 200 * MS))
     assert {"load", "load.py", "main", "train.py"} <= set(texts(path))
     assert analyze(path).devices == analyze(tmp_path / "trace.sqlite").devices
 
@@ -111,7 +111,7 @@ def test_stacks_of_python_keep_their_names(tmp_path: Path) -> None:
 def test_names_can_be_changed_on_the_way(tmp_path: Path) -> None:
     """What hides names puts its function here. It is given the whole name and what it is used for."""
     trace = small().nvtx("secret plan", 100 * MS, 101 * MS).diagnostic("lost rows of acme")
-    path = cut_of(trace, tmp_path, Cut(rename=lambda role, text: f"{role.name} {text}"))
+    path = cut_of(trace, tmp_path, SliceCut(rename=lambda role, text: f"{role.name} {text}"))
     assert column(path, "NVTX_EVENTS", "text")[-1] == "RANGE secret plan"
     assert column(path, "PROCESSES", "name") == ["PROCESS /usr/bin/python3"]
     assert column(path, "DIAGNOSTIC_EVENT", "text") == ["MESSAGE lost rows of acme"]
@@ -126,7 +126,7 @@ def test_a_string_of_several_uses_is_several_strings(tmp_path: Path) -> None:
     trace = small().osrt("read", 101 * MS, 102 * MS, chain=("read",)).thread_name("read")
     trace.nvtx("read", 100 * MS, 101 * MS, interned=True, domain=3)
     trace.nvtx("read", 1, None, domain=3, event_type=75, interned=True)
-    path = cut_of(trace, tmp_path, Cut(rename=lambda role, text: text if role is Role.API else role.name))
+    path = cut_of(trace, tmp_path, SliceCut(rename=lambda role, text: text if role is Role.API else role.name))
     value = "(SELECT value FROM StringIds WHERE id = {})"
     assert rows(path, f"SELECT {value.format('nameId')} FROM OSRT_API") == [("read",)]
     assert rows(path, f"SELECT {value.format('nameId')} FROM ThreadNames") == [("THREAD",)]
@@ -139,7 +139,7 @@ def test_stacks_of_python_follow_their_names(tmp_path: Path) -> None:
     """And hold nothing but their frames: what pads them is gone."""
     trace = small(schema="3.24.8").python_domain()
     trace.python_stack(105 * MS, [("load", "/home/ann/run/load.py", 7), ("main", "/home/ann/run/train.py", 3)])
-    path = cut_of(trace, tmp_path, Cut(rename=lambda role, text: f"{role.name} of {len(text)}"))
+    path = cut_of(trace, tmp_path, SliceCut(rename=lambda role, text: f"{role.name} of {len(text)}"))
     assert {"PYTHON_FUNCTION of 4", "PYTHON_FILE of 21", "PYTHON_FILE of 22"} <= set(texts(path))
     ((payload,),) = rows(path, "SELECT binaryData FROM NVTX_EVENTS WHERE binaryData IS NOT NULL")
     known = {number for (number,) in rows(path, "SELECT id FROM StringIds")}
@@ -157,14 +157,14 @@ def test_broken_text_survives(tmp_path: Path) -> None:
     source = small().write(tmp_path / "trace.sqlite")
     with closing(sqlite3.connect(source)) as connection, connection:
         connection.execute("UPDATE StringIds SET value = CAST(x'67ff65' AS TEXT) WHERE value = 'gemm'")
-    assert r"g\xffe" in texts(cut_file(source, tmp_path / "cut.sqlite", Cut()))
+    assert r"g\xffe" in texts(cut_file(source, tmp_path / "cut.sqlite", SliceCut()))
 
 
 @pytest.mark.parametrize("name", ["100%.sqlite", "a?b#c.sqlite", "ä ü.sqlite", "it's.sqlite"])
 def test_odd_names_and_the_source_stays_as_it_is(name: str, tmp_path: Path) -> None:
     source = small().write(tmp_path / name)
     before = hashlib.sha256(source.read_bytes()).digest(), source.stat().st_mtime_ns
-    cut_file(source, tmp_path / "cut of %41?.sqlite", Cut())
+    cut_file(source, tmp_path / "cut of %41?.sqlite", SliceCut())
     assert (hashlib.sha256(source.read_bytes()).digest(), source.stat().st_mtime_ns) == before
     assert {path.name for path in tmp_path.iterdir()} == {name, "cut of %41?.sqlite"}
 
@@ -174,13 +174,13 @@ def test_odd_names_and_the_source_stays_as_it_is(name: str, tmp_path: Path) -> N
 def test_the_whole_of_a_trace_says_the_same(name: str, tmp_path: Path) -> None:
     name = name if name in SCENARIOS else "starved_data_parallel"
     source = scenario(name).write(tmp_path / "trace.sqlite", SCENARIOS[name].capture)
-    path = cut_file(source, tmp_path / "cut.sqlite", Cut())
+    path = cut_file(source, tmp_path / "cut.sqlite", SliceCut())
     assert analyze(path, Settings(timeline=False)).devices == analyze(source, Settings(timeline=False)).devices
 
 
 def test_same_trace_same_bytes(tmp_path: Path) -> None:
-    first = cut_of(small(), tmp_path, Cut(100 * MS, 200 * MS)).read_bytes()
-    assert cut_of(small(), tmp_path, Cut(100 * MS, 200 * MS)).read_bytes() == first
+    first = cut_of(small(), tmp_path, SliceCut(100 * MS, 200 * MS)).read_bytes()
+    assert cut_of(small(), tmp_path, SliceCut(100 * MS, 200 * MS)).read_bytes() == first
 
 
 def test_a_damaged_trace_is_an_input_error(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_damaged_trace_is_an_input_error(tmp_path: Path) -> None:
         data[4096:] = b"\xff" * (len(data) - 4096)
         source.write_bytes(data)
         with pytest.raises(InputError, match="may be corrupt"):
-            write_cut(trace, tmp_path / "cut.sqlite", Cut())
+            write_cut(trace, tmp_path / "cut.sqlite", SliceCut())
 
 
 def test_a_folder_that_does_not_exist_is_an_output_error(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_folder_that_does_not_exist_is_an_output_error(tmp_path: Path) -> None
         open_trace(small().write(tmp_path / "trace.sqlite")) as trace,
         pytest.raises(OutputError, match="cannot write"),
     ):
-        write_cut(trace, tmp_path / "none" / "cut.sqlite", Cut())
+        write_cut(trace, tmp_path / "none" / "cut.sqlite", SliceCut())
 
 
 @contextmanager
@@ -216,7 +216,7 @@ def test_no_room_is_an_output_error(tmp_path: Path) -> None:
     """The trace itself is not to blame."""
     with open_trace(small().write(tmp_path / "trace.sqlite")) as trace:
         with room_for(2048), pytest.raises(OutputError, match="cannot write a part of the trace") as caught:
-            write_cut(trace, tmp_path / "cut.sqlite", Cut())
+            write_cut(trace, tmp_path / "cut.sqlite", SliceCut())
         assert caught.value.hint == "make room for temporary files"
 
 
@@ -231,7 +231,7 @@ def test_names_of_ranges_in_either_column_alone(name: str, tmp_path: Path) -> No
     trace.nvtx("load", 100 * MS, 101 * MS, domain=3, interned=name == "textId")
     source = trace.write(tmp_path / "trace.sqlite")
     execute(source, f"ALTER TABLE NVTX_EVENTS DROP COLUMN {'textId' if name == 'text' else 'text'}")
-    path = cut_file(source, tmp_path / "cut.sqlite", Cut(100 * MS, 200 * MS, rename=renamed))
+    path = cut_file(source, tmp_path / "cut.sqlite", SliceCut(100 * MS, 200 * MS, rename=renamed))
     found = "text" if name == "text" else "(SELECT value FROM StringIds WHERE id = textId)"
     assert rows(path, f"SELECT eventType, {found} FROM NVTX_EVENTS WHERE domainId = 3 ORDER BY 1") == [
         (59, "RANGE load"),
@@ -244,18 +244,18 @@ def test_operations_without_ids_bring_no_launches(tmp_path: Path) -> None:
     trace = small().api("cuInit", 1 * MS, 2 * MS).kernel(150 * MS, 160 * MS, launch=(20 * MS, 21 * MS))
     trace.memcpy(170 * MS, 171 * MS, launch=(30 * MS, 31 * MS)).api("cudaGraphLaunch", 120 * MS, 121 * MS)
     source = trace.write(tmp_path / "trace.sqlite")
-    whole = cut_file(source, tmp_path / "cut.sqlite", Cut(100 * MS, 200 * MS))
+    whole = cut_file(source, tmp_path / "cut.sqlite", SliceCut(100 * MS, 200 * MS))
     calls = "CUPTI_ACTIVITY_KIND_RUNTIME"
     assert column(whole, calls, "start") == [1 * MS, 20 * MS, 30 * MS, 99 * MS, 120 * MS]
     execute(source, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN correlationId")
-    path = cut_file(source, tmp_path / "cut.sqlite", Cut(100 * MS, 200 * MS))
+    path = cut_file(source, tmp_path / "cut.sqlite", SliceCut(100 * MS, 200 * MS))
     assert column(path, "CUPTI_ACTIVITY_KIND_KERNEL", "start") == [100 * MS, 150 * MS]
     assert column(path, calls, "start") == [1 * MS, 30 * MS, 99 * MS, 120 * MS]
 
 
 def test_names_are_changed_where_there_are_no_strings(tmp_path: Path) -> None:
     source = execute(small().write(tmp_path / "trace.sqlite"), "DROP TABLE StringIds")
-    path = cut_file(source, tmp_path / "cut.sqlite", Cut(rename=renamed))
+    path = cut_file(source, tmp_path / "cut.sqlite", SliceCut(rename=renamed))
     assert "StringIds" not in tables(path)
     assert column(path, "PROCESSES", "name") == ["PROCESS /usr/bin/python3"]
     assert column(path, "CUPTI_ACTIVITY_KIND_KERNEL", "start") == [100 * MS]
@@ -269,7 +269,7 @@ def test_meanings_of_numbers_that_are_texts(tmp_path: Path) -> None:
         "CREATE TABLE ENUM_ODD (id TEXT PRIMARY KEY, name TEXT, label TEXT)",
         "INSERT INTO ENUM_ODD VALUES ('7', 'seven', 'Seven'), ('x', 'ex', 'Ex'), ('y', 'why', 'Why')",
     )
-    path = cut_file(source, tmp_path / "cut.sqlite", Cut())
+    path = cut_file(source, tmp_path / "cut.sqlite", SliceCut())
     assert rows(path, "SELECT id, name, label FROM ENUM_ODD ORDER BY name") == [
         (None, "ex", "Ex"),
         (7, "seven", "Seven"),
@@ -293,7 +293,7 @@ def test_any_table_and_any_column_may_be_missing(tmp_path: Path) -> None:
             execute(copy, f'ALTER TABLE {table} DROP COLUMN "{name}"' if name else f"DROP TABLE {table}")
         except sqlite3.OperationalError:
             continue  # a key cannot go
-        for cut in (Cut(), Cut(50 * MS, 80 * MS), Cut(50 * MS, 80 * MS, lean=True)):
+        for cut in (SliceCut(), SliceCut(50 * MS, 80 * MS), SliceCut(50 * MS, 80 * MS, lean=True)):
             path = cut_file(copy, tmp_path / "cut.sqlite", cut)
             assert set(tables(path)) <= set(tables(copy))
             assert name not in [column for column, _, _ in rows(path, DESCRIBED.format(table))]

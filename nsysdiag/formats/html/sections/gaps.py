@@ -9,7 +9,7 @@ from msgspec import Struct
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Chart
 from nsysdiag.document.context import Context
-from nsysdiag.document.figures import Stack, Stacks, safe_color, stack
+from nsysdiag.document.figures import StackedBar, Stacks, safe_color, stack
 from nsysdiag.document.names import call_site_label, host_code_label
 from nsysdiag.document.view import Causes, by_length, by_total, evidence, flags, slices_by_time
 from nsysdiag.formats.html.sections.section import View, device_section
@@ -64,7 +64,7 @@ class GapView(Struct, frozen=True):
     gap: Gap
     length: int
     slices: list[SliceView]
-    divided: Stack
+    divided: StackedBar
     thread: str
     short_thread: str
     path: str
@@ -92,9 +92,9 @@ def _longest(context: Context, device: DeviceReport) -> list[Gap]:
     return by_length(device.gaps)[: context.shared_rows(MAX_GAPS)]
 
 
-def _divided(gap: Gap, causes: Causes) -> Stack:
+def _divided(gap: Gap, causes: Causes) -> StackedBar:
     parts = ((causes.title(part.cause), part.ns, causes[part.cause].color, "") for part in gap.slices)
-    return Stack("How the gap divides into causes", stack(parts), gap.end_ns - gap.start_ns)
+    return StackedBar("How the gap divides into causes", stack(parts), gap.end_ns - gap.start_ns)
 
 
 def longest_view(context: Context, device: DeviceReport) -> View:

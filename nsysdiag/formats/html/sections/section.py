@@ -11,9 +11,9 @@ from msgspec import Struct
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Block, Chart, Custom, Section
 from nsysdiag.document.context import Context
-from nsysdiag.document.figures import Stack, Stacks, percent, safe_color
+from nsysdiag.document.figures import StackedBar, Stacks, percent, safe_color
 from nsysdiag.document.histogram import time_ticks
-from nsysdiag.document.interactive.figures import Cut, ledger_figure
+from nsysdiag.document.interactive.figures import LedgerCut, ledger_figure
 from nsysdiag.document.view import LedgerRow, follows_wakes, ledger_rows, moved
 from nsysdiag.ledger.show import blocks
 
@@ -77,7 +77,7 @@ MAX_LABELS = 6
 DIVIDES = "How the idle time divides into causes"
 
 
-class Row(Struct, frozen=True):
+class CauseRow(Struct, frozen=True):
     """A cause as drawn; `bar` is its share of the longest one."""
 
     row: LedgerRow
@@ -92,15 +92,17 @@ def charts(context: Context, device: DeviceReport) -> list[Chart]:
     """The ledger as one bar, and another one after wake-ups where these moved time."""
     cuts = _cuts(context, device)
     labels = [f"{DIVIDES}, {cut.label.lower()}" for cut in cuts] if len(cuts) > 1 else [DIVIDES]
-    rows = [(cut.label, Stack(label, cut.segments, device.idle_ns)) for cut, label in zip(cuts, labels, strict=True)]
+    rows = [
+        (cut.label, StackedBar(label, cut.segments, device.idle_ns)) for cut, label in zip(cuts, labels, strict=True)
+    ]
     return [Chart(Stacks(rows), DIVIDES)] if device.idle_ns else []
 
 
-def _cuts(context: Context, device: DeviceReport) -> list[Cut]:
+def _cuts(context: Context, device: DeviceReport) -> list[LedgerCut]:
     rows = ledger_rows(device, context.causes)
-    cuts = [Cut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
+    cuts = [LedgerCut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
     if follows_wakes(device):
-        cuts.append(Cut("By root cause", [(row.cause.title, row.root_ns, row.cause.color) for row in rows]))
+        cuts.append(LedgerCut("By root cause", [(row.cause.title, row.root_ns, row.cause.color) for row in rows]))
     return cuts
 
 
@@ -124,9 +126,9 @@ def view(context: Context, device: DeviceReport) -> View:
     }
 
 
-def _draw(row: LedgerRow, longest: int) -> Row:
+def _draw(row: LedgerRow, longest: int) -> CauseRow:
     hidden = row.labels[MAX_LABELS:]
-    return Row(
+    return CauseRow(
         row=row,
         color=safe_color(row.cause.color),
         bar=percent(row.ns, longest),

@@ -9,7 +9,7 @@ from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import Chart
 from nsysdiag.document.context import Context
 from nsysdiag.document.figures import safe_color
-from nsysdiag.document.lanes import LaneGroup, Lanes
+from nsysdiag.document.lanes import DrawnLanes, LaneGroup
 from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline.data import timeline_data, timelines
 from nsysdiag.formats.html.timeline.gaps import DrawnGaps, drawn_gaps
@@ -31,7 +31,7 @@ def charts(context: Context) -> list[Chart]:
     damaged."""
     stills = _stills(context)
     label = "What each GPU did over time; idle time has the colour of its leading cause"
-    return [Chart(Lanes(stills), label, legend=_legend(context, stills))]
+    return [Chart(DrawnLanes(stills), label, legend=_legend(context, stills))]
 
 
 def _stills(context: Context) -> list[LaneGroup]:

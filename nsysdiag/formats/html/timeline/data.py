@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # The exact slices of a lane as numbers again, checked, and what follows from them.
 
 
-class Rows(Struct, frozen=True):
+class LaneSlices(Struct, frozen=True):
     """Slices by start: start and length in ns, number of the name and kind, empty where a lane has none. Starts count
     from `base`."""
 
@@ -58,7 +58,7 @@ class Rows(Struct, frozen=True):
         return np.diff(self.start, prepend=np.int64(self.base)), False
 
 
-def rows_of(lane: TimelineLane, base: int, places: IntArray) -> Rows:
+def rows_of(lane: TimelineLane, base: int, places: IntArray) -> LaneSlices:
     """The slices of a lane; `places` is the number on the page for each name of its timeline. Raises InputError where
     the report is damaged."""
     try:
@@ -72,10 +72,10 @@ def rows_of(lane: TimelineLane, base: int, places: IntArray) -> Rows:
         raise InputError("the timeline of this report contradicts itself: the file is damaged") from error
     if len(steps) != lane.count or len(length) != lane.count or (len(name) and int(name.max()) >= len(places)):
         raise InputError("the timeline of this report contradicts itself: the file is damaged")
-    return Rows(base, start, length, places[name] if len(name) else name, kind)
+    return LaneSlices(base, start, length, places[name] if len(name) else name, kind)
 
 
-def between(streams: list[Rows], start: IntArray, length: IntArray) -> bool:
+def between(streams: list[LaneSlices], start: IntArray, length: IntArray) -> bool:
     """Are these gaps exactly the time between the slices of all `streams`?"""
     busy = union(*(Intervals(rows.start, rows.start + rows.length) for rows in streams))
     return np.array_equal(busy.end[:-1], start) and np.array_equal(busy.start[1:] - busy.end[:-1], length)
@@ -113,7 +113,7 @@ def timeline_data(report: Report, causes: Causes) -> Value:
     blob, cause_ids = Blob(), list(dict.fromkeys(each for some in ids for each in some))
     keys = [device.key for device in report.devices]
     threads = _Threads(drawn)
-    writer = _Writer(blob, origin, cause_ids, threads)
+    writer = _LaneWriter(blob, origin, cause_ids, threads)
     devices = [
         {"number": keys.index(device.key), **writer.device(device, levels, its)}
         for (device, levels), its in zip(drawn, gaps, strict=True)
@@ -155,7 +155,7 @@ def _identity(device: str, thread: TimelineThread) -> tuple[str, int, int]:
     return (thread.lanes_of or device, thread.pid, thread.tid)
 
 
-class _Writer:
+class _LaneWriter:
     """Writes one device after another into the block."""
 
     def __init__(self, blob: Blob, origin: int, cause_ids: list[str], threads: _Threads) -> None:
@@ -229,7 +229,7 @@ class _Writer:
             **{name: self._blob.add_packed(getattr(level, name), level.buckets) for name in columns},
         }
 
-    def _gaps(self, gaps: DrawnGaps, streams: list[Rows]) -> Value:
+    def _gaps(self, gaps: DrawnGaps, streams: list[LaneSlices]) -> Value:
         """Where the gaps are just what is between the operations, the scripts find them there."""
         known = np.array([self._number[cause] for cause in gaps.cause_ids], dtype=np.int64)
         written: Value = {}
@@ -247,7 +247,7 @@ class _Writer:
             **written,
         }
 
-    def _lane(self, lane: TimelineLane, rows: Rows, *, exact: bool) -> Value:
+    def _lane(self, lane: TimelineLane, rows: LaneSlices, *, exact: bool) -> Value:
         """Shares are of no use where all slices are there."""
         steps, apart = rows.steps()
         return {

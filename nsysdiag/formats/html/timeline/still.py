@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.document.figures import safe_color
-from nsysdiag.document.lanes import FULL, Area, Lane
+from nsysdiag.document.lanes import FULL, Area, DrawnLane
 from nsysdiag.errors import InputError
 from nsysdiag.formats.html.assets import unpacked
 
@@ -21,14 +21,14 @@ MANY_DEVICES = 8
 LABELS = {"compute": "Compute", "communication": "Communication", "copies": "Copies", "idle": "Idle"}
 
 
-def still_lanes(levels: TimelineLevels, causes: Causes, devices: int) -> list[Lane]:
+def still_lanes(levels: TimelineLevels, causes: Causes, devices: int) -> list[DrawnLane]:
     """The lanes of a device that hold anything. Raises InputError where the report is damaged."""
     level = levels.levels[-1]
     step = 2 if devices > MANY_DEVICES and level.buckets % 2 == 0 else 1
     return level_lanes(level, levels.cause_ids, causes, step)
 
 
-def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step: int = 1) -> list[Lane]:
+def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step: int = 1) -> list[DrawnLane]:
     """The lanes of one level that hold anything, of each `step` buckets the fullest. Raises InputError where the level
     is damaged."""
     columns = {name: _bytes(getattr(level, name), level.buckets) for name in LABELS}
@@ -47,7 +47,7 @@ def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step
             ]
         else:
             paths = [_area(label, name, "", heights)]
-        lanes.append(Lane(label, len(heights), paths))
+        lanes.append(DrawnLane(label, len(heights), paths))
     return lanes
 
 
