@@ -42,8 +42,9 @@ class DeviceResult(Struct, frozen=True):
 class TraceResult(Struct, frozen=True):
     """The result of one trace for a comparison of ranks: its devices, warnings about its rows, and the frameworks of
     its programs (ids of programs.facts); the number of GPUs of the machine, and the length of the capture, both None if
-    unknown. Also the function that predicts the savings of findings, or why there is none; and whether the trace has
-    scheduling events, and the MPI ranks that it holds."""
+    unknown. Also the function that predicts the savings of findings, or why there is none; whether the trace has
+    scheduling events, the MPI ranks that it holds, and whether it shows nothing of the host but CUDA calls and
+    ranges."""
 
     devices: list[DeviceResult]
     warnings: list[str]
@@ -53,3 +54,4 @@ class TraceResult(Struct, frozen=True):
     predictions: Predictions | str
     scheduled: bool
     ranks: MpiRanks = MpiRanks()
+    host_unseen: bool = False

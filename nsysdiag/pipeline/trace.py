@@ -89,7 +89,12 @@ def trace_result(
         predictions,
         scheduled=scheduled,
         ranks=mpi_ranks(trace),
+        host_unseen=_host_unseen(trace),
     )
+
+
+def _host_unseen(trace: Trace) -> bool:
+    return not any(map(trace.has, HOST_TABLES))
 
 
 @steps.step(spills=True, progress=("looking at threads and CPUs", 0.9))
@@ -187,7 +192,7 @@ def judgment(
     every = with_late([finding for result in results for finding in result.findings], late, settings.findings)
     keys = {each.report.key for each in reported}
     found = [each for each in every if each.device in keys]
-    host_unseen = not any(map(trace.has, HOST_TABLES))
+    host_unseen = _host_unseen(trace)
     found = unseen_host(found) if host_unseen else found
     return judge(
         results[0].job_phases if results else NO_PHASES,

@@ -14,6 +14,7 @@ from nsysdiag.diagnosis.judge import diagnose
 from nsysdiag.diagnosis.late import LateShare, followed, lateness, with_late
 from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere, ranks_left_out
 from nsysdiag.diagnosis.savings import predict_of
+from nsysdiag.diagnosis.sentences import unseen_host
 from nsysdiag.events.identity import together
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison
@@ -74,10 +75,12 @@ def diagnose_ranks(
     judged = [part for rank in ranks for part in rank.judged(late.get(rank.name))]
     held = together(trace.ranks for trace in traces)
     durations = [trace.duration_ns for trace in traces if trace.duration_ns is not None]
+    host_unseen = all(trace.host_unseen for trace in traces)
+    found = [finding for rank in ranks for finding in rank.findings]
     diagnosis, findings, judged = diagnose(
         _scope(traces),
         judged,
-        with_late([finding for rank in ranks for finding in rank.findings], late, limits),
+        with_late(unseen_host(found) if host_unseen else found, late, limits),
         frameworks=list(dict.fromkeys(name for trace in traces for name in trace.frameworks)),
         gpus_present=traces[0].gpus_present if len(traces) == 1 else None,
         limits=limits,
@@ -85,6 +88,7 @@ def diagnose_ranks(
         missing={rank.name: rank.result.missing for rank in ranks},
         predict=predict_of(traces[0].predictions if len(traces) == 1 else SEVERAL),
         scheduled=all(trace.scheduled for trace in traces),
+        host_unseen=host_unseen,
         behind={rank.name: rank.result.behind for rank in ranks},
         ranks=ranks_elsewhere(held, None, mpi=True) if len(traces) == 1 else ranks_left_out(held),
     )

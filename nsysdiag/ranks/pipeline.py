@@ -83,6 +83,7 @@ def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
             nsys_version=trace.nsys_version,
             start_utc_ns=int(starts[0]) if len(starts) and starts[0] > 0 else None,
             warnings=[*trace.typed_warnings, *result.warnings],
+            host_unseen=result.host_unseen,
         )
     return _File(described, result)
 

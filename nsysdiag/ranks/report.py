@@ -15,7 +15,8 @@ KIND = "ranks"
 
 
 class RankTrace(Record, frozen=True):
-    """One of the files; `start_utc_ns` is the UTC of its time 0, None where it does not say."""
+    """One of the files; `start_utc_ns` is the UTC of its time 0, None where it does not say. `host_unseen`: it shows
+    nothing of the host but CUDA calls and ranges."""
 
     file: FileName
     size_bytes: Bytes
@@ -23,6 +24,7 @@ class RankTrace(Record, frozen=True):
     nsys_version: Version | None
     start_utc_ns: Ns | None
     warnings: list[NsysWarning]
+    host_unseen: bool = False
 
 
 class RankFinding(Finding, frozen=True):

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag import analyze
+from nsysdiag import analyze, analyze_ranks
 from nsysdiag.diagnosis.entries import PAGING, account_table
-from nsysdiag.document.blocks import PAGE, Table
+from nsysdiag.document.blocks import PAGE, Chart, Table
+from nsysdiag.document.context import as_read
+from nsysdiag.ranks.show.blocks import job
 from tests.builder import TraceBuilder
+from tests.ranks.run import ALL_REDUCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,6 +87,25 @@ def test_bar_phase_and_closing_line(sampled: bool, tmp_path: Path) -> None:
     assert ("nexplained" in text) == sampled
     assert report.devices[0].verdict.sentence.startswith("Host code outside CUDA calls takes") != sampled
     assert ("host code outside CUDA calls" in report.phases[-1].sentence) != sampled
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_ranks_say_it_as_well(sampled: bool, tmp_path: Path) -> None:
+    """Where one of the traces shows more of the host, the time that none explains is unexplained."""
+    paths = [tmp_path / "rank0.sqlite", tmp_path / "rank1.sqlite"]
+    for path, seen in zip(paths, (False, sampled), strict=True):
+        trace = loop(kernel_ms=2, sampled=seen)
+        for at in range(12 * MS, 412 * MS, 10 * MS):
+            trace.kernel(at, at + MS, name=ALL_REDUCE, stream=9, launch=(at - 20_000, at - 10_000))
+        trace.write(path)
+    report = analyze_ranks(paths)
+    assert report.diagnosis is not None
+    assert report.diagnosis.headline.startswith("Host code outside CUDA calls takes") != sampled
+    assert any(each.title.startswith("Host code outside CUDA calls") for each in report.findings) != sampled
+    section = job(as_read(report))[0]
+    legend = [entry.label for block in section.blocks if isinstance(block, Chart) for entry in block.legend]
+    assert any(label.startswith("Host outside CUDA calls, not captured") for label in legend) != sampled
+    assert [each.host_unseen for each in report.traces] == [True, not sampled]
 
 
 def test_as_the_second_part(tmp_path: Path) -> None:

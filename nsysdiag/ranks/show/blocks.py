@@ -59,6 +59,7 @@ def job(report: RanksReport) -> list[Section]:
         return []
     all_of = len(report.judged)
     judged_time = {each.key: [each] for each in report.judged}
+    unseen = bool(report.traces) and all(trace.host_unseen for trace in report.traces)
     limit = Limit(page=MOST_RANKS, ticket=0, summary=ON_TERMINAL, brief=ON_TERMINAL)
     judged = Section(
         "diagnosis",
@@ -67,9 +68,9 @@ def job(report: RanksReport) -> list[Section]:
             Paragraph(found.headline, "verdict"),
             *action(found, report.findings),
             Paragraph(JUDGED_TIME, "quiet", PAGE),
-            replace(account_chart(accounts(report.judged)), limit=EVERYWHERE),
-            *account_table(judged_time, "Ranks in the judged time", limit, RANK, NOUN),
-            *account_table(judged_time, "", replace(IN_TICKET, ticket=MOST_RANKS), RANK, NOUN),
+            replace(account_chart(accounts(report.judged), host_unseen=unseen), limit=EVERYWHERE),
+            *account_table(judged_time, "Ranks in the judged time", limit, RANK, NOUN, host_unseen=unseen),
+            *account_table(judged_time, "", replace(IN_TICKET, ticket=MOST_RANKS), RANK, NOUN, host_unseen=unseen),
         ],
     )
     if not report.findings:
