@@ -145,8 +145,8 @@ def _saved(finding: Finding) -> str | None:
     """What it saves; for kernels, that a kernel profile is needed."""
     if finding.saves is not None:
         saves = finding.saves
-        if saves.cannot_tell and saves.has_bounds:
-            return saves.figure.removeprefix("anywhere ")
+        if saves.cannot_tell:
+            return f"unsure, {saves.figure.removeprefix('anywhere ')}"
         return f"{saves.figure} ({format_ns(saves.shown_ns)})"
     return SEE_NCU if any(_NCU.search(each) for each in finding.advice) else None
 

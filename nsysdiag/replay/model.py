@@ -232,6 +232,25 @@ class Model(Struct, frozen=True, dict=True):
         return found
 
     @cached_property
+    def waits_before_mpi(self) -> BoolArray:
+        """Which waits for a device are followed by a call of MPI before the thread launches anything: the call may send
+        what the device made.
+
+        ```
+        thread   [launch][copy of the residual to the host)[MPI_Allreduce of it)[launch]
+        ```
+        """
+        held, calls = self.threads.held, self.host.host.mpi.spans.start
+        if not len(calls) or not len(held):
+            return np.zeros(len(held), dtype=np.bool_)
+        end, never = self.on_axis(held.thread, held.begin, held.end).end, np.iinfo(np.int64).max
+        launches, stride = np.sort(self.launch_spans.start), self.host.host.axis.stride
+        call = np.append(calls, never)[np.searchsorted(calls, end)]
+        launch = np.append(launches, never)[np.searchsorted(launches, end)]
+        found: BoolArray = (call <= launch) & (call // stride == end // stride)
+        return found
+
+    @cached_property
     def beside_others(self) -> IntArray:
         """For how long kernels of other processes run on its device during each operation, in ns."""
         return beside_others(self.work, self.launched_by)

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from nsysdiag.causes import PLACE
 from nsysdiag.diagnosis.facts import REPLAY, Predicted
 from nsysdiag.errors import UsageError
 from nsysdiag.events.rows import distinct_values
@@ -100,6 +101,7 @@ def predict(
     known = findings or {}
     repaired = [known[each.of] for each in transforms if each.option == "finding" and each.of in known]
     unsure = any(each.option in SHAPES for each in transforms) or any(may_differ(model, each) for each in repaired)
+    unsure |= bool(model.waits_before_mpi.any())
     views = [View.LIKELY, *([View.LEAST, View.MOST] if unsure else [])]
     rewired = with_edges(model, Edges.concatenate([Edges.empty(), *(edges_of(model, each) for each in transforms)]))
     likely, *others = [Changes.none(rewired, view) for view in views]
@@ -208,13 +210,21 @@ def predicted(
     model: Model, findings: Sequence[Finding], identity: Identity, among: Sequence[Finding] = ()
 ) -> Prediction | str:
     """With all these `among` all findings repaired, or why the replay cannot tell."""
-    moved = any(may_differ(model, each) for each in findings)
-    likely, *others = [Changes.none(model, view) for view in (View.LIKELY, View.LEAST)[: 1 + moved]]
+    views = [View.LIKELY]
+    views += [View.LEAST] if any(may_differ(model, each) for each in findings) else []
+    views += [View.MOST] if any(_waits_before_mpi(model, each) for each in findings) else []
+    likely, *others = [Changes.none(model, view) for view in views]
     for changes in (likely, *others):
         for finding in findings:
             if reason := repair(changes, finding, among):
                 return reason
     return prediction_of(likely, identity, others)
+
+
+def _waits_before_mpi(model: Model, finding: Finding) -> bool:
+    """Whether waits of the finding's cause are before calls of MPI, which may need what the device made."""
+    place = PLACE.get(finding.cause, -1)
+    return bool((model.waits_before_mpi & (model.threads.held.cause == place)).any())
 
 
 def _together(

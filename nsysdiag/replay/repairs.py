@@ -35,7 +35,7 @@ from nsysdiag.replay.transforms import RepairScope, overlap, take_out
 from nsysdiag.replay.work import Class
 from nsysdiag.report import Finding
 
-BEFORE_WORK, STARTUP = "before_work", "startup"
+BEFORE_WORK, STARTUP, EXPOSED_MPI = "before_work", "startup", "exposed_mpi"
 POLLS = 1.2
 """Sleeps a step, at least, of a thread that may be polling: what a program does on purpose, it mostly does once."""
 BUSY = 0.9
@@ -76,7 +76,7 @@ def repair(changes: Changes, finding: Finding, among: Iterable[Finding] = ()) ->
 
 def may_differ(model: Model, finding: Finding) -> bool:
     """Whether a repair may save less than is likely."""
-    return finding.cause == LATE_RANK or may_only_move(model, finding)
+    return finding.cause in (LATE_RANK, EXPOSED_MPI) or may_only_move(model, finding)
 
 
 def may_only_move(model: Model, finding: Finding) -> bool:
@@ -207,10 +207,13 @@ def _exposed_communication(changes: Changes, its: RepairScope) -> bool:
 
 
 def _exposed_mpi(changes: Changes, its: RepairScope) -> bool:
-    """Of the time in MPI calls stays what kernels cannot hide."""
+    """Of the time in MPI calls stays what kernels cannot hide. In the view that saves least they wait for what no
+    kernel may hide: a late rank, or a result that is needed."""
     model = changes.model
     pieces, mpi = model.pieces, union(model.host.host.mpi.spans)
     inside = coverage(mpi, pieces.spans) * its.pieces
+    if changes.view == View.LEAST:
+        return bool(inside.any())
     compute = int(model.work.length[model.work.kind == Class.COMPUTE].sum())
     threads = len(np.unique(model.program.thread))
     hidden = min(compute * threads / max(float(inside.sum()), 1.0), 1.0)
@@ -221,6 +224,6 @@ def _exposed_mpi(changes: Changes, its: RepairScope) -> bool:
 RULES: dict[str, Callable[[Changes, RepairScope], bool]] = {
     "exposed_copy": _exposed_copy,
     "exposed_comm": _exposed_communication,
-    "exposed_mpi": _exposed_mpi,
+    EXPOSED_MPI: _exposed_mpi,
 }
 """Of findings that are about no cause of idle time."""

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, contains, subtract, union
 from nsysdiag.arrays.nesting import outermost
@@ -28,7 +29,7 @@ from nsysdiag.causes.stream_barrier import CAUSE as STREAM_BARRIER
 from nsysdiag.errors import UsageError
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.behind import time_behind
-from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.graph import EdgeKind, Edges
 from nsysdiag.replay.model import Model
@@ -110,9 +111,12 @@ def take_out(changes: Changes, cause: str, part: RepairScope) -> None:
     """A part of the host time of a cause takes no time, and nothing waits where a part of its waits is. A wait for
     another thread stays as long as that one works: the wait's own may be what nothing explains of that, and its return.
     A lock need not be waited for, though in doubt what its holder does is needed. So is what an unknown thread does
-    that ends a wait for no lock."""
+    that ends a wait for no lock. A wait before a call of MPI stays, too, except in the view that saves most."""
+    model = changes.model
+    if changes.view != View.MOST:
+        part = replace(part, held=part.held & ~model.waits_before_mpi)
     # Who sleeps between queries still waits for the device, and only returns sooner.
-    model, held = changes.model, part.held & (cause != SLEEP.id)
+    held = part.held & (cause != SLEEP.id)
     changes.elsewhere[:] |= len(model.beside.threads) > 0
     changes.unknown[(part.pieces > 0) & of_unknown_sources(model)] = True
     changes.time[:] *= 1 - part.pieces

@@ -420,7 +420,7 @@ class TestVerdictsOfPhases:
 
     def test_each_judged_phase_has_a_line(self, shared: Shared) -> None:
         lines = self.shown(shared, "reference_then_loop").splitlines()
-        (before,) = (place for place, line in enumerate(lines) if "Judged phases" in line)
+        (before,) = (place for place, line in enumerate(lines) if "Phases, each by itself" in line)
         at = next(place for place, line in enumerate(lines) if place >= before and line.endswith(":"))
         assert re.fullmatch(r"  steady 1 \([\d.]+ ms, \d+ steps, median [\d.]+ ms\): kernels [\d.]+%", lines[at + 1])
         assert re.fullmatch(
@@ -431,7 +431,7 @@ class TestVerdictsOfPhases:
 
     def test_one_judged_phase_stays_in_the_line_of_all(self, shared: Shared) -> None:
         shown = self.shown(shared, "reads_each_step")
-        assert "Judged phases" not in shown
+        assert "Phases, each by itself" not in shown
 
 
 class TestGpus:
