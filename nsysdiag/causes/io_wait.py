@@ -126,7 +126,11 @@ thread         [read][launch]
             "writes",
             "writes",
             "write from another thread",
-            Advice(("Write logs and checkpoints from another thread or asynchronously; print less.",)),
+            Advice(
+                (
+                    "Write in larger pieces and call fsync less often; print less. Write logs and checkpoints from another thread, or asynchronously: the steps wait for it only where it takes longer than they do.",
+                )
+            ),
             label=matching(WRITES),
             family="host",
         ),

@@ -136,8 +136,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
-    # A share of 0.0% is no reason to name it here: the finding says what it saves.
-    other = other and action is not None and action.share >= SHOWN and not ahead
+    # A share of 0.0% is no reason to name it here: the finding says what it saves. Unknown time is not fixed.
+    other = other and action is not None and action.share >= SHOWN and action.bottleneck != UNKNOWN and not ahead
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
         when = "as well" if kernels_first(bottleneck, share, action) else "first"

@@ -234,7 +234,11 @@ def _worth_a_capture(report: Report, found: Diagnosis) -> str:
         return ""
     if found.unknown_share >= NOTABLE_UNKNOWN or found.bottleneck == "unknown":
         lacking = lacked_options(report)
-        is_what = "was spent outside CUDA calls and not captured" if host_unseen(report) else "is unexplained"
+        is_what = (
+            "counts to host code outside CUDA calls, which was not captured"
+            if host_unseen(report)
+            else "is unexplained"
+        )
         unknown = f"{format_share(found.unknown_share, 1)} of the time {is_what}"
         return f"{unknown}; missing: {lacking}." if lacking else f"{unknown}."
     unnamed = next((each for each in report.findings if each.unnamed and each.share >= NOTABLE_UNKNOWN), None)
