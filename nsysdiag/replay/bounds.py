@@ -161,18 +161,18 @@ def _beside(case: BoundCase) -> Sequence[int]:
 
 
 def _other_loops(case: BoundCase) -> Sequence[int]:
-    """Steps that no range names are not those that were found, but what another thread does in a loop of its own. In a
-    window without steps each of several threads may be meant."""
+    """Steps that no range names are not those that were found, but what another thread does in a loop of its own, which
+    takes most of the replayed time. In a window without steps each of several threads may be meant."""
     model, now = case.changes.model, case.now
     if model.stretch.named:
         return []
     thread = model.launched_by
     several = (thread != thread[0]).any() and not model.stretch.stepwise
     found = []
-    for other in distinct_values(thread[(model.step_work < StepWork.OWN) | several]).tolist():
-        ends = [np.sort(one.end[thread == other]) for one in (now, case.run)]
-        took = [int(end[-1] - end[0]) for end in ends]
-        found.append(round(now.ns * took[1] / took[0]) if took[0] else now.ns)
+    for other in distinct_values(thread[((model.step_work < StepWork.OWN) | several) & (thread >= 0)]).tolist():
+        was, took = (int(np.ptp(one.end[thread == other])) for one in (now, case.run))
+        if 2 * was >= model.stretch.end - model.stretch.begin:
+            found.append(round(now.ns * took / was))
     return found
 
 
