@@ -112,7 +112,7 @@ class Saves(Record, frozen=True):
     def of(self) -> str:
         """What the figure is a share of, and how much time that is: `of a step (4.1 ms)`, with the length of the step
         that was replayed, as other lengths of steps are medians."""
-        return f"of {self.whole} ({self.time}){f': {CANNOT_TELL}' if self.cannot_tell else ''}"
+        return f"of {self.whole} ({self.time}){f': {CANNOT_TELL} how much' if self.cannot_tell else ''}"
 
     @property
     def time(self) -> str:

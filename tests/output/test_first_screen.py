@@ -134,8 +134,8 @@ class TestSaves:
     @pytest.mark.parametrize(
         ("low", "said"),
         [
-            (1, "anywhere between 10 and 50% of a step (1.00 to 5.00 ms): the trace cannot tell"),
-            (0, "up to 50.0% of a step (up to 5.00 ms): the trace cannot tell"),
+            (1, "anywhere between 10 and 50% of a step (1.00 to 5.00 ms): the trace cannot tell how much"),
+            (0, "up to 50.0% of a step (up to 5.00 ms): the trace cannot tell how much"),
         ],
     )
     def test_bounds_far_apart_are_no_figure(self, low: int, said: str) -> None:
