@@ -82,8 +82,8 @@ def _now_and_then(model: Model, pair: IntArray) -> BoolArray:
 
 
 def others_work_ns(model: Model) -> int:
-    """For how long in a step, in ns, threads that take turns do not wait for each other: what they do then may be done
-    while they hold a lock. It is that of all such threads of a process but the one that does most."""
+    """For how long in a step, in ns, threads that take turns work or wait for a lock: they may hold it as long, once
+    they get it. It is that of all such threads of a process but the one that does most."""
     stretch, woken, axis = model.stretch, model.threads.woken, model.host.host.axis
     turns, unknown = met_by_chance(model), model.unknown_waits
     pieces = Intervals(model.pieces.start[unknown], model.pieces.end[unknown])
@@ -92,7 +92,8 @@ def others_work_ns(model: Model) -> int:
     threads = distinct_values(threads[np.isin(process_of(threads), launching)])
     begin, end = (np.full(len(threads), each) for each in (stretch.begin, stretch.end))
     spans = model.on_axis(threads, begin, end)
-    waits = union(union(model.on_axis(woken.thread, woken.begin, woken.end)), pieces)
+    other = woken.take(woken.lock == 0)
+    waits = union(model.on_axis(other.thread, other.begin, other.end), pieces)
     working = (end - begin) - coverage(waits, spans)
     _, process = distinct(process_of(threads))
     most = np.zeros(int(process.max(initial=-1)) + 1, dtype=np.int64)
