@@ -161,8 +161,8 @@ def _beside(case: BoundCase) -> Sequence[int]:
 
 
 def _other_loops(case: BoundCase) -> Sequence[int]:
-    """Steps that no range names are not those that were found, but what another thread does in a loop of its own, which
-    takes most of the replayed time. In a window without steps each of several threads may be meant."""
+    """Steps that no range names are not those that were found, but what another thread does in a loop of its own. In a
+    window without steps each of several threads may be meant. Who works for less than half of the time has no loop."""
     model, now = case.changes.model, case.now
     if model.stretch.named:
         return []
