@@ -23,13 +23,11 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Advice
-from nsysdiag.causes.cause import Cause, Rows
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
-from nsysdiag.causes.cause import Variant
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Variant
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
 
 
-def evidence(evidence: HostEvidence) -> list[Layer]:
+def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Outermost reads."""
     return [layer_of(evidence.os_calls(re.compile(r"read")), "small reads")]
 
@@ -50,7 +48,7 @@ thread         [read  ][launch]
     sources=("nsight_osrt",),
     variants=(Variant("other", "of a sibling", "share the memory of the sibling"),),
     opening="{thread} drains a pipe by {call}",
-    rows=(Rows.OS_CALL,),
+    rows=(EvidenceRows.OS_CALL,),
     host=evidence,
 )
 '''
