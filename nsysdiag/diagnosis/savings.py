@@ -146,7 +146,7 @@ def saved_share(finding: Finding) -> float:
 
 
 def weighed_share(finding: Finding) -> float:
-    """The same to order findings. Where the replay cannot tell it is half of that, or what is saved at least: a sure
+    """The same for its severity. Where the replay cannot tell it is half of that, or what is saved at least: a sure
     saving of about that size comes first."""
     saves = finding.saves
     if saves is None or not saves.cannot_tell:
@@ -155,8 +155,8 @@ def weighed_share(finding: Finding) -> float:
 
 
 def sure_share(finding: Finding) -> float:
-    """The same to choose what to do first. A wait comes before what is behind it and saves about as much, a prediction
-    before an upper bound of about its size."""
+    """The same to order findings, and to choose what to do first. A wait comes before what is behind it and saves about
+    as much, a prediction before an upper bound of about its size."""
     saves = finding.saves
     bound = saves is not None and saves.method != REPLAY
     after = saves is not None and not saves.cannot_tell and (bound or counts_before(finding))
@@ -166,7 +166,7 @@ def sure_share(finding: Finding) -> float:
 def _rank(finding: Finding) -> tuple[float, bool, float, str]:
     """Unknown time is ordered as if all of it could be saved: it may be the first thing to investigate. Profiler
     overhead comes last."""
-    first = finding.share if finding.bottleneck == UNKNOWN else weighed_share(finding)
+    first = finding.share if finding.bottleneck == UNKNOWN else max(sure_share(finding), 0.0)
     behind = 0.0 if finding.bottleneck == PROFILER else finding.share
     return (-first, finding.saves is None, -behind, finding.id)
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
+from nsysdiag.diagnosis.one_problem import ABOUT
 from tests.diagnosis.invariants.registry import invariant
 from tests.diagnosis.report_json import (
     BOTTLENECKS,
@@ -79,11 +80,12 @@ def _place(finding: Json) -> float | None:
 
 @invariant
 def findings_are_ordered(report: Json) -> Iterator[str]:
-    """By the share that they save, unknown ones by their share of the time; then those that save nothing known."""
+    """By the share that they save, unknown ones by their share of the time; then those that save nothing known. A
+    prediction stands before an upper bound of about its size."""
     places = [(finding["id"], _place(finding)) for finding in report["findings"]]
     placed = [(name, share) for name, share in places if share is not None]
     for (name, share), (after, larger) in pairwise(placed):
-        if larger > share + ROUNDING:
+        if larger > share + ABOUT + ROUNDING:
             yield f"{after} ({larger:.3f}) stands behind {name} ({share:.3f})"
     rest = [finding for finding, (_, share) in zip(report["findings"], places, strict=True) if share is None]
     for one, after in pairwise([finding for finding in rest if finding["lost_share"]]):  # kernels lose no idle time
