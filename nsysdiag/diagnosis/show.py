@@ -151,8 +151,8 @@ def _verdicts(
     ]
     left = sum(phase.judged for phase in phases) - len(lines)
     rest = [words.counted(left, "more judged phase")] if left else []
-    besides = [f"others: {', '.join(others[:MOST_PHASES])}"] if others else []
-    return [Paragraph("Phases, each by itself:", limit=TERMINAL), Lines([*lines, *rest, *besides], limit=TERMINAL)]
+    besides = f" (others: {', '.join(others[:MOST_PHASES])})" if others else ""
+    return [Paragraph(f"Phases, each by itself{besides}:", limit=TERMINAL), Lines([*lines, *rest], limit=TERMINAL)]
 
 
 def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
