@@ -79,7 +79,8 @@ def note(message: str) -> None:
     """One line for the person at the terminal; never mixed into results. What would act on a terminal or in the log of
     a CI job only shows."""
     if sys.stderr is not None:  # None where it was closed: print() would take stdout
-        print(without_workflow_commands(printable(message)), file=sys.stderr, flush=True)
+        # One write: a signal between two would leave a line without its end.
+        print(f"{without_workflow_commands(printable(message))}\n", end="", file=sys.stderr, flush=True)
 
 
 def note_traceback(error: BaseException) -> None:

@@ -311,5 +311,5 @@ def pairs(seed: int) -> Iterator[Pair]:
             after=partial(run, program=repaired(program, what)),
             transforms=tuple(transforms),
             saves=(-1, 1),
-            refusable=what == LOCK_WAIT,
+            refusable=True,
         )
