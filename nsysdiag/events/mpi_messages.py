@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MESSAGES, WAITS, RANKS = "MPI_P2P_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_RANKS"
 UNKNOWN = -1
+MOST_RANK = 1 << 31
+"""MPI numbers ranks with 32 bits: larger ones are damage."""
 
 
 class Does(IntFlag):
@@ -62,7 +64,7 @@ def read_messages(trace: Trace) -> Messages:
     start, end = columns["start"], columns["end"]
     begin, end = _waits(trace, thread, start, end, _by_name(trace, columns["textId"], ((_AT_ONCE, 1),)) > 0)
     every = Messages(thread, start, begin, end, rank, columns["remoteRank"], columns["tag"], does)
-    known = (does > 0) & (rank >= 0)
+    known = (does > 0) & (rank >= 0) & (np.maximum(rank, every.remote) < MOST_RANK)
     anybody = known & ((every.remote < 0) | (every.tag < 0)) & (does == Does.RECEIVE)
     known &= (every.remote >= 0) & (every.tag >= 0) & ~_several(process_of(thread), columns["commHandle"])
     to = np.where(does & Does.RECEIVE > 0, rank, every.remote)
