@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 REAL = sorted(FOLDER.glob("*.sqlite"))
-ONE_GPU, MANY_GPUS, TICKET = 25, 40, 60
+ONE_GPU, MANY_GPUS, TICKET = 26, 40, 60
 SAVES = Saves(ns=600_000, low_ns=0, high_ns=600_000, per="step", of_ns=5 * MS, method="bound")
 
 
