@@ -321,7 +321,7 @@ class Copies(Record, frozen=True):
 class CollectiveKind(Record, frozen=True):
     """The communication kernels of one kind: AllReduce, AllGather, SendRecv, ...; Other if neither the kernel's name
     nor an NCCL call shows it. `total_ns` is a sum over streams. Exposed and overlapped times of all kinds add up to
-    those of the device: if several kinds run at once, the time counts to the kind with most total time."""
+    those of the device: if several kinds run at once, the time is charged to the kind with most total time."""
 
     kind: OwnText
     count: TotalCount
@@ -753,8 +753,8 @@ class Named(Record, frozen=True):
 class Finding(Shown, frozen=True):
     """One problem worth fixing.
 
-    `confidence` is the coverage of the evidence, 0..1. `bottleneck` is what its time counts to, `share` its part of the
-    judged time. `summary` describes it in a few words; `variant` is the id of its cause's variant, empty for none.
+    `confidence` is the coverage of the evidence, 0..1. `bottleneck` is what its time is charged to, `share` its part of
+    the judged time. `summary` describes it in a few words; `variant` is the id of its cause's variant, empty for none.
     `saves` is how much shorter a step or the judged time would get, None if unknown. `lost_ns` is exclusive: no
     nanosecond counts for two findings, so together they are at most what the devices lost. `ceiling_ns` is the most
     that a fix may save; ceilings of different findings overlap and are never added up. `part_of` is the id of the
@@ -821,7 +821,7 @@ class Outlook(Record, frozen=True):
 
 class CauseInfo(Record, frozen=True):
     """A cause as the rules know it, so that a saved report can be drawn without them. `bottleneck` is what its time
-    counts to; empty in reports of older versions."""
+    is charged to; empty in reports of older versions."""
 
     id: CauseId
     title: OwnText

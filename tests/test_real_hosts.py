@@ -48,7 +48,7 @@ CLOSE = 0.1
 
 @dataclass(frozen=True)
 class Expected:
-    """The bottleneck that most time outside of kernels counts to, the verdict, the root cause that leads, what the
+    """The bottleneck that most time outside of kernels is charged to, the verdict, the root cause that leads, what the
     program calls what it injects, and the root causes that share that time: the leading one, unless said."""
 
     bottleneck: str

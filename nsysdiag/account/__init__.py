@@ -1,1 +1,1 @@
-"""Every nanosecond of a device's time counted to one bottleneck."""
+"""Every nanosecond of a device's time charged to one bottleneck."""

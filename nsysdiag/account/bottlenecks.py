@@ -1,4 +1,4 @@
-"""Which bottleneck each nanosecond of a device counts to: a division of its window, exact and without remainder."""
+"""Which bottleneck each nanosecond of a device is charged to: a division of its window, exact and without remainder."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ Piece = tuple[Intervals, IntArray, IntArray]
 class Bottlenecks(Struct, frozen=True):
     """The time of a device by bottleneck: disjoint `spans`, sorted by start, that cover the window. `code` is an index
     into FAMILIES, `slice` the slice of idle time of each span, -1 for work. `other` is the number of the device waited
-    for, -1 for none. `made` is the idle time that synchronizations caused, which counts to `sync`."""
+    for, -1 for none. `made` is the idle time that synchronizations caused, which is charged to `sync`."""
 
     spans: Intervals
     code: IntArray
@@ -196,7 +196,7 @@ class Bottlenecks(Struct, frozen=True):
         }
 
     def set_of(self, name: Family) -> Intervals:
-        """The time that counts to one bottleneck, as a set."""
+        """The time that is charged to one bottleneck, as a set."""
         return union(self.spans[self.code == CODE[name]])
 
     def work_of(self, name: Family) -> Intervals:
@@ -230,7 +230,7 @@ def idle_pieces(
     slice                 [host          ][launch]
     inside MPI                 [----)
     made by a wait        [--)
-    counts to             [sync)[communication)[host)[launch]
+    charged to            [sync)[communication)[host)[launch]
     ```
     """
     every = Intervals(slices.rows.start, slices.rows.end)
@@ -320,7 +320,7 @@ def _in_time(placed: Owned, axis: ThreadAxis) -> Owned:
     return Owned(Intervals(begun, begun + (placed.spans.end - placed.spans.start)), placed.owner)
 
 
-# The bottleneck that each slice of idle time counts to, by its root cause and what that looks like in detail.
+# The bottleneck that each slice of idle time is charged to, by its root cause and what that looks like in detail.
 
 MADE_AT_RUN_TIME = re.compile(r"compil|nvrtc|\bjit\b|\bptxas\b|autotun|codegen", re.IGNORECASE)
 """Ranges in which programs build the code that they launch next: NVRTC, XLA, Triton, fusion compilers."""

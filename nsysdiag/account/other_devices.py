@@ -1,4 +1,4 @@
-"""Idle time of a device that waits for another one, counted to what that one did meanwhile."""
+"""Idle time of a device that waits for another one, charged to what that one did meanwhile."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def _device_at(position: IntArray, layers: list[EvidenceLayer]) -> IntArray:
 
 
 def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
-    """The time of the device `number`, with waits for other devices counted to what these did. `other` is then the
+    """The time of the device `number`, with waits for other devices charged to what these did. `other` is then the
     device that was waited for last. `every` holds the time of each device before this step.
 
     ```
-    gpu 0     [==kernel===)[copy)[latency][==kernel
-    gpu 1     [waits for gpu 0 ............)[==kernel
-    counts to [kernels    )[copies)[launch)[kernels
+    gpu 0       [==kernel===)[copy)[latency][==kernel
+    gpu 1       [waits for gpu 0 ............)[==kernel
+    charged to  [kernels    )[copies)[launch)[kernels
     ```
 
     If the other device waits for a third one, the wait is followed to that one, with at most one step per device.

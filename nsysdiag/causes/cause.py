@@ -75,7 +75,7 @@ PLAIN = Advice()
 """Nothing of its own."""
 
 
-# The bottlenecks that time is counted to, over idle time and work.
+# The bottlenecks that time is charged to, over idle time and work.
 
 Family = Literal[
     "kernels",

@@ -221,7 +221,7 @@ def _place(page: RulePage) -> list[str]:
     """Where it belongs, in a sentence."""
     if page.order is None:
         return ["A finding that is not a cause."]
-    counts = f"Its time counts to the bottleneck *{LABELS[page.family or 'unknown']}*"
+    counts = f"Its time is charged to the bottleneck *{LABELS[page.family or 'unknown']}*"
     varies = " unless a variant says otherwise" if any(kind.family for kind in page.kinds) else ""
     return [f"{counts}{varies}. It is number {page.order} in the order of precedence."]
 

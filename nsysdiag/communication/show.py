@@ -52,7 +52,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
                 KINDS,
                 _kinds(device),
                 note=f"{exposed} ran with no compute at the same time, {hidden} during compute. Where several kinds "
-                "run at once, the time counts to the kind with most total time.",
+                "run at once, the time is charged to the kind with most total time.",
             ),
             Table(
                 "MPI calls",

@@ -211,8 +211,8 @@ class WorkChange(Record, frozen=True):
 
 
 class AccountChange(Record, frozen=True):
-    """The part of the job's step that counts to a bottleneck: its share of the judged time of all devices, times the
-    length of a step. The parts add up to the step."""
+    """The part of the job's step that is charged to a bottleneck: its share of the judged time of all devices, times
+    the length of a step. The parts add up to the step."""
 
     bottleneck: OwnText
     before_ns: Ns
@@ -235,8 +235,8 @@ class JobComparison(Record, frozen=True):
     the unit of work. `mean` is the mean of it. `device_before` and `device_after` are the slowest devices, `work` is
     that of the one after. `account` divides the mean of all devices, empty if a report has none or judges no steady
     phase. `top` are the largest changes on the slowest device, kinds of work and root causes, beyond chance where
-    known. It is empty for several devices with an account, in which waits of one for another count to what they wait
-    for. `slow_steps`: some step of a device takes twice as long as the median one."""
+    known. It is empty for several devices with an account, in which waits of one for another are charged to what they
+    wait for. `slow_steps`: some step of a device takes twice as long as the median one."""
 
     statistic: OwnText
     unit: Unit

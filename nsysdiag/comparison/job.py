@@ -1,4 +1,4 @@
-"""The job before and after: the step of its slowest device, its work, and what the judged time counts to."""
+"""The job before and after: the step of its slowest device, its work, and what the judged time is charged to."""
 
 from __future__ import annotations
 

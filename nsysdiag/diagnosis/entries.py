@@ -32,9 +32,9 @@ WRITTEN_OUT = 2
 """So many numbers in a row are not shortened."""
 SEEN = 0.001
 """Of a GPU's time: less is not worth a sentence."""
-FOR_PEERS = "For late peers: Comm. kernels that wait for late GPUs; counted to what made those late."
-WAITS_COUNT = "By bottleneck, a wait for another GPU counts to what that GPU did meanwhile."
-INSIDE_MPI = "Idle time inside MPI calls counts to communication."
+FOR_PEERS = "For late peers: Comm. kernels that wait for late GPUs; charged to what made those late."
+WAITS_COUNT = "By bottleneck, a wait for another GPU is charged to what that GPU did meanwhile."
+INSIDE_MPI = "Idle time inside MPI calls is charged to communication."
 
 
 def account_table(

@@ -32,7 +32,7 @@ KERNELS = ("kernels", "parallelism")
 WAITS = "sync"
 """The bottleneck of waits for a device."""
 COUNTED_BEFORE = "as synchronization before it"
-"""End of the note on a finding of which time counts to a wait."""
+"""End of the note on a finding of which time is charged to a wait."""
 FULL_LINK = "full_link"
 """The variant of exposed copies that run all the time."""
 NO_DECIMALS = (0.0995, 0.995)

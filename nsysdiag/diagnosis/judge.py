@@ -315,8 +315,8 @@ def cannot_tell(missing: Missing) -> str:
 
 
 def _by_cause(bottleneck: str, ledger: dict[str, int]) -> str:
-    """The cause with most time of those that may count to a bottleneck; where idle time has none, what the bottleneck
-    mostly is."""
+    """The cause with most time of those that may be charged to a bottleneck; where idle time has none, what the
+    bottleneck mostly is."""
     able = [cause for cause in CAUSES if bottleneck in families_of_cause(cause)]
     usual = HOST_CODE if HOST_CODE in able else next(iter(able), bottleneck)
     largest = max((each for each in able if ledger.get(each)), key=lambda each: (ledger[each], each), default=usual)

@@ -41,17 +41,17 @@ class LateShare(Struct, frozen=True):
     ranks: dict[str, int]
 
     def part(self, family: str) -> float:
-        """How much of the waiting counts to a bottleneck; waits without a reason stay with communication."""
+        """How much of the waiting is charged to a bottleneck; waits without a reason stay with communication."""
         unexplained = max(1 - sum(self.reasons.values()), 0.0) if family == COMMUNICATION else 0.0
         return unexplained + self.reason(family)
 
     def reason(self, family: str) -> float:
-        """How much of the waiting has a reason that counts to a bottleneck."""
+        """How much of the waiting has a reason that is charged to a bottleneck."""
         return sum(part for reason, part in self.reasons.items() if family_of_reason(reason) == family)
 
 
 def followed(phases: list[PhaseDevice], late: LateShare | None) -> list[PhaseDevice]:
-    """The phases of a device with what it waited for others counted to why these were late."""
+    """The phases of a device with what it waited for others charged to why these were late."""
     return phases if late is None else [_followed(each, late) for each in phases]
 
 

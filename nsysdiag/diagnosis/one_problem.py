@@ -89,8 +89,8 @@ def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bou
 
 
 def replayed_note(finding: Finding, saved: float) -> str:
-    """Why a finding saves the share `saved` by replay, if that is more than its own: time counts to waits before it, or
-    others wait for it."""
+    """Why a finding saves the share `saved` by replay, if that is more than its own: time is charged to waits before
+    it, or others wait for it."""
     if saved - finding.share <= EXPLAINED:
         return ""
     counted = 0.0 if finding.cause == LATE_RANK.id else min(saved, finding.lost_share) - finding.share

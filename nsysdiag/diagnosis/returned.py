@@ -1,4 +1,4 @@
-"""Idle time that a wait does not cost, by replay: it counts to what the thread did behind the wait.
+"""Idle time that a wait does not cost, by replay: it is charged to what the thread did behind the wait.
 
 The account counts idle time behind a synchronization to it, as the thread could have launched while it waited. But
 without it the thread may wait all the same, in cudaFree or for its next copy.
@@ -45,12 +45,12 @@ def returned(
 
 
 def is_behind(finding: Finding, limits: FindingThresholds) -> bool:
-    """Whether its time counts to waits before it, but for little."""
+    """Whether its time is charged to waits before it, but for little."""
     return counts_before(finding) and finding.share < limits.smallest
 
 
 def counts_before(finding: Finding) -> bool:
-    """Whether most of its time counts to waits before it."""
+    """Whether most of its time is charged to waits before it."""
     return finding.bottleneck in BEHIND_WAITS and 2 * finding.share < finding.lost_share
 
 

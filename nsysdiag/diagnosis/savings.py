@@ -131,7 +131,8 @@ def _same(found: list[Finding]) -> list[list[Finding]]:
 
 
 def _counted(group: list[Finding], limits: FindingThresholds) -> list[Finding]:
-    """Those with time of their own, where there are any: on other devices the same time counts to waits before it."""
+    """Those with time of their own, where there are any: on other devices the same time is charged to waits before
+    it."""
     return [each for each in group if not is_behind(each, limits)] or group
 
 

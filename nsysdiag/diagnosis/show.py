@@ -235,7 +235,7 @@ def _worth_a_capture(report: Report, found: Diagnosis) -> str:
     if found.unknown_share >= NOTABLE_UNKNOWN or found.bottleneck == "unknown":
         lacking = lacked_options(report)
         is_what = (
-            "counts to host code outside CUDA calls, which was not captured"
+            "is charged to host code outside CUDA calls, which was not captured"
             if host_unseen(report)
             else "is unexplained"
         )

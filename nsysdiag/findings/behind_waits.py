@@ -1,4 +1,4 @@
-"""What a thread did behind a wait, in idle time that counts to the wait: by the findings on both."""
+"""What a thread did behind a wait, in idle time that is charged to the wait: by the findings on both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def behind_waits(shares: Shares, spots: Sequence[Hotspot], found: Sequence[Findi
 
     ```
     thread   [sync)[host code        ][launch]
-    counts    sync  sync      | host          the first part: wait = that of sync, other = that of host code
+    charged   sync  sync      | host          the first part: wait = that of sync, other = that of host code
     ```
     """
     spot = np.full(len(shares), NONE, dtype=np.int64)

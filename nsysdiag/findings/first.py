@@ -15,7 +15,7 @@ LITTLE = 0.05
 """Share of the time: a smaller finding without a known saving is not on the first screen."""
 OTHER_GPU, LATE_RANK, SINGLE_PRECISION = "other_gpu", "late_rank", "single_precision"
 TOLD_TWICE = frozenset(("slow_iterations", "empty_iterations", "unfused", SINGLE_PRECISION))
-"""Causes of findings whose time counts to other findings."""
+"""Causes of findings whose time is charged to other findings."""
 TWO_SENTENCES = (LATE_RANK, SINGLE_PRECISION)
 """Causes whose second advice belongs to the first: what the late GPU waits for, and what bounds the saving."""
 

@@ -25,7 +25,7 @@ BEHIND_WAITS = WAITING_FOR_A_SYNC
 
 
 class Hotspot(Struct, frozen=True):
-    """A hotspot: part of one cause's time that counts to the bottleneck `family`. `rows` are its rows in the
+    """A hotspot: part of one cause's time that is charged to the bottleneck `family`. `rows` are its rows in the
     attribution; `kind` and `path` are None for several places. `rest` marks the time of a cause outside its large
     places. `counted_ns` is the part of the ceiling in the account of the bottleneck, without what a wait caused.
     `behind`: waits caused so much of it that the rest alone is no hotspot."""
@@ -50,7 +50,7 @@ class Hotspot(Struct, frozen=True):
 
 def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> list[Hotspot]:
     """The hotspots of a device from the smallest share of the window on, largest possible saving first. Time of a cause
-    that was caused by a wait counts to the wait; what the thread did then is a hotspot all the same, in the end.
+    that was caused by a wait is charged to the wait; what the thread did then is a hotspot all the same, in the end.
 
     A cause is divided only if two or more of its places are large; unexplained time is never divided:
 

@@ -72,8 +72,8 @@ class KernelWork(Struct, frozen=True):
 def kernel_findings(
     device: DeviceReport, context: FindingContext, found: Bottlenecks, work: KernelWork
 ) -> list[Finding]:
-    """The finding on compute, from the smallest share of the judged time on. Idle time inside graphs counts to the same
-    bottleneck, and is a finding of its cause."""
+    """The finding on compute, from the smallest share of the judged time on. Idle time inside graphs is charged to the
+    same bottleneck, and is a finding of its cause."""
     judged, frameworks, thresholds = context.judged, context.frameworks, context.thresholds
     least, gpu = max(thresholds.smallest * judged.ns, 1), context.gaps.device.gpu
     hollow = [kernel for kernel in work.top if _leaves_room(kernel)]

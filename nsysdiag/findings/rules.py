@@ -17,7 +17,7 @@ NOT_SAVED = ("profiler", "unknown")
 class FindingRule(Struct, frozen=True):
     """A finding that is not a cause: its name in the report, its text, and its advice.
 
-    `bottleneck` is what its time counts to; `fix` is the short form of the plain `advice` that ends a causal chain;
+    `bottleneck` is what its time is charged to; `fix` is the short form of the plain `advice` that ends a causal chain;
     `thresholds` are the settings that it depends on (fields of FindingThresholds); `sources` are its documents (keys of
     SOURCES)."""
 
@@ -265,7 +265,7 @@ OTHER_GPU = FindingRule(
     bottleneck="kernels",
     title="Waiting for another GPU",
     meaning="The device was idle until another device finished its work: the host or an event waited for a stream of "
-    "that device. The time counts to what that device did meanwhile.",
+    "that device. The time is charged to what that device did meanwhile.",
     color="#4e6b8a",
     picture="""
 gpu 0   [==kernel=======)           [==kernel=======)
@@ -366,7 +366,7 @@ SLOW_ITERATIONS = FindingRule(
     bottleneck="host",
     title="Some iterations take far longer",
     meaning="Steady iterations longer than the median by three times the usual deviation and by 5%. The time itself "
-    "counts to other findings: nothing is counted twice.",
+    "is charged to other findings: nothing is counted twice.",
     color="#b45309",
     picture="""
 device  [step 1)[step 2)[step 3              )[step 4)
@@ -395,7 +395,7 @@ EMPTY_ITERATIONS = FindingRule(
     bottleneck="host",
     title="Iterations without work for the device",
     meaning="A range of the program repeats, and some of its instances launch nothing on the device. The time itself "
-    "counts to "
+    "is charged to "
     "other findings: nothing is counted twice.",
     color="#0e7490",
     picture="""

@@ -137,7 +137,7 @@ def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Tab
 
 
 def _is_counted_before(finding: Finding) -> bool:
-    """Whether all of its time counts to a wait."""
+    """Whether all of its time is charged to a wait."""
     return COUNTED_BEFORE in finding.note and finding.share < SHOWN_SHARE
 
 

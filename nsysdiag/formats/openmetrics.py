@@ -239,7 +239,7 @@ GAUGES = (
     ),
     Gauge(
         "root_ledger_seconds",
-        "The same idle time by root cause: each wait counts to what the thread that ended it did.",
+        "The same idle time by root cause: each wait is charged to what the thread that ended it did.",
         "seconds",
         lambda _report, device: _by_cause(device.root_ledger),
     ),

@@ -88,4 +88,6 @@ def _roots(device: DeviceReport, causes: Causes) -> Table:
         (row.cause.title, row.ns or None, row.ns or None, Cell(words.root_change(row), tone="quiet"))
         for row in moved(device, causes)
     ]
-    return Table("By root cause: each wait counts to what the thread that ended it did", columns, rows, limit=NOT_PAGE)
+    return Table(
+        "By root cause: each wait is charged to what the thread that ended it did", columns, rows, limit=NOT_PAGE
+    )

@@ -86,7 +86,7 @@ class Pinning(Record, frozen=True):
 class ExposedCopies(Record, frozen=True):
     """Copies or sets that ran while nothing else did.
 
-    The exposed times of all rows add up to that of the device: if several kinds run at once, the time counts to the
+    The exposed times of all rows add up to that of the device: if several kinds run at once, the time is charged to the
     kind with most total time. `ordered` is true if the streams order the copy and its neighbouring kernel, so that they
     could not overlap: on the same stream, or one in the legacy default stream. False means that the copy had a separate
     stream, None that there is no neighbouring kernel. No trace shows whether a kernel needs the copied data. `call` is

@@ -83,7 +83,7 @@ class PhaseSteps(Record, frozen=True):
 
 
 class Waited(Record, frozen=True):
-    """Idle time of a device that waited for the stream or an event of another one, `device`: `ns` that count to
+    """Idle time of a device that waited for the stream or an event of another one, `device`: `ns` that are charged to
     `bottleneck`, which is what that device did meanwhile; `sync` where that device was not analysed."""
 
     device: OwnText
@@ -107,7 +107,8 @@ class PhaseDevice(Record, frozen=True):
     the four parts (`account_base` window), or in a start-up, which begins at the first CUDA call, to them and
     `outside_ns` (start). `waited` is the part of the
     account in which the device only waited for others. `late_ns` is its waiting in communication for late ones, if it
-    counts to what made these late. `did` is what took most of a phase that is not judged, at most two parts of it."""
+    is charged to what made these late. `did` is what took most of a phase that is not judged, at most two parts of
+    it."""
 
     key: OwnText
     compute_ns: TotalNs
@@ -159,8 +160,8 @@ class Phase(Record, frozen=True):
 
 
 class BehindWait(Struct, frozen=True):
-    """The idle `ns` that count to the wait of a finding, and in which the thread did something of another `bottleneck`:
-    that of the finding at `other`, None where that is too little for a finding."""
+    """The idle `ns` that are charged to the wait of a finding, and in which the thread did something of another
+    `bottleneck`: that of the finding at `other`, None where that is too little for a finding."""
 
     wait: Place
     bottleneck: str

@@ -130,7 +130,7 @@ def busy(device: DeviceTimeline, split: WindowSplit, hollow: Intervals | None, m
 def own_bottlenecks(
     idle: IdlePieces, busy: list[Piece], other_devices: IntArray, device_waits: DeviceWaitCalls
 ) -> Bottlenecks:
-    """All time of the window by bottleneck; waits for other devices count to `sync`."""
+    """All time of the window by bottleneck; waits for other devices are charged to `sync`."""
     return in_order(idle, busy, other_devices, device_waits)
 
 
@@ -148,5 +148,5 @@ def of_every_device(numbered: list[tuple[int, Bottlenecks]]) -> dict[int, Bottle
 
 @steps.step(spills=True)
 def bottlenecks(device: DeviceTimeline, of_every_device: dict[int, Bottlenecks]) -> Bottlenecks:
-    """All time of the window by bottleneck; waits for other devices count to what these did."""
+    """All time of the window by bottleneck; waits for other devices are charged to what these did."""
     return followed(device.number, of_every_device)

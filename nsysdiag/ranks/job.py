@@ -51,7 +51,7 @@ class _Rank(Struct, frozen=True):
 
     def judged(self, late: LateShare | None) -> list[PhaseDevice]:
         """What it did in the judged phases of its trace: one record, none where nothing ran. What it waited for late
-        ranks counts to why these were late."""
+        ranks is charged to why these were late."""
         phases = [structs.replace(each, key=self.name) for each in self.result.phases]
         return judged_parts([followed(phases, late)], self.result.focus)
 

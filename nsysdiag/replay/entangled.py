@@ -74,7 +74,7 @@ def _now_and_then(model: Model, pair: IntArray) -> BoolArray:
     count = np.zeros((int(pair.max(initial=-1)) + 1, steps), dtype=np.int64)
     np.add.at(count, (pair, step), 1)
     usual = np.round(count.mean(axis=1, keepdims=True))
-    # A wait near the border of two steps may count to either.
+    # A wait near the border of two steps may be charged to either.
     ahead = np.cumsum(count - usual, axis=1)
     regular = (np.abs(ahead - np.median(ahead, axis=1, keepdims=True)) <= 1).mean(axis=1) >= REGULAR
     found: BoolArray = (~(regular & (usual[:, 0] > 0)) & ((count > 0).sum(axis=1) > 1))[pair]

@@ -70,7 +70,7 @@ def _part(model: Model, problem: Problem, path: list[str]) -> RepairScope:
     where, threads = _inside(model, path), model.threads
     woken = where(model.on_axis(threads.woken.thread, threads.woken.begin, threads.woken.end))
     loads = (threads.woken.loader > 0) & (problem.cause != INPUT_WAIT)
-    # Time in which others hold the interpreter lock counts to the wait for it, whatever they do.
+    # Time in which others hold the interpreter lock is charged to the wait for it, whatever they do.
     behind = time_behind(model, woken & (threads.woken.interpreter == 0) & ~loads, ~loads)
     own = np.isin(model.program.thread[model.pieces.owner], model.launching)
     part = RepairScope(
@@ -79,7 +79,7 @@ def _part(model: Model, problem: Problem, path: list[str]) -> RepairScope:
         full=where(model.on_axis(threads.full.thread, threads.full.begin, threads.full.end)),
         woken=woken,
     )
-    # Time inside MPI calls counts to communication, whatever its cause.
+    # Time inside MPI calls is charged to communication, whatever its cause.
     part.pieces[coverage(union(model.host.host.mpi.spans), model.pieces.spans) > 0] = 0
     names = [each.id for each in CAUSES[problem.cause].variants]
     if problem.variant in names and problem.cause != INPUT_WAIT:

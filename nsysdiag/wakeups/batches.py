@@ -39,9 +39,9 @@ class RootSlices(Struct, frozen=True):
 
 
 def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: float) -> RootSlices:
-    """The same gaps and the same total as `slices`. Waiting time of a launching thread counts to what the thread that
-    ended the wait, surer than `floor`, did meanwhile. If that was a loading worker, it counts to data loading, with the
-    worker's own cause as the label."""
+    """The same gaps and the same total as `slices`. Waiting time of a launching thread is charged to what the thread
+    that ended the wait, surer than `floor`, did meanwhile. If that was a loading worker, it is charged to data loading,
+    with the worker's own cause as the label."""
     if not chains.levels:
         nothing = np.empty(0, dtype=np.int64)
         return RootSlices(slices, slices.rows.cause, np.full(len(slices.rows), -1, dtype=np.int32), nothing)

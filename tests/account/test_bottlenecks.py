@@ -39,8 +39,8 @@ WORK: tuple[Work, ...] = ("compute", "communication", "copies")
 
 @dataclass(frozen=True)
 class Slice:
-    """Idle time [start, end) that counts to `family` by its cause; `lane` is the thread that launched next, which did
-    what `own` says."""
+    """Idle time [start, end) that is charged to `family` by its cause; `lane` is the thread that launched next, which
+    did what `own` says."""
 
     start: int
     end: int

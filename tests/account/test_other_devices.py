@@ -1,4 +1,5 @@
-"""Waits for other devices: whose time they count to, against a slow oracle; which slices wait for which device."""
+"""Waits for other devices: whose time they are charged to, against a slow oracle; which slices wait for which
+device."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ ME, FIRST, SECOND = 0, 1, 2
 
 @dataclass(frozen=True)
 class Piece:
-    """Time [start, end) that counts to `family`, in which the device waited for `other` (-1: for none)."""
+    """Time [start, end) that is charged to `family`, in which the device waited for `other` (-1: for none)."""
 
     start: int
     end: int
@@ -121,7 +122,7 @@ def devices(draw: st.DrawFn) -> dict[int, Bottlenecks]:
 
 
 def answer(every: dict[int, list[tuple[int, int, str, int]]], number: int, at: int) -> tuple[str, int]:
-    """What one ns of a device counts to, step by step; one of the devices is not analysed."""
+    """What one ns of a device is charged to, step by step; one of the devices is not analysed."""
     asked, own = number, True
     for _ in range(COUNT + 1):
         if asked not in every:

@@ -196,7 +196,7 @@ class TestDevices:
         assert " on gpu1 (" in made.headline
         assert job_of(made).step.before_ns == pytest.approx(1_980 * US, rel=0.02)
         assert job_of(made).device_before == job_of(made).device_after == "gpu1"
-        assert job_of(made).top == []  # waits of one device for another count to what they wait for
+        assert job_of(made).top == []  # waits of one device for another are charged to what they wait for
 
     def test_what_changed_most_is_told_by_the_account_of_all(self) -> None:
         reports = [report_of(replace(each, seed=seed)) for seed, each in enumerate((SLOW, SLOW, PLAIN, PLAIN))]

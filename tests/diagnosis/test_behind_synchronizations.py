@@ -109,7 +109,7 @@ def test_what_a_thread_waits_for_keeps_its_own_cause(name: str, capture: Capture
     report = report_of(program(), capture, tmp_path)
     found = next(each for each in report.findings if each.cause == cause)
     assert found.share > 0.05
-    assert found.share > 0.95 * found.lost_share, "the rest counts to the synchronization"
+    assert found.share > 0.95 * found.lost_share, "the rest is charged to the synchronization"
 
 
 @pytest.mark.parametrize("capture", CAPTURES)

@@ -83,7 +83,7 @@ def test_bar_phase_and_closing_line(sampled: bool, tmp_path: Path) -> None:
     report.save(tmp_path / "t.txt")
     text = (tmp_path / "t.txt").read_text(encoding="utf-8")
     assert ("Host outside CUDA calls, not captured 7" in text) != sampled
-    assert ("of the time counts to host code outside CUDA calls, which was not captured" in text) != sampled
+    assert ("of the time is charged to host code outside CUDA calls, which was not captured" in text) != sampled
     assert ("nexplained" in text) == sampled
     assert report.devices[0].verdict.sentence.startswith("Host code outside CUDA calls takes") != sampled
     assert ("host code outside CUDA calls" in report.phases[-1].sentence) != sampled

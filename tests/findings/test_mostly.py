@@ -102,7 +102,7 @@ def test_a_function_in_samples(samples: dict[str, int], said: str | None, tmp_pa
     ],
 )
 def test_a_call_of_a_bottleneck_of_several_causes(calls: dict[str, int], said: str | None, tmp_path: Path) -> None:
-    """All of it counts to the host: the call, another call, and what it computes."""
+    """All of it is charged to the host: the call, another call, and what it computes."""
     text = headline(program(tmp_path, calls=calls))
     assert "The host keeps the GPU waiting" in text
     assert (said in text) if said else ("mostly" not in text)

@@ -62,7 +62,7 @@ class TestOneFile:
 
 class TestAFileForEachRank:
     def test_the_cause_of_the_late_rank_leads(self, split: RanksReport) -> None:
-        """The seven others wait in AllReduce, which counts to why the eighth is late: its host code."""
+        """The seven others wait in AllReduce, which is charged to why the eighth is late: its host code."""
         assert split.diagnosis is not None
         assert split.diagnosis.bottleneck == "host"
         assert split.diagnosis.basis == "steady"

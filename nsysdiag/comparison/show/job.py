@@ -1,4 +1,4 @@
-"""The job before and after on a card: its step, its work, and what the judged time counts to."""
+"""The job before and after on a card: its step, its work, and what the judged time is charged to."""
 
 from __future__ import annotations
 
@@ -197,7 +197,9 @@ COUNTS = (
 )
 TOGETHER = " Devices are judged together: where only one changed, its interval must exclude 0 by more."
 BOUNDS = "Bounds are predicted for the whole length only, not for parts and causes."
-ROOTS = "By root cause: each wait counts to what the thread that ended it did. The same idle time, divided differently"
+ROOTS = (
+    "By root cause: each wait is charged to what the thread that ended it did. The same idle time, divided differently"
+)
 PARTS = (Column("Part", KEY, head=True), *TIMES, Column("Of before", FIGURE))
 PER_UNIT = (
     Column("Part", KEY, head=True),

@@ -100,8 +100,8 @@ def phases_are_named_in_order(report: Json) -> Iterator[str]:
 
 @invariant
 def lateness_is_a_part_of_communication(report: Json) -> Iterator[str]:
-    """What a device waited for late ones, and what counts to communication, are its communication kernels and idle time
-    inside MPI calls: never less than those kernels, never more than they and all idle time."""
+    """What a device waited for late ones, and what is charged to communication, are its communication kernels and idle
+    time inside MPI calls: never less than those kernels, never more than they and all idle time."""
     for place, device in _places(report):
         counted = device["account"].get("communication", 0) + device.get("late_ns", 0)
         most = device["exposed_comm_ns"] + device["idle_ns"] + device["outside_ns"]
