@@ -118,7 +118,7 @@ class Saves(Record, frozen=True):
     def time(self) -> str:
         """How much time it saves; both bounds where the replay cannot tell."""
         if self.cannot_tell:
-            most = f"up to {format_ns(self.high_ns)}"
+            most = format_ns(self.high_ns)
             return format_two_ns(self.low_ns, self.high_ns, " to ") if self.low_ns else most
         if self.method == REPLAY and self.per == "step":
             return format_two_ns(self.shown_ns, self.of_ns, " of ")

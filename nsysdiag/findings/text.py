@@ -382,7 +382,7 @@ def _naming(facts: _Facts, call: str | None) -> list[str]:
     if facts.spot.cause != HOST_CODE or not (facts.code.count and call) or known:
         return []
     return [
-        f"First find out what this code does: CPU samples name it only as {call}, so add NVTX ranges. "
+        f"First find out what it does: CPU samples name only {call}, so add NVTX ranges. "
         "Then run it on more threads, or on the GPU."
     ]
 

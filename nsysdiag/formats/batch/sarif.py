@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from nsysdiag.formats.batch.problems import Problem
     from nsysdiag.report import CauseInfo
 
-
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 GENERATOR = "nsysdiag"
 _LEVELS = {"high": ERROR, "medium": WARNING}

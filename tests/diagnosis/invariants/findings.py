@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
+from nsysdiag.account.bottlenecks import WAITING_FOR_A_SYNC
 from nsysdiag.diagnosis.one_problem import ABOUT
 from tests.diagnosis.invariants.registry import invariant
 from tests.diagnosis.report_json import (
@@ -70,12 +71,18 @@ def weighed_share(finding: Json) -> float | None:
     return float(max(saves["ns"] / 2, saves["low_ns"]) / max(saves["of_ns"], 1))
 
 
-def _place(finding: Json) -> float | None:
-    """The share that a finding is ordered by: what it saves, of an unknown one its share of the time."""
-    share = weighed_share(finding)
-    if share is None and finding["bottleneck"] == "unknown":
-        return float(finding.get("share", finding["lost_share"]))
-    return share
+def _place(finding: Json) -> tuple[float, float] | None:
+    """Between which shares a finding is ordered: what it saves, of an unknown one its share of the time. An upper bound
+    stands behind a prediction of about its size, and so may what a thread did behind a wait."""
+    share, saves = weighed_share(finding), finding["saves"]
+    if share is None:
+        own = float(finding.get("share", finding["lost_share"]))
+        return (own, own) if finding["bottleneck"] == "unknown" else None
+    if saves.get("cannot_tell"):
+        return share, share
+    behind = finding["bottleneck"] in WAITING_FOR_A_SYNC and finding["lost_share"] > finding.get("share", 0.0)
+    least = max(share - ABOUT, 0.0)
+    return (least, least) if saves["method"] != "replay" else (least if behind else share, share)
 
 
 @invariant
@@ -83,16 +90,16 @@ def findings_are_ordered(report: Json) -> Iterator[str]:
     """By the share that they save, unknown ones by their share of the time; then those that save nothing known. A
     prediction stands before an upper bound of about its size."""
     places = [(finding["id"], _place(finding)) for finding in report["findings"]]
-    placed = [(name, share) for name, share in places if share is not None]
-    for (name, share), (after, larger) in pairwise(placed):
-        if larger > share + ABOUT + ROUNDING:
-            yield f"{after} ({larger:.3f}) stands behind {name} ({share:.3f})"
-    rest = [finding for finding, (_, share) in zip(report["findings"], places, strict=True) if share is None]
+    placed = [(name, place) for name, place in places if place is not None]
+    for (name, (_, most)), (after, (least, _)) in pairwise(placed):
+        if least > most + ROUNDING:
+            yield f"{after} ({least:.3f}) stands behind {name} ({most:.3f})"
+    rest = [finding for finding, (_, place) in zip(report["findings"], places, strict=True) if place is None]
     for one, after in pairwise([finding for finding in rest if finding["lost_share"]]):  # kernels lose no idle time
         if after["lost_share"] > one["lost_share"] + ROUNDING:
             yield f"{after['id']} ({after['lost_share']:.3f} of the time) stands behind {one['id']}"
     with_savings = [at for at, finding in enumerate(report["findings"]) if saved_share(finding) is not None]
-    without = [at for at, (_, share) in enumerate(places) if share is None]
+    without = [at for at, (_, place) in enumerate(places) if place is None]
     if with_savings and without and min(without) < max(with_savings):
         yield "a finding without savings stands before one with them"
 
