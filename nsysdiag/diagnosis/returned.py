@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from nsysdiag.account.bottlenecks import WAITING_FOR_A_SYNC
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import REPLAY, WAITS
 from nsysdiag.diagnosis.one_problem import ABOUT, replayed_note
 from nsysdiag.findings.behind_waits import place_of
-from nsysdiag.findings.hotspots import BEHIND_WAITS
 from nsysdiag.phases.facts import BehindWait, PhaseDevice, Place
 from nsysdiag.report import Finding, Named
 
@@ -51,7 +51,7 @@ def is_behind(finding: Finding, limits: FindingThresholds) -> bool:
 
 def counts_before(finding: Finding) -> bool:
     """Whether most of its time is charged to waits before it."""
-    return finding.bottleneck in BEHIND_WAITS and 2 * finding.share < finding.lost_share
+    return finding.bottleneck in WAITING_FOR_A_SYNC and 2 * finding.share < finding.lost_share
 
 
 def _saves(finding: Finding) -> float:

@@ -20,9 +20,6 @@ from nsysdiag.gap_groups.groups import GapKeys
 from nsysdiag.report import Thread
 from nsysdiag.stacks.samples import SampledCode, sampled_code
 
-BEHIND_WAITS = WAITING_FOR_A_SYNC
-"""Bottlenecks of what a thread did behind a wait, which may be done faster, or may be what costs the time."""
-
 
 class Hotspot(Struct, frozen=True):
     """A hotspot: part of one cause's time that is charged to the bottleneck `family`. `rows` are its rows in the
@@ -70,7 +67,7 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
         divisible = not CAUSES[whole.cause].unresolved
         found += _divided(shares, whole, least, thresholds.places) if divisible else [whole]
     shown = [spot if spot.counted_ns >= least else replace(spot, behind=True) for spot in found]
-    shown = [spot for spot in shown if not spot.behind or (spot.family in BEHIND_WAITS and spot.lost_ns >= least)]
+    shown = [spot for spot in shown if not spot.behind or (spot.family in WAITING_FOR_A_SYNC and spot.lost_ns >= least)]
     return sorted(shown, key=lambda spot: (spot.behind, -spot.ceiling_ns, -spot.lost_ns, spot.cause))
 
 

@@ -15,7 +15,7 @@ from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.disks import reads_ns
 from nsysdiag.replay.entangled import loosened, met_by_chance, others_work_ns, taken_out
 from nsysdiag.replay.graph import EdgeKind
-from nsysdiag.replay.model import Model
+from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.mpi_peers import in_a_row, most_sooner, takes_out_waits, without_waits
 from nsysdiag.replay.removed import most_removed_ns, unknown_ns
 from nsysdiag.replay.run import Run, as_run, borders_of, busy, mean_step, run_of
@@ -134,12 +134,12 @@ def _disk(case: BoundCase) -> Sequence[int]:
 def _mpi_peers(case: BoundCase) -> Sequence[int]:
     """The peers are late for another reason, or end as much sooner as the same changes make them. Waits that are taken
     out bring a peer no more than they bring a rank that waits for none. Each rank may wait for one that waits."""
-    prompt, before = without_waits(case.changes), without_waits(Changes.none(case.changes.model))
+    prompt, before = without_waits(case.changes), _prompt_ns(case.changes.model)
     if prompt is None or before is None:
         return []
     least, sooner = run_of(prompt).ns, most_sooner(case.changes)
     if takes_out_waits(case.changes):
-        sooner += max(run_of(before).ns - least, 0)
+        sooner += max(before - least, 0)
     sooner *= in_a_row(case.changes.model)
     return [case.now.ns, max(least, math.ceil(max(case.run.ns - sooner, 0)))]
 
@@ -217,10 +217,23 @@ def _followed(case: BoundCase) -> Sequence[int]:
         return []
     every = (changes, *case.others)
     least = min(run_of(each, observed=False).ns for each in every)
-    alike = now.ns - run_of(Changes.none(changes.model), observed=False).ns + least
+    alike = now.ns - _unobserved_ns(changes.model) + least
     # Of threads that are known by some of their waits alone, the others are not in the replay.
-    least = min(least, case.run.ns - unknown_ns(changes))
+    least = min(least, case.run.ns - unknown_ns(changes.model))
     return [min(alike, case.run.ns), min(max(least, now.ns - most_removed_ns(every)), case.run.ns)]
+
+
+@once
+def _unobserved_ns(model: Model) -> int:
+    """The length of a step of the program as it is, if no operation waits for work that it only followed."""
+    return run_of(Changes.none(model), observed=False).ns
+
+
+@once
+def _prompt_ns(model: Model) -> int | None:
+    """The same if no call of MPI waits for a rank; None where hardly any does."""
+    prompt = without_waits(Changes.none(model))
+    return None if prompt is None else run_of(prompt).ns
 
 
 RULES = (

@@ -8,16 +8,13 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
-from nsysdiag.causes import places
 from nsysdiag.replay.graph import NEVER_NS, EdgeKind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.pacing import OUTLIVED
 from nsysdiag.replay.work import GAP_NS
-from nsysdiag.wakeups.waits import Ends, ends_of
 
 SURE = 0.8
 """A wake-up that is less sure is none in the bound that promises least."""
-WAITS = places(lambda cause: cause.follows_wakeups)
 OF_OPERATIONS = (
     EdgeKind.STREAM,
     EdgeKind.CLASS,
@@ -205,7 +202,7 @@ class Changes(Struct, frozen=True):
     @property
     def complete(self) -> bool:
         """Whether all is known that operations and waits of threads waited for."""
-        return not (self.model.graph.edges.kind == EdgeKind.OBSERVED).any() and not self.unresolved.any()
+        return not (self.model.graph.edges.kind == EdgeKind.OBSERVED).any() and not self.model.unresolved.any()
 
     @property
     def paced(self) -> BoolArray:
@@ -230,12 +227,11 @@ class Changes(Struct, frozen=True):
         return kept
 
     @property
-    def unresolved(self) -> BoolArray:
-        """The pieces of host time that are waits for other threads, of which none is known."""
-        pieces, ends = self.model.pieces, np.append(ends_of(self.model.words), Ends.UNKNOWN)
-        # No thread ends a sleep or a read of a file.
-        found: BoolArray = np.isin(pieces.cause, WAITS) & (ends[pieces.call] != Ends.NO_THREAD)
-        return found
+    def not_woken(self) -> BoolArray:
+        """The waits for other threads that no longer are."""
+        edges, gone = self.model.graph.edges, ~self.woken
+        gone[edges.row[self.dropped & (edges.kind == EdgeKind.WAKE)]] = True
+        return gone
 
     def costs(self) -> IntArray:
         """How long the launch of each operation takes: the part of its call that stays."""
@@ -272,7 +268,7 @@ class Changes(Struct, frozen=True):
         pieces, program = model.pieces, model.program
         kept = (pieces.end - pieces.start) * np.where(self.unknown & proven, 1.0, self.time)
         if not observed:
-            kept = np.where(self.unresolved, 0, kept)
+            kept = np.where(self.model.unresolved, 0, kept)
         # A wait until a time is as short as what comes before leaves it.
         kept = np.where(np.append(self.paced, False)[model.timed_of_piece], 0, kept)
         ns = np.bincount(pieces.owner, kept, len(program)) + model.unseen * self.unseen

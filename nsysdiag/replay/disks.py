@@ -8,7 +8,7 @@ B    [decode][read ........][decode][read ........]     half of the decoding: ea
 
 from __future__ import annotations
 
-from nsysdiag.arrays.intervals import BoolArray, Intervals, union
+from nsysdiag.arrays.intervals import BoolArray
 from nsysdiag.causes import PLACE
 from nsysdiag.causes.io_wait import CAUSE as IO_WAIT
 from nsysdiag.replay.changes import Changes
@@ -25,7 +25,7 @@ def reads_ns(changes: Changes) -> int:
     model = changes.model
     reads = _reads(model)
     ns = (model.pieces.end - model.pieces.start)[reads]
-    together = _together(model, reads)
+    together = model.ever(reads)
     if not len(ns) or ns.sum() < (1 + AT_ONCE) * together:
         return 0
     left = float((ns * changes.time[reads]).sum()) / float(ns.sum())
@@ -35,10 +35,3 @@ def reads_ns(changes: Changes) -> int:
 def _reads(model: Model) -> BoolArray:
     found: BoolArray = (model.pieces.cause == PLACE[IO_WAIT.id]) & ~asks_others(model)
     return found
-
-
-def _together(model: Model, reads: BoolArray) -> int:
-    """The length of the time in which any thread reads, in ns."""
-    axis, pieces = model.host.host.axis, model.pieces
-    start = axis.time(pieces.start[reads])
-    return int(union(Intervals(start, start + (pieces.end - pieces.start)[reads])).total())

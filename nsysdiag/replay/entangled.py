@@ -19,7 +19,7 @@ from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.replay.changes import OF_OPERATIONS, SURE, Changes
 from nsysdiag.replay.graph import EdgeKind
-from nsysdiag.replay.model import Model
+from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import WAITED_NS
 from nsysdiag.replay.step_work import REGULAR, StepWork
 
@@ -47,6 +47,7 @@ def loosened(changes: Changes) -> Changes | None:
     return replace(changes, dropped=dropped, time=time, length=np.where(others, 0, changes.length), loose=True)
 
 
+@once
 def met_by_chance(model: Model) -> BoolArray:
     """The waits for another thread at what both take in turns. These are the waits for locks; and those in some steps
     only, of two threads that wait for each other, or of which one launches at a pace of its own. A thread that loads
@@ -81,6 +82,7 @@ def _now_and_then(model: Model, pair: IntArray) -> BoolArray:
     return found & stretch.stepwise
 
 
+@once
 def others_work_ns(model: Model) -> int:
     """For how long in a step, in ns, threads that take turns work or wait for a lock: they may hold it as long, once
     they get it. It is that of all such threads of a process but the one that does most."""
@@ -111,11 +113,8 @@ def taken_out(changes: Changes) -> float:
         return np.inf
     if np.isin(edges.kind[changes.dropped], OF_OPERATIONS).any():
         return np.inf
-    woken = ~changes.woken
-    wakes = np.flatnonzero((edges.kind == EdgeKind.WAKE) & changes.dropped)
-    woken[edges.row[wakes]] = True
     # Who takes a lock at another time may find it free.
-    woken |= met_by_chance(model)
+    woken = changes.not_woken | met_by_chance(model)
     # It is not known what the thread does that ends such a wait: all of that may be taken out.
     time = np.where(model.unknown_waits, 0.0, changes.time)
     ns = float(((pieces.end - pieces.start) * (1 - time)).sum())

@@ -40,9 +40,8 @@ def _for_results(model: Model) -> BoolArray:
 def _rows_of(model: Model) -> IntArray:
     """The number of the row of each wait for results, -1 for other waits. A launch, another wait for a device, or host
     code is between rows."""
-    held, calls, row = model.threads.held, model.host.host.api_calls.rows, model.threads.launches
-    able = _for_results(model)
-    launches = np.sort(model.on_axis(calls.thread[row], calls.start[row], calls.end[row]).start)
+    held, able = model.threads.held, _for_results(model)
+    launches = np.sort(model.launch_spans.start)
     spans = model.on_axis(held.thread, held.begin, held.end)
     order = np.argsort(spans.start, kind="stable")
     start, end, able_there = spans.start[order], spans.end[order], able[order]

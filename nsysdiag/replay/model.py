@@ -9,8 +9,9 @@ device     S==A==) S====B=====)         S==C==)  S: an operation starts
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, wraps
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
-from nsysdiag.causes import CAUSES, FALLBACK, PLACE, THREAD_WAIT
+from nsysdiag.causes import CAUSES, FALLBACK, PLACE, THREAD_WAIT, places
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.lock_wait import CAUSE as LOCK_WAIT
 from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
@@ -78,7 +79,10 @@ from nsysdiag.replay.work import (
 )
 from nsysdiag.trace.columns import Strings
 from nsysdiag.wakeups.loaders import Finder, HostTrace, WaitingThreads
+from nsysdiag.wakeups.waits import Ends, ends_of
 
+WAITS = places(lambda cause: cause.follows_wakeups)
+"""Causes of waits that may be for other threads."""
 MOST_UNPAIRED = 0.1
 """Share of the kernels that send or receive: a few may have their peers outside of the replayed time."""
 
@@ -209,6 +213,12 @@ class Model(Struct, frozen=True, dict=True):
         rows = rows.take(np.isin(rows.name, codes))
         return self.on_axis(rows.thread, rows.start, rows.end)
 
+    def ever(self, chosen: BoolArray) -> int:
+        """For how long any thread is in one of the `chosen` pieces of host time, in ns."""
+        pieces = self.pieces.take(chosen)
+        begin = self.host.host.axis.time(pieces.start)
+        return union(Intervals(begin, begin + pieces.end - pieces.start)).total()
+
     def row_of_piece(self, spans: Intervals) -> IntArray:
         """The row in `spans` (on the axis of `host`, in any order) in which each piece of host time begins: the one
         that starts last, -1 for none."""
@@ -221,6 +231,14 @@ class Model(Struct, frozen=True, dict=True):
         """The row in `threads.timed` of the wait that each piece of host time is in, -1 for none."""
         timed = self.threads.timed
         return self.row_of_piece(self.on_axis(timed.thread, timed.begin, timed.end))
+
+    @cached_property
+    def unresolved(self) -> BoolArray:
+        """Which pieces of host time are waits for other threads, of which none is known."""
+        ends = np.append(ends_of(self.words), Ends.UNKNOWN)
+        # No thread ends a sleep or a read of a file.
+        found: BoolArray = np.isin(self.pieces.cause, WAITS) & (ends[self.pieces.call] != Ends.NO_THREAD)
+        return found
 
     @cached_property
     def unknown_waits(self) -> BoolArray:
@@ -293,6 +311,23 @@ class Model(Struct, frozen=True, dict=True):
         mine = edges.kind == EdgeKind.PROGRAM
         found[edges.target[mine]] = edges.row[mine]
         return found
+
+
+T = TypeVar("T")
+
+
+def once(make: Callable[[Model], T]) -> Callable[[Model], T]:
+    """A function of a model alone, computed once for each model: the replays of all changes ask for it again."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    @wraps(make)
+    def known(model: Model) -> T:
+        made: dict[str, T] = vars(model)
+        if name not in made:
+            made[name] = make(model)
+        return made[name]
+
+    return known
 
 
 def model_of(

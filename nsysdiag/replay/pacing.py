@@ -43,6 +43,8 @@ MOST_PAIRED = 200
 HALFWAY = -0.5
 """Between a wait that makes up for all of the work before it (-1), and one that does not care (0)."""
 DEVIATIONS = 2
+NORMAL = 1.4826
+"""The standard deviation of normal values whose median distance from the median is 1."""
 REGULAR, MOST_REGULAR, FIXED = 0.05, 0.8, 4
 """Of a period: where most differ by less from the median, they are one. Two kinds of waits that alternate have no
 period. So many times less than the work in them: they are kept on purpose."""
@@ -191,7 +193,7 @@ def _judged(begin: IntArray, end: IntArray, step: IntArray, *, by_clock: bool = 
 
 def _spread(values: FloatArray) -> float:
     """The standard deviation that the median distance from the median stands for."""
-    return 1.4826 * float(np.median(np.abs(values - np.median(values))))
+    return NORMAL * float(np.median(np.abs(values - np.median(values))))
 
 
 def _is_wait(length: IntArray) -> BoolArray:

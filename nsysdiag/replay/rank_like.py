@@ -8,14 +8,13 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.rows import distinct
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.model import Model
+from nsysdiag.replay.pacing import NORMAL
 from nsysdiag.replay.work import Class
 
 LATE = 1.02
 """Times the median of all ranks: one that takes longer over all steps is late."""
 SURELY = 3
 """Standard errors: a rank that is later by less is so by chance."""
-NORMAL = 1.4826
-"""The standard deviation of normal errors for a median distance of 1."""
 MOST_PARTS = 1 << 22
 """Times of a part on a device in a step: with more of them, only whole steps are compared."""
 

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.graph import EdgeKind
+from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.sources import answers
 from nsysdiag.wakeups.waits import is_timed
 
@@ -26,23 +27,21 @@ def most_removed_ns(every: Sequence[Changes]) -> int:
     """The most that any of these changes takes out of a step, or of the window, in ns: time of all threads and
     operations, and waits that no longer are. 0 where all is known that threads waited for, and for changes in the order
     of operations."""
-    removed = [_removed_ns(each) for each in every if dependent(each).any()]
-    return max(removed) if len(removed) == len(every) and not any(map(_reordered, every)) else 0
+    known = not dependent(every[0].model).any()
+    return 0 if known or any(map(_reordered, every)) else max(map(_removed_ns, every))
 
 
-def unknown_ns(changes: Changes) -> int:
+@once
+def unknown_ns(model: Model) -> int:
     """For how long any thread waits in a step, or in the window, where it is not known who ends it, in ns: at each
     moment a step waits for one of them at most."""
-    model, unknown = changes.model, dependent(changes)
-    pieces = model.pieces
-    begin = model.host.host.axis.time(pieces.start[unknown])
-    waits = Intervals(begin, begin + (pieces.end - pieces.start)[unknown])
-    return union(waits).total() // model.stretch.count
+    return model.ever(dependent(model)) // model.stretch.count
 
 
-def dependent(changes: Changes) -> BoolArray:
+@once
+def dependent(model: Model) -> BoolArray:
     """Which pieces of host time are waits of which it is not known who ends them, and that may end sooner."""
-    found: BoolArray = changes.unresolved & answers(changes.model)
+    found: BoolArray = model.unresolved & answers(model)
     return found
 
 
@@ -62,7 +61,7 @@ def _removed_ns(changes: Changes) -> int:
     ns += float((model.unseen * np.maximum(1 - changes.unseen, 0)).sum())
     ns += float((program.lag * np.maximum(1 - changes.lag, 0)).sum())
     ns += float(np.maximum(model.length - changes.length, 0).sum() + np.maximum(model.cost - changes.cost, 0).sum())
-    may_end = dependent(changes) & (changes.elsewhere[0] | np.append(is_timed(model.words) == 1, False)[pieces.call])
+    may_end = dependent(model) & (changes.elsewhere[0] | np.append(is_timed(model.words) == 1, False)[pieces.call])
     ns += _waits(changes) + _total(pieces.start, pieces.end, may_end)
     return round(ns / model.stretch.count)
 
@@ -70,12 +69,10 @@ def _removed_ns(changes: Changes) -> int:
 def _waits(changes: Changes) -> int:
     """The length of all waits that no longer are, in ns. A thread that does not wait for some may not wait for others,
     of which it is not known who ended them."""
-    model, threads, edges = changes.model, changes.model.threads, changes.model.graph.edges
-    gone = np.zeros(len(threads.woken), dtype=np.bool_)
-    gone[edges.row[changes.dropped & (edges.kind == EdgeKind.WAKE)]] = True
-    gone |= ~changes.woken
+    model, threads = changes.model, changes.model.threads
+    gone = changes.not_woken
     of_thread = np.isin(model.program.thread[model.pieces.owner], threads.woken.thread[gone])
-    unknown = (model.pieces.end - model.pieces.start)[of_thread & dependent(changes)]
+    unknown = (model.pieces.end - model.pieces.start)[of_thread & dependent(model)]
     waits = ((threads.held, ~(changes.held & changes.others)), (threads.full, ~changes.full), (threads.woken, gone))
     return int(unknown.sum()) + sum(_total(each.begin, each.end, chosen) for each, chosen in waits)
 

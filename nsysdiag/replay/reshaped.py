@@ -16,10 +16,11 @@ from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import distinct
 from nsysdiag.events.streams import previous_on_stream
 from nsysdiag.replay.behind import loaders
-from nsysdiag.replay.changes import WAITS, Changes, View
+from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.graph import EdgeKind, Edges, extended
-from nsysdiag.replay.model import Model
-from nsysdiag.replay.sources import answers, of_unknown_sources
+from nsysdiag.replay.model import WAITS, Model
+from nsysdiag.replay.removed import dependent
+from nsysdiag.replay.sources import of_unknown_sources
 from nsysdiag.replay.stretch import first_border
 from nsysdiag.replay.work import Class
 
@@ -240,7 +241,7 @@ def _waits_for_others(changes: Changes, threads: IntArray) -> float:
     model = changes.model
     woken, program, pieces = model.threads.woken, model.program, model.pieces
     waits = np.isin(woken.thread, threads) & ~np.isin(woken.waker, threads)
-    unknown = np.isin(program.thread, threads)[pieces.owner] & changes.unresolved & answers(model)
+    unknown = np.isin(program.thread, threads)[pieces.owner] & dependent(model)
     waited = int((woken.end - woken.begin)[waits].sum() + (pieces.end - pieces.start)[unknown].sum())
     worked = int((program.end - program.start)[np.isin(program.thread, threads)].sum())
     return waited / max(waited + worked, 1)
