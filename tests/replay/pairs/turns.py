@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from nsysdiag.replay.facts import Transform
@@ -10,7 +11,7 @@ from tests.replay.pairs.pair import BACKGROUND, STEPS, Pair, faster, loop, pair,
 from tests.simulator import Simulation
 from tests.simulator.actions import Thread
 from tests.simulator.device import Stream
-from tests.simulator.host import Body
+from tests.simulator.host import Body, Process
 from tests.simulator.interpreter import Gil
 
 
@@ -22,7 +23,7 @@ def behind_a_lock(
     T       [prepare][lock ...][l][sync ..][prepare][lock ......][l][sync ..]
     other   [l][sync ........][prepare][lock ......][l][sync ...][prepare]
     """
-    process, mutex, over = solver(sim), sim.mutex(), []
+    process, mutex = solver(sim), sim.mutex()
 
     def one(t: Thread, number: int, stream: Stream) -> Body:
         yield from ranged(t, "prepare", t.compute(round(factor * varied(prepare, t.name, number)), "prepare"))
@@ -33,21 +34,7 @@ def behind_a_lock(
             yield from t.synchronize(stream)
         yield from t.unlock(mutex)
 
-    def other(t: Thread, stream: Stream) -> Body:
-        number = 0
-        while not over:
-            yield from one(t, number, stream)
-            number += 1
-
-    own = process.stream()
-
-    def step(t: Thread, number: int) -> Body:
-        yield from one(t, number, own)
-        over.extend([True] if number == STEPS - 1 else [])
-
-    for _ in range(others):
-        waking(sim.thread(process, partial(other, stream=process.stream()), name=BACKGROUND))
-    waking(loop(sim, marks, step, process=process))
+    _all_do(sim, marks, process, one, others)
 
 
 def interpreted(
@@ -58,7 +45,7 @@ def interpreted(
     T       [prepare][l][sync ......][lock .][prepare][l][sync
     other   [sync ][lock ..][prepare ..][l][sync ...][lock ...
     """
-    process, gil, over = sim.process(), Gil(), []
+    process, gil = sim.process(), Gil()
 
     def one(t: Thread, number: int, stream: Stream) -> Body:
         yield from gil.acquire(t)
@@ -68,17 +55,25 @@ def interpreted(
         yield from gil.release(t)
         yield from t.synchronize(stream)
 
+    _all_do(sim, marks, process, one, others)
+
+
+def _all_do(
+    sim: Simulation, marks: Marks, process: Process, one: Callable[[Thread, int, Stream], Body], others: int
+) -> None:
+    """A thread that does this in each step, and so many others that do it as often as they can meanwhile, each in a
+    stream of its own."""
+    own, over = process.stream(), [False]
+
     def other(t: Thread, stream: Stream) -> Body:
         number = 0
-        while not over:
+        while not over[0]:
             yield from one(t, number, stream)
             number += 1
 
-    own = process.stream()
-
     def step(t: Thread, number: int) -> Body:
         yield from one(t, number, own)
-        over.extend([True] if number == STEPS - 1 else [])
+        over[0] = number == STEPS - 1
 
     for _ in range(others):
         waking(sim.thread(process, partial(other, stream=process.stream()), name=BACKGROUND))
