@@ -39,10 +39,12 @@ def test_repairs_of_programs_made_by_chance() -> None:
 
 
 def of_threads(seeds: Iterable[int]) -> list[Outcome]:
-    """The outcomes of repairs of programs of several threads that are predicted. Where one makes a program slower, as
-    another thread takes more of a lock or of the GPU, it saves nothing."""
+    """The outcomes of repairs of programs of several threads that are predicted, as nearly all are. Where one makes a
+    program slower, as another thread takes more of a lock or of the GPU, it saves nothing."""
     found = [outcome(pair) for seed in seeds for pair in chance_threads.pairs(seed)]
-    return [replace(each, true=max(each.true, 0.0)) for each in found if not each.refused]
+    made = [replace(each, true=max(each.true, 0.0)) for each in found if not each.refused]
+    assert len(made) >= 0.9 * len(found)
+    return made
 
 
 def test_repairs_of_programs_of_several_threads() -> None:
