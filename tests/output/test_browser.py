@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.ranks.show.registry import RENDERERS
 from nsysdiag.replay.show.registry import RENDERERS as PREDICTIONS
@@ -64,6 +65,23 @@ def test_a_filter_leaves_the_other_tables_of_its_section_alone(chromium: Chromiu
     whole = [table for table in root.all("table") if "data-first" not in table.attributes]
     assert "Collectives by kind" in "".join(table.all("caption")[0].text for table in whole)
     assert [record for table in whole for record in table.all("tbody") if "hidden" in record.attributes] == []
+
+
+WIDTHS = """[...document.querySelectorAll(".finding")].map((finding) => [".title", ".lost"].map(
+    (part) => finding.querySelector(part).getBoundingClientRect().width))"""
+
+
+def test_titles_of_findings_have_room_beside_long_savings(
+    demo: nsysdiag.Report, chromium: Chromium, tmp_path: Path
+) -> None:
+    """Where the trace cannot tell how much is saved, the figure is a sentence."""
+    assert any(each.saves and each.saves.cannot_tell for each in demo.findings)
+    (tmp_path / "page.html").write_bytes(FORMATS["html"].render(demo, RenderOptions()))
+    with Browser(chromium) as browser:
+        browser.open((tmp_path / "page.html").as_uri())
+        widths = browser.value(WIDTHS)
+    assert len(widths) >= 3
+    assert [each for each in widths if each[0] < each[1]] == []
 
 
 @pytest.mark.parametrize("sample", WHATIFS)
