@@ -32,6 +32,7 @@ LAYERS = [
     "gaps",
     "causes",
     "ledger",
+    "time",
     "stacks",
     "iterations",
     "wakeups kernels copies memory communication utilization host programs",

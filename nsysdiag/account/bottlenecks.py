@@ -1,8 +1,9 @@
-"""Which bottleneck each nanosecond of a device is charged to: a division of its window, exact and without remainder."""
+"""Which bottleneck each nanosecond of a device is charged to: the rows of its table of time."""
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -21,13 +22,14 @@ from nsysdiag.arrays.intervals import (
 )
 from nsysdiag.causes import PREEMPTION, families_of, places
 from nsysdiag.causes.blocking_copy import READS_BACK
-from nsysdiag.causes.cause import FAMILIES, Family
+from nsysdiag.causes.cause import Family
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.rows import picked
 from nsysdiag.gap_groups.groups import GapKeys
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.ledger import Slices
+from nsysdiag.time.table import CODE, IDLE, STATES, TimeTable
 
 # Idle time that synchronizations made: what the host did after a wait, and could have done during it.
 
@@ -151,7 +153,6 @@ def _used(wait: IntArray, credit: IntArray, length: IntArray) -> IntArray:
     return used
 
 
-CODE: dict[str, int] = {name: code for code, name in enumerate(FAMILIES)}
 WAITING_FOR_A_SYNC = ("host", "launch", "unknown")
 """Bottlenecks of work that a thread does after a wait and could have done during it. Input is left out: it has its own
 root cause."""
@@ -164,44 +165,19 @@ MPI_START_UP = re.compile(r"P?MPI_(Init\w*|Finalize\w*|Session_(init|finalize))"
 """MPI calls that start and end processes: the calls inside them show what the thread does."""
 
 
-Piece = tuple[Intervals, IntArray, IntArray]
-"""Spans, their codes, and the slices that they are parts of."""
-
-
-class Bottlenecks(Struct, frozen=True):
-    """The time of a device by bottleneck: disjoint `spans`, sorted by start, that cover the window. `code` is an index
-    into FAMILIES, `slice` the slice of idle time of each span, -1 for work. `other` is the number of the device waited
-    for, -1 for none. `made` is the idle time that synchronizations caused, which is charged to `sync`."""
+class Piece(NamedTuple):
+    """Parts of a device's time: their bottlenecks, the slices that they are parts of (-1: work), and the state of the
+    device, which all share."""
 
     spans: Intervals
     code: IntArray
     slice: IntArray
-    other: IntArray
-    made: Made
-    waits: DeviceWaitCalls
+    state: int
 
-    def each_of(self, parts: Intervals) -> dict[str, IntArray]:
-        """The ns of each of `parts` by bottleneck, of those that have any."""
-        present = np.flatnonzero(np.bincount(self.code)).tolist()
-        return {FAMILIES[code]: coverage(self.spans[self.code == code], parts) for code in present}
-
-    def waited(self, parts: Intervals) -> dict[tuple[int, str], IntArray]:
-        """The ns of each of `parts` in which another device was waited for, by its number and by bottleneck."""
-        rows = np.flatnonzero(self.other >= 0)
-        spans, code, other = self.spans[rows], self.code[rows], self.other[rows]
-        pairs = np.unique(np.stack((other, code)), axis=1).T.tolist()
-        return {
-            (number, FAMILIES[each]): coverage(spans[(other == number) & (code == each)], parts)
-            for number, each in pairs
-        }
-
-    def set_of(self, name: Family) -> Intervals:
-        """The time that is charged to one bottleneck, as a set."""
-        return union(self.spans[self.code == CODE[name]])
-
-    def work_of(self, name: Family) -> Intervals:
-        """The part of it in which the device worked, as a set."""
-        return union(self.spans[(self.code == CODE[name]) & (self.slice < 0)])
+    def with_length(self) -> Piece:
+        """Without those that are empty."""
+        rows = picked(self.spans.end > self.spans.start)
+        return Piece(self.spans[rows], self.code[rows], self.slice[rows], self.state)
 
 
 class IdlePieces(Struct, frozen=True):
@@ -257,33 +233,37 @@ def busy_pieces(
     runs. `hollow` is the time in which kernels left most of the chip empty."""
     compute, communication, copies = split.parts
     moved = migrations if moved is None else union(migrations, moved)
-    paging = union(intersect(compute, migrations), intersect(copies, moved))
-    working = subtract(compute, paging)
-    parts: dict[Family, Intervals] = {
-        "memory": paging,
-        "parallelism": intersect(working, hollow),
-        "kernels": subtract(working, hollow),
-        "communication": communication,
-        "copies": subtract(copies, paging),
-    }
-    return [(part, _codes(name, len(part)), np.full(len(part), -1, dtype=np.int32)) for name, part in parts.items()]
+    paged, fetched = intersect(compute, migrations), intersect(copies, moved)
+    working = subtract(compute, paged)
+    parts: list[tuple[Family, str, Intervals]] = [
+        ("memory", "compute", paged),
+        ("memory", "exposed_copy", fetched),
+        ("parallelism", "compute", intersect(working, hollow)),
+        ("kernels", "compute", subtract(working, hollow)),
+        ("communication", "exposed_comm", communication),
+        ("copies", "exposed_copy", subtract(copies, fetched)),
+    ]
+    return [
+        Piece(part, _codes(name, len(part)), np.full(len(part), -1, dtype=np.int32), STATES.index(state))
+        for name, state, part in parts
+    ]
 
 
-def in_order(idle: IdlePieces, busy: list[Piece], other: IntArray, waits: DeviceWaitCalls) -> Bottlenecks:
-    """All pieces that have a length, by start. `other` is the device that each slice waited for (-1: none)."""
-    parts = [*idle.pieces, *busy]
-    with_length = [picked(part[0].end > part[0].start) for part in parts]
-    kept = [(part[0][rows], part[1][rows], part[2][rows]) for part, rows in zip(parts, with_length, strict=True)]
-    begins = np.concatenate([part[0].start for part in kept])
+def in_order(idle: IdlePieces, busy: list[Piece], other: IntArray, own: IntArray, root: IntArray) -> TimeTable:
+    """All pieces that have a length, by start. `other` is the device that each slice waited for (-1: none), `own` and
+    `root` are its causes."""
+    parts = [each.with_length() for each in (*idle.pieces, *busy)]
+    begins = np.concatenate([each.spans.start for each in parts])
     order = np.argsort(begins, kind="stable").astype(np.int32)
     begins = begins[order]  # column by column: a trace of millions of gaps has to fit
-    spans = Intervals(begins, np.concatenate([part[0].end for part in kept])[order])
-    code = np.concatenate([part[1].astype(np.int8) for part in kept])[order]
-    row = np.concatenate([part[2].astype(np.int32) for part in kept])[order]
+    spans = Intervals(begins, np.concatenate([each.spans.end for each in parts])[order])
+    state = np.concatenate([np.full(len(each.spans), each.state, dtype=np.int8) for each in parts])[order]
+    code = np.concatenate([each.code.astype(np.int8) for each in parts])[order]
+    row = np.concatenate([each.slice.astype(np.int32) for each in parts])[order]
     waiting = np.flatnonzero((row >= 0) & (code == CODE["sync"]))
     asked = np.full(len(row), -1, dtype=np.int16)
     asked[waiting] = other[row[waiting]]
-    return Bottlenecks(spans, code, row, asked, idle.made, waits)
+    return TimeTable(spans, state, code, row, asked, own, root)
 
 
 def _codes(name: Family, count: int) -> IntArray:
@@ -309,10 +289,13 @@ def _inside_mpi(
 def _of_others(spans: Intervals, code: IntArray, row: IntArray, foreign: Intervals) -> list[Piece]:
     """Pieces of idle time cut where another program had the GPU."""
     if len(foreign) == 0:
-        return [(spans, code, row)]
+        return [Piece(spans, code, row, IDLE)]
     taken, rest, _ = claim(Owned.of(spans, np.arange(len(spans))), foreign)
     other = _codes("other_process", len(taken))
-    return [(taken.spans, other, row[taken.owner]), (rest.spans, code[rest.owner], row[rest.owner])]
+    return [
+        Piece(taken.spans, other, row[taken.owner], IDLE),
+        Piece(rest.spans, code[rest.owner], row[rest.owner], IDLE),
+    ]
 
 
 def _in_time(placed: Owned, axis: ThreadAxis) -> Owned:

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
 from nsysdiag.causes import EVENT_WAIT, PLACE, SYNCHRONIZATION
@@ -15,6 +14,7 @@ from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.ledger.ledger import Slices
+from nsysdiag.time.table import TimeTable
 
 Counted = tuple[Intervals, IntArray, IntArray, IntArray]
 """Spans, their codes, the rows that they are parts of, and the device that was waited for."""
@@ -53,7 +53,7 @@ def _device_at(position: IntArray, layers: list[EvidenceLayer]) -> IntArray:
     return np.where((at >= 0) & (spans.end[row] > position), device[row], -1)
 
 
-def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
+def followed(number: int, every: dict[int, TimeTable]) -> TimeTable:
     """The time of the device `number`, with waits for other devices charged to what these did. `other` is then the
     device that was waited for last. `every` holds the time of each device before this step.
 
@@ -72,7 +72,7 @@ def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
     if not len(waiting):
         return mine
     own = np.flatnonzero(mine.other < 0)
-    found: list[Counted] = [(mine.spans[own], mine.code[own], own, mine.other[own])]
+    found: list[Counted] = [(mine.spans[own], mine.bottleneck[own], own, mine.other[own])]
     left, asked = Owned(mine.spans[waiting], waiting), mine.other[waiting]
     for _ in range(len(every)):
         unknown = ~np.isin(asked, list(every))
@@ -84,7 +84,7 @@ def followed(number: int, every: dict[int, Bottlenecks]) -> Bottlenecks:
 
 
 def _asked(
-    left: Owned, asked: IntArray, device: int, every: dict[int, Bottlenecks]
+    left: Owned, asked: IntArray, device: int, every: dict[int, TimeTable]
 ) -> tuple[Counted, Owned, Owned, IntArray]:
     """Of the requested time of `device`: what it did, what is outside its window, and its waits with the device waited
     for."""
@@ -93,14 +93,14 @@ def _asked(
     claimed, outside, source = claim(mine, its.spans)
     waits = its.other[source] >= 0
     did = np.flatnonzero(~waits)
-    answer = (claimed.spans[did], its.code[source[did]], claimed.owner[did], np.full(len(did), device))
+    answer = (claimed.spans[did], its.bottleneck[source[did]], claimed.owner[did], np.full(len(did), device))
     return answer, outside, Owned(claimed.spans[waits], claimed.owner[waits]), its.other[source[waits]]
 
 
-def _stays(mine: Bottlenecks, pieces: Owned, other: IntArray | None = None) -> Counted:
+def _stays(mine: TimeTable, pieces: Owned, other: IntArray | None = None) -> Counted:
     """Pieces that stay what they were; without `other`, the device that each waited for, none is named."""
     named = np.full(len(pieces), -1, dtype=np.int16) if other is None else other
-    return pieces.spans, mine.code[pieces.owner], pieces.owner, named
+    return pieces.spans, mine.bottleneck[pieces.owner], pieces.owner, named
 
 
 def _together(parts: list[tuple[Owned, IntArray]]) -> tuple[Owned, IntArray]:
@@ -115,14 +115,15 @@ def _together(parts: list[tuple[Owned, IntArray]]) -> tuple[Owned, IntArray]:
     return Owned(spans[order], owner), asked
 
 
-def _in_order(mine: Bottlenecks, found: list[Counted]) -> Bottlenecks:
+def _in_order(mine: TimeTable, found: list[Counted]) -> TimeTable:
     spans = Intervals.concatenate(each[0] for each in found)
     order = np.argsort(spans.start, kind="stable")
     code, row, other = (np.concatenate([each[at] for each in found])[order] for at in (1, 2, 3))
     return replace(
         mine,
         spans=spans[order],
-        code=code.astype(np.int8),
+        state=mine.state[row],
+        bottleneck=code.astype(np.int8),
         slice=mine.slice[row],
         other=other.astype(np.int16),
     )

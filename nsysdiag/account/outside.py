@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.account.bottlenecks import CODE, MADE_AT_RUN_TIME, MPI_START_UP, Bottlenecks
+from nsysdiag.account.bottlenecks import MADE_AT_RUN_TIME, MPI_START_UP
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, subtract, union
@@ -22,12 +22,10 @@ from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import distinct, picked, taken
-from nsysdiag.iterations.report import WORK, idle_parts, work_parts
-from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
-from nsysdiag.ledger.ledger import Slices
 from nsysdiag.phases.facts import PhaseDevice, Waited
 from nsysdiag.phases.phases import JobPhases
+from nsysdiag.time.table import CODE, WORK, TimeTable
 from nsysdiag.units import uncapitalized
 from nsysdiag.wakeups.batches import BY
 
@@ -197,9 +195,7 @@ def _family(cause: Cause, layer: EvidenceLayer, text: str) -> str:
 def device_phases(
     found: JobPhases,
     key: str,
-    slices: Slices,
-    split: WindowSplit,
-    bottlenecks: Bottlenecks,
+    time: TimeTable,
     start: Start | None,
     keys: list[str],
 ) -> list[PhaseDevice]:
@@ -208,12 +204,9 @@ def device_phases(
     those of all devices, by number."""
     before = _before(found, start)
     spans = Intervals.of([(phase.start, phase.end) for phase in found.phases])
-    work, idle = work_parts(split, spans), idle_parts(slices, spans)
-    accounts = bottlenecks.each_of(spans)
-    waited = {(keys[number], name): ns for (number, name), ns in bottlenecks.waited(spans).items()}
-    return [
-        _of_phase(key, at, spans, work, idle, accounts, waited, before if at == 0 else None) for at in range(len(spans))
-    ]
+    sums = (time.states(spans), time.own_causes(spans), time.bottlenecks(spans))
+    waited = {(keys[number], name): ns for (number, name), ns in time.waited(spans).items()}
+    return [_of_phase(key, at, spans, *sums, waited, before if at == 0 else None) for at in range(len(spans))]
 
 
 def _before(found: JobPhases, start: Start | None) -> dict[str, int] | None:

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.account.bottlenecks import CODE, Bottlenecks
+from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of
@@ -23,6 +23,7 @@ from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapKeys, normal_paths
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.report import Root, Thread
+from nsysdiag.time.table import CODE, TimeTable
 from nsysdiag.units import format_count, format_ns, uncapitalized
 from nsysdiag.wakeups.batches import RootSlices
 
@@ -75,19 +76,21 @@ def shares_of(
     attribution: Attribution,
     kinds: IntArray,
     families: IntArray,
-    found: Bottlenecks,
+    time: TimeTable,
+    waited: tuple[DeviceWaitCalls, Made],
     focus: Intervals,
 ) -> tuple[Shares, list[list[str]]]:
     """All idle time, and what waits caused, inside the set `focus`, with cause, variant and NVTX path. Also the paths
-    of the codes: those of `keys`, then those only of waits. `kinds` and `families` are the variant and the bottleneck
+    of the codes: those of `keys`, then those only of waits. `waited` are the waits for the device, and the idle time
+    that they caused. `kinds` and `families` are the variant and the bottleneck
     of each slice. Inside MPI calls the bottleneck is communication; for a wait for another device, it is what that
     device did. Where counters show another program at work, that is the cause, whatever the host did meanwhile."""
-    idle = np.flatnonzero(found.slice >= 0)
-    lost = coverage(focus, found.spans[idle])
+    idle = np.flatnonzero(time.slice >= 0)
+    lost = coverage(focus, time.spans[idle])
     inside, lost = idle[lost > 0], lost[lost > 0]
-    row = found.slice[inside]
-    gap, code = context.slices.rows.gap[row], found.code[inside]
-    waits = found.other[inside] >= 0
+    row = time.slice[inside]
+    gap, code = context.slices.rows.gap[row], time.bottleneck[inside]
+    waits = time.other[inside] >= 0
     foreign = (code == CODE["other_process"]) & ~waits
     around = np.isin(code, AROUND) | waits
     explained = Shares(
@@ -102,9 +105,9 @@ def shares_of(
         made=constant(np.zeros(1, dtype=np.int64), len(row)),
         counted=np.where(around | (code == families[row]), lost, 0),
         family=np.where(around, code, families[row]),
-        other=found.other[inside],
+        other=time.other[inside],
     )
-    made, paths = _made(context, evidence, keys, found, focus)
+    made, paths = _made(context, evidence, keys, *waited, focus)
     return Shares.concatenate([explained, made]), paths
 
 
@@ -184,11 +187,15 @@ def last_calls(context: GapContext, host: HostActivity, slices: IntArray) -> tup
 
 
 def _made(
-    context: GapContext, evidence: LayeredEvidence, keys: GapKeys, found: Bottlenecks, focus: Intervals
+    context: GapContext,
+    evidence: LayeredEvidence,
+    keys: GapKeys,
+    waits: DeviceWaitCalls,
+    made: Made,
+    focus: Intervals,
 ) -> tuple[Shares, list[list[str]]]:
     """A row for each part of a slice that a synchronization or a read-back caused, with the call's variant and place in
     the program; and all paths."""
-    made, waits = found.made, found.waits
     ns = coverage(focus, made.spans)
     inside = np.flatnonzero(ns)
     wait, gap = made.wait[inside], context.slices.rows.gap[made.slice[inside]]

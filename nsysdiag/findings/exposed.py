@@ -6,7 +6,6 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.account.bottlenecks import CODE, Bottlenecks
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, pieces, union
 from nsysdiag.causes import CAUSES
@@ -41,6 +40,7 @@ from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding, Named
+from nsysdiag.time.table import CODE, TimeTable
 from nsysdiag.units import format_bytes, format_count, format_ns, format_transfer
 
 MOST_EVIDENCE = 4
@@ -86,7 +86,7 @@ SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a se
 """The short forms that end a causal chain."""
 
 
-def exposed_findings(device: DeviceReport, context: FindingContext, mpi_ns: int, work: Bottlenecks) -> list[Finding]:
+def exposed_findings(device: DeviceReport, context: FindingContext, mpi_ns: int, work: TimeTable) -> list[Finding]:
     """Findings on exposed copies, exposed communication, idle time inside MPI calls (`mpi_ns`) and paging. Each takes
     at least the smallest share of the judged time. Overlap hides at most the compute time."""
     judged, timeline = context.judged, context.gaps.device
@@ -139,9 +139,9 @@ class _Exposed(Struct, frozen=True):
         return cls(ns, f"{kinds[0].kind} ({name})" if kinds[0].kind else name, min(kinds[0].ns, ns), rows)
 
     @classmethod
-    def of_mpi(cls, context: FindingContext, ns: int, work: Bottlenecks) -> _Exposed:
+    def of_mpi(cls, context: FindingContext, ns: int, work: TimeTable) -> _Exposed:
         """The idle time inside MPI calls, `ns` in all."""
-        mine = (work.code == CODE["communication"]) & (work.slice >= 0) & (work.other < 0)
+        mine = (work.bottleneck == CODE["communication"]) & (work.slice >= 0) & (work.other < 0)
         piece, idle = pieces(context.judged.parts, work.spans[mine])
         lane = context.gaps.lane[context.gaps.slices.rows.gap[work.slice[mine][piece]]].astype(np.int64)
         placed, mpi = union(context.gaps.axis.place(lane, idle)), context.sightings.evidence.host.mpi
@@ -229,7 +229,7 @@ def _which(copies: CopyRow | TopCopy) -> str:
     return " ".join([copies.operation, *(f"{word} {kind}" for word, kind in ends if kind and kind != DEVICE)])
 
 
-def mostly_pageable(context: FindingContext, work: Bottlenecks) -> bool:
+def mostly_pageable(context: FindingContext, work: TimeTable) -> bool:
     """Whether copies from or to pageable memory run for more than half of the time in which copies run alone."""
     device, time = context.gaps.device, intersect(context.judged.parts, work.work_of("copies"))
     return 2 * _ran(device, np.flatnonzero(is_pageable(device)), time) > time.total()

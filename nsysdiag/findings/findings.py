@@ -13,7 +13,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, EVENT_WAIT
 from nsysdiag.causes.cause import FAMILIES, Advice, Family
@@ -31,6 +30,7 @@ from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.phases.facts import BehindWait
 from nsysdiag.report import DeviceReport, Finding, Named
+from nsysdiag.time.table import TimeTable
 from nsysdiag.units import format_ns
 
 # Findings on the time in which a GPU waits for another one.
@@ -115,7 +115,7 @@ PAGEABLE = "pageable"
 
 
 def copies_as_one(
-    idle: list[Finding], kinds: list[str], exposed: list[Finding], context: FindingContext, work: Bottlenecks
+    idle: list[Finding], kinds: list[str], exposed: list[Finding], context: FindingContext, work: TimeTable
 ) -> list[Finding]:
     """The findings on `idle` time, with their variants `kinds`, and on `exposed` work. If copies are mostly pageable,
     the findings on exposed copies and on calls that copy such memory are joined, unless several places have such
@@ -128,7 +128,7 @@ def copies_as_one(
     return [*others, _as_one(copies[0], calls[0], context, work)]
 
 
-def _as_one(copies: Finding, calls: Finding, context: FindingContext, work: Bottlenecks) -> Finding:
+def _as_one(copies: Finding, calls: Finding, context: FindingContext, work: TimeTable) -> Finding:
     """The finding on exposed copies with the time of both: one is busy time, the other idle time. It has the advice of
     the larger. Asynchronous copies free the thread for the time of the calls, and overlap with compute."""
     judged, lost = context.judged, copies.lost_ns + calls.lost_ns
@@ -178,7 +178,7 @@ class IdleFindings(Struct, frozen=True):
 
 
 def findings_of(
-    device: DeviceReport, context: FindingContext, shares: Shares, work: Bottlenecks, gpus: list[str]
+    device: DeviceReport, context: FindingContext, shares: Shares, work: TimeTable, gpus: list[str]
 ) -> IdleFindings:
     """The findings of one device: every cause and exposed work that takes, or may bring, at least 1% of the judged
     time. `gpus` are all of the trace."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.account.filling import HALF, LEAST_ACTIVE
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.events.device import DeviceTimeline
@@ -23,6 +22,7 @@ from nsysdiag.kernels.kernels import GRAPHS, kinds_in, runs_in, top_kernels
 from nsysdiag.kernels.kinds import KernelKind, kernel_families
 from nsysdiag.kernels.names import readable
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding
+from nsysdiag.time.table import TimeTable
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -69,9 +69,7 @@ class KernelWork(Struct, frozen=True):
         )
 
 
-def kernel_findings(
-    device: DeviceReport, context: FindingContext, found: Bottlenecks, work: KernelWork
-) -> list[Finding]:
+def kernel_findings(device: DeviceReport, context: FindingContext, found: TimeTable, work: KernelWork) -> list[Finding]:
     """The finding on compute, from the smallest share of the judged time on. Idle time inside graphs is charged to the
     same bottleneck, and is a finding of its cause."""
     judged, frameworks, thresholds = context.judged, context.frameworks, context.thresholds

@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.account.outside import HOST, Start, word_of
 from nsysdiag.arrays.groups import group_totals, summed
 from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, union
@@ -20,9 +19,9 @@ from nsysdiag.fields import TextKind
 from nsysdiag.findings.hotspots import code_in
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.kernels.names import normal_kernel, normal_operation_names, readable
-from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.phases.facts import Did, PhaseDevice
 from nsysdiag.stacks.samples import SampledCode, sampled_code
+from nsysdiag.time.table import WORK, TimeTable
 from nsysdiag.units import NOTABLE
 
 MOST, LONGEST = 2, 40
@@ -30,7 +29,7 @@ MOST, LONGEST = 2, 40
 
 def work_of_phase(
     context: GapContext,
-    found: Bottlenecks,
+    found: TimeTable,
     span: tuple[int, int],
     device: PhaseDevice,
     before: Start | None,
@@ -87,7 +86,7 @@ def _idle(context: GapContext, span: tuple[int, int]) -> tuple[dict[str, int], d
     return words, _functions(code_in(context, host)[0]) if len(host) else {}
 
 
-def _operations(context: GapContext, found: Bottlenecks, phase: Intervals) -> Iterator[tuple[str, int]]:
+def _operations(context: GapContext, found: TimeTable, phase: Intervals) -> Iterator[tuple[str, int]]:
     """How long operations of a name run; communication and copies as far as nothing else does."""
     device, rows = context.device, context.device.operations
     copies: BoolArray = (rows.category == Category.MEMCPY) | (rows.category == Category.MEMSET)
@@ -122,11 +121,11 @@ class JudgedTime(Struct, frozen=True):
     account_ns: int
 
     @classmethod
-    def of(cls, split: WindowSplit, window: Intervals, focus: Intervals, before_ns: int = 0) -> JudgedTime:
+    def of(cls, time: TimeTable, window: Intervals, focus: Intervals, before_ns: int = 0) -> JudgedTime:
         """What of a device's window is inside the set `focus`; `before_ns` of its account come before the window."""
         parts = intersect(window, focus)
-        compute, communication, copies = (intersect(part, focus).total() for part in split.parts)
-        ns = parts.total()
+        states, ns = time.states(parts), parts.total()
+        compute, communication, copies = (int(states[name].sum()) for name in WORK)
         return cls(parts, ns, compute, communication, copies, ns + before_ns)
 
     def inside(self, time: Intervals) -> int:

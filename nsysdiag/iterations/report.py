@@ -8,17 +8,15 @@ import numpy as np
 from msgspec import Struct, field
 
 from nsysdiag.arrays.codes import to_planes, to_text
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, pieces, union
-from nsysdiag.causes import CAUSES
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.iterations.loop import SPREADS, Inner, Loop, median_of, slow_ones, spread_of
-from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.ledger.ledger import Slices
 from nsysdiag.report import InnerLoop, Iteration, IterationReport, IterationsPacked, KernelRow, SlowIteration
+from nsysdiag.time.table import WORK, TimeTable
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings
@@ -28,7 +26,6 @@ LEAST_SPREAD = 0.01
 MOST_ROWS = 200
 MOST_SLOW = 10
 MOST_CAUSES = 4
-WORK = ("compute", "exposed_comm", "exposed_copy")
 
 
 class DeviceIterations(Struct, frozen=True):
@@ -44,13 +41,12 @@ LEFT_FOR = 10
 """Times a usual iteration: a shorter one, in which a pause begins or ends, is slow, and the loop was not left."""
 
 
-def device_iterations(
-    found: Loop | None, slices: Slices, split: WindowSplit, strings: Strings, paused: Intervals
-) -> DeviceIterations:
-    """What iterations are made of, by the slices of the gaps in them; `paused` are the pauses between phases."""
+def device_iterations(found: Loop | None, time: TimeTable, strings: Strings, paused: Intervals) -> DeviceIterations:
+    """What iterations are made of; `paused` are the pauses between phases."""
     if found is None:
         return DeviceIterations()
-    parts = work_parts(split, found.spans) | idle_parts(slices, found.spans)
+    states = time.states(found.spans)
+    parts = {name: states[name] for name in WORK} | time.own_causes(found.spans)
     report = iteration_report(found, parts, strings, paused)
     steady = np.ones(len(found), dtype=np.bool_)
     steady[report.left_out] = False
@@ -114,21 +110,6 @@ def _inner(inner: Inner, strings: Strings) -> InnerLoop:
         per_iteration=inner.per_iteration,
         median_ns=inner.median_ns,
     )
-
-
-def work_parts(split: WindowSplit, spans: Intervals) -> dict[str, IntArray]:
-    """The ns of each span by what the device did."""
-    return dict(zip(WORK, (coverage(part, spans) for part in split.parts), strict=True))
-
-
-def idle_parts(slices: Slices, spans: Intervals) -> dict[str, IntArray]:
-    """The ns of each span by cause of its idle time, of the causes that have any."""
-    rows, found = slices.rows, {}
-    for number, cause in enumerate(CAUSES):
-        mine = rows.cause == number
-        if mine.any():
-            found[cause] = coverage(union(Intervals(rows.start[mine], rows.end[mine])), spans)
-    return found
 
 
 def _steady(length: IntArray, is_open: BoolArray, graph_build: IntArray) -> BoolArray:

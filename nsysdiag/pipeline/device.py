@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from nsysdiag.account.bottlenecks import Bottlenecks
+from nsysdiag.account.bottlenecks import DeviceWaitCalls, IdlePieces
 from nsysdiag.account.outside import Start
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.config.settings import Settings
@@ -56,6 +56,7 @@ from nsysdiag.report import (
     Verdict,
     Window,
 )
+from nsysdiag.time.table import TimeTable
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
 from nsysdiag.trace.columns import Strings
@@ -76,10 +77,10 @@ steps: Stages = Stages(
 
 
 @steps.step()
-def judged(split: WindowSplit, window: AnalysisWindow, focus: Focus, before_work: Start | None) -> JudgedTime:
+def judged(time: TimeTable, window: AnalysisWindow, focus: Focus, before_work: Start | None) -> JudgedTime:
     """The time that findings are about."""
     before_ns = 0 if before_work is None else sum(before_work.account.values())
-    return JudgedTime.of(split, window.parts, focus.parts, before_ns)
+    return JudgedTime.of(time, window.parts, focus.parts, before_ns)
 
 
 @steps.step()
@@ -175,13 +176,16 @@ def shares(
     keys: GapKeys,
     kinds: IntArray,
     families: IntArray,
-    bottlenecks: Bottlenecks,
+    time: TimeTable,
+    idle: IdlePieces,
+    device_waits: DeviceWaitCalls,
     judged: JudgedTime,
 ) -> tuple[Shares, list[list[str]]]:
     """Whose idle time that is, and the places in the program that it is at."""
     attribution = Attribution.by_root(root_slices)
     kinds = batches.longest(kinds, attribution.cause)
-    return shares_of(root_context, layered, keys, attribution, kinds, families, bottlenecks, judged.parts)
+    waited = (device_waits, idle.made)
+    return shares_of(root_context, layered, keys, attribution, kinds, families, time, waited, judged.parts)
 
 
 @steps.step()
@@ -191,7 +195,7 @@ def finding_context(
     batches: Batches,
     layered: LayeredEvidence,
     keys: GapKeys,
-    bottlenecks: Bottlenecks,
+    device_waits: DeviceWaitCalls,
     shares: tuple[Shares, list[list[str]]],
     judged: JudgedTime,
     frameworks: list[Framework],
@@ -205,7 +209,7 @@ def finding_context(
         keys,
         attribution,
         sightings,
-        bottlenecks.waits,
+        device_waits,
         batches,
         shares[1],
         judged,
@@ -219,19 +223,19 @@ def of_idle_time(
     report: DeviceReport,
     finding_context: FindingContext,
     shares: tuple[Shares, list[list[str]]],
-    bottlenecks: Bottlenecks,
+    time: TimeTable,
     gpus: list[str],
 ) -> IdleFindings:
     """The findings on time in which the device waited, or worked exposed."""
-    return findings_of(report, finding_context, shares[0], bottlenecks, gpus)
+    return findings_of(report, finding_context, shares[0], time, gpus)
 
 
 @steps.step()
 def of_kernels(
-    report: DeviceReport, finding_context: FindingContext, bottlenecks: Bottlenecks, kernel_work: KernelWork
+    report: DeviceReport, finding_context: FindingContext, time: TimeTable, kernel_work: KernelWork
 ) -> list[Finding]:
     """The findings on time in which it computed."""
-    found = kernel_findings(report, finding_context, bottlenecks, kernel_work)
+    found = kernel_findings(report, finding_context, time, kernel_work)
     of_kind = (single_precision_findings, unfused_findings)
     return [*found, *(each for made in of_kind for each in made(report, finding_context))]
 
@@ -283,7 +287,7 @@ def phases(
     job_phases: JobPhases,
     devices_in_phases: list[PhaseDevice],
     root_context: GapContext,
-    bottlenecks: Bottlenecks,
+    time: TimeTable,
     before_device: Start | None,
     call_chains: CallChains,
 ) -> list[PhaseDevice]:
@@ -293,7 +297,7 @@ def phases(
             each,
             did=work_of_phase(
                 root_context,
-                bottlenecks,
+                time,
                 (phase.start, phase.end),
                 each,
                 before_device if each.account_base == "start" else None,

@@ -6,9 +6,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.account.bottlenecks import (
-    CODE,
     MPI_START_UP,
-    Bottlenecks,
     DeviceWaitCalls,
     IdlePieces,
     Piece,
@@ -36,6 +34,7 @@ from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.memory.unified import demand_migrations
 from nsysdiag.pipeline.stages import Stages
+from nsysdiag.time.table import CODE, TimeTable
 from nsysdiag.wakeups.batches import RootSlices
 
 steps: Stages = Stages()
@@ -127,26 +126,24 @@ def busy(device: DeviceTimeline, split: WindowSplit, hollow: Intervals | None, m
 
 
 @steps.step(spills=True, trims=True)
-def own_bottlenecks(
-    idle: IdlePieces, busy: list[Piece], other_devices: IntArray, device_waits: DeviceWaitCalls
-) -> Bottlenecks:
-    """All time of the window by bottleneck; waits for other devices are charged to `sync`."""
-    return in_order(idle, busy, other_devices, device_waits)
+def own_time(idle: IdlePieces, busy: list[Piece], other_devices: IntArray, root_slices: RootSlices) -> TimeTable:
+    """All time of the window; waits for other devices are charged to `sync`."""
+    return in_order(idle, busy, other_devices, root_slices.own, root_slices.slices.rows.cause)
 
 
 @steps.step()
-def numbered(device: DeviceTimeline, own_bottlenecks: Bottlenecks) -> tuple[int, Bottlenecks]:
-    """These with the number of the device."""
-    return device.number, own_bottlenecks
+def numbered(device: DeviceTimeline, own_time: TimeTable) -> tuple[int, TimeTable]:
+    """This with the number of the device."""
+    return device.number, own_time
 
 
 @steps.joined("numbered")
-def of_every_device(numbered: list[tuple[int, Bottlenecks]]) -> dict[int, Bottlenecks]:
-    """The time of all devices under analysis by bottleneck, by their numbers."""
+def of_every_device(numbered: list[tuple[int, TimeTable]]) -> dict[int, TimeTable]:
+    """The time of all devices under analysis, by their numbers."""
     return dict(numbered)
 
 
 @steps.step(spills=True)
-def bottlenecks(device: DeviceTimeline, of_every_device: dict[int, Bottlenecks]) -> Bottlenecks:
-    """All time of the window by bottleneck; waits for other devices are charged to what these did."""
+def time(device: DeviceTimeline, of_every_device: dict[int, TimeTable]) -> TimeTable:
+    """All time of the window; waits for other devices are charged to what these did."""
     return followed(device.number, of_every_device)

@@ -26,7 +26,7 @@ from nsysdiag.gap_groups.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.gap_groups.groups import GapKeys, kinds_of_gaps, pack_places, signature_rows
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.loop import Loop
-from nsysdiag.iterations.report import DeviceIterations, device_iterations, idle_parts, pack_iterations
+from nsysdiag.iterations.report import DeviceIterations, device_iterations, pack_iterations
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.launches.launches import depth_of_queue, launch_report
 from nsysdiag.ledger.busy import WindowSplit
@@ -51,6 +51,7 @@ from nsysdiag.report import (
     SignatureRow,
     Window,
 )
+from nsysdiag.time.table import TimeTable
 from nsysdiag.trace.columns import Strings
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.utilization.utilization import utilization as measure_utilization
@@ -60,12 +61,10 @@ steps: Stages = Stages()
 
 
 @steps.step()
-def iterations(
-    repeating: Loop | None, slices: Slices, split: WindowSplit, strings: Strings, job_phases: JobPhases
-) -> DeviceIterations:
+def iterations(repeating: Loop | None, time: TimeTable, strings: Strings, job_phases: JobPhases) -> DeviceIterations:
     """What the iterations are made of."""
     pauses = Intervals.of([(each.start, each.end) for each in job_phases.phases if each.name == "pause"])
-    return device_iterations(repeating, slices, split, strings, pauses)
+    return device_iterations(repeating, time, strings, pauses)
 
 
 @steps.step(background=True)
@@ -272,6 +271,7 @@ def packed_iterations(
     iterations: DeviceIterations,
     root_slices: RootSlices,
     slices: Slices,
+    time: TimeTable,
     device: DeviceTimeline,
     kernels: list[KernelRow],
     context: GapContext,
@@ -282,7 +282,7 @@ def packed_iterations(
     if iterations.report is None or iterations.steady is None:
         return iterations.report
     steady = iterations.steady
-    roots = None if root_slices.slices is slices else idle_parts(root_slices.slices, steady)
+    roots = None if root_slices.slices is slices else time.root_causes(steady)
     kinds = kinds_of_gaps(context.frame.gaps, keys, signatures)
     packed = pack_iterations(steady, iterations.parts, roots, device, kernels, kinds, context.strings)
     return structs.replace(iterations.report, packed=packed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.account.outside import Outside, Start, device_phases, evidence_of_start, outside_of, start_of
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes.evidence import CallFacts
@@ -15,12 +14,12 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.iterations.loop import LAYER, Loop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.ledger.ledger import Slices
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
 from nsysdiag.phases.signal import StepLoop as PhaseLoop
 from nsysdiag.pipeline.stages import Stages
+from nsysdiag.time.table import TimeTable
 
 steps: Stages = Stages()
 
@@ -42,7 +41,7 @@ def signal(
     device: DeviceTimeline,
     window: AnalysisWindow,
     split: WindowSplit,
-    bottlenecks: Bottlenecks,
+    time: TimeTable,
     loops: list[Loop],
     outside: Outside | None,
 ) -> DeviceSignal:
@@ -52,9 +51,9 @@ def signal(
         device=device,
         window=window.parts,
         split=split,
-        startup=bottlenecks.set_of("startup"),
-        memory=bottlenecks.set_of("memory"),
-        unknown=bottlenecks.set_of("unknown"),
+        startup=time.set_of("startup"),
+        memory=time.set_of("memory"),
+        unknown=time.set_of("unknown"),
         loops=tuple(runs),
         first_call_ns=None if outside is None else outside.begin if outside.since is None else outside.since,
         narrowed=window.narrowed,
@@ -103,14 +102,12 @@ def devices_in_phases(
     job_phases: JobPhases,
     device: DeviceTimeline,
     activity: DeviceActivity,
-    slices: Slices,
-    split: WindowSplit,
-    bottlenecks: Bottlenecks,
+    time: TimeTable,
     before_device: Start | None,
 ) -> list[PhaseDevice]:
     """What the device did in each phase."""
     keys = [each.key for each in activity.devices]
-    return device_phases(job_phases, device.key, slices, split, bottlenecks, before_device, keys)
+    return device_phases(job_phases, device.key, time, before_device, keys)
 
 
 @steps.joined("devices_in_phases")

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.account.bottlenecks import (
-    CODE,
     NOT_INSIDE_MPI,
     WAITING_FOR_A_SYNC,
-    Bottlenecks,
     DeviceWaitCalls,
+    IdlePieces,
     busy_pieces,
     idle_pieces,
     in_order,
@@ -28,6 +27,7 @@ from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.ledger import SliceCollector, Slices
+from nsysdiag.time.table import CODE, STATES, TimeTable
 
 LANES, END = 2, 60
 AXIS = ThreadAxis.over(np.arange(LANES), 0, END)
@@ -35,6 +35,7 @@ Spans = list[tuple[int, int]]
 Work = Literal["compute", "communication", "copies"]
 WAITING = (THREAD_WAIT, PREEMPTION)
 WORK: tuple[Work, ...] = ("compute", "communication", "copies")
+STATE = dict(zip(WORK, STATES, strict=False))
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,11 @@ class Device:
         return max([*ends, *(each.end for each in self.slices)], default=0)
 
 
-def divided(device: Device) -> Bottlenecks:
+def divided(device: Device) -> TimeTable:
+    return divided_with_waits(device)[0]
+
+
+def divided_with_waits(device: Device) -> tuple[TimeTable, IdlePieces]:
     sets = {name: union(Intervals.of(device.work[name])) for name in WORK}
     ns = {name: spans.total() for name, spans in sets.items()}
     busy = union(*sets.values())
@@ -101,7 +106,9 @@ def divided(device: Device) -> Bottlenecks:
         AXIS,
     )
     work = busy_pieces(split, union(Intervals.of(device.migrations)), union(Intervals.of(device.hollow)))
-    return in_order(idle, work, np.full(len(device.slices), -1, dtype=np.int64), waits)
+    causes = np.array([PLACE[each.own] for each in device.slices], dtype=np.int8)
+    asked = np.full(len(device.slices), -1, dtype=np.int64)
+    return in_order(idle, work, asked, causes, causes), idle
 
 
 def _slices(device: Device) -> Slices:
@@ -227,18 +234,24 @@ def _apart(draw: st.DrawFn) -> list[tuple[int, int, bool]]:
 def test_every_nanosecond_is_where_the_oracle_puts_it(device: Device) -> None:
     found = divided(device)
     cells: list[str | None] = [None] * device.end
-    for start, end, code in zip(found.spans.start.tolist(), found.spans.end.tolist(), found.code.tolist(), strict=True):
+    states = ["idle"] * device.end
+    columns = (found.spans.start, found.spans.end, found.bottleneck, found.state)
+    for start, end, code, state in zip(*(each.tolist() for each in columns), strict=True):
         for at in range(start, end):
             assert cells[at] is None, "counted twice"
-            cells[at] = FAMILIES[code]
+            cells[at], states[at] = FAMILIES[code], STATES[state]
     assert cells == painted(device)
+    worked = [(at, name) for name, spans in device.work.items() for at in _moments(spans)]
+    assert {(at, name) for at, name in enumerate(states) if name != "idle"} == {
+        (at, STATE[name]) for at, name in worked
+    }
 
 
 @given(devices(), st.lists(st.integers(0, END), max_size=4))
 def test_accounts_of_parts_add_up_to_the_window(device: Device, cuts: list[int]) -> None:
     found = divided(device)
     edges = sorted({0, END, *cuts})
-    accounts = found.each_of(Intervals.of(list(itertools.pairwise(edges))))
+    accounts = found.bottlenecks(Intervals.of(list(itertools.pairwise(edges))))
     lengths = [sum(int(ns[part]) for ns in accounts.values()) for part in range(len(edges) - 1)]
     window = Intervals.of([(0, device.end)])
     assert lengths == [max(min(end, device.end) - start, 0) for start, end in itertools.pairwise(edges)]
@@ -259,7 +272,7 @@ def plain(*slices: Slice, mpi: Spans = (), waits: list[tuple[int, int, bool]] = 
 
 def account(device: Device) -> dict[str, int]:
     whole = Intervals.of([(0, END)])
-    return {name: int(ns[0]) for name, ns in divided(device).each_of(whole).items()}
+    return {name: int(ns[0]) for name, ns in divided(device).bottlenecks(whole).items()}
 
 
 def test_inside_mpi_is_communication_but_for_what_mpi_does_not_explain() -> None:
@@ -284,10 +297,12 @@ def test_input_is_not_made_by_a_wait() -> None:
 
 
 def test_each_part_knows_its_slice() -> None:
-    found = divided(plain(Slice(10, 15, "input", 0), Slice(15, 30, "launch", 0), waits=[(0, 10, True)]))
+    found, idle = divided_with_waits(
+        plain(Slice(10, 15, "input", 0), Slice(15, 30, "launch", 0), waits=[(0, 10, True)])
+    )
     spans = list(zip(found.spans.start.tolist(), found.spans.end.tolist(), found.slice.tolist(), strict=True))
     assert spans == [(0, 10, -1), (10, 15, 0), (15, 25, 1), (25, 30, 1)]
-    assert found.made.slice.tolist() == [1]
+    assert idle.made.slice.tolist() == [1]
 
 
 def test_where_others_had_the_gpu_no_cause_on_the_host_counts() -> None:
@@ -301,7 +316,7 @@ def test_where_others_had_the_gpu_no_cause_on_the_host_counts() -> None:
         foreign=[(15, 30)],
     )
     found = divided(device)
-    assert {name: int(ns.sum()) for name, ns in found.each_of(Intervals.of([(0, 40)])).items()} == {
+    assert {name: int(ns.sum()) for name, ns in found.bottlenecks(Intervals.of([(0, 40)])).items()} == {
         "kernels": 10,
         "communication": 5,
         "other_process": 15,

@@ -10,7 +10,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.account.bottlenecks import CODE, Bottlenecks, DeviceWaitCalls, Made
 from nsysdiag.account.other_devices import followed, waited_for
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals
@@ -20,6 +19,7 @@ from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.ledger.ledger import SliceCollector
+from nsysdiag.time.table import CODE, IDLE, TimeTable
 
 AXIS = ThreadAxis.over(np.arange(2), 0, 1_000)
 ME, FIRST, SECOND = 0, 1, 2
@@ -35,20 +35,21 @@ class Piece:
     other: int = -1
 
 
-def device(*pieces: Piece) -> Bottlenecks:
-    nothing = np.empty(0, dtype=np.int64)
-    return Bottlenecks(
+def device(*pieces: Piece) -> TimeTable:
+    cause = np.zeros(len(pieces), dtype=np.int8)
+    return TimeTable(
         Intervals.of([(each.start, each.end) for each in pieces]),
+        np.array([IDLE if each.other >= 0 else 0 for each in pieces], dtype=np.int8),
         np.array([CODE[each.family] for each in pieces], dtype=np.int8),
         np.array([at if each.other >= 0 else -1 for at, each in enumerate(pieces)], dtype=np.int32),
         np.array([each.other for each in pieces], dtype=np.int32),
-        Made(nothing, nothing, Intervals.empty()),
-        DeviceWaitCalls.of([], [], ME, Intervals.empty(), nothing, AXIS),
+        own=cause,
+        root=cause,
     )
 
 
-def read(found: Bottlenecks) -> list[tuple[int, int, str, int]]:
-    columns = (found.spans.start, found.spans.end, found.code, found.other)
+def read(found: TimeTable) -> list[tuple[int, int, str, int]]:
+    columns = (found.spans.start, found.spans.end, found.bottleneck, found.other)
     return [(a, b, FAMILIES[c], d) for a, b, c, d in zip(*(each.tolist() for each in columns), strict=True)]
 
 
@@ -108,7 +109,7 @@ FAMILY = st.sampled_from(("kernels", "copies", "host"))
 
 
 @st.composite
-def devices(draw: st.DrawFn) -> dict[int, Bottlenecks]:
+def devices(draw: st.DrawFn) -> dict[int, TimeTable]:
     found = {}
     for number in range(COUNT):
         begin, end = sorted((draw(st.integers(0, LENGTH)), draw(st.integers(0, LENGTH))))
@@ -137,7 +138,7 @@ def answer(every: dict[int, list[tuple[int, int, str, int]]], number: int, at: i
 
 
 @given(devices())
-def test_each_nanosecond_is_where_the_oracle_puts_it(every: dict[int, Bottlenecks]) -> None:
+def test_each_nanosecond_is_where_the_oracle_puts_it(every: dict[int, TimeTable]) -> None:
     rows = {number: read(each) for number, each in every.items()}
     for number, own in every.items():
         found = read(followed(number, every))

@@ -1,0 +1,113 @@
+"""The time of one device as a table: rows that cover its window without overlap, and sums of them by any column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from, union
+from nsysdiag.causes import CAUSES
+from nsysdiag.causes.cause import FAMILIES, Family
+
+STATES = ("compute", "exposed_comm", "exposed_copy", "idle")
+"""What a device does. Of several things at once: computing hides communication, and both hide copies."""
+WORK, IDLE = STATES[:3], STATES.index("idle")
+CODE: dict[str, int] = {name: code for code, name in enumerate(FAMILIES)}
+_BLOCK = 1 << 20
+"""Rows that are added up at a time: a sum over millions of rows needs some 30 MB beside them."""
+
+
+class TimeTable(Struct, frozen=True):
+    """Rows [start, end) in ns, disjoint and sorted, that cover the window of a device.
+
+    `state` is an index into STATES, `bottleneck` one into FAMILIES. `slice` is the slice of idle time of which the row
+    is a part, -1 for work. `other` is the number of the device that was waited for, -1 for none. `own` and `root` are
+    the causes of each slice, places in the registry: what the launching thread itself did, and what caused that.
+    """
+
+    spans: Intervals
+    state: IntArray
+    bottleneck: IntArray
+    slice: IntArray
+    other: IntArray
+    own: IntArray
+    root: IntArray
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def states(self, spans: Intervals) -> dict[str, IntArray]:
+        """The ns of each of `spans` by state."""
+        return self._by_name(self.state, STATES, spans)
+
+    def bottlenecks(self, spans: Intervals) -> dict[str, IntArray]:
+        """The ns of each of `spans` by bottleneck, of those that occur in the window."""
+        found = self._by_name(self.bottleneck, FAMILIES, spans)
+        present = np.flatnonzero(np.bincount(self.bottleneck)).tolist()
+        return {FAMILIES[code]: found[FAMILIES[code]] for code in present}
+
+    def own_causes(self, spans: Intervals) -> dict[str, IntArray]:
+        """The idle ns of each of `spans` by what the launching thread itself did, of the causes that occur."""
+        return self._by_cause(self.own, spans)
+
+    def root_causes(self, spans: Intervals) -> dict[str, IntArray]:
+        """The idle ns of each of `spans` by root cause, of the causes that occur."""
+        return self._by_cause(self.root, spans)
+
+    def waited(self, spans: Intervals) -> dict[tuple[int, str], IntArray]:
+        """The ns of each of `spans` in which another device was waited for, by its number and by bottleneck."""
+        waits = np.flatnonzero(self.other >= 0)
+        if not len(waits):
+            return {}
+        pairs, code = np.unique(np.stack((self.other[waits], self.bottleneck[waits])), axis=1, return_inverse=True)
+        found = sums(self.spans[waits], code.reshape(-1), pairs.shape[1], spans)
+        return {(number, FAMILIES[each]): ns for (number, each), ns in zip(pairs.T.tolist(), found, strict=True)}
+
+    def set_of(self, name: Family) -> Intervals:
+        """The time that is charged to one bottleneck, as a set."""
+        return union(self.spans[self.bottleneck == CODE[name]])
+
+    def work_of(self, name: Family) -> Intervals:
+        """The part of it in which the device worked, as a set."""
+        return union(self.spans[(self.bottleneck == CODE[name]) & (self.slice < 0)])
+
+    def _by_cause(self, cause: IntArray, spans: Intervals) -> dict[str, IntArray]:
+        found = self._by_name(np.append(cause, len(CAUSES))[self.slice], [*CAUSES, ""], spans)
+        present = set(np.flatnonzero(np.bincount(cause, minlength=len(CAUSES))).tolist())
+        return {name: found[name] for at, name in enumerate(CAUSES) if at in present}
+
+    def _by_name(self, code: IntArray, names: Sequence[str], spans: Intervals) -> dict[str, IntArray]:
+        return dict(zip(names, sums(self.spans, code, len(names), spans), strict=True))
+
+
+def sums(rows: Intervals, code: IntArray, count: int, spans: Intervals) -> IntArray:
+    """The ns of each code, 0 to `count` - 1, in each of `spans`, as an array (count, len(spans)). `rows` are disjoint
+    and sorted, one code each.
+
+    ```
+    rows    [a----)[b---)[a-)[b-------)
+    spans      [0----------)   [1--)
+    a           3       2
+    b               5           4
+    ```
+    """
+    total = np.zeros(count * len(spans), dtype=np.int64)
+    for begin in range(0, len(rows), _BLOCK):
+        part = slice(begin, begin + _BLOCK)
+        row, span, ns = _inside(rows[part], spans)
+        np.add.at(total, code[part][row].astype(np.int64) * len(spans) + span, ns)
+    return total.reshape(count, len(spans))
+
+
+def _inside(rows: Intervals, spans: Intervals) -> tuple[IntArray, IntArray, IntArray]:
+    """For each part of a row in a span: the place of the row, that of the span, and its ns."""
+    first = np.searchsorted(rows.end, spans.start, side="right")
+    behind = np.searchsorted(rows.start, spans.end, side="left")
+    count = np.where(spans.end > spans.start, np.maximum(behind - first, 0), 0)
+    span = np.repeat(np.arange(len(spans), dtype=np.int32), count)
+    row = rows_from(first, count)
+    ns = np.minimum(rows.end[row], spans.end[span])
+    ns -= np.maximum(rows.start[row], spans.start[span])
+    return row, span, ns
