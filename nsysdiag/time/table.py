@@ -16,7 +16,7 @@ STATES = ("compute", "exposed_comm", "exposed_copy", "idle")
 WORK, IDLE = STATES[:3], STATES.index("idle")
 CODE: dict[str, int] = {name: code for code, name in enumerate(FAMILIES)}
 _BLOCK = 1 << 20
-"""Rows that are added up at a time: a sum over millions of rows needs some 30 MB beside them."""
+"""Rows that are added up at a time: a sum over millions of rows takes some 30 MB more memory."""
 
 
 class TimeTable(Struct, frozen=True):
