@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from typing import Literal, get_args
+from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct, field
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.bottlenecks import BOTTLENECK_IDS, BottleneckId
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained, LaunchCase
 from nsysdiag.programs.facts import FRAMEWORKS, FrameworkId
@@ -71,29 +72,11 @@ class Advice(Struct, frozen=True):
         return bool(self.plain)
 
 
+Family: TypeAlias = BottleneckId
+FAMILIES = BOTTLENECK_IDS
+
 PLAIN = Advice()
 """Nothing of its own."""
-
-
-# The bottlenecks that time is charged to, over idle time and work.
-
-Family = Literal[
-    "kernels",
-    "parallelism",
-    "communication",
-    "copies",
-    "input",
-    "host",
-    "sync",
-    "launch",
-    "memory",
-    "startup",
-    "other_process",
-    "profiler",
-    "unknown",
-]
-FAMILIES: tuple[Family, ...] = get_args(Family)
-"""All of them; a family's number in columns is its place here."""
 
 
 # Variants of a cause that need different fixes.

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from nsysdiag.bottlenecks import title_of
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.evidence import setting
 from nsysdiag.cli.facts import aligned, as_json, markdown
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.chart import LABELS
 from nsysdiag.findings.exposed import sources_of, thresholds_of
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.programs.facts import TITLES
@@ -221,7 +221,7 @@ def _place(page: RulePage) -> list[str]:
     """Where it belongs, in a sentence."""
     if page.order is None:
         return ["A finding that is not a cause."]
-    counts = f"Its time is charged to the bottleneck *{LABELS[page.family or 'unknown']}*"
+    counts = f"Its time is charged to the bottleneck *{title_of(page.family or 'unknown')}*"
     varies = " unless a variant says otherwise" if any(kind.family for kind in page.kinds) else ""
     return [f"{counts}{varies}. It is number {page.order} in the order of precedence."]
 

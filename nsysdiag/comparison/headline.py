@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag.bottlenecks import noun_of
 from nsysdiag.comparison.changes import DECIDED, LEAST_CHANGE, MIXED, SAME, UNKNOWN
 from nsysdiag.comparison.facts import Change, JobComparison, Speedup, WorkChange
 from nsysdiag.comparison.job import LEAST_TOP, MEAN, MOST_TOP
 from nsysdiag.comparison.side import COPIED, Capture, column, mean_count, total
 from nsysdiag.comparison.units import ITERATIONS, PHASES, DeviceSides
-from nsysdiag.diagnosis.facts import NOUNS
 from nsysdiag.units import format_bytes, format_ns, format_share, format_signed_ns, format_two_ns
 
 # How much work a step has before and after: kernels, launches, bytes copied. A step with more work takes longer, and
@@ -184,7 +184,7 @@ def _top(job: JobComparison, titles: Mapping[str, str]) -> str:
         most = max((abs(row.change_ns) for row in rows), default=0)
         least = max(LEAST_CHANGE * max(job.step.before_ns, job.step.after_ns), LEAST_TOP * most)
         large = [row for row in rows if abs(row.change_ns) >= least][:MOST_TOP]
-        found = [f"{NOUNS.get(row.bottleneck, row.bottleneck)} {format_signed_ns(row.change_ns)}" for row in large]
+        found = [f"{noun_of(row.bottleneck)} {format_signed_ns(row.change_ns)}" for row in large]
     return f"; {', '.join(found)}" if found else ""
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import summed
-from nsysdiag.diagnosis.facts import KERNELS, NOUNS, UNKNOWN, noun_of
+from nsysdiag.bottlenecks import BOTTLENECKS, title_of
+from nsysdiag.diagnosis.facts import KERNELS, UNKNOWN, noun_of
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import PAGE, Block, Chart, Lines, Part
 from nsysdiag.document.figures import CHARACTER_PERCENT, StackedBar, stack
@@ -16,7 +17,7 @@ from nsysdiag.document.histogram import edge_ticks, moment_labels
 from nsysdiag.document.view import UNKNOWN_COLOR
 from nsysdiag.document.words import counted
 from nsysdiag.phases.facts import done
-from nsysdiag.units import capitalized, format_ns, format_share
+from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,28 +28,8 @@ if TYPE_CHECKING:
 
 # Bottlenecks in words: inside a sentence, and as a label.
 
-LABELS = {name: capitalized(noun) for name, noun in NOUNS.items()} | {
-    "parallelism": "Kernels on a mostly empty GPU",
-    "profiler": "Profiler overhead",
-}
 UNSEEN_LABEL = "Host outside CUDA calls, not captured"
 """Unknown time in a trace without OS calls, scheduling events and CPU samples."""
-WORK = {"kernels": "compute", "communication": "communication", "copies": "copies"}
-"""Bottlenecks with the colour of a part of the window."""
-COLORS = {
-    "parallelism": "#bcd9f7",
-    "input": "#64ca9e",
-    "host": "#c32d3e",
-    "sync": "#0a38e7",
-    "launch": "#497970",
-    "memory": "#927859",
-    "startup": "#705672",
-    "other_process": "#4d500d",
-    "profiler": "#8a8f7e",
-    "unknown": "#8e9eaa",
-}
-"""Colours of the other bottlenecks: of their causes' colours those that differ most, also in grey and for colour-blind
-readers."""
 FIX_FIRST, LOOK_FIRST, IF_STARTS_MATTER = "Fix first", "Look at first", "If starts matter"
 
 
@@ -56,7 +37,7 @@ def label(bottleneck: str, *, host_unseen: bool = False) -> str:
     """A bottleneck as a label; one of a later version stands for itself."""
     if host_unseen and bottleneck == UNKNOWN:
         return UNSEEN_LABEL
-    return LABELS.get(bottleneck, bottleneck.replace("_", " "))
+    return title_of(bottleneck)
 
 
 def phase_label(phase: Phase, name: str, *, judged: bool = False, judged_ns: int = 0, host_unseen: bool = False) -> str:
@@ -225,8 +206,8 @@ def sentences(phases: Sequence[Phase], names: Sequence[str]) -> list[str]:
 
 def _fill(bottleneck: str) -> tuple[str | None, str]:
     """Colour and kind of a segment: one of the two."""
-    part = WORK.get(bottleneck, "")
-    return (None, part) if part else (COLORS.get(bottleneck, UNKNOWN_COLOR), "")
+    known = BOTTLENECKS.get(bottleneck)
+    return (known.color or None, known.part) if known else (UNKNOWN_COLOR, "")
 
 
 def _entry(bottleneck: str, text: str = "") -> LegendEntry:

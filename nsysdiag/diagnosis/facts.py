@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from nsysdiag import bottlenecks
 from nsysdiag.fields import Count, HashedId, Index, Ns, OwnText, Sentence, Share
 from nsysdiag.record import Record
 from nsysdiag.units import format_ns, format_share, format_two_ns
@@ -11,22 +12,6 @@ from nsysdiag.units import format_ns, format_share, format_two_ns
 SLICE = "The trace is a slice of a longer run"
 """Start of the note on a device whose trace begins or ends in the middle of queued work."""
 
-NOUNS = {
-    "kernels": "kernels",
-    "parallelism": "kernels that leave most of the GPU empty",
-    "communication": "communication",
-    "copies": "copies",
-    "input": "waiting for input",
-    "host": "waiting for the host",
-    "sync": "synchronization",
-    "launch": "launch overhead",
-    "memory": "memory management",
-    "startup": "CUDA start-up",
-    "other_process": "another process on the GPU",
-    "profiler": "the profiler's overhead",
-    "unknown": "unexplained idle time",
-}
-"""Bottlenecks inside a sentence."""
 KERNELS = ("kernels", "parallelism")
 """Compute, which is one candidate for the bottleneck whether it fills the GPU or not."""
 WAITS = "sync"
@@ -53,10 +38,10 @@ to do first."""
 
 
 def noun_of(bottleneck: str, *, host_unseen: bool = False) -> str:
-    """A bottleneck inside a sentence; one of a later version stands for itself."""
+    """A bottleneck inside a sentence, in a trace that may show nothing of the host but its CUDA calls."""
     if host_unseen and bottleneck == UNKNOWN:
         return UNSEEN
-    return NOUNS.get(bottleneck, bottleneck.replace("_", " "))
+    return bottlenecks.noun_of(bottleneck)
 
 
 class Saves(Record, frozen=True):

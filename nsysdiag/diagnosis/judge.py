@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, PROFILER, UNRESOLVED, Diagnosis, Part
@@ -41,17 +42,6 @@ from nsysdiag.report import Finding, Verdict
 
 SECOND = 0.1
 """The next part of the judged time is named from here on."""
-VERDICTS = {
-    "kernels": "gpu-bound",
-    "parallelism": "parallelism-bound",
-    "communication": "comm-bound",
-    "copies": "copy-bound",
-    "input": "input-bound",
-    "sync": "sync-bound",
-    "launch": "launch-bound",
-    "unknown": UNRESOLVED,
-}
-"""The verdict that follows from a bottleneck; of all others it is the cause with most time."""
 CONTENDED = "contended"
 NOTHING_RAN = Verdict(id=NO_WORK, sentence="No GPU work in this window.")
 NO_PHASES = JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
@@ -291,8 +281,8 @@ def device_verdict(judged: PhaseDevice, missing: Missing, *, host_unseen: bool =
         return NOTHING_RAN
     most = leading(judged.account)
     if missing.unseen_share >= MOST:
-        return Verdict(id=VERDICTS["unknown"], sentence=cannot_tell(missing))
-    known = VERDICTS.get(most.bottleneck) or _by_cause(most.bottleneck, judged.ledger)
+        return Verdict(id=UNRESOLVED, sentence=cannot_tell(missing))
+    known = BOTTLENECKS[most.bottleneck].verdict or _by_cause(most.bottleneck, judged.ledger)
     sentence = verdict_sentence(most.bottleneck, most.share, most.second, host_unseen=host_unseen)
     if waits := waiting_part(judged, SECOND):
         sentence = f"{sentence[:-1]}; {waits}."

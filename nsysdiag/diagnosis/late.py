@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
+from nsysdiag.bottlenecks import BOTTLENECKS, OF_WORK
 from nsysdiag.causes import CAUSES, INPUT_WAIT
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, PROFILER
+from nsysdiag.diagnosis.facts import PROFILER
 from nsysdiag.diagnosis.sentences import detail_of
 from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, EXPOSED_MPI, LATE_RANK, severity
 from nsysdiag.phases.facts import PhaseDevice
@@ -18,17 +19,7 @@ from nsysdiag.report import DeviceReport, Finding
 from nsysdiag.units import format_ns, format_share, uncapitalized
 
 COMMUNICATION = "communication"
-OF_WORK = {"compute": "kernels", "exposed_comm": COMMUNICATION, "exposed_copy": "copies"}
-"""The bottlenecks, in addition to causes, that a late device may have more of."""
 MOST_WAITED = 3
-OF_KERNELS = "kernels"
-DIFFERENCES = {
-    OF_KERNELS: "its share of the work, its clocks, temperature and power limit",
-    "copies": "the bytes that it copies, the PCIe generation and width of its link, its NUMA node",
-    "input": "its share of the data, where the data is read from, the CPU cores of its workers",
-}
-"""By bottleneck in what a late GPU may differ from its peers."""
-ELSE_DIFFERENT = "its share of the data, the CPU cores and NUMA node of its process, other load on these cores"
 
 
 class LateShare(Struct, frozen=True):
@@ -178,8 +169,10 @@ def _waiting(
 
 def _advice(name: str, family: str, root: Finding | None) -> list[str]:
     """Advice: what may differ from its peers, then the advice on what made it late."""
-    what = DIFFERENCES.get(OF_KERNELS if family in KERNELS else family, ELSE_DIFFERENT)
-    return [f"Compare {name} with its peers: {what}.", *(root.advice if root else LATE_RANK.advice.plain)]
+    return [
+        f"Compare {name} with its peers: {BOTTLENECKS[family].differs}.",
+        *(root.advice if root else LATE_RANK.advice.plain),
+    ]
 
 
 def _summary(name: str, root: Finding | None) -> str:

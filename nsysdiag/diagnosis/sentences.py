@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
+from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.causes import CAUSES, FALLBACK, THREAD_WAIT
-from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, NOUNS, PACED, UNKNOWN, UNSEEN, WAITS, Part, noun_of
+from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, PACED, UNKNOWN, UNSEEN, WAITS, Part, noun_of
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.one_problem import EXPLAINED
 from nsysdiag.findings.first import kernels_first
@@ -24,21 +25,6 @@ from nsysdiag.units import capitalized, format_count, format_ns, format_share, l
 
 RANGE_LENGTH = 60
 """A headline shows the beginning of a long range name."""
-TAKES = {
-    "kernels": "Kernels take",
-    "parallelism": "Kernels that leave most of the GPU empty take",
-    "communication": "Communication takes",
-    "copies": "Copies take",
-    "input": "Waiting for input takes",
-    "host": "The host keeps the GPU waiting for",
-    "sync": "Synchronization keeps the GPU idle for",
-    "launch": "Launch overhead takes",
-    "memory": "Memory management takes",
-    "startup": "CUDA start-up takes",
-    "other_process": "Another process uses the GPU for",
-    "profiler": "The profiler itself takes",
-    "unknown": "Unexplained idle time takes",
-}
 NOT_CAPTURED = "what it did was not captured"
 UNSEEN_TAKES = f"{capitalized(UNSEEN)} takes"
 """Of unknown time in a trace without OS calls, scheduling events and CPU samples."""
@@ -111,7 +97,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     """The bottleneck with its share and what it is made of, the next one, and what can be fixed first where that
     is something else."""
     unseen = said.host_unseen and bottleneck == UNKNOWN
-    first = f"{UNSEEN_TAKES if unseen else TAKES[bottleneck]} {format_share(share, 1)} of {_time(said)}"
+    first = f"{UNSEEN_TAKES if unseen else BOTTLENECKS[bottleneck].takes} {format_share(share, 1)} of {_time(said)}"
     detail = ", ".join(filter(None, (NOT_CAPTURED if unseen else "", said.details.get(bottleneck))))
     ahead = action is not None and action.bottleneck != bottleneck and _saves_more(action, share)
     also = f"; “{action.title}” saves more: {action.saves.figure}" if ahead and action and action.saves else ""
@@ -139,7 +125,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     # A share of 0.0% is no reason to name it here: the finding says what it saves. Unknown time is not fixed.
     other = other and action is not None and action.share >= SHOWN and action.bottleneck != UNKNOWN and not ahead
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
-        what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
+        what, share_of_it = capitalized(noun_of(action.bottleneck)), format_share(action.share, 1)
         when = "as well" if kernels_first(bottleneck, share, action) else "first"
         more = f", and saves {action.saves.figure}" if action.saves and _saves_more(action, action.share) else ""
         sentences.append(f"{what} ({share_of_it}) can be fixed {when}{more}.")
@@ -246,7 +232,7 @@ def phase_sentence(
 
 def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host_unseen: bool = False) -> str:
     """One device in a sentence."""
-    takes = UNSEEN_TAKES if host_unseen and bottleneck == UNKNOWN else TAKES[bottleneck]
+    takes = UNSEEN_TAKES if host_unseen and bottleneck == UNKNOWN else BOTTLENECKS[bottleneck].takes
     text = f"{takes} {format_share(share, 1)} of the judged time"
     return (
         f"{text}; second: {noun_of(second.bottleneck, host_unseen=host_unseen)}, {format_share(second.share, 1)}."

@@ -9,6 +9,7 @@ import numpy as np
 from nsysdiag.account.outside import COMPILING, MPI_INIT, Start
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, subtract, union
+from nsysdiag.bottlenecks import BOTTLENECKS, promised
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.callchains import CallChains
@@ -17,7 +18,7 @@ from nsysdiag.events.identity import process_of
 from nsysdiag.events.samples import SAMPLES, SampleRows
 from nsysdiag.findings.evidence_rows import RUNTIME
 from nsysdiag.findings.phase_work import JudgedTime
-from nsysdiag.findings.rules import BEFORE_WORK, NOT_SAVED, severity
+from nsysdiag.findings.rules import BEFORE_WORK, severity
 from nsysdiag.report import EvidenceRow, Finding
 from nsysdiag.stacks.samples import sampled_code
 from nsysdiag.units import format_ns
@@ -83,33 +84,17 @@ def _row(host: HostActivity, table: str, name: str, position: int, ns: int, corr
 
 
 HOST, STARTUP = "host", "startup"
-LABELS = {
-    "communication": "MPI",
-    "host": "host code",
-    "input": "reading input",
-    "memory": "allocation",
-    STARTUP: "CUDA initialization and code loading",
-    MPI_INIT: "MPI_Init",
-    COMPILING: "code is compiled at run time",
-    "unknown": "unexplained in the trace",
-}
-
-REPAIRS = {
-    "host": (
-        "Profile this host code. Run it on more threads, prepare the data on the GPU, or run it once and save the "
-        "result.",
+PARTS_OF_START = {
+    MPI_INIT: (
+        "MPI_Init",
+        "Starting MPI takes this time once: compare transports and the start of processes of the MPI library.",
     ),
-    "input": ("Read in larger pieces, on several threads, or from a format that needs no parsing.",),
-    "memory": ("Allocate and pin less, and in fewer calls: one large allocation instead of many.",),
-    STARTUP: (
-        "Load less code: binaries for the architecture of this GPU alone. Kernels load when they are first used (lazy "
-        "loading is the default since CUDA 12.2; CUDA_MODULE_LOADING=LAZY before that). Keep the driver initialized "
-        "(nvidia-smi -pm 1), and use one process for more work.",
+    COMPILING: (
+        "code is compiled at run time",
+        "Keep the compiled code: cache it between runs, or compile ahead of time.",
     ),
-    MPI_INIT: ("Starting MPI takes this time once: compare transports and the start of processes of the MPI library.",),
-    COMPILING: ("Keep the compiled code: cache it between runs, or compile ahead of time.",),
 }
-"""By bottleneck what shortens that part of a start."""
+"""What the program did in parts of CUDA start-up, and how to shorten that."""
 
 
 def before_findings(
@@ -136,14 +121,14 @@ def before_findings(
             title=f"{BEFORE_WORK.title}: {_label(family, part)}",
             lost_ns=0,
             lost_share=0.0,
-            ceiling_ns=0 if family in NOT_SAVED else ns,
+            ceiling_ns=ns if promised(family) else 0,
             confidence=1.0,
             nvtx=[],
             evidence=[
                 f"{format_ns(ns)} before the first work of the device",
                 *([sampled] if sampled and family == HOST else []),
             ],
-            advice=[*REPAIRS.get(part or family, ()), *BEFORE_WORK.advice.plain],
+            advice=[*_advice(family, part), *BEFORE_WORK.advice.plain],
             rows=start_rows(start, spans, thresholds.rows),
             chain=[f"{_label(family, part)} for {format_ns(ns)}", BEFORE_WORK.fix],
             devices=[device],
@@ -166,7 +151,11 @@ def _parts(start: Start) -> Iterator[tuple[str, str, Intervals]]:
 
 
 def _label(family: str, part: str) -> str:
-    return LABELS.get(part or family, family)
+    return PARTS_OF_START[part][0] if part else BOTTLENECKS[family].in_start or family
+
+
+def _advice(family: str, part: str) -> tuple[str, ...]:
+    return PARTS_OF_START[part][1:] if part else BOTTLENECKS[family].advice
 
 
 def _sampled(start: Start, samples: SampleRows, chains: CallChains) -> str:

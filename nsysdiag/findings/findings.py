@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
+from nsysdiag.bottlenecks import BOTTLENECKS, promised
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, EVENT_WAIT
 from nsysdiag.causes.cause import FAMILIES, Advice, Family
 from nsysdiag.copies.copies import longest_kind
@@ -25,7 +26,7 @@ from nsysdiag.findings.behind_waits import behind_waits
 from nsysdiag.findings.exposed import exposed_findings, mostly_pageable
 from nsysdiag.findings.hotspots import Hotspot, spot_of, spots_of
 from nsysdiag.findings.pages import pages_as_one
-from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, NOT_SAVED, OTHER_GPU, SEE_THE_OTHER, severity
+from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, OTHER_GPU, SEE_THE_OTHER, severity
 from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.phases.facts import BehindWait
@@ -34,14 +35,6 @@ from nsysdiag.time.table import TimeTable
 from nsysdiag.units import format_ns
 
 # Findings on the time in which a GPU waits for another one.
-
-DID = {
-    "kernels": "kernels of ",
-    "parallelism": "small kernels of ",
-    "communication": "communication of ",
-    "copies": "copies of ",
-}
-"""What another GPU was busy with; if it was idle itself, only its name."""
 
 
 def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shares, gpus: list[str]) -> list[Finding]:
@@ -61,7 +54,7 @@ def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shar
 def _finding(device: DeviceReport, context: FindingContext, shares: Shares, other: str, family: Family) -> Finding:
     spot, judged = _spot(shares, family), context.judged
     story = story_of(device, context, shares, spot)
-    what = f"{DID.get(family, '')}{other}"
+    what = f"{BOTTLENECKS[family].running}{other}"
     advice, fix = _advice(spot)
     return Finding(
         id=f"f-{OTHER_GPU.id}-{family}-{other}",
@@ -71,7 +64,7 @@ def _finding(device: DeviceReport, context: FindingContext, shares: Shares, othe
         title=f"Waiting for {what}",
         lost_ns=spot.lost_ns,
         lost_share=round(judged.share(spot.lost_ns), 6),
-        ceiling_ns=0 if family in NOT_SAVED else spot.lost_ns,
+        ceiling_ns=spot.lost_ns if promised(family) else 0,
         confidence=story.confidence,
         nvtx=story.path,
         evidence=story.evidence,
@@ -208,7 +201,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Hotspot, story
         title=story.title,
         lost_ns=spot.lost_ns,
         lost_share=round(judged.share(spot.lost_ns), 6),
-        ceiling_ns=0 if spot.family in NOT_SAVED else spot.ceiling_ns,
+        ceiling_ns=spot.ceiling_ns if promised(spot.family) else 0,
         confidence=story.confidence,
         nvtx=story.path,
         evidence=story.evidence,

@@ -10,6 +10,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
 from nsysdiag.arrays.nesting import levels
+from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
@@ -229,7 +230,7 @@ def _bottleneck(slow: SlowIteration) -> str:
     most = max(slow.more, key=lambda name: slow.more[name], default="")
     if most in CAUSES:
         return CAUSES[most].family
-    return {"exposed_comm": "communication", "exposed_copy": "copies"}.get(most, "kernels")
+    return OF_WORK.get(most, OF_WORK["compute"])
 
 
 def _slow_title(period: int | None) -> str:

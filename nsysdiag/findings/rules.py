@@ -10,9 +10,6 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.kernels.advice import FUSION, REDUCED_PRECISION
 from nsysdiag.report import CauseInfo
 
-NOT_SAVED = ("profiler", "unknown")
-"""Bottlenecks of which no repair of the program promises anything."""
-
 
 class FindingRule(Struct, frozen=True):
     """A finding that is not a cause: its name in the report, its text, and its advice.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from nsysdiag.diagnosis.facts import COUNTED_BEFORE, NOUNS
+from nsysdiag.bottlenecks import noun_of
+from nsysdiag.diagnosis.facts import COUNTED_BEFORE
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     NOT_PAGE,
@@ -111,7 +112,7 @@ def left_out(found: Diagnosis | None, findings: Sequence[Finding]) -> str:
     named = [
         f"“{each.title}” ({format_share(each.share, 1)})" for each in others[:MOST_NAMED] if each.share >= LEAST_NAMED
     ]
-    noun = NOUNS.get(found.bottleneck, found.bottleneck)
+    noun = noun_of(found.bottleneck)
     said = f"Of the {format_share(found.share, 1)} {noun}, {format_share(left, 1)} is in findings not shown here"
     if not any(id(each) in rows for each in all_of):
         said = f"None of these rows is about {noun} ({format_share(found.share, 1)})"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from nsysdiag.bottlenecks import title_of
 from nsysdiag.causes import CAUSES
-from nsysdiag.diagnosis.chart import LABELS
 from nsysdiag.findings.rules import FINDING_RULES
 from scripts._gallery.entries import ENTRIES, Entry
 
@@ -32,7 +32,7 @@ def table(text: str) -> str:
 
 def kind(entry: Entry) -> str:
     """The bottleneck of an entry as the reports name it, or what it does instead."""
-    return LABELS[entry.family] if entry.family else KINDS[entry.command]
+    return title_of(entry.family) if entry.family else KINDS[entry.command]
 
 
 def anchor(heading: str) -> str:

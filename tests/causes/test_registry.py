@@ -26,10 +26,8 @@ PACKAGE, TEMPLATES = ROOT / "nsysdiag", ROOT / "templates"
 BY_BOTTLENECK = (
     "account/bottlenecks",
     "account/outside",
+    "bottlenecks",
     "diagnosis/facts",
-    "diagnosis/judge",
-    "diagnosis/sentences",
-    "diagnosis/chart",
     "findings/attribution",
 )
 OTHER_MEANINGS = {

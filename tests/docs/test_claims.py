@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import nsysdiag
+from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.causes import CAUSES
 from nsysdiag.cli.console import BROKEN_BUDGET, BUG
 from nsysdiag.cli.demo import bundled_trace
-from nsysdiag.diagnosis.chart import LABELS
 from nsysdiag.errors import NsysdiagError
 from nsysdiag.formats.batch.registry import OURS
 from nsysdiag.signals import Ended
@@ -74,7 +74,7 @@ def test_every_need_of_tests() -> None:
 
 def test_every_bottleneck_of_a_headline() -> None:
     rows = re.findall(r"^\| ([\w -]+) \|", section(page("reading-a-report.md"), "The first screen"), re.MULTILINE)
-    assert [label for label in LABELS.values() if label not in rows] == []
+    assert [each.title for each in BOTTLENECKS.values() if each.title not in rows] == []
 
 
 @pytest.mark.checkout

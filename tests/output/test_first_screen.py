@@ -13,10 +13,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from nsysdiag.bottlenecks import BOTTLENECKS, noun_of
 from nsysdiag.diagnosis.chart import (
-    COLORS,
-    LABELS,
-    WORK,
     account_stack,
     phase_label,
     phase_names,
@@ -25,7 +23,7 @@ from nsysdiag.diagnosis.chart import (
     shown_phases,
 )
 from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI, NAMED, joined
-from nsysdiag.diagnosis.facts import NOUNS, Saves
+from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
 from nsysdiag.document.figures import StackedBar
@@ -395,12 +393,12 @@ class TestPhases:
         start = self.FOUND[0]
         assert phase_label(start, "start-up", judged_ns=400 * MS) == "start-up (400 ms)"
         longer = phase_label(start, "start-up", judged_ns=399 * MS)
-        assert longer == f"start-up (400 ms: {NOUNS[start.bottleneck]} {format_share(start.share, 1)})"
+        assert longer == f"start-up (400 ms: {noun_of(start.bottleneck)} {format_share(start.share, 1)})"
 
     def test_unknown_time_of_an_unseen_host_is_named_as_in_the_headline(self) -> None:
         unknown = replace(self.FOUND[1], bottleneck="unknown", share=0.8)
         assert phase_verdict(unknown, "steady 1", host_unseen=True).endswith(": host code outside CUDA calls 80.0%")
-        assert phase_verdict(unknown, "steady 1").endswith(f": {NOUNS['unknown']} 80.0%")
+        assert phase_verdict(unknown, "steady 1").endswith(f": {noun_of('unknown')} 80.0%")
 
     def test_times_below_do_not_touch(self) -> None:
         chart, _captions = phase_strip(self.FOUND)
@@ -484,13 +482,14 @@ class TestGpus:
 
 class TestColors:
     def test_every_bottleneck_has_one(self) -> None:
-        assert set(COLORS) | set(WORK) == set(LABELS)
-        assert len(set(COLORS.values())) == len(COLORS)
+        assert all(bool(each.color) != bool(each.part) for each in BOTTLENECKS.values())
+        looks = {each.color or each.part for each in BOTTLENECKS.values()}
+        assert len(looks) == len(BOTTLENECKS)
 
     @pytest.mark.parametrize("sight", LEAST)
     @pytest.mark.parametrize("theme", themes())
     def test_they_differ(self, theme: str, sight: str) -> None:
-        palette = [*COLORS.values(), *(themes()[theme][part] for part in WORK.values())]
+        palette = [each.color or themes()[theme][each.part] for each in BOTTLENECKS.values()]
         close = {
             pair: distance(*pair, sight) for pair in combinations(palette, 2) if distance(*pair, sight) < LEAST[sight]
         }

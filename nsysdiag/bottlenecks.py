@@ -1,0 +1,202 @@
+"""The bottlenecks that a device's time is charged to, over idle time and work: one record for each."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+BottleneckId = Literal[
+    "kernels",
+    "parallelism",
+    "communication",
+    "copies",
+    "input",
+    "host",
+    "sync",
+    "launch",
+    "memory",
+    "startup",
+    "other_process",
+    "profiler",
+    "unknown",
+]
+
+
+class Bottleneck(Struct, frozen=True, kw_only=True):
+    """What time is charged to.
+
+    `noun` is its name inside a sentence, `label` that of bars and legends: the noun if empty. `takes` begins a
+    headline, before the share. Of `color` and `part` one is empty: `part` is that part of a window whose colour it has,
+    `work` the id of that part in ledgers of iterations. `verdict` is its verdict on a device; if empty, that of the
+    cause with most time. `promised`: a fix of the program can save its time.
+
+    `in_start` is what a program does with such time before its first GPU work, `advice` how to shorten that. `running`
+    is what another GPU that is waited for is busy with, empty if it idles. `differs` is what a late GPU may have of its
+    own, if this is what made it late.
+    """
+
+    id: BottleneckId
+    noun: str
+    takes: str
+    label: str = ""
+    color: str = ""
+    part: str = ""
+    work: str = ""
+    verdict: str = ""
+    promised: bool = True
+    in_start: str = ""
+    advice: tuple[str, ...] = ()
+    running: str = ""
+    differs: str = "its share of the data, the CPU cores and NUMA node of its process, other load on these cores"
+
+    @property
+    def title(self) -> str:
+        """Its name where it stands alone."""
+        return self.label or self.noun[:1].upper() + self.noun[1:]
+
+
+SHARE_OF_WORK = "its share of the work, its clocks, temperature and power limit"
+
+BOTTLENECKS: dict[str, Bottleneck] = {
+    each.id: each
+    for each in (
+        Bottleneck(
+            id="kernels",
+            noun="kernels",
+            takes="Kernels take",
+            part="compute",
+            work="compute",
+            verdict="gpu-bound",
+            running="kernels of ",
+            differs=SHARE_OF_WORK,
+        ),
+        Bottleneck(
+            id="parallelism",
+            noun="kernels that leave most of the GPU empty",
+            takes="Kernels that leave most of the GPU empty take",
+            label="Kernels on a mostly empty GPU",
+            color="#bcd9f7",
+            verdict="parallelism-bound",
+            running="small kernels of ",
+            differs=SHARE_OF_WORK,
+        ),
+        Bottleneck(
+            id="communication",
+            noun="communication",
+            takes="Communication takes",
+            part="communication",
+            work="exposed_comm",
+            verdict="comm-bound",
+            in_start="MPI",
+            running="communication of ",
+        ),
+        Bottleneck(
+            id="copies",
+            noun="copies",
+            takes="Copies take",
+            part="copies",
+            work="exposed_copy",
+            verdict="copy-bound",
+            running="copies of ",
+            differs="the bytes that it copies, the PCIe generation and width of its link, its NUMA node",
+        ),
+        Bottleneck(
+            id="input",
+            noun="waiting for input",
+            takes="Waiting for input takes",
+            color="#64ca9e",
+            verdict="input-bound",
+            in_start="reading input",
+            advice=("Read in larger pieces, on several threads, or from a format that needs no parsing.",),
+            differs="its share of the data, where the data is read from, the CPU cores of its workers",
+        ),
+        Bottleneck(
+            id="host",
+            noun="waiting for the host",
+            takes="The host keeps the GPU waiting for",
+            color="#c32d3e",
+            in_start="host code",
+            advice=(
+                "Profile this host code. Run it on more threads, prepare the data on the GPU, or run it once and save "
+                "the result.",
+            ),
+        ),
+        Bottleneck(
+            id="sync",
+            noun="synchronization",
+            takes="Synchronization keeps the GPU idle for",
+            color="#0a38e7",
+            verdict="sync-bound",
+        ),
+        Bottleneck(
+            id="launch",
+            noun="launch overhead",
+            takes="Launch overhead takes",
+            color="#497970",
+            verdict="launch-bound",
+        ),
+        Bottleneck(
+            id="memory",
+            noun="memory management",
+            takes="Memory management takes",
+            color="#927859",
+            in_start="allocation",
+            advice=("Allocate and pin less, and in fewer calls: one large allocation instead of many.",),
+        ),
+        Bottleneck(
+            id="startup",
+            noun="CUDA start-up",
+            takes="CUDA start-up takes",
+            color="#705672",
+            in_start="CUDA initialization and code loading",
+            advice=(
+                "Load less code: binaries for the architecture of this GPU alone. Kernels load when they are first "
+                "used (lazy loading is the default since CUDA 12.2; CUDA_MODULE_LOADING=LAZY before that). Keep the "
+                "driver initialized (nvidia-smi -pm 1), and use one process for more work.",
+            ),
+        ),
+        Bottleneck(
+            id="other_process",
+            noun="another process on the GPU",
+            takes="Another process uses the GPU for",
+            color="#4d500d",
+        ),
+        Bottleneck(
+            id="profiler",
+            noun="the profiler's overhead",
+            takes="The profiler itself takes",
+            label="Profiler overhead",
+            color="#8a8f7e",
+            promised=False,
+        ),
+        Bottleneck(
+            id="unknown",
+            noun="unexplained idle time",
+            takes="Unexplained idle time takes",
+            color="#8e9eaa",
+            verdict="unresolved",
+            promised=False,
+            in_start="unexplained in the trace",
+        ),
+    )
+}
+BOTTLENECK_IDS: tuple[BottleneckId, ...] = get_args(BottleneckId)
+"""All of them; a bottleneck's number in columns is its place here."""
+OF_WORK: dict[str, str] = {each.work: each.id for each in BOTTLENECKS.values() if each.work}
+"""The bottleneck of each kind of work, by its id in ledgers of iterations."""
+
+
+def noun_of(bottleneck: str) -> str:
+    """A bottleneck inside a sentence; one of a later version stands for itself."""
+    return BOTTLENECKS[bottleneck].noun if bottleneck in BOTTLENECKS else bottleneck.replace("_", " ")
+
+
+def title_of(bottleneck: str) -> str:
+    """A bottleneck as a label; one of a later version stands for itself."""
+    return BOTTLENECKS[bottleneck].title if bottleneck in BOTTLENECKS else bottleneck.replace("_", " ")
+
+
+def promised(bottleneck: str) -> bool:
+    """Whether a fix of the program can save time that is charged to this bottleneck."""
+    return bottleneck not in BOTTLENECKS or BOTTLENECKS[bottleneck].promised
