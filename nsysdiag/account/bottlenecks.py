@@ -20,13 +20,13 @@ from nsysdiag.arrays.intervals import (
     subtract,
     union,
 )
-from nsysdiag.causes import PREEMPTION, families_of, places
+from nsysdiag.causes import PREEMPTION, places
 from nsysdiag.causes.blocking_copy import READS_BACK
 from nsysdiag.causes.cause import Family
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import picked
-from nsysdiag.gap_groups.groups import GapKeys
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.time.table import CODE, IDLE, STATES, TimeTable
@@ -196,21 +196,27 @@ def idle_pieces(
     waits: DeviceWaitCalls,
     foreign: Intervals,
     axis: ThreadAxis,
+    compiles: Intervals | None = None,
 ) -> IdlePieces:
     """Divides the idle time. `family` is the bottleneck of each slice by its cause, `own` the cause of what its thread
     itself did, by its place in the registry. `lane` is the thread that launched after each slice's gap (-1: unknown),
-    `mpi` the time inside MPI calls on the thread axis, `foreign` the set of time in which the GPU worked for another
-    program.
+    `mpi` the time inside MPI calls on the thread axis, `compiles` that inside ranges that compile. `foreign` is the set
+    of time in which the GPU worked for another program.
 
     ```
-    slice                 [host          ][launch]
+    slice                 [host                       ][launch]
     inside MPI                 [----)
+    inside compile                       [-----)
     made by a wait        [--)
-    charged to            [sync)[communication)[host)[launch]
+    charged to            [sync)[communication)[startup)[host][launch]
     ```
     """
     every = Intervals(slices.rows.start, slices.rows.end)
-    inside, outside = _inside_mpi(every, family, lane, mpi, axis)
+    row = np.arange(len(every), dtype=np.int32)
+    able = (lane >= 0) & ~np.isin(family, [CODE[name] for name in NOT_INSIDE_MPI])
+    inside, outside = _cut(Owned.of(every, row), able, lane, mpi, axis)
+    builds = (lane >= 0) & np.isin(family, [CODE[name] for name in BUILDING])
+    built, outside = _cut(outside, builds, lane, Intervals.empty() if compiles is None else compiles, axis)
     eligible = np.isin(family[outside.owner], [CODE[name] for name in WAITING_FOR_A_SYNC])
     eligible &= np.isin(own[outside.owner], ON_ITS_OWN) & (coverage(foreign, outside.spans) == 0)
     made = made_by_waits(waits, outside.spans, lane[outside.owner], eligible, axis)
@@ -219,6 +225,7 @@ def idle_pieces(
     made = replace(made, slice=outside.owner[made.slice])
     idle = [
         (inside.spans, _codes("communication", len(inside)), inside.owner),
+        (built.spans, _codes("startup", len(built)), built.owner),
         (made.spans, _codes("sync", len(made.spans)), made.slice),
         (Intervals(begins, outside.spans.end), family[outside.owner], outside.owner),
     ]
@@ -270,20 +277,18 @@ def _codes(name: Family, count: int) -> IntArray:
     return np.full(count, CODE[name], dtype=np.int8)
 
 
-def _inside_mpi(
-    spans: Intervals, family: IntArray, lane: IntArray, mpi: Intervals, axis: ThreadAxis
-) -> tuple[Owned, Owned]:
-    """Slices cut where their thread was inside an MPI call: what is inside, and what is not; `owner` is the slice."""
-    row = np.arange(len(spans), dtype=np.int32)
-    able = (lane >= 0) & ~np.isin(family, [CODE[name] for name in NOT_INSIDE_MPI])
-    if len(mpi) == 0 or not able.any():
-        return Owned.empty(), Owned.of(spans, row)
-    placed = axis.place(lane[able], spans[able])
-    inside, left, _ = claim(Owned.of(placed, row[able]), mpi)
+def _cut(pieces: Owned, able: BoolArray, lane: IntArray, borders: Intervals, axis: ThreadAxis) -> tuple[Owned, Owned]:
+    """Pieces of slices cut where their thread was inside `borders`, a set on the axis: what is inside, and what is not;
+    `owner` is the slice. Only the slices that are `able` are cut."""
+    cuts = able[pieces.owner]
+    if len(borders) == 0 or not cuts.any():
+        return Owned.empty(), pieces
+    spans, row = pieces.spans, pieces.owner
+    inside, left, _ = claim(Owned.of(axis.place(lane[row[cuts]], spans[cuts]), row[cuts]), borders)
     outside = _in_time(left, axis)
-    start = np.append(outside.spans.start, spans.start[~able])
-    end = np.append(outside.spans.end, spans.end[~able])
-    return _in_time(inside, axis), Owned.of(Intervals(start, end), np.append(outside.owner, row[~able]))
+    start = np.append(outside.spans.start, spans.start[~cuts])
+    end = np.append(outside.spans.end, spans.end[~cuts])
+    return _in_time(inside, axis), Owned.of(Intervals(start, end), np.append(outside.owner, row[~cuts]))
 
 
 def _of_others(spans: Intervals, code: IntArray, row: IntArray, foreign: Intervals) -> list[Piece]:
@@ -303,18 +308,19 @@ def _in_time(placed: Owned, axis: ThreadAxis) -> Owned:
     return Owned(Intervals(begun, begun + (placed.spans.end - placed.spans.start)), placed.owner)
 
 
-# The bottleneck that each slice of idle time is charged to, by its root cause and what that looks like in detail.
+# Idle time in which the program builds the code that it launches next.
 
 MADE_AT_RUN_TIME = re.compile(r"compil|nvrtc|\bjit\b|\bptxas\b|autotun|codegen", re.IGNORECASE)
 """Ranges in which programs build the code that they launch next: NVRTC, XLA, Triton, fusion compilers."""
 BUILDING = ("host", "unknown")
 
 
-def slice_families(cause: IntArray, kind: IntArray, gap: IntArray, keys: GapKeys) -> IntArray:
-    """An index into FAMILIES for each slice. `cause` is a place in the registry, `kind` one among the variants of
-    the cause, `gap` the slice's gap. Host code inside a range that compiles is start-up."""
-    found = families_of(cause, kind).astype(np.int8)
-    builds = np.array([any(MADE_AT_RUN_TIME.search(name) for name in path) for path in keys.paths], dtype=np.bool_)
-    if builds.any():
-        found[builds[keys.path[gap]] & np.isin(found, [CODE[name] for name in BUILDING])] = CODE["startup"]
-    return found
+def compiling(ranges: NvtxRanges, axis: ThreadAxis) -> Intervals:
+    """The set of time inside ranges that compile, each on the lane of its thread. Host code in it is start-up."""
+    compiles = np.array([MADE_AT_RUN_TIME.search(name) is not None for name in ranges.names], dtype=np.bool_)
+    if not compiles.any():
+        return Intervals.empty()
+    rows = np.flatnonzero(compiles[ranges.rows.name])
+    lane = axis.rank(ranges.rows.thread[rows])
+    rows, lane = rows[lane >= 0], lane[lane >= 0]
+    return union(axis.place(lane, Intervals(ranges.rows.start[rows], ranges.rows.end[rows])))

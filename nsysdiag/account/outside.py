@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.account.bottlenecks import MADE_AT_RUN_TIME, MPI_START_UP
+from nsysdiag.account.bottlenecks import MPI_START_UP, compiling
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, subtract, union
@@ -125,7 +125,7 @@ def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges) -> 
     axis = layered.host.axis
     lane = int(axis.rank(np.array([outside.thread], dtype=np.int64))[0])
     ready = _initialized(layered, lane, outside)
-    others = {MPI_INIT: _in_mpi_init(layered.host), COMPILING: _compiling(ranges, outside.thread, axis, lane)}
+    others = {MPI_INIT: _in_mpi_init(layered.host), COMPILING: compiling(ranges, axis)}
     found: dict[str, list[Intervals]] = {}
     parts: dict[str, list[Intervals]] = {}
     did: dict[str, list[Intervals]] = {}
@@ -148,16 +148,6 @@ def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges) -> 
 
 def _in_mpi_init(host: HostActivity) -> Intervals:
     return union(host.mpi.spans[named(host.mpi, MPI_START_UP)])
-
-
-def _compiling(ranges: NvtxRanges, thread: int, axis: ThreadAxis, lane: int) -> Intervals:
-    """The ranges of the thread in which it compiles code."""
-    compiles = np.array([MADE_AT_RUN_TIME.search(name) is not None for name in ranges.names], dtype=np.bool_)
-    if not compiles.any():
-        return Intervals.empty()
-    rows = np.flatnonzero((ranges.rows.thread == thread) & compiles[ranges.rows.name])
-    spans = Intervals(ranges.rows.start[rows], ranges.rows.end[rows])
-    return union(axis.place(np.full(len(rows), lane, dtype=np.int64), spans))
 
 
 def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, str, Intervals]]:

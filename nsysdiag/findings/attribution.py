@@ -27,8 +27,8 @@ from nsysdiag.time.table import CODE, TimeTable
 from nsysdiag.units import format_count, format_ns, uncapitalized
 from nsysdiag.wakeups.batches import RootSlices
 
-AROUND = (CODE["communication"], CODE["other_process"])
-"""Bottlenecks of idle time by what went on around it, whatever its cause."""
+AROUND = (CODE["communication"], CODE["other_process"], CODE["startup"])
+"""Bottlenecks of idle time by what went on around it, whatever its cause; `startup` inside ranges that compile."""
 
 
 class Attribution(Struct, frozen=True):

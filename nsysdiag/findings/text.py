@@ -11,7 +11,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.groups import GroupTotals, group_totals
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray, intersect
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, families_of_cause, variant_of
 from nsysdiag.causes.cause import IN_COLLECTOR, IN_INTERPRETER, Cause, Variant
 from nsysdiag.causes.data_loading import COMPUTES
@@ -23,12 +23,14 @@ from nsysdiag.findings import attribution as chains
 from nsysdiag.findings.attribution import Attribution, Shares, last_calls
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.hotspots import Hotspot, SpotGaps, code_in, path_of
+from nsysdiag.findings.inside import RangeSets, host_time
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapKeys
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import DeviceReport, EvidenceRow, Root, names_nothing
 from nsysdiag.stacks.samples import SampledCode
+from nsysdiag.time.table import TimeTable
 from nsysdiag.units import format_count, format_moment, format_ns, listed, mostly, uncapitalized
 from nsysdiag.wakeups.batches import BY, Batches
 
@@ -46,16 +48,19 @@ Times = dict[str, tuple[int, int]]
 
 class FindingContext(Struct, frozen=True):
     """The input for findings of a device. `attribution` is the cause of each slice; `sightings` finds evidence rows;
-    `waits` are the calls that waited for the device, `batches` what loading workers did; `paths` are places in the
-    program. `judged` is the time that they are about; `frameworks` (ids of programs.facts) select the advice."""
+    `waits` are the calls that waited for the device, `time` is all time of the device, `batches` what loading workers
+    did. `paths` are places in the program, `ranges` when the program was there. `judged` is the time that they are
+    about; `frameworks` (ids of programs.facts) select the advice."""
 
     gaps: GapContext
     keys: GapKeys
     attribution: Attribution
     sightings: Sightings
     waits: DeviceWaitCalls
+    time: TimeTable
     batches: Batches
     paths: list[list[str]]
+    ranges: RangeSets
     judged: JudgedTime
     thresholds: FindingThresholds
     frameworks: tuple[str, ...] = ()
@@ -84,7 +89,8 @@ class Story(Struct, frozen=True):
 class _Facts(Struct, frozen=True):
     """Facts about a hotspot before its text is made. `naming` are the calls that may name it; `code` is what samples
     were in, for host code, `sampled` the share of it that they stand for; `waits` is the idle time that each wait
-    caused. `alone`: almost all of it is of one `kind`. `placed`: it has one place, `path`."""
+    caused. `alone`: almost all of it is of one `kind`. `placed`: it has one place, `path`; `whole`: almost all of its
+    time is inside the ranges of that."""
 
     spot: Hotspot
     gaps: SpotGaps
@@ -100,6 +106,7 @@ class _Facts(Struct, frozen=True):
     root: Root | None
     waits: GroupTotals
     placed: bool
+    whole: bool
 
 
 def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> Story:
@@ -158,6 +165,7 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
     code, known = code_in(context.gaps, slices[mine]) if seen else (SampledCode(0, {}, {}), 0.0)
     kind, alone = _kind(shares, spot, code.functions if sampled else {}, context.thresholds)
     calls = _calls(context, shares, slices, ns)
+    path, whole = _place(context, shares, spot)
     # What a worker computes is in samples alone: calls are those in which others wait for it.
     named = {} if kind.id == COMPUTES else _calls(context, shares, slices[mine], ns[mine])
     return _Facts(
@@ -166,7 +174,7 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
         slices=slices,
         kind=kind,
         alone=alone,
-        path=path_of(shares, spot, context.paths),
+        path=path,
         labels=_by_words(context.attribution.label[slices], context.attribution.labels, ns),
         calls=calls,
         naming=named if loads else calls,
@@ -175,7 +183,33 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
         root=_root(device, context, gaps),
         waits=group_totals(shares.wait[~explained], shares.made[~explained]),
         placed=_leading(shares.path, shares.lost + shares.made)[1] >= ALMOST_ALL,
+        whole=whole,
     )
+
+
+def _place(context: FindingContext, shares: Shares, spot: Hotspot) -> tuple[list[str], bool]:
+    """The NVTX path that most of the hotspot's time is inside, and whether that is almost all of it.
+
+    ```
+    path of the gaps     compile › nvrtc                 time      [= compile ===================)
+    place                compile: more than half of it             [= nvrtc =)
+    ```
+    """
+    path, total = path_of(shares, spot, context.paths), spot.counted_ns
+    inside = _inside(context, shares, path, spot.family)
+    while path and total and 2 * inside <= total:
+        path = path[:-1]
+        inside = _inside(context, shares, path, spot.family)
+    return path, inside >= ALMOST_ALL * total
+
+
+def _inside(context: FindingContext, shares: Shares, path: list[str], family: str) -> int:
+    """The counted time of these rows inside the ranges of `path`; what a wait caused is where the wait is."""
+    waits = shares.slice < 0
+    there = np.array([each[: len(path)] == path for each in context.paths], dtype=np.bool_)[shares.path]
+    slices = shares.slice[~waits & (shares.counted > 0)]
+    time = host_time(context.gaps, context.time, context.judged, slices, family)
+    return int(shares.counted[waits & there].sum()) + intersect(time, context.ranges.inside(path)).total()
 
 
 def _as_the_worker_did(context: FindingContext, shares: Shares, slices: IntArray) -> BoolArray:
@@ -248,7 +282,8 @@ def _title(facts: _Facts, elsewhere: bool) -> str:
     title = f"{title}: {facts.kind.title}" if facts.kind.title and facts.alone else title
     title = f"{title} on another thread" if elsewhere else title
     place = typed.nvtx(facts.path[-1], LONGEST_PLACE) if facts.placed and facts.path else ""
-    return f"{title}, {'awaited ' if elsewhere else ''}in {place}" if place else title
+    where = f"{'' if facts.whole else 'mostly '}{'awaited ' if elsewhere else ''}in {place}"
+    return f"{title}, {where}" if place else title
 
 
 def _variant(facts: _Facts) -> str:
@@ -296,11 +331,10 @@ def _named(
     samples is what these stand for; at a place it is the least that it can be."""
     counted = shares.counted
     total = int(counted.sum())
-    path = facts.path
-    there = np.array([each[: len(path)] == path for each in context.paths], dtype=np.bool_)[shares.path]
-    at_place = int(counted[there].sum())
+    path, family = facts.path, facts.spot.family
     mine = _of_call(context, shares, call or "")
-    in_call, both = int(counted[mine].sum()), int(counted[mine & there].sum())
+    at_place, both = (_inside(context, each, path, family) if path else 0 for each in (shares, shares.take(mine)))
+    in_call = int(counted[mine].sum())
     if not in_call and facts.code.count:
         function = next((name for name in facts.code.functions if typed.symbol(name) == call), "")
         in_call = int(total * facts.sampled * facts.code.functions.get(function, 0) / facts.code.count)

@@ -19,6 +19,7 @@ from nsysdiag.findings.attribution import Attribution, Shares, shares_of
 from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.findings import IdleFindings, findings_of
+from nsysdiag.findings.inside import RangeSets
 from nsysdiag.findings.kernels import KernelWork, kernel_findings
 from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
 from nsysdiag.findings.pointers import EmptyIterations, pointers_of
@@ -196,6 +197,7 @@ def finding_context(
     layered: LayeredEvidence,
     keys: GapKeys,
     device_waits: DeviceWaitCalls,
+    time: TimeTable,
     shares: tuple[Shares, list[list[str]]],
     judged: JudgedTime,
     frameworks: list[Framework],
@@ -210,8 +212,10 @@ def finding_context(
         attribution,
         sightings,
         device_waits,
+        time,
         batches,
         shares[1],
+        RangeSets.of(root_context.ranges, root_context.axis),
         judged,
         settings.findings,
         made_with,

@@ -11,14 +11,14 @@ from nsysdiag.account.bottlenecks import (
     IdlePieces,
     Piece,
     busy_pieces,
+    compiling,
     idle_pieces,
     in_order,
-    slice_families,
 )
 from nsysdiag.account.filling import foreign_time
 from nsysdiag.account.other_devices import followed, waited_for
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
-from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION
+from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION, families_of
 from nsysdiag.causes.evidence import named
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.counters import Measured
@@ -26,9 +26,9 @@ from nsysdiag.diagnosis.missing import MOST, Missing
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.memory import Memory
+from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.findings.attribution import Attribution, slice_kinds
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.groups import GapKeys
 from nsysdiag.gaps.gaps import EventWaits, Gaps
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
@@ -65,13 +65,19 @@ def device_waits(
 
 
 @steps.step(spills=True)
-def families(root_slices: RootSlices, kinds: IntArray, keys: GapKeys, missing: Missing) -> IntArray:
+def families(root_slices: RootSlices, kinds: IntArray, missing: Missing) -> IntArray:
     """The bottleneck of each slice by its root cause; unknown where so many rows are missing that what looks idle may
     have been work."""
     rows = root_slices.slices.rows
     if missing.unseen_share >= MOST:
         return np.full(len(rows), CODE["unknown"], dtype=np.int8)
-    return slice_families(rows.cause, kinds, rows.gap, keys)
+    return families_of(rows.cause, kinds).astype(np.int8)
+
+
+@steps.step()
+def compiles(ranges: NvtxRanges, host: HostActivity, missing: Missing) -> Intervals:
+    """The time inside ranges that compile; empty where so many rows are missing that all idle time is unknown."""
+    return Intervals.empty() if missing.unseen_share >= MOST else compiling(ranges, host.axis)
 
 
 @steps.step()
@@ -97,6 +103,7 @@ def idle(
     host: HostActivity,
     device_waits: DeviceWaitCalls,
     foreign: Intervals,
+    compiles: Intervals,
 ) -> IdlePieces:
     """The idle time by bottleneck."""
     start_up = named(host.mpi, MPI_START_UP)
@@ -109,6 +116,7 @@ def idle(
         device_waits,
         foreign,
         host.axis,
+        compiles,
     )
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.account.bottlenecks import (
+    BUILDING,
     NOT_INSIDE_MPI,
     WAITING_FOR_A_SYNC,
     DeviceWaitCalls,
@@ -53,7 +54,7 @@ class Slice:
 @dataclass(frozen=True)
 class Device:
     """A window of pieces that follow each other: work, or a slice. By lane: MPI calls, and waits with whether they are
-    synchronizations, and when it launched."""
+    synchronizations, when it launched, and the ranges in which it compiles."""
 
     work: dict[Work, Spans]
     slices: list[Slice]
@@ -63,6 +64,7 @@ class Device:
     hollow: Spans
     foreign: Spans = field(default_factory=list)
     launches: dict[int, list[int]] = field(default_factory=dict)
+    compiles: dict[int, Spans] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
@@ -91,7 +93,10 @@ def divided_with_waits(device: Device) -> tuple[TimeTable, IdlePieces]:
     )
     synchronizations = [_layer(device, lane, counts=True) for lane in range(LANES)]
     copies = [_layer(device, lane, counts=False) for lane in range(LANES)]
-    mpi = union(*(AXIS.place(np.full(len(each), lane), Intervals.of(each)) for lane, each in device.mpi.items()))
+    mpi, compiles = (
+        union(*(AXIS.place(np.full(len(each), lane), Intervals.of(each)) for lane, each in of.items()))
+        for of in (device.mpi, device.compiles)
+    )
     begun = [AXIS.position(np.full(len(each), lane), np.array(each)) for lane, each in device.launches.items() if each]
     launches = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *begun]))
     waits = DeviceWaitCalls.of(synchronizations, copies, 0, busy, launches, AXIS)
@@ -104,6 +109,7 @@ def divided_with_waits(device: Device) -> tuple[TimeTable, IdlePieces]:
         waits,
         union(Intervals.of(device.foreign)),
         AXIS,
+        compiles,
     )
     work = busy_pieces(split, union(Intervals.of(device.migrations)), union(Intervals.of(device.hollow)))
     causes = np.array([PLACE[each.own] for each in device.slices], dtype=np.int8)
@@ -156,7 +162,8 @@ def _paint_slice(
 ) -> None:
     in_mpi = set() if each.family in NOT_INSIDE_MPI else _moments(device.mpi.get(each.lane, []))
     foreign = _moments(device.foreign)
-    outside = [at for at in range(each.start, each.end) if at not in in_mpi]
+    builds = _moments(device.compiles.get(each.lane, [])) if each.family in BUILDING else set()
+    outside = [at for at in range(each.start, each.end) if at not in in_mpi | builds]
     for at in range(each.start, each.end):
         piece = _around(outside, at)
         able = piece and each.family in WAITING_FOR_A_SYNC and each.own not in WAITING and not foreign & set(piece)
@@ -165,6 +172,8 @@ def _paint_slice(
             cells[at] = "other_process"
         elif at in in_mpi:
             cells[at] = "communication"
+        elif at in builds:
+            cells[at] = "startup"
         elif wait is not None and credit[wait][0] > 0:
             credit[wait][0] -= 1
             cells[at] = "sync"
@@ -215,6 +224,7 @@ def devices(draw: st.DrawFn) -> Device:
         hollow=[(start, end) for start, end, _ in _apart(draw)],
         foreign=[(start, end) for start, end, _ in _apart(draw)],
         launches={lane: [start for start, _, _ in _apart(draw)] for lane in range(LANES)},
+        compiles={lane: [(start, end) for start, end, _ in _apart(draw)] for lane in range(LANES)},
     )
 
 

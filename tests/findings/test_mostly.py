@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import typed
+from nsysdiag.causes import HOST_CODE
 from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import analyze
-from nsysdiag.report import Report
+from nsysdiag.report import Finding, Report
 from nsysdiag.units import mostly
 from tests.builder import TraceBuilder
 
@@ -68,6 +69,19 @@ def program(
     return analyze(trace.write(folder / "trace.sqlite"), Settings(replay=False))
 
 
+def loop(folder: Path, ranges: dict[str, tuple[int, int]]) -> list[Finding]:
+    """The findings on host code of the same loop; `ranges` are in each step, by begin and length in its 7.8 ms."""
+    trace = TraceBuilder().process().gpu(sm_count=108)
+    for step in range(1, STEPS + 1):
+        at = step * STEP * US
+        trace.kernel(at, at + 2_000 * US, name="work", launch=(at - 30 * US, at - 20 * US), shape={"gridX": 216})
+        trace.sched(at - 7_900 * US, True).sched(at - 10 * US, False)
+        for name, (begin, length) in ranges.items():
+            trace.nvtx(name, at + (begin - 7_900) * US, at + (begin + length - 7_900) * US)
+    report = analyze(trace.write(folder / "trace.sqlite"), Settings(replay=False))
+    return [each for each in report.findings if each.cause == HOST_CODE]
+
+
 def headline(report: Report) -> str:
     assert report.diagnosis is not None
     return typed.plain(report.diagnosis.headline)
@@ -77,6 +91,33 @@ def headline(report: Report) -> str:
 def test_a_range_that_holds_a_part_of_the_time(length: int, said: bool, tmp_path: Path) -> None:
     """The GPU waits for the host for 7.8 ms of each step, and `softmax` is 0.4, 3 or 5.5 ms of it."""
     assert ("mostly in softmax" in headline(program(tmp_path, ranges={"softmax": length}))) == said
+
+
+@pytest.mark.parametrize(
+    ("length", "said", "place"),
+    [
+        (7_700, "in softmax", ["train", "softmax"]),
+        (5_500, "mostly in softmax", ["train", "softmax"]),
+        (3_500, "in train", ["train"]),
+    ],
+)
+def test_the_place_in_a_title_is_the_range_that_holds_the_time(
+    length: int, said: str, place: list[str], tmp_path: Path
+) -> None:
+    """Of 7.8 ms in `train`, `softmax` is so many µs in the middle, where the place of a gap is read."""
+    begin = (7_800 - length) // 2
+    (found,) = (each for each in loop(tmp_path, {"train": (0, 7_800), "softmax": (begin, length)}) if each.nvtx)
+    assert found.title.endswith(f", {said}")
+    assert found.nvtx == place
+
+
+@pytest.mark.parametrize("length", [7_700, 5_500, 4_100])
+def test_only_what_is_in_a_range_that_compiles_is_start_up(length: int, tmp_path: Path) -> None:
+    """In all of a gap, or in 4.1 ms of 7.8 ms of it: the rest is the host's."""
+    begin = (7_800 - length) // 2
+    found = {each.bottleneck: each.lost_ns for each in loop(tmp_path, {"compile": (begin, length)})}
+    assert found["startup"] == (STEPS - 1) * length * US
+    assert found["host"] == (STEPS - 1) * (7_870 - length) * US
 
 
 @pytest.mark.parametrize(
