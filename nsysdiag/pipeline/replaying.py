@@ -39,7 +39,10 @@ MEET_BY_MPI = "the ranks of this trace wait for each other in MPI calls that can
 PART, FEWEST = 0.05, 6_000
 """The share of all operations that is replayed inside an analysis. A replay takes a few µs per operation, so a dozen
 findings take about a seventh of the analysis. Fewer operations than this limit cost nothing."""
-Builder = Callable[[int], Model | str]
+MOST_IN_ANALYSIS = 30_000
+"""So many operations are replayed inside an analysis where less would tell nothing: three steps, or a window without
+steps. They take about a quarter of a second."""
+Builder = Callable[[int, int], Model | str]
 
 
 steps: Stages = Stages()
@@ -146,14 +149,15 @@ def builder(
     together: Callable[[], Together],
     settings: Settings,
 ) -> Builder:
-    """Builds the model of so many operations of that time at most, or says why there is none."""
+    """Builds the model of so many operations of that time, and of so many at most where it needs more; or says why
+    there is none."""
 
     # That of the devices holds much: it is freed before, and few replays need one.
     @cache
     def finder() -> WakeFinder:
         return WakeFinder(host_trace.tables, runs(), host_trace.profilers, host_trace.low, host_trace.high)
 
-    def build(most: int) -> Model | str:
+    def build(wanted: int, most: int) -> Model | str:
         repeating = repeating_time()
         if isinstance(repeating, str):
             return repeating
@@ -161,7 +165,7 @@ def builder(
         # Migrations are replayed with what they are for: alone they are no work.
         starts = np.concatenate([each.operations.start[~each.operations.migration] for each in devices])
         starts = starts if len(devices) == 1 else np.sort(starts)
-        stretch = stretch_of(repeating.parts, repeating.steps, starts, most)
+        stretch = stretch_of(repeating.parts, repeating.steps, starts, wanted, most)
         if isinstance(stretch, str):
             return stretch
         stretch = replace(stretch, named=repeating.named)
@@ -194,6 +198,6 @@ def predictions(builder: Builder, activity: DeviceActivity, settings: Settings) 
     analysis; or why nothing is predicted."""
     if not settings.replay:
         return NOT_ASKED
-    most = min(max(round(PART * len(activity.operations)), FEWEST), MOST_OPERATIONS)
-    model = builder(most)
+    wanted = min(max(round(PART * len(activity.operations)), FEWEST), MOST_OPERATIONS)
+    model = builder(wanted, MOST_IN_ANALYSIS)
     return model if isinstance(model, str) else Predictions.of(model)

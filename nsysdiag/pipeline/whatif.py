@@ -42,7 +42,7 @@ def replayed(
     Without that each finding takes replays of its own, so without transforms less time is replayed."""
     if isinstance(predictions, Predictions):
         return Replayed(report, predictions.model, predictions.known)
-    return Replayed(report, builder(MOST_AT_ALL if transforms else MOST_OPERATIONS))
+    return Replayed(report, builder(MOST_OPERATIONS, MOST_AT_ALL if transforms else MOST_OPERATIONS))
 
 
 def whatif(

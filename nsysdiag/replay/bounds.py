@@ -14,6 +14,7 @@ from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.disks import reads_ns
 from nsysdiag.replay.entangled import loosened, met_by_chance, others_work_ns, taken_out
+from nsysdiag.replay.gaps import with_other_gaps
 from nsysdiag.replay.graph import EdgeKind
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.mpi_peers import in_a_row, most_sooner, takes_out_waits, without_waits
@@ -201,6 +202,11 @@ def _unpaired(case: BoundCase) -> Sequence[int]:
     return [case.now.ns, run_of(replace(changes, length=length)).ns]
 
 
+def _gaps(case: BoundCase) -> Sequence[int]:
+    """Queued operations follow each other sooner, or later, than usual."""
+    return with_other_gaps(case.changes, case.run)
+
+
 def _explained(case: BoundCase) -> Sequence[int]:
     """Operations do not start late where other rows explain why they did."""
     changes, model = case.changes, case.changes.model
@@ -250,6 +256,7 @@ RULES = (
     BoundRule("Another thread has a loop of its own, and no range says which of both is meant.", _other_loops),
     BoundRule("Threads take turns, as with a lock: with shorter steps they meet at other times.", _turns),
     BoundRule("Kernels that send or receive are not paired with those of their peers.", _unpaired),
+    BoundRule("Hardly any operation was queued: how soon queued ones follow each other is not known.", _gaps),
     BoundRule("Some operations start late for a reason that other rows show.", _explained),
     BoundRule("Some operations and threads wait for something that is not in the trace.", _followed),
 )

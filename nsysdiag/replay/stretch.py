@@ -17,7 +17,7 @@ SETTLING = 4
 """From so many steps on the first one is left out: what was queued before it belongs to the time as it was."""
 MOST_OPERATIONS, MOST_AT_ALL = 100_000, 1_000_000
 """Most operations of all devices in the replayed time, each with two moments, its launch and its start: for as many
-steps as fit, and for fewer steps than needed or a window without steps."""
+steps as fit, and for the fewest steps or a window without steps."""
 
 
 class Stretch(Struct, frozen=True):
@@ -63,13 +63,15 @@ def first_border(steps: int) -> int:
 
 
 def stretch_of(
-    parts: Intervals, steps: IntArray | None, starts: IntArray, most: int = MOST_OPERATIONS
+    parts: Intervals, steps: IntArray | None, starts: IntArray, wanted: int = MOST_OPERATIONS, most: int = 0
 ) -> Stretch | str:
     """The replayed part of the judged time `parts` (a set) with step borders `steps` (None without steps), or a
     sentence why there is none.
 
-    `starts` are the starts of all operations, ascending. At most `most` are replayed; with steps MOST_OPERATIONS of
-    them, or FEWEST_STEPS. Steps are taken from the middle, as the first ones of a phase may not be steady."""
+    `starts` are the starts of all operations, ascending. As many steps are replayed as hold `wanted` operations, but
+    FEWEST_STEPS at least. These, or a window without steps, may hold `most`, if that is more. Steps are taken from the
+    middle, as the first ones of a phase may not be steady."""
+    most = max(wanted, most)
     if len(parts) == 0:
         return "no GPU work was recorded in the judged time"
     lo, hi = int(parts.start[0]), int(parts.end[-1])
@@ -78,7 +80,7 @@ def stretch_of(
         return _whole(lo, hi, starts, most)
     before = np.searchsorted(starts, inside)
     per_step = max(int(before[-1] - before[0]) // (len(inside) - 1), 1)
-    count = min(len(inside) - 1, MOST_STEPS, max(min(most, MOST_OPERATIONS) // per_step, FEWEST_STEPS))
+    count = min(len(inside) - 1, MOST_STEPS, max(wanted // per_step, FEWEST_STEPS))
     if FEWEST_STEPS * per_step > most:
         return f"{FEWEST_STEPS} steps hold more than {most:,} operations, too many to replay"
     first = (len(inside) - 1 - count) // 2

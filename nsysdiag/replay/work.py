@@ -23,6 +23,8 @@ from nsysdiag.replay.targets import NONE, HostWaits, Issued, targets
 LATENCY_NS, GAP_NS = 5_000, 1_500
 """The launch latency and the shortest gap in a stream where the trace has too few cases to learn them from. Medians of
 the gap are 1.2 to 2 µs on traces of V100, A100, H100 and GH200."""
+SHORTEST_GAP_NS, LONGEST_GAP_NS = 800, 2_500
+"""Between these the gap is where it is not known: medians of kernels on traces are 1.0 to 2.4 µs."""
 FEWEST_CASES = 20
 
 
@@ -233,11 +235,12 @@ def _ended(work: Work, pairs: Before) -> Before:
 class Pace(Struct, frozen=True):
     """Shortest times of devices in ns, by device number and `Class`. `gap`: between two operations of a stream.
     `switch`: from the end of an operation to the start of one that waits for it in another stream. `latency`: from the
-    issue of a launch to the start of its operation on an idle stream."""
+    issue of a launch to the start of its operation on an idle stream. `known` says where the trace shows the gap."""
 
     gap: IntArray
     switch: IntArray
     latency: IntArray
+    known: BoolArray
 
 
 def pace_of(work: Work, ready: IntArray, others: Before, devices: int) -> Pace:
@@ -255,6 +258,7 @@ def pace_of(work: Work, ready: IntArray, others: Before, devices: int) -> Pace:
         _usual(gap[queued], group[queued], devices, GAP_NS),
         _usual((work.start - free)[held], group[held], devices, GAP_NS),
         _usual(latency[idle], group[idle], devices, LATENCY_NS),
+        _usual(gap[queued], group[queued], devices, NONE) != NONE,
     )
 
 

@@ -31,7 +31,6 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "what-if.md"
 FIXTURES = ROOT / "tests" / "fixtures"
 TRACES = sorted(Path(os.environ.get("NSYSDIAG_TRACES", "nowhere")).glob("*.sqlite"))
-NOT_QUEUED = "no kernel was queued, so the gap between queued kernels is a usual one, 1.5 µs; it is 1.2 µs"
 LOST = "for most of the time synchronizations wait for what the trace does not hold"
 WHY = {
     "host code while another thread uses the GPU, without ranges of steps": "no steps are found between both threads",
@@ -43,11 +42,6 @@ WHY = {
     "sync of two streams in turns, events not recorded": "no row says why kernels start late: the model is too far off",
     "file read by a thread that is joined": "nothing links the wait to the thread that ends",
     "queued kernels that start late": "no row says why they start late: the model is too far off",
-    "slow launch calls": NOT_QUEUED,
-    "launch calls a little longer than their kernels": NOT_QUEUED,
-    "graph in place of tiny launches": NOT_QUEUED,
-    "graph in place of slow launches": NOT_QUEUED,
-    "graph in place of launches with host code between": NOT_QUEUED,
     "two workers in place of one that is fast enough": "no step waits for a worker, so there is none to be seen",
     "four workers in place of two": "most waits have no waker that is known",
 }

@@ -81,7 +81,7 @@ def chosen(operations: int, steps: int, most: int) -> Stretch | str:
     end = max(steps, 1) * MS
     starts = np.arange(operations, dtype=np.int64) * end // operations
     borders = np.arange(steps + 1, dtype=np.int64) * MS if steps else None
-    return stretch_of(Intervals.of([(0, end)]), borders, starts, most)
+    return stretch_of(Intervals.of([(0, end)]), borders, starts, min(most, MOST_OPERATIONS), most)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,19 @@ def test_steps_from_the_middle(operations: int, steps: int, most: int, replayed:
 def test_three_steps_may_be_too_many() -> None:
     assert chosen(400_000, 8, MOST_OPERATIONS) == "3 steps hold more than 100,000 operations, too many to replay"
     assert isinstance(chosen(4_000_000, 8, MOST_AT_ALL), str)
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+def test_what_has_to_be_replayed_may_be_more_than_is_wanted(steps: int) -> None:
+    """A window, or three steps; of shorter steps as many are replayed as are wanted."""
+    starts, borders = np.arange(3_000, dtype=np.int64), np.arange(0, 3_001, 1_000)
+    asked = [(2_900, 0), (2_900, 2_999), (2_900, 3_000), (3_000, 0)]
+    parts = Intervals.of([(0, 3_000)])
+    found = [stretch_of(parts, borders if steps else None, starts, *each) for each in asked]
+    assert [isinstance(each, Stretch) for each in found] == [False, False, True, True]
+    shorter = stretch_of(parts, np.arange(0, 3_001, 100), starts, 500, 3_000)
+    assert isinstance(shorter, Stretch)
+    assert shorter.count == 5
 
 
 def test_a_window_without_steps_is_replayed_whole_or_not_at_all() -> None:

@@ -115,6 +115,7 @@ def test_the_pace_of_few_operations_is_the_usual_one() -> None:
     pace = pace_of(Work.empty(), Work.empty().issued, Before.empty(), 1)
     assert np.unique(pace.gap).tolist() == np.unique(pace.switch).tolist() == [GAP_NS]
     assert np.unique(pace.latency).tolist() == [LATENCY_NS]
+    assert not pace.known.any()
 
 
 def test_the_pace_of_queued_kernels() -> None:
@@ -122,6 +123,7 @@ def test_the_pace_of_queued_kernels() -> None:
     work = work_of([(0, 800 * at, 100, 0, Class.COMPUTE, 10_000) for at in range(FEWEST_CASES + 1)])
     pace = pace_of(work, work.issued, Before.empty(), 2)
     assert pace.gap.tolist() == [[700] * 3, [GAP_NS] * 3]
+    assert pace.known.tolist() == [[True] * 3, [False] * 3]
 
 
 def test_the_latency_is_that_of_an_idle_stream() -> None:

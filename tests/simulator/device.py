@@ -120,8 +120,9 @@ class Gpu:
     """A physical device.
 
     `slices` are (start, end, process): times in which it works for that process alone. `latency` is the time from an
-    enqueue to the start on a device that has nothing else to wait for. `clock_hz` and `bandwidth` (bytes a second) are
-    the chip's highest, where the trace is to say so.
+    enqueue to the start on a device that has nothing else to wait for, `turnaround` that from the end of an operation
+    to the start of the one queued behind it. `clock_hz` and `bandwidth` (bytes a second) are the chip's highest, where
+    the trace is to say so.
     """
 
     def __init__(self, clock: Clock, number: int, name: str) -> None:
@@ -129,6 +130,7 @@ class Gpu:
         self.number = number
         self.name = name
         self.latency = 3 * US
+        self.turnaround = TURNAROUND
         self.clock_hz: int | None = None
         self.bandwidth: int | None = None
         self.ops: list[Op] = []
@@ -181,7 +183,7 @@ class Stream:
         """Put an operation behind all that is in the stream."""
         now = self.context.gpu.clock.now
         op.stream, op.enqueued = self, now
-        op.waits = list(waits) or [*(Wait("order", last) for last in self.tail), *self.pending, *self._barriers()]
+        op.waits = list(waits) or [*self._order(), *self.pending, *self._barriers()]
         self.tail, self.pending = [op], []
         self.depth += 1
         self.context.gpu.ops.append(op)
@@ -191,6 +193,9 @@ class Stream:
             wait.op.done.then(lambda: _arrived(op))
         if not op.waits:
             _schedule(op)
+
+    def _order(self) -> list[Wait]:
+        return [Wait("order", last, self.context.gpu.turnaround) for last in self.tail]
 
     def _barriers(self) -> list[Wait]:
         if self.kind == "null":
