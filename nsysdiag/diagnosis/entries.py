@@ -32,7 +32,7 @@ WRITTEN_OUT = 2
 """So many numbers in a row are not shortened."""
 SEEN = 0.001
 """Of a GPU's time: less is not worth a sentence."""
-FOR_PEERS = "For late peers: Comm. kernels that wait for late GPUs; charged to what made those late."
+FOR_PEERS = "For late peers: Comm. kernels that wait for late GPUs; charged to what made those late, if known."
 WAITS_COUNT = "By bottleneck, a wait for another GPU is charged to what that GPU did meanwhile."
 INSIDE_MPI = "Idle time inside MPI calls is charged to communication."
 
@@ -42,7 +42,7 @@ def account_table(
 ) -> list[Block]:
     """A row for each device, and what counts elsewhere than its column says. A single one has no bar, as the one of the
     job is above."""
-    waits, pages = _reaches(judged, lambda each: each.late_ns), _reaches(judged, _paged)
+    waits, pages = _reaches(judged, _late), _reaches(judged, _paged)
     columns = [
         named,
         Column("Compute", SHARE),
@@ -113,7 +113,7 @@ def _rows(judged: Judged, *, waits: bool, pages: bool, host_unseen: bool) -> lis
             host_unseen=host_unseen,
         )
         shown = [parts[0] - paged, *([paged] if pages else []), parts[1]]
-        shown += [*([_sum(phases, "late_ns")] if waits else []), *parts[2:]]
+        shown += [*([sum(map(_late, phases))] if waits else []), *parts[2:]]
         rows.append((key, *(part(each, whole) for each in shown), what, part(longest_ns, total), bar))
     return rows
 
@@ -125,6 +125,11 @@ def _sum(phases: Sequence[PhaseDevice], name: str) -> int:
 def _reaches(judged: Judged, time: Callable[[PhaseDevice], int]) -> bool:
     """Whether it is a visible part of the time of some device."""
     return any(sum(map(time, phases)) > SEEN * sum(_sum(phases, name) for name in SPLIT) for phases in judged.values())
+
+
+def _late(device: PhaseDevice) -> int:
+    """What it waited for late ones, whatever that is charged to."""
+    return device.late_ns + device.late_kept_ns
 
 
 def _in_mpi(device: PhaseDevice) -> int:

@@ -149,6 +149,7 @@ def added(parts: list[PhaseDevice]) -> PhaseDevice:
         account_base=parts[0].account_base,
         waited=[Waited(*pair, ns) for pair, ns in _waited(parts).items()],
         late_ns=sum(part.late_ns for part in parts),
+        late_kept_ns=sum(part.late_kept_ns for part in parts),
     )
 
 

@@ -54,7 +54,8 @@ def _followed(device: PhaseDevice, late: LateShare) -> PhaseDevice:
         account[COMMUNICATION] -= moved
         account[family] = account.get(family, 0) + moved
     left = {name: value for name, value in account.items() if value}
-    return replace(device, account=left, late_ns=ns - left.get(COMMUNICATION, 0))
+    late_ns = ns - left.get(COMMUNICATION, 0)
+    return replace(device, account=left, late_ns=late_ns, late_kept_ns=max(int(ns * late.share) - late_ns, 0))
 
 
 def family_of_reason(reason: str) -> str:

@@ -107,7 +107,8 @@ class PhaseDevice(Record, frozen=True):
     the four parts (`account_base` window), or in a start-up, which begins at the first CUDA call, to them and
     `outside_ns` (start). `waited` is the part of the
     account in which the device only waited for others. `late_ns` is its waiting in communication for late ones, if it
-    is charged to what made these late. `did` is what took most of a phase that is not judged, at most two parts of
+    is charged to what made these late; `late_kept_ns` the rest of it, which stays charged to communication, as these
+    communicated, or no reason is known. `did` is what took most of a phase that is not judged, at most two parts of
     it."""
 
     key: OwnText
@@ -121,6 +122,7 @@ class PhaseDevice(Record, frozen=True):
     account_base: AccountBase = "window"
     waited: list[Waited] = []
     late_ns: TotalNs = 0
+    late_kept_ns: TotalNs = 0
     did: list[Did] = []
 
 

@@ -33,22 +33,35 @@ def finding(device: str, cause: str = EXPOSED_COMM.id, bottleneck: str = "commun
     return Finding(device=device, cause=cause, bottleneck=bottleneck, **{**plain, **other})  # type: ignore[arg-type]
 
 
-def test_a_wait_counts_to_what_made_the_other_late() -> None:
-    device = PhaseDevice(
+def waiting(ns: int) -> PhaseDevice:
+    """A device that computes for 900 ns and communicates for so many."""
+    return PhaseDevice(
         key="gpu0",
         compute_ns=900,
-        exposed_comm_ns=100,
+        exposed_comm_ns=ns,
         exposed_copy_ns=0,
         idle_ns=0,
         outside_ns=0,
         ledger={},
-        account={"kernels": 900, "communication": 100},
+        account={"kernels": 900, "communication": ns},
         account_base="window",
     )
+
+
+def test_a_wait_counts_to_what_made_the_other_late() -> None:
+    device = waiting(100)
     (moved,) = followed([device], LATE)
     assert moved.account == {"kernels": 918, "communication": 10, "input": 72}
-    assert (device.late_ns, moved.late_ns) == (0, 90)
+    assert (device.late_ns, moved.late_ns, moved.late_kept_ns) == (0, 90, 0)
     assert followed([device], None) == [device]
+
+
+def test_waiting_for_one_that_communicates_or_for_no_known_reason_stays_with_communication() -> None:
+    """Of 90 ns of waiting 60 ns are an input wait of the other, and 20 ns its own communication."""
+    late = LateShare(0.9, {"io_wait": 2 / 3, "exposed_comm": 2 / 9}, {"gpu3": 90})
+    (moved,) = followed([waiting(100)], late)
+    assert moved.account == {"kernels": 900, "communication": 40, "input": 60}
+    assert (moved.late_ns, moved.late_kept_ns) == (60, 30)
 
 
 def test_the_one_that_all_wait_for_is_named_with_its_cause_and_advice() -> None:
