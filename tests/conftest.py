@@ -96,10 +96,22 @@ def _check_environment() -> None:
             raise pytest.UsageError(f"{variable} leads nowhere: {path}")
 
 
+def _mark_sampled(items: list[pytest.Item]) -> None:
+    """Cases of a test marked `sampled` are quick, slow or thorough by their place among those that run."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        if marker := item.get_closest_marker("sampled"):
+            test = item.nodeid.partition("[")[0]
+            for mark in levels.sampled(cases[test], **marker.kwargs):
+                item.add_marker(mark)
+            cases[test] += 1
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by `-m`
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What is thorough or real is slow too, and what is thorough is left out unless asked for. Quick tests first; what
     cannot run here is skipped."""
+    _mark_sampled(items)
     thorough = [item for item in items if item.get_closest_marker("thorough")]
     if thorough and not levels.THOROUGH:
         config.hook.pytest_deselected(items=thorough)

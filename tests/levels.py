@@ -39,6 +39,14 @@ def _marked(case: object, marks: Sequence[pytest.MarkDecorator]) -> ParameterSet
     return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)
 
 
+def sampled(at: int, quick: int = 0, normal: int = 1) -> Sequence[pytest.MarkDecorator]:
+    """The marks of the `at`-th case of a test marked `sampled`: every `quick`-th is quick, none where that is 0; others
+    are slow, and all but every `normal`-th thorough as well."""
+    if quick and at % quick == 0:
+        return ()
+    return (pytest.mark.slow,) if at % normal == 0 else (pytest.mark.thorough,)
+
+
 def examples(count: int) -> int:
     """How many examples a property is tried on: a sixth of `count`, at least five, or all of them."""
     return count if THOROUGH else max(count // 6, 5)

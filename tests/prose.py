@@ -1,13 +1,12 @@
-"""The English of the project: what its programs say, its docstrings, comments, templates and pages, as sentences."""
+"""The English of the project: what its programs say, its docstrings, templates and pages, as sentences."""
 
 from __future__ import annotations
 
 import ast
 import html
-import io
 import re
-import tokenize
 from collections.abc import Iterator
+from functools import cache
 from inspect import cleandoc
 from pathlib import Path
 from typing import NamedTuple
@@ -112,14 +111,6 @@ def docstrings(path: Path) -> Iterator[Prose]:
     yield from (Prose(_named(path), line, cleandoc(text)) for line, text in _strings(path).docstrings)
 
 
-def comments(path: Path) -> Iterator[Prose]:
-    """Comments of a module, one line each."""
-    with io.StringIO(path.read_text(encoding="utf-8")) as lines:
-        for token in tokenize.generate_tokens(lines.readline):
-            if token.type == tokenize.COMMENT:
-                yield Prose(_named(path), token.start[0], token.string.lstrip("# "))
-
-
 def said(path: Path) -> Iterator[Prose]:
     """The strings of a module that are English: four words or more, and no SQL or pattern."""
     for line, text in _strings(path).others:
@@ -128,6 +119,7 @@ def said(path: Path) -> Iterator[Prose]:
             yield Prose(_named(path), line, text)
 
 
+@cache
 def _strings(path: Path) -> Strings:
     found = Strings()
     found.visit(ast.parse(path.read_text(encoding="utf-8")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import pickle
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nsysdiag.config.settings import Settings
+    from nsysdiag.pipeline.whatif import Replayed
     from nsysdiag.report import Report
     from tests.simulator import Capture
 
@@ -51,6 +53,15 @@ class Shared:
             lambda path: path.write_bytes(to_json(nsysdiag.analyze(trace, settings))),
         )
         return from_json(saved.read_bytes(), Report)
+
+    def replayed(self, trace: Path) -> Replayed:
+        """The report about a trace without a timeline, and the model of its judged time. The trace stays as it is."""
+        from tests.replay.making import replay_of
+
+        name = f"{trace.stem}-{_key(trace)}.pickle"
+        saved = self.file(name, lambda path: path.write_bytes(pickle.dumps(replay_of(trace))))
+        found: Replayed = pickle.loads(saved.read_bytes())
+        return found
 
     def fixture(self, name: str) -> Path:
         """A trace of `tests/fixtures`, unpacked, in a folder apart from files of its name that tests make."""

@@ -66,6 +66,7 @@ def row(found: GpuMetrics, metric: str) -> GpuMetric:
     return chosen
 
 
+@pytest.mark.slow
 def test_whose_counters_they_are(found: GpuMetrics) -> None:
     """The other GPU is at work for somebody else, and no device of this trace."""
     assert found.gpu == 0

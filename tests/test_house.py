@@ -84,28 +84,13 @@ def project_files() -> list[Path]:
     return [path for name in listed if name and (path := ROOT / name).is_file()]
 
 
-SETTLED = {
-    "formats/batch/sarif.py formats/ci/sarif.py": 144,
-    "formats/batch/gitlab.py formats/ci/gitlab.py": 75,
-    "formats/openmetrics.py": 273,
-    "cost/cost.py cost/facts.py cost/show.py": 406,
-    "memory/device.py": 267,
-}
-"""Parts that do all that they are to do, with their lines: they may shrink, and grow only where this says so."""
-
-
-@pytest.mark.parametrize("files", SETTLED)
-def test_settled_parts_do_not_grow(files: str) -> None:
-    lines = [len((ROOT / "nsysdiag" / name).read_text(encoding="utf-8").splitlines()) for name in files.split()]
-    assert sum(lines) <= SETTLED[files]
-
-
 @pytest.mark.checkout
 class TestFiles:
     # Written apart, so that this file does not hold them itself.
     REGISTRIES = ("pypi org", "files pythonhosted org", "registry npmjs org", "deb debian org")
     FOREIGN = (*(name.replace(" ", ".") for name in REGISTRIES), f"/{'work'}/")
 
+    @pytest.mark.slow
     def test_no_file_names_a_registry_or_a_machine(self) -> None:
         found = [
             (path.relative_to(ROOT).as_posix(), word)

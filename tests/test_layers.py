@@ -78,6 +78,7 @@ def imports() -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.slow
 def test_every_module_has_a_layer(imports: list[tuple[str, str]]) -> None:
     assert {module for pair in imports for module in pair if module != "nsysdiag" and layer_of(module) is None} == set()
 
@@ -94,6 +95,7 @@ def test_no_presentation_computes(imports: list[tuple[str, str]]) -> None:
     assert [each for each in shown if layer_of(each[1]) in range(COMPUTING, SHOWING)] == []
 
 
+@pytest.mark.slow
 def test_there_is_no_circle() -> None:
     graph = grimp.build_graph("nsysdiag", cache_dir=None)
     left = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}

@@ -64,6 +64,7 @@ def saved(report: Report) -> dict[str, Any]:
     return loaded
 
 
+@pytest.mark.slow
 def test_a_report_survives_saving(report: Report) -> None:
     data = to_json(report)
     assert from_json(data, Report) == report
@@ -158,6 +159,7 @@ def parts_of(schema: Any) -> Iterator[dict[str, Any]]:
         yield from parts_of(each)
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_comparisons_survive_saving_and_fit_their_schema(name: str) -> None:
     made = COMPARISONS[name]()
@@ -173,6 +175,7 @@ def test_ranks_survive_saving() -> None:
     assert to_json(from_json(data, RanksReport)) == data
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", WHATIFS)
 def test_predictions_survive_saving_and_fit_their_schema(name: str) -> None:
     made = WHATIFS[name]()

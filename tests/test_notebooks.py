@@ -94,6 +94,7 @@ class TestTutorial:
         with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
             run(notebook, tmp_path)
 
+    @pytest.mark.slow
     def test_says_what_is_so(self, demo: Report) -> None:  # noqa: F811, the fixture
         """What the text says of the trace without numbers."""
         first, second = demo.devices
@@ -126,6 +127,7 @@ class TestThePage:
                 found.add(re.sub("^what-if/.*", "what-if/FINDING", general))
         assert found == self.listed()
 
+    @pytest.mark.slow
     def test_a_figure_is_kept_as_it_says(self, demo: Report, tmp_path: Path) -> None:  # noqa: F811, the fixture
         figure = nsysdiag.figures(demo)["gpu0/iterations"]
         figure.update_layout(title_text="Before the fix", width=900)

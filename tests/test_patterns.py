@@ -28,6 +28,7 @@ def report_on(name: str, path: Path) -> Report:
     return analyze(scenario(name).write(path / "trace.sqlite"))
 
 
+@pytest.mark.slow
 def test_the_read_of_each_step_drains_the_queue(tmp_path: Path) -> None:
     """24 steps have 23 gaps between them: `item()` opened each, and the host computed for 800 µs of it."""
     (device,) = report_on("loss_read_each_step", tmp_path).devices
@@ -35,6 +36,7 @@ def test_the_read_of_each_step_drains_the_queue(tmp_path: Path) -> None:
     assert device.ledger["host_compute"] == 23 * 800_000
 
 
+@pytest.mark.slow
 def test_what_the_host_computes_after_the_read_counts_to_the_read(tmp_path: Path) -> None:
     """The thread waited for nearly all of 30 kernels of 90 µs: it could have done 800 µs of computing meanwhile."""
     report = report_on("loss_read_each_step", tmp_path)

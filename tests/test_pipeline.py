@@ -49,6 +49,7 @@ class TestCompare:
         for one, two in ((before, after), (str(before), after), (report, after), ([report], [after, str(after)])):
             assert compute(compare(one, two)) == (600_000, 300_000)  # type: ignore[arg-type]
 
+    @pytest.mark.slow
     def test_better_on_one_gpu_and_worse_on_another(self, pair: tuple[Path, Path]) -> None:
         slow, fast = (analyze(path) for path in pair)
         made = compare(beside([slow, fast, slow]), beside([fast, slow, slow]))

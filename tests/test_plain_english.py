@@ -98,17 +98,25 @@ ALLOWED = (
 )
 
 
+def collected(found: Iterable[Prose], least: int) -> list[Prose]:
+    """The texts, of which there are many: a collector that finds none would let everything pass."""
+    every = list(found)
+    assert len(every) >= least
+    return every
+
+
 def test_what_the_program_says() -> None:
-    said = (each for path in prose.modules() for each in prose.said(path))
+    said = collected((each for path in prose.modules() for each in prose.said(path)), 1500)
     assert problems(said, MOST_WORDS, ALLOWED) == []
 
 
 def test_what_the_page_says() -> None:
-    assert problems([*prose.templates(), *prose.scripts()], MOST_WORDS) == []
+    assert problems(collected([*prose.templates(), *prose.scripts()], 200), MOST_WORDS) == []
 
 
+@pytest.mark.slow
 def test_reports_as_they_are_written() -> None:
-    assert problems(prose.rendered()) == []
+    assert problems(collected(prose.rendered(), 5000)) == []
 
 
 def test_pages_of_rules() -> None:
@@ -116,13 +124,10 @@ def test_pages_of_rules() -> None:
     assert problems(Prose(name, 0, text) for name, text in [*made, ("all", rule_pages.all_text())]) == []
 
 
+@pytest.mark.slow
 def test_docstrings() -> None:
-    found = (each for path in prose.modules() for each in prose.docstrings(path))
+    found = collected((each for path in prose.modules() for each in prose.docstrings(path)), 4000)
     assert problems(map(in_parts, found), MOST_WORDS) == []
-
-
-def test_comments() -> None:
-    assert problems(each for path in prose.modules() for each in prose.comments(path)) == []
 
 
 @pytest.mark.checkout
@@ -133,7 +138,7 @@ def test_pages(path: prose.Path) -> None:
 
 
 class TestOfTheTest:
-    """Each rule finds what it is for, and nothing is collected in vain."""
+    """Each rule finds what it is for."""
 
     @pytest.mark.parametrize(
         ("text", "why"),
@@ -168,15 +173,3 @@ class TestOfTheTest:
     )
     def test_good_text_passes(self, text: str) -> None:
         assert problems([Prose("a.py", 1, text)], MOST_WORDS) == []
-
-    def test_much_is_collected(self) -> None:
-        modules = prose.modules()
-        counted = {
-            collect.__name__: sum(1 for path in modules for _ in collect(path))
-            for collect in (prose.said, prose.docstrings, prose.comments)
-        }
-        counted |= {"templates": len([*prose.templates()]), "scripts": len([*prose.scripts()])}
-        counted |= {"rendered": len([*prose.rendered()]), "pages": len(prose.pages())}
-        least = {"said": 1500, "docstrings": 4000, "comments": 400, "templates": 200, "scripts": 5}
-        least |= {"rendered": 5000, "pages": 20}
-        assert {name: count for name, count in counted.items() if count < least[name]} == {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.pipeline import analyze
-from tests.levels import crossed, quick
+from tests.levels import crossed
 from tests.simulator import EVERYTHING
 from tests.simulator.roots import WAITS
 from tests.simulator.scenarios import SCENARIOS, scenario
@@ -88,7 +88,8 @@ def common(found: dict[str, int], true: dict[str, int]) -> int:
     return sum(min(ns, true.get(cause, 0)) for cause, ns in found.items())
 
 
-@pytest.mark.parametrize("name", quick(SEEN, 8))
+@pytest.mark.sampled(quick=33)
+@pytest.mark.parametrize("name", SEEN)
 def test_waits_lead_to_their_roots(name: str, shared: Shared) -> None:
     check_roots(*reported(name, shared))
 
@@ -121,7 +122,8 @@ def test_waits_of_arbitrary_programs_lead_to_their_roots(seed: int, tmp_path: Pa
     check_claims(*found)
 
 
-@pytest.mark.parametrize("seed", quick(PIPELINES, 6))
+@pytest.mark.sampled(quick=12)
+@pytest.mark.parametrize("seed", PIPELINES)
 def test_pipelines_lead_to_their_roots(seed: int, tmp_path: Path) -> None:
     found = reported_on(pipeline(seed), tmp_path, EVERYTHING)
     check_roots(*found)

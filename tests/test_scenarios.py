@@ -94,7 +94,8 @@ def agree(device: DeviceReport, truth: DeviceTruth, tolerated: frozenset[str], l
     assert sum(max(ns, 0) for ns in invented.values()) <= most, f"found {device.ledger}, true {truth.ledger}"
 
 
-@pytest.mark.parametrize("name", quick(cases(SCENARIOS), 16))
+@pytest.mark.sampled(quick=105)
+@pytest.mark.parametrize("name", cases(SCENARIOS))
 def test_the_ledger_is_true(name: str, shared: Shared) -> None:
     report = shared.report(shared.trace(name))
     compare(report, scenario(name), SCENARIOS[name].capture, tolerated=SCENARIOS[name].tolerated)
@@ -162,6 +163,7 @@ def test_every_schema_tells_the_same(name: str, schema: str, tmp_path: Path) -> 
     compare(report, simulation, capture, tolerated=SCENARIOS[name].tolerated)
 
 
+@pytest.mark.slow
 def test_without_a_device_map_processes_are_devices_of_their_own(tmp_path: Path) -> None:
     simulation = scenario("two_processes")
     capture = simulation.capture.but(schema="3.13.2")

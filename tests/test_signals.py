@@ -99,6 +99,7 @@ def imports(tmp_path_factory: pytest.TempPathFactory) -> int:
 class TestDuringImports:
     """Most of them come before anything is begun, some while the command holds private files."""
 
+    @pytest.mark.sampled(quick=3)
     @pytest.mark.parametrize("number", SENTENCES)
     @pytest.mark.parametrize("send", ["send()", "storm()"])
     def test_of_the_command_line(self, tmp_path: Path, number: signal.Signals, send: str) -> None:

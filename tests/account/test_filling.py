@@ -32,6 +32,7 @@ def account(trace: TraceBuilder, folder: Path) -> dict[str, int]:
 
 
 class TestShapes:
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(("count", "name"), [(1, "parallelism"), (65, "parallelism"), (66, "kernels")])
     def test_half_of_132_sms(self, count: int, name: str, tmp_path: Path) -> None:
         assert account(chip().kernel(MS, 11 * MS, shape=blocks(count)), tmp_path) == {name: 10}

@@ -204,6 +204,7 @@ class TestManyLevels:
         inward = np.arange(self.COUNT, dtype=np.int64)
         return Intervals(inward, 3 * self.COUNT - inward)
 
+    @pytest.mark.slow
     def test_levels_stop_at_the_limit(self) -> None:
         depth = levels(self.nested())
         assert depth[:64].tolist() == list(range(64))

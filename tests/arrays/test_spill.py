@@ -151,6 +151,7 @@ def test_files_lie_where_told_else_on_the_disk(
     assert folders == [str(tmp_path / (chosen or "default"))]
 
 
+@pytest.mark.slow
 @only_linux
 def test_what_is_let_go_takes_no_memory_until_it_is_looked_at() -> None:
     laid = spill(np.arange(8 * MIB))
@@ -169,6 +170,7 @@ def pages_of_files() -> int:
     return int(found[1]) << 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["counted_training", "many_causes", "whole_graphs"])
 def test_a_report_is_the_same_with_every_array_in_a_file(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -34,6 +34,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_reason_is_a_string(tmp_path_factory: pytest.TempPathFactory, reason: str) -> None:
     folder = tmp_path_factory.mktemp("accepted")

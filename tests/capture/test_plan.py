@@ -30,6 +30,7 @@ def plan(
 
 
 class TestProbe:
+    @pytest.mark.slow
     def test_what_it_says(self, nsys: Nsys) -> None:
         assert nsys.version == "2025.1.1.103"
         assert {"--cuda-graph-trace", "--gpu-metrics-devices", "--trace"} <= nsys.options
@@ -55,6 +56,7 @@ class TestProbe:
 
 
 class TestAllThatIsPermitted:
+    @pytest.mark.slow
     def test_options(self, nsys: Nsys) -> None:
         found = plan(nsys, python=True, mpi=True)
         assert found.options == [
@@ -71,11 +73,13 @@ class TestAllThatIsPermitted:
         assert found.left_out == []
         assert len(found.brings) == 12
 
+    @pytest.mark.slow
     def test_neither_python_nor_mpi_is_asked_of_a_program_without(self, nsys: Nsys) -> None:
         found = plan(nsys)
         assert not any("python" in option or "mpi" in option for option in found.options)
         assert found.left_out == []
 
+    @pytest.mark.slow
     def test_root_needs_no_permission_of_the_kernel(self, nsys: Nsys) -> None:
         assert plan(nsys, ROOT).options == plan(nsys).options
 
@@ -86,6 +90,7 @@ class TestAllThatIsPermitted:
 class TestWhatIsLeftOut:
     """Each has a sentence: what, why, and what would permit it."""
 
+    @pytest.mark.slow
     def test_a_paranoid_kernel(self, nsys: Nsys) -> None:
         found = plan(nsys, Host(4, root=False))
         assert {"--cpuctxsw=none", "--sample=none"} < set(found.options)
@@ -95,10 +100,12 @@ class TestWhatIsLeftOut:
             "'sudo sysctl kernel.perf_event_paranoid=2' permits it, and root needs no permission"
         ]
 
+    @pytest.mark.slow
     def test_a_kernel_without_perf_events(self, nsys: Nsys) -> None:
         (sentence,) = plan(nsys, Host(None, root=False)).left_out
         assert sentence.endswith("this kernel has no perf events")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("host", [USER, ROOT])
     def test_a_container_that_forbids_the_call(self, nsys: Nsys, host: Host) -> None:
         status = STATUS.replace("syscall available: OK", "syscall available: Fail")
@@ -106,6 +113,7 @@ class TestWhatIsLeftOut:
         assert "scheduling and CPU samples" in sentence
         assert "--cap-add=SYS_ADMIN" in sentence
 
+    @pytest.mark.slow
     def test_a_machine_without_an_event_to_sample_by(self, nsys: Nsys) -> None:
         status = STATUS.replace("(process-tree): OK", "(process-tree): Fail")
         found = plan(replace(nsys, status=status))
@@ -113,6 +121,7 @@ class TestWhatIsLeftOut:
         (sentence,) = found.left_out
         assert sentence.startswith("without CPU samples: nsys finds no event")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("said", "why"),
         [
@@ -128,11 +137,13 @@ class TestWhatIsLeftOut:
         assert why in sentence
         assert not any("metrics" in option for option in found.options)
 
+    @pytest.mark.slow
     def test_the_older_name_of_an_option(self, tmp_path: Path) -> None:
         stand_in = StandIn(tmp_path / "bin")
         stand_in.says(help=HELP.replace("--gpu-metrics-devices=", "--gpu-metrics-device="))
         assert "--gpu-metrics-device=all" in plan(probe(str(stand_in.path), tmp_path)).options
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("option", ["--cuda-graph-trace", "--cuda-memory-usage", "--cudabacktrace"])
     def test_options_that_a_version_lacks(self, nsys: Nsys, option: str) -> None:
         found = plan(replace(nsys, options=nsys.options - {option}))
@@ -140,6 +151,7 @@ class TestWhatIsLeftOut:
         (sentence,) = found.left_out
         assert sentence.endswith(f"nsys 2025.1.1.103 has no option {option}")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("lacks", "blobs", "verb"),
         [({"--python-sampling", "--python-backtrace"}, True, "record"), (set(), False, "export")],
@@ -150,10 +162,12 @@ class TestWhatIsLeftOut:
         assert not any("python" in option for option in found.options)
         assert found.left_out == [f"without Python functions: nsys 2025.1.1.103 cannot {verb} them, newer versions can"]
 
+    @pytest.mark.slow
     def test_what_it_cannot_trace(self, nsys: Nsys) -> None:
         found = plan(replace(nsys, traceable=frozenset({"cuda", "nvtx", "osrt"})), mpi=True)
         assert found.options[0] == "--trace=cuda,nvtx,osrt"
 
+    @pytest.mark.slow
     def test_help_that_is_not_understood(self, nsys: Nsys) -> None:
         found = plan(replace(nsys, options=frozenset(), traceable=frozenset()), python=True)
         assert found.options == ["--trace=cuda,nvtx,osrt", "--cpuctxsw=process-tree", "--sample=process-tree"]
@@ -161,21 +175,25 @@ class TestWhatIsLeftOut:
 
 
 class TestSpan:
+    @pytest.mark.slow
     def test_times(self, nsys: Nsys) -> None:
         options = plan(nsys, span=RecordedSpan(delay=30, duration=0.5)).options
         assert {"--delay=30", "--duration=0.5", "--kill=sigterm"} < set(options)
 
+    @pytest.mark.slow
     def test_the_calls_of_cuda(self, nsys: Nsys) -> None:
         span = RecordedSpan(capture_range="cudaProfilerApi")
         options = plan(nsys, span=span).options
         assert {"--capture-range=cudaProfilerApi", "--capture-range-end=stop-shutdown"} < set(options)
         assert span.environment == {}
 
+    @pytest.mark.slow
     def test_a_range_in_any_domain(self, nsys: Nsys) -> None:
         span = RecordedSpan(capture_range="a@b")
         assert {"--capture-range=nvtx", r"--nvtx-capture=a\@b@*"} < set(plan(nsys, span=span).options)
         assert span.environment == {"NSYS_NVTX_PROFILER_REGISTER_ONLY": "0"}
 
+    @pytest.mark.slow
     def test_all_of_it(self, nsys: Nsys) -> None:
         assert not any("kill" in option or "delay" in option for option in plan(nsys).options)
         assert (
@@ -185,6 +203,7 @@ class TestSpan:
         ) == (False, False, True)
 
 
+@pytest.mark.slow
 def test_the_basic_options_are_those_of_any_version(nsys: Nsys) -> None:
     found = plan(nsys, span=RecordedSpan(delay=1), python=True).basic()
     assert [option.partition("=")[0] for option in found.options] == ["--trace", "--cpuctxsw", "--sample", "--delay"]

@@ -117,11 +117,13 @@ def check(found: list[str], named: list[tuple[str, str]]) -> None:
     assert [(cause, name) for cause, (_, name) in zip(found, named, strict=True)] == named
 
 
+@pytest.mark.slow
 def test_every_cuda_call(tmp_path: Path) -> None:
     trace = in_gaps_of_their_own(TraceBuilder.api, [name for _, name in pairs])
     check(causes(trace, tmp_path / "trace.sqlite"), pairs)
 
 
+@pytest.mark.slow
 def test_every_cuda_call_inside_a_launch(tmp_path: Path) -> None:
     """
     device  [==)..................................[==)
@@ -137,6 +139,7 @@ def test_every_cuda_call_inside_a_launch(tmp_path: Path) -> None:
     check(causes(trace, tmp_path / "trace.sqlite"), nested)
 
 
+@pytest.mark.slow
 def test_every_os_call(tmp_path: Path) -> None:
     trace = in_gaps_of_their_own(TraceBuilder.osrt, [name for _, name in os_pairs])
     check(causes(trace, tmp_path / "trace.sqlite"), os_pairs)
@@ -159,6 +162,7 @@ def test_out_in_a_call_that_may_wait_is_blocked(tmp_path: Path) -> None:
     check(causes(trace, tmp_path / "trace.sqlite"), [("blocked", name) for name in names])
 
 
+@pytest.mark.sampled(quick=5)
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize(("cause", "name"), [("sync", "cudaStreamSynchronize"), ("blocking_copy", "cudaMemcpy")])
 def test_a_suffix_changes_nothing(cause: str, name: str, suffix: str, tmp_path: Path) -> None:

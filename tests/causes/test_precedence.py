@@ -107,6 +107,7 @@ INSIDE_THE_CALL = [
 ]
 
 
+@pytest.mark.sampled(quick=10)
 @pytest.mark.parametrize(("cause", "stronger", "weaker"), INSIDE_THE_CALL)
 @pytest.mark.parametrize("swapped", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_inside_the_call(cause: str, stronger: Evidence, weaker: Evidence, swapped: bool, tmp_path: Path) -> None:

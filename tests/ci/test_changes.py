@@ -71,6 +71,7 @@ def alike(reports: tuple[Report, Report, Report]) -> Pair:
 
 
 class TestChanges:
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("text", ["length:+5%", "idle_ns:+10%", "idle_ns:+300us", "ledger.sync:+50%", "length:+0"])
     def test_what_grew_breaks_it(self, worse: Pair, better: Pair, alike: Pair, text: str) -> None:
         assert worse.judged(text).broken

@@ -109,6 +109,7 @@ class TestOutputs:
         assert result.code == 0
         assert "no browser to open a.html with\n" in result.stderr
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(("variables", "colored"), [({}, True), ({"NO_COLOR": "1"}, False)])
     def test_a_terminal_gets_colours_unless_it_wants_none(
         self,

@@ -62,6 +62,7 @@ class TestHelp:
 class TestATraceInPlaceOfACommand:
     """It is analysed; what is neither a command nor a trace is misspelt."""
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("options", [(), ("--quiet", "-o", "a.json", "--gaps", "3")])
     def test_a_file(
         self, cli: Callable[..., Result], analysis: FakeAnalysis, trace: Path, options: tuple[str, ...]

@@ -48,6 +48,7 @@ def saved(path: Path) -> Any:
 
 
 class TestAdd:
+    @pytest.mark.slow
     def test_says_what_it_wrote(self, cli: Cli, runs: Path) -> None:
         result = cli("baseline", "add", "main", "run0.json", "run1.json")
         assert (result.code, result.stdout) == (0, b"")
@@ -115,6 +116,7 @@ class TestAdd:
 
 
 class TestCompare:
+    @pytest.mark.slow
     def test_a_regression_is_one_line_on_stdout(self, cli: Cli, main: Path) -> None:
         result = cli(*GROWN)
         assert result.code == 1
@@ -128,6 +130,7 @@ class TestCompare:
         assert cli(*GROWN).code == 0
         assert len(list(main.glob("accepted.toml"))) == 1
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("options", [("-q",), ("-o", "-", "--format", "json")])
     @pytest.mark.usefixtures("main")
     def test_stdout_stays_clean(self, cli: Cli, options: tuple[str, ...]) -> None:
@@ -137,6 +140,7 @@ class TestCompare:
         assert [line for line in result.stderr.splitlines() if line.startswith("fail: length on gpu0 grew")]
         assert options == ("-q",) or json.loads(result.stdout)["baseline"]["runs"] == 5
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("main")
     def test_one_run_more_is_no_change(self, cli: Cli, folder: Path) -> None:
         (folder / "same.json").write_bytes(to_json(report_of(replace(STEADY, seed=20, gemm=1.008))))
@@ -155,6 +159,7 @@ class TestCompare:
         text = " ".join(result.stdout.decode().split())
         assert "Baseline main has 1 run: what differs from run to run is not known before there are 3." in text
 
+    @pytest.mark.slow
     def test_a_damaged_run_is_named(self, cli: Cli, main: Path) -> None:
         first = min(main.glob("*.json"))
         first.write_bytes(first.read_bytes()[:4000])
@@ -164,10 +169,12 @@ class TestCompare:
         assert (made["baseline"]["runs"], made["baseline"]["damaged"]) == (4, [first.name])
         assert f"cannot be read: {first.name}" in " ".join(result.stdout.decode().split())
 
+    @pytest.mark.slow
     def test_several_captures_after(self, cli: Cli, main: Path) -> None:
         (main.parents[2] / "more.json").write_bytes(to_json(report_of(replace(STEADY, seed=8, gemm=1.35))))
         assert cli(*GROWN, "--after", "more.json", "-q").code == 1
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(
         ("arguments", "code", "told"),
         [
@@ -201,6 +208,7 @@ class TestAccept:
         assert cli("baseline", "accept", "main", *options).code == 0
         return main / "accepted.toml"
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("accepted")
     def test_every_format_has_it_with_its_reason(self, cli: Cli, folder: Path) -> None:
         outputs = [word for name in ("c.json", "c.md", "c.html", "c.txt") for word in ("-o", name)]
@@ -214,6 +222,7 @@ class TestAccept:
             assert "larger | vocabulary" in text
             assert "length:+90%" in text
 
+    @pytest.mark.slow
     def test_an_expired_one_fails_and_is_named(self, cli: Cli, accepted: Path) -> None:
         accepted.write_text(accepted.read_text().replace("2099-03-01", "2020-03-01"))
         result = cli(*GROWN)
@@ -241,6 +250,7 @@ class TestAccept:
         assert header.split() == ["name", "runs", "latest", "run", "accepted"]
         assert (row.split()[:2], row.split()[-1]) == (["main", "5"], "1")
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(
         ("options", "told"),
         [

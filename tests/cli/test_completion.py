@@ -57,6 +57,7 @@ def completed(line: str) -> list[str]:
     return done.stdout.decode().split()
 
 
+@pytest.mark.sampled(quick=10)
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -76,6 +77,7 @@ def test_words(line: str, words: list[str]) -> None:
     assert completed(line) == words
 
 
+@pytest.mark.slow
 def test_after_a_trace_in_place_of_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("x.sqlite").touch()
@@ -110,6 +112,7 @@ def test_scripts_are_read_by_their_shells(cli: Callable[..., Result], tmp_path: 
     assert subprocess.run([shell, "-n", str(script)], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_in_bash(cli: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "script").write_bytes(cli("completion", "bash").stdout)
     (tmp_path / "nsysdiag").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m nsysdiag "$@"\n')

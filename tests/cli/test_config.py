@@ -129,6 +129,7 @@ class TestOfASavedReport:
         assert device.cost is not None
         assert device.cost.lost.hour == 1.375
 
+    @pytest.mark.slow
     def test_says_what_is_lost(self, cli: Callable[..., Result], saved: str) -> None:
         text = cli("analyze", saved, "--gpu-hour-cost", "2.5", "--details").stdout.decode()
         assert "1.38 USD of 2.50 USD an hour is lost, 55.0%" in text
@@ -168,6 +169,7 @@ class TestOfASavedReport:
 
 
 class TestCommandOfAReport:
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(
         "settings",
         [

@@ -36,6 +36,7 @@ def test_no_output_writes_html_here_and_a_summary(cli: Callable[..., Result], tr
     assert b"<html" in (folder / "ranks.nsysdiag.html").read_bytes()
 
 
+@pytest.mark.slow
 def test_every_format(cli: Callable[..., Result], traces: list[str], folder: Path) -> None:
     outputs = [word for suffix in ("html", "json", "md", "txt", "csv") for word in ("-o", f"out.{suffix}")]
     assert cli("ranks", *traces, *outputs).code == 0
@@ -44,6 +45,7 @@ def test_every_format(cli: Callable[..., Result], traces: list[str], folder: Pat
     assert cli("ranks", *traces, *outputs).code == 0  # its own files may be overwritten
 
 
+@pytest.mark.slow
 def test_tables_beside_one_output_are_no_other_output(
     cli: Callable[..., Result], traces: list[str], folder: Path
 ) -> None:

@@ -67,6 +67,7 @@ def here() -> set[str]:
 
 @pytest.mark.usefixtures("analysis")
 class TestOutputs:
+    @pytest.mark.slow
     def test_a_report_and_a_page(self, record: Record, analysis: FakeAnalysis) -> None:
         result = record("--", "sh", "train.py")
         assert result.code == 6  # sh finds no train.py
@@ -74,6 +75,7 @@ class TestOutputs:
         assert Path("train.nsys-rep").read_text() == REPORT
         assert [path for path, _ in analysis.calls] == [Path("train.nsys-rep")]
 
+    @pytest.mark.slow
     def test_what_goes_to_which_stream(self, record: Record, nsys: StandIn) -> None:
         """The program's output is its own, the summary comes behind it, and nsys's goes nowhere."""
         result = record(*SH, "echo out; echo err >&2")
@@ -91,11 +93,13 @@ class TestOutputs:
         ]
         assert "--sample=process-tree" in nsys.options
 
+    @pytest.mark.slow
     def test_quiet(self, record: Record) -> None:
         result = record("-q", *SH, "echo out; echo err >&2")
         assert (result.stdout, result.stderr) == (b"out\n", "err\n")
         assert here() == {"sh.nsys-rep", "sh.nsysdiag.html"}
 
+    @pytest.mark.slow
     def test_what_is_left_out_is_said(self, record: Record, nsys: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
         nsys.says(gpus="")
         monkeypatch.setattr("nsysdiag.capture.nsys.this_host", lambda: Host(3, root=False))
@@ -103,18 +107,21 @@ class TestOutputs:
         assert "perf_event_paranoid is 3; 'sudo sysctl kernel.perf_event_paranoid=2' permits it" in lines[1]
         assert lines[2] == "without GPU metrics: nsys finds no GPU here that has them"
 
+    @pytest.mark.slow
     def test_nothing_is_overwritten(self, record: Record) -> None:
         for number in (1, 2, 3):
             assert record(*SH, ":").code == 0
             assert len(here()) == 2 * number
         assert {"sh-3.nsys-rep", "sh-3.nsysdiag.html"} < here()
 
+    @pytest.mark.slow
     def test_a_rank_beside_this_one_took_the_name(self, record: Record) -> None:
         result = record(*SH, "echo theirs > sh.nsys-rep")
         assert Path("sh.nsys-rep").read_text() == "theirs\n"
         assert here() == {"sh.nsys-rep", "sh-2.nsys-rep", "sh-2.nsysdiag.html"}
         assert "wrote sh-2.nsys-rep" in result.stderr
 
+    @pytest.mark.slow
     def test_force_overwrites(self, record: Record) -> None:
         Path("sh.nsys-rep").write_text("old")
         Path("sh.nsysdiag.html").write_text("not ours")
@@ -122,21 +129,26 @@ class TestOutputs:
         assert Path("sh.nsys-rep").read_text() == REPORT
         assert len(here()) == 2
 
+    @pytest.mark.slow
     def test_other_names(self, record: Record) -> None:
         assert record("--keep", "a.nsys-rep", "-o", "b.json", "-o", "c.md", *SH, ":").code == 0
         assert here() == {"a.nsys-rep", "b.json", "c.md"}
 
+    @pytest.mark.slow
     def test_the_page_is_called_like_the_report(self, record: Record) -> None:
         assert record("--keep", "a.nsys-rep", *SH, ":").code == 0
         assert here() == {"a.nsys-rep", "a.nsysdiag.html"}
 
+    @pytest.mark.slow
     def test_redacted(self, record: Record) -> None:
         assert record("--redact", *SH, ":").code == 0
         assert here() == {"sh.nsys-rep", "redacted.nsysdiag.html"}
 
+    @pytest.mark.slow
     def test_a_budget(self, record: Record) -> None:
         assert record("--fail-on", "idle_ns > 0", *SH, ":").code == 1
 
+    @pytest.mark.slow
     def test_settings(self, record: Record, analysis: FakeAnalysis, nsys: StandIn) -> None:
         Path("my.toml").write_text("gaps = 7\n")
         options = ("--config", "my.toml", "--same-gpu", "--memory-limit", "2GB", "--gpu-hour-cost", "3")
@@ -149,6 +161,7 @@ class TestOutputs:
 
 @pytest.mark.usefixtures("analysis")
 class TestTheProgram:
+    @pytest.mark.slow
     def test_its_environment_is_its_own(self, record: Record, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         """Neither what nsys is told nor what this program sets for itself is in it."""
         monkeypatch.setenv("TMPDIR", "/some 'where")
@@ -160,10 +173,12 @@ class TestTheProgram:
         differing = {name for name in found | given_environment() if found.get(name) != given_environment().get(name)}
         assert differing <= {"PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE"}
 
+    @pytest.mark.slow
     def test_no_temporary_folder_is_named_where_none_was(self, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("TMPDIR", raising=False)
         assert record(*SH, 'test -z "${TMPDIR+x}"').code == 0
 
+    @pytest.mark.slow
     def test_its_folder_and_arguments(self, record: Record) -> None:
         result = record("-q", *SH, 'pwd; printf "%s|" "$@"', "x", "a b", "--", "-q", "$HOME 'quoted'", "")
         assert result.stdout.decode() == f"{Path.cwd()}\na b|--|-q|$HOME 'quoted'||"
@@ -207,6 +222,7 @@ class TestTheProgram:
         os.close(reading)
         assert done.stdout == b"0\n"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("ends", "said"),
         [("exit 7", "exit code 7"), ("kill -9 $$", "exit code 137 (SIGKILL)"), ("exit 250", "exit code 250")],
@@ -218,15 +234,18 @@ class TestTheProgram:
         assert result.stderr == f"nsysdiag: the program failed with {said}\n"
         assert here() == {"sh.nsys-rep", "sh.nsysdiag.html"}
 
+    @pytest.mark.slow
     def test_it_fails_and_so_does_a_budget(self, record: Record) -> None:
         result = record("-q", "--fail-on", "idle_ns > 0", *SH, "exit 7")
         assert (result.code, "fail: " in result.stderr) == (6, True)
 
+    @pytest.mark.slow
     def test_it_fails_and_cannot_be_analysed(self, record: Record, analysis: FakeAnalysis) -> None:
         analysis.error = InputError("it is broken")
         result = record("-q", *SH, "exit 7")
         assert (result.code, result.stderr.splitlines()[-1]) == (6, "nsysdiag: it is broken")
 
+    @pytest.mark.slow
     def test_it_fails_before_anything_was_recorded(self, record: Record, nsys: StandIn) -> None:
         nsys.says(records=False)
         result = record("-q", "--delay", "60", *SH, "exit 7")
@@ -236,10 +255,12 @@ class TestTheProgram:
         ]
         assert here() == set()
 
+    @pytest.mark.slow
     def test_it_is_ended_after_its_time(self, record: Record) -> None:
         """nsys ends it, so it has not failed."""
         assert record("-q", "--duration", "1", "--", "sleep", "60").code == 0
 
+    @pytest.mark.slow
     def test_it_answers_that_in_its_own_way(self, record: Record) -> None:
         result = record("-q", "--duration", "1", *SH, "trap 'exit 3' TERM; sleep 60 & wait")
         assert result.code == 6
@@ -292,6 +313,7 @@ class TestWrongUse:
         assert "'-o' after the program may be meant for nsysdiag or for 'sh'" in result.stderr
         assert "write -- before the program" in result.stderr
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("analysis")
     @pytest.mark.parametrize("arguments", [("sh", "-c", ":", "--lr"), ("-q", "sh", "-c", ":"), (*SH, ":", "-o", "x")])
     def test_where_one_is_meant(self, record: Record, nsys: StandIn, arguments: tuple[str, ...]) -> None:
@@ -301,6 +323,7 @@ class TestWrongUse:
 
 
 class TestNsysFails:
+    @pytest.mark.slow
     @pytest.mark.usefixtures("analysis")
     def test_an_option_that_it_refuses_is_left_out(self, record: Record, nsys: StandIn) -> None:
         nsys.says(refuses="--gpu-metrics-devices")
@@ -310,6 +333,7 @@ class TestNsysFails:
         assert "nsys refuses that: unrecognised option --gpu-metrics-devices; it records less" in result.stderr
         assert [len(run["options"]) for run in nsys.runs] == [8, 4]
 
+    @pytest.mark.slow
     def test_it_does_not_start_the_program(self, record: Record, nsys: StandIn) -> None:
         nsys.says(refuses="--trace")
         result = record("-q", *SH, "touch ran")
@@ -319,6 +343,7 @@ class TestNsysFails:
         )
         assert here() == set()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("options", "said"),
         [
@@ -334,6 +359,7 @@ class TestNsysFails:
         assert (result.code, here()) == (3, set())
         assert result.stderr.startswith(f"nsysdiag: {said}\n")
 
+    @pytest.mark.slow
     def test_it_has_no_importer(self, record: Record, nsys: StandIn) -> None:
         """The stream is all that there is of the run."""
         nsys.says(stream=True)
@@ -341,6 +367,7 @@ class TestNsysFails:
         assert (result.code, here()) == (3, {"sh.qdstrm"})
         assert "QdstrmImporter -i sh.qdstrm" in result.stderr
 
+    @pytest.mark.slow
     def test_its_export_fails(self, record: Record, nsys: StandIn) -> None:
         result = record("-q", *SH, ":")
         assert (result.code, here()) == (3, {"sh.nsys-rep"})

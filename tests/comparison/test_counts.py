@@ -71,6 +71,7 @@ def report(trace: TraceBuilder, folder: Path, name: str) -> Report:
 class TestPartsOfSteps:
     """Traces that hold no whole step: what differs may lie in which parts they show."""
 
+    @pytest.mark.slow
     def test_layers_of_one_pass(self, tmp_path: Path) -> None:
         one, two = report(layers(), tmp_path, "one"), report(layers(2 * MS), tmp_path, "two")
         made = compare_reports([one], [two])
@@ -81,6 +82,7 @@ class TestPartsOfSteps:
         assert found.sentence.endswith(" The change may not be the reason: no whole steps are compared.")
         assert made.headline.startswith("Parts of steps, for the same work: 16.5 → 32.5 ms (1.97× longer; ")
 
+    @pytest.mark.slow
     def test_layers_on_one_side_alone(self, tmp_path: Path) -> None:
         """Ten steps of the other side, and 17 layers that each do the work of one."""
         whole, part = report(steps("step {}", 1), tmp_path, "steps"), report(layers(), tmp_path, "layers")
@@ -102,6 +104,7 @@ class TestPartsOfSteps:
             assert (PARTS_OF_STEPS in found.notes) == expected
 
 
+@pytest.mark.slow
 def test_steps_that_are_no_whole_number_of_others(tmp_path: Path) -> None:
     """Two units of work in a step before, three in one after: those are not the same step."""
     reports = [report(steps(name, times), tmp_path, name[:5]) for name, times in (("step {}", 2), ("batch {}", 3))]
@@ -113,6 +116,7 @@ def test_steps_that_are_no_whole_number_of_others(tmp_path: Path) -> None:
     assert "The window after holds 1.5 times the work of the one before, by the kernels that both ran." in found.notes
 
 
+@pytest.mark.slow
 def test_steps_that_are_a_whole_number_of_others(tmp_path: Path) -> None:
     reports = [report(steps(name, times), tmp_path, name[:5]) for name, times in (("step {}", 1), ("batch {}", 3))]
     for sides, scale, told in (
@@ -129,6 +133,7 @@ def test_steps_that_are_a_whole_number_of_others(tmp_path: Path) -> None:
         assert found.notes[0] == f"Iterations begin {told} the work of one before."
 
 
+@pytest.mark.slow
 def test_steps_in_graphs_have_no_kernel_to_count_by(tmp_path: Path) -> None:
     """What runs in graphs that a trace holds as wholes is not known: an iteration stands for one by another name."""
     before, after = report(steps("step {}", 1), tmp_path, "kernels"), report(in_graphs("batch {}"), tmp_path, "graphs")

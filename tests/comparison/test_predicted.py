@@ -81,6 +81,7 @@ def predicted(of: Report, like: Report, low: float = 0.98, high: float = 1.04, *
 
 
 class TestPromise:
+    @pytest.mark.slow
     def test_headline_and_verdict(self, before: Report, after: Report) -> None:
         made = compare_sides([before], [predicted(before, after)])
         assert made.headline.startswith("Step time 1.5")
@@ -166,6 +167,7 @@ class TestReplayedSteps:
         found = replace(found, devices=[replace(gpu, ledger_now=gpu.ledger)])
         assert compare_sides([after], [found]).devices[0].length.before_ns == step(after)
 
+    @pytest.mark.slow
     def test_an_analysis_and_its_prediction_agree(self, tmp_path: Path) -> None:
         trace = Program(steps=12, sync=True, thinking=500 * US).write(tmp_path / "before.sqlite")
         found = nsysdiag_whatif(trace, [Transform(option="without", of="sync")])

@@ -137,6 +137,7 @@ def test_what_pinning_would_save_at_most(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("size", "begins"), [(1, 0), (15, 0), (16, 16), (255, 16), (MIB - 1, 64 * KIB), (MIB, MIB)])
 def test_classes_of_sizes(size: int, begins: int, tmp_path: Path) -> None:
     found = copies_of(Timeline().copy(US, size, host="pageable").kernel(US), tmp_path).pinning
@@ -207,6 +208,7 @@ def test_migrations_are_in_no_order(tmp_path: Path) -> None:
     assert told(copies_of(made, tmp_path).exposed) == [("unified memory HtoD", None, None, None, 1, 5_000)]
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("api", "call"),
     [("cudaMemcpyAsync", "async"), ("cudaMemcpy", "blocking"), ("cudaGraphLaunch", "graph"), (None, None)],

@@ -54,6 +54,7 @@ def test_clocking_down_while_idle_does_not_show(tmp_path: Path) -> None:
     assert (clocks.judged_ns, clocks.low_ns, clocks.low_mean_hz, clocks.lowest_hz) == (4 * MS, 0, None, CHIP)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("limit", "low_ns"), [(0.9, 0), (0.95, 2 * MS), (1300 / 1400, 0)])
 def test_how_low_is_low_is_a_setting(limit: float, low_ns: int, tmp_path: Path) -> None:
     clocks = found([1400, 1400, 1300, 1300], [(1, 4)], tmp_path, limit=limit)

@@ -61,6 +61,7 @@ class TestGaps:
         (active,) = device.gpu_metrics.metrics
         assert (active.gaps, active.gap_samples) == (0.45, 25)
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(("percent", "limit", "notes"), [(19, 0.2, 0), (20, 0.2, 1), (20, 0.3, 0)])
     def test_how_much_is_too_much(self, percent: int, limit: float, notes: int, tmp_path: Path) -> None:
         trace = sample(run(*self.TWO), lambda at: 90 if at < 1_500 or at >= 4_000 else percent)

@@ -116,6 +116,7 @@ class TestRestOfTheCapture:
         assert rest_of_capture(scope, (0, SECOND), 6 * MS) == ": the chosen time, which leaves out 994 ms"
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -139,6 +140,7 @@ def _headline(trace: TraceBuilder, tmp_path: Path) -> str:
     return report.diagnosis.headline
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("pause_ms", "said"), [(700, True), (150, True), (20, False)])
 def test_a_pause_is_in_the_headline(pause_ms: int, tmp_path: Path, *, said: bool) -> None:
     """Two loops of 150 ms, and time between them: judged is one of them, or both as one where the pause is short."""
@@ -149,6 +151,7 @@ def test_a_pause_is_in_the_headline(pause_ms: int, tmp_path: Path, *, said: bool
     assert (f"pauses ({pause_ms} ms)" in _headline(trace, tmp_path)) is said
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("before_ms", [15_000, 400, 20])
 def test_host_code_before_the_first_call_is_in_the_headline(before_ms: int, tmp_path: Path) -> None:
     """The run begins with the capture, long before the first CUDA call."""
@@ -162,6 +165,7 @@ def test_host_code_before_the_first_call_is_in_the_headline(before_ms: int, tmp_
     assert (f"of the {(before_ms + 400) / 1000:.1f} s captured" in found) is (before_ms == 15_000)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("cut", "said"),
     [

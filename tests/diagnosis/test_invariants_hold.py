@@ -10,7 +10,7 @@ import pytest
 
 from tests.diagnosis.invariants import broken
 from tests.diagnosis.report_json import as_json
-from tests.levels import quick, some
+from tests.levels import some
 from tests.simulator.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ CAPTURED = sorted(
 )
 
 
-@pytest.mark.parametrize("name", quick(list(SCENARIOS), 10))
+@pytest.mark.sampled(quick=105)
+@pytest.mark.parametrize("name", list(SCENARIOS))
 def test_of_scenarios(name: str, shared: Shared) -> None:
     assert broken(as_json(shared.report(shared.trace(name)))) == []
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.one_problem import Judged
 from nsysdiag.diagnosis.savings import job_findings, saved_share
@@ -104,6 +106,7 @@ def test_without_such_a_finding_kernel_time_says_it() -> None:
     assert [each.advice for each in of_job(kernel_time([FUSE, PROFILE]), other)] == [[FUSE], [FUSE, PROFILE]]
 
 
+@pytest.mark.slow
 def test_slow_iterations_are_a_part_of_what_they_have_more_of(shared: Shared) -> None:
     report = shared.report(shared.trace("collector_spikes"))
     (slow,) = (each for each in report.findings if each.cause == "slow_iterations")

@@ -79,6 +79,7 @@ def test_the_ledger_is_true(program: Program, shared: Shared) -> None:
     compare(report, simulation, program.capture, tolerated=program.tolerated, slack=0.001)
 
 
+@pytest.mark.sampled(quick=64)
 @every_program
 def test_the_diagnosis_is_true(program: Program, shared: Shared) -> None:
     reading = _reading(program.name)

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.levels import quick
-
 if TYPE_CHECKING:
     from tests.shared import Shared
 
@@ -26,7 +24,8 @@ LEADS = {
 """The bottleneck, the next one of 10% or more, and the cause of the first finding."""
 
 
-@pytest.mark.parametrize("name", quick(list(LEADS), 4))
+@pytest.mark.sampled(quick=5)
+@pytest.mark.parametrize("name", list(LEADS))
 def test_the_lead(name: str, shared: Shared) -> None:
     report = shared.report(shared.trace(name))
     found = report.diagnosis

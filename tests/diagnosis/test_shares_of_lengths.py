@@ -17,7 +17,6 @@ from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.units import format_ns
 from tests.builder import TraceBuilder
 from tests.diagnosis.programs import PROGRAMS
-from tests.levels import quick
 
 if TYPE_CHECKING:
     from nsysdiag.phases.facts import Phase
@@ -73,7 +72,8 @@ def _wrong(trace: Path, phase: Phase) -> list[str]:
     return problems
 
 
-@pytest.mark.parametrize("name", quick(list(PROGRAMS), 6))
+@pytest.mark.sampled(quick=32)
+@pytest.mark.parametrize("name", list(PROGRAMS))
 def test_of_programs(name: str, shared: Shared) -> None:
     trace = shared.file(f"{name}.sqlite", partial(_write, name))
     assert wrong(trace, shared.report(trace)) == []
@@ -98,6 +98,7 @@ def _started(copies_ms: int) -> TraceBuilder:
     return trace
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("copies_ms", [33, 120])
 def test_copies_behind_a_long_first_call(copies_ms: int, tmp_path: Path) -> None:
     """Copies fill the start-up from the first operation on, and are a few per cent of it."""

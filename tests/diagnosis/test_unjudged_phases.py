@@ -95,6 +95,7 @@ def text_of(report: Report) -> str:
     return " ".join(FORMATS["txt"].render(report, RenderOptions()).decode().split())
 
 
+@pytest.mark.sampled(quick=5)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_start_says_what_it_did(name: str, tmp_path: Path) -> None:
     program, did = PROGRAMS[name]

@@ -38,6 +38,7 @@ def report_of(tmp_path: Path, trace: TraceBuilder) -> Report:
     return analyze(trace.write(tmp_path / "t.sqlite"))
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("ranges", [True, False])
 def test_it_leads_as_host_code_that_was_not_captured(ranges: bool, tmp_path: Path) -> None:
     report = report_of(tmp_path, loop(kernel_ms=2, ranges=ranges))
@@ -50,6 +51,7 @@ def test_it_leads_as_host_code_that_was_not_captured(ranges: bool, tmp_path: Pat
     assert ("advance" in report.diagnosis.headline) == ranges
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("ranges", [True, False])
 def test_the_last_call_where_no_range_holds_it(ranges: bool, tmp_path: Path) -> None:
     trace = loop(kernel_ms=2, ranges=ranges)
@@ -77,6 +79,7 @@ def test_no_call_leads(tmp_path: Path) -> None:
     assert "after" not in str(report_of(tmp_path, trace).diagnosis)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("sampled", [False, True])
 def test_bar_phase_and_closing_line(sampled: bool, tmp_path: Path) -> None:
     report = report_of(tmp_path, loop(kernel_ms=2, sampled=sampled))
@@ -89,6 +92,7 @@ def test_bar_phase_and_closing_line(sampled: bool, tmp_path: Path) -> None:
     assert ("host code outside CUDA calls" in report.phases[-1].sentence) != sampled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampled", [False, True])
 def test_ranks_say_it_as_well(sampled: bool, tmp_path: Path) -> None:
     """Where one of the traces shows more of the host, the time that none explains is unexplained."""

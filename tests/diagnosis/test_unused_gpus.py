@@ -34,6 +34,7 @@ def test_the_sentence(present: int | None, used: int, processes: int | None, mpi
     assert unused_gpus(present, used, processes, mpi=mpi) == said
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("lengths", "said"),
     [

@@ -44,6 +44,7 @@ def looped(path: Path, load_ms: int, log_ms: int) -> Path:
     return sim.write(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load_ms", "log_ms"), [(20, 0), (9, 8), (0, 20), (1, 0)])
 def test_ranges_hold_what_the_loop_holds(load_ms: int, log_ms: int, tmp_path: Path) -> None:
     """The time before the first operation of a range, and after its last one, is time of the range."""
@@ -57,6 +58,7 @@ def test_ranges_hold_what_the_loop_holds(load_ms: int, log_ms: int, tmp_path: Pa
     assert broken(json.loads(to_json(view))) == []
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("settings", "left_ms"), [(Settings(nvtx="step 7"), 700), (Settings(start_ns=400 * MS), 400)])
 def test_a_view_says_what_it_leaves_out(settings: Settings, left_ms: int, tmp_path: Path) -> None:
     found = analyze(looped(tmp_path / "trace.sqlite", 20, 0), settings).diagnosis
@@ -84,6 +86,7 @@ def started_trace() -> TraceBuilder:
     return trace
 
 
+@pytest.mark.sampled(quick=5)
 @pytest.mark.parametrize(
     ("since_ms", "account", "leads"),
     [
@@ -114,6 +117,7 @@ def test_chosen_time_before_the_first_operation_is_judged(
     assert broken(json.loads(to_json(view))) == []
 
 
+@pytest.mark.slow
 def test_a_range_begins_before_the_first_operation(tmp_path: Path) -> None:
     """The first of two ranges holds 250 ms of the read, and the loop's first half."""
     trace = started_trace().nvtx("work 0", 500 * MS, 1399 * MS).nvtx("work 1", 1399 * MS, 1899 * MS)
@@ -128,6 +132,7 @@ def test_a_range_begins_before_the_first_operation(tmp_path: Path) -> None:
     assert device.account_base == "window"
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("since_ms", "base"), [(900, "window"), (905, "window"), (1300, "window"), (-50, "start")])
 def test_no_time_is_judged_that_is_not_in_the_trace(since_ms: int, base: str, tmp_path: Path) -> None:
     """From the first operation on nothing is added; a time before the first event begins with that event."""
@@ -138,6 +143,7 @@ def test_no_time_is_judged_that_is_not_in_the_trace(since_ms: int, base: str, tm
     assert broken(json.loads(to_json(view))) == []
 
 
+@pytest.mark.slow
 def test_a_chosen_device_keeps_why_another_one_is_late(shared: Shared) -> None:
     """Of the devices that wait for a late one, the finding on that is the same as in the report on all."""
     trace = shared.trace("slow_rank")

@@ -25,6 +25,7 @@ def captured(name: str, folder: Path, *, sched: bool) -> Report:
     return analyze(trace)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", WAITS)
 def test_a_wait_that_cannot_be_followed_says_so(name: str, tmp_path: Path) -> None:
     found = captured(name, tmp_path, sched=False).diagnosis
@@ -32,6 +33,7 @@ def test_a_wait_that_cannot_be_followed_says_so(name: str, tmp_path: Path) -> No
     assert NOT_FOLLOWED in found.headline
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAITS)
 def test_a_wait_that_was_followed_does_not(name: str, tmp_path: Path) -> None:
     found = captured(name, tmp_path, sched=True).diagnosis

@@ -113,6 +113,7 @@ def test_a_broken_link_is_seen(link: str) -> None:
     assert broken(DOCS / "how-it-works.md", link)
 
 
+@pytest.mark.slow
 def test_numbers_about_the_demo(tmp_path: Path) -> None:
     path = tmp_path / "demo.sqlite"
     path.write_bytes(gzip.decompress(bundled_trace()))

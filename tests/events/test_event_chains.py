@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,6 +71,7 @@ def needed(program: list[Issued], stream: int, until: int) -> set[int]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=levels.examples(2000))
 @given(programs.map(issued))
 def test_nothing_that_a_wait_is_for_is_left_out(program: list[Issued]) -> None:

@@ -59,6 +59,7 @@ def test_by_the_cuda_number_of_the_gpu(tmp_path: Path) -> None:
     assert active(trace, tmp_path) == {"gpu0": 0.2}
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("pids", [(4242, 5000), (4242, 5000, 6000)])
 def test_no_guess_where_processes_share_a_number(pids: tuple[int, ...], tmp_path: Path) -> None:
     """Each process may see another GPU under its number 0."""

@@ -65,6 +65,7 @@ def test_without_a_map_processes_stay_apart_and_that_is_said(tmp_path: Path) -> 
     assert all("--same-gpu" in device.notes[0] for device in found.values())
 
 
+@pytest.mark.slow
 def test_same_gpu_unites_them(tmp_path: Path) -> None:
     device = only_device(two_processes("3.13.2"), tmp_path, Settings(same_gpu=True))
     assert (device.key, ids(device), device.busy_ns) == ("gpu0", [(4242, 0), (5000, 0)], 8_000)
@@ -104,6 +105,7 @@ def test_the_name_of_the_gpu_follows_the_map(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("wanted", ["gpu1", "1", "h100"])
 def test_a_device_can_be_chosen(wanted: str, tmp_path: Path) -> None:
     trace = TraceBuilder().gpu(0, "NVIDIA A100").gpu(1, "NVIDIA H100")

@@ -42,6 +42,7 @@ def test_kinds_of_ranges(event_type: int, tmp_path: Path) -> None:
     assert path(late().nvtx("run", 500, 400_000, event_type=event_type), tmp_path) == ["run"]
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("event_type", [33, 34, 39, 75, 76])
 def test_what_is_no_range(event_type: int, tmp_path: Path) -> None:
     assert path(late().nvtx("run", 500, 400_000, event_type=event_type), tmp_path) == []

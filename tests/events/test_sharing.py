@@ -54,6 +54,7 @@ def test_each_waits_its_turn(tmp_path: Path) -> None:
     ) in told(turns(), tmp_path)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("launched", "said"), [(LAUNCH, True), (0, False)], ids=["waited", "launched later"])
 def test_the_headline_says_so_where_it_is_sure(launched: int, said: bool, tmp_path: Path) -> None:
     made = report_of(turns(launched=launched), tmp_path)
@@ -62,6 +63,7 @@ def test_the_headline_says_so_where_it_is_sure(launched: int, said: bool, tmp_pa
     assert (sentence in made.diagnosis.headline) == said
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("later", "said"), [(AT_ONCE_NS, TURNS), (AT_ONCE_NS + 1, EITHER)])
 def test_who_waited_begins_at_once(later: int, said: str, tmp_path: Path) -> None:
     starts = every(40, 2 * MS + later, 4 * MS)
@@ -121,6 +123,7 @@ def test_some_meetings_tell_nothing(tmp_path: Path) -> None:
     assert MAYBE in told(kernels(kernels(TraceBuilder(), ONE, every(50)), OTHER, later), tmp_path)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("count", "said"), [(2 * ENOUGH, MAYBE), (2 * ENOUGH + 1, TURNS)])
 def test_few_stretches_of_work_tell_nothing(count: int, said: str, tmp_path: Path) -> None:
     """Between the first of the second and the last of the first is one less; chance has half of them meet."""

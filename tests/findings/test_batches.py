@@ -85,6 +85,7 @@ def input_waits(folder: Path, **program: object) -> list[Finding]:
     return [each for each in found if each.cause == "data_loading"]
 
 
+@pytest.mark.sampled(quick=8)
 @pytest.mark.parametrize(
     ("works", "variant"),
     [
@@ -102,6 +103,7 @@ def test_what_the_worker_does_longest(works: Works, variant: str, by: str, tmp_p
     assert found.title.startswith(f"Waiting for input data: the worker {variant}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("works", "call", "said", "advice"),
     [
@@ -118,6 +120,7 @@ def test_all_that_is_said_is_about_that(works: Works, call: str, said: str, advi
     assert advice in found.advice[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("works", "variant"), [(DECODES_FIRST, "computes"), (READS_FIRST, "reads")])
 def test_several_workers(works: Works, variant: str, tmp_path: Path) -> None:
     assert input_wait(tmp_path, workers=(works, works, works), step_ns=3 * MS).variant == variant
@@ -130,6 +133,7 @@ def test_workers_that_do_different_things(tmp_path: Path) -> None:
     assert {each.variant for each in found} == {"computes", "reads"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asks", ["sem_wait", "read", "poll"])
 def test_a_worker_that_waits_to_be_asked_does_not_read_then(asks: str, tmp_path: Path) -> None:
     """It waits for longer than it works, in a call that also reads files, or waits for data of others."""
@@ -138,11 +142,13 @@ def test_a_worker_that_waits_to_be_asked_does_not_read_then(asks: str, tmp_path:
     assert found.variant == "computes"
 
 
+@pytest.mark.slow
 def test_what_it_does_before_the_first_batch_is_no_part_of_one(tmp_path: Path) -> None:
     found = input_wait(tmp_path, workers=(DECODES_FIRST,), step_ns=9 * MS, start=((("reads", 900 * MS),),))
     assert found.variant == "computes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("works", [DECODES_FIRST, READS_FIRST])
 def test_a_worker_behind_which_nothing_is_hidden(works: Works, tmp_path: Path) -> None:
     """All of the batch overlaps the wait."""

@@ -167,6 +167,7 @@ class TestPlaces:
         ]
         assert len({each.id for each in reads}) == 2
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("key", [None, "a key that nobody guesses"])
     def test_a_long_place_is_one_name_in_title_and_path(self, key: str | None, tmp_path: Path) -> None:
         long = "forward of " + "the encoder " * 8
@@ -240,6 +241,7 @@ class TestKinds:
         trace.api("cudaStreamSynchronize", 112_000 + between, 300_000)
         assert by_cause(report_of(trace, tmp_path))["sync"].title == "Synchronization: waits for a stream"
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(
         ("name", "word"),
         [
@@ -259,6 +261,7 @@ class TestKinds:
         assert (found.call, found.lost_ns) == (name, 160_000)
         assert any(word in advice for advice in found.advice)
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(
         ("name", "cause", "word"),
         [
@@ -291,6 +294,7 @@ class TestKinds:
         assert host.title == title
         assert ("gc.freeze()" in host.advice[0]) == (symbols[0] == "gc_collect_main")
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(
         ("symbol", "range_", "unnamed"), [("main", None, True), ("parse", None, False), ("main", "load", False)]
     )
@@ -483,6 +487,7 @@ class TestIterations:
     def test_even_ones_are_no_finding(self, tmp_path: Path) -> None:
         assert "slow_iterations" not in by_cause(report_of(self.steps([300_000] * 10), tmp_path))
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("pause_ms", [60, 100, 400])
     def test_a_pause_between_two_phases_is_no_slow_iteration(self, pause_ms: int, tmp_path: Path) -> None:
         """Two loops of 150 steps of 400 µs each, and time between them that is longer than any step."""
@@ -539,6 +544,7 @@ def test_rows_of_two_processes_are_told_apart(tmp_path: Path) -> None:
         assert selected(tmp_path / "trace.sqlite", row) == 1
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("example", ["read", "cudaMalloc", "sem_wait", "cudaDeviceSynchronize"])
 def test_every_row_can_be_selected(example: str, tmp_path: Path) -> None:
     trace = late()

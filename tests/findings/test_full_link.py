@@ -61,6 +61,7 @@ def copies_of(report: Report) -> Finding:
     return next(each for each in report.findings if each.cause == "exposed_copy")
 
 
+@pytest.mark.sampled(quick=6)
 @pytest.mark.parametrize(("direction", "who"), [("HtoD", "Copies to the GPU"), ("DtoH", "Copies to the host")])
 @pytest.mark.parametrize("chunks", [1, 16, 100])
 def test_a_link_that_is_always_busy_is_the_limit(direction: str, who: str, chunks: int, tmp_path: Path) -> None:
@@ -76,6 +77,7 @@ def test_a_link_that_is_always_busy_is_the_limit(direction: str, who: str, chunk
     assert (report.diagnosis.action or "").startswith(found.title)
 
 
+@pytest.mark.slow
 def test_fewer_bytes_save_what_kernels_do_not_take(tmp_path: Path) -> None:
     """With half of the bytes the step is half as long: what the bound says."""
     folders = [tmp_path / name for name in ("before", "after")]

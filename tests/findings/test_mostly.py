@@ -87,12 +87,14 @@ def headline(report: Report) -> str:
     return typed.plain(report.diagnosis.headline)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("length", "said"), [(420, False), (3_000, False), (5_500, True)])
 def test_a_range_that_holds_a_part_of_the_time(length: int, said: bool, tmp_path: Path) -> None:
     """The GPU waits for the host for 7.8 ms of each step, and `softmax` is 0.4, 3 or 5.5 ms of it."""
     assert ("mostly in softmax" in headline(program(tmp_path, ranges={"softmax": length}))) == said
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("length", "said", "place"),
     [
@@ -134,6 +136,7 @@ def test_a_function_in_samples(samples: dict[str, int], said: str | None, tmp_pa
     assert (said in text) if said else ("mostly" not in text)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("calls", "said"),
     [
@@ -149,6 +152,7 @@ def test_a_call_of_a_bottleneck_of_several_causes(calls: dict[str, int], said: s
     assert (said in text) if said else ("mostly" not in text)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("copies", "said"),
     [

@@ -23,6 +23,7 @@ def _write(name: str, path: Path) -> Path:
     return simulation.write(path)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", TABLES)
 def test_the_rows_are_the_calls_with_most_idle_time(name: str, shared: Shared) -> None:
     trace = shared.file(f"{name}.sqlite", lambda path: _write(name, path))

@@ -19,6 +19,7 @@ def report_of(name: str, device: str | None, shared: Shared) -> Report:
     return shared.report(shared.file(f"{name}-others.sqlite", simulation.write), Settings(device=device))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "device", "other"),
     [
@@ -38,6 +39,7 @@ def test_a_view_of_one_keeps_what_the_other_did(name: str, device: str, other: s
     assert f"{device} waits for kernels of {other}" in report.diagnosis.headline
 
 
+@pytest.mark.slow
 def test_with_all_gpus_it_counts_to_what_the_other_did(shared: Shared) -> None:
     found = report_of("model_on_two_gpus", None, shared).findings
     assert not any("leaves out" in text for each in found for text in (each.title, *each.advice))

@@ -27,6 +27,7 @@ def largest(build: Build, folder: Path, bottleneck: str = "host") -> Finding:
     return max(found, key=lambda each: each.share)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "where"), [("acquire", ", awaited in acquire"), ("", ", awaited in step #")])
 def test_a_lock_that_another_thread_holds_while_it_computes(place: str, where: str, tmp_path: Path) -> None:
     """The launching thread runs `next_message`, but not while it waits."""
@@ -42,6 +43,7 @@ def test_what_the_launching_thread_does_itself_has_no_other_thread(tmp_path: Pat
     assert "another thread" not in found.title + found.summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("read", "decode", "by", "said"),
     [

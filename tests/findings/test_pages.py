@@ -51,6 +51,7 @@ def of_memory(report: Report) -> list[Finding]:
     return [each for each in report.findings if each.cause in ("paging", "unified_memory", "exposed_copy")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chunks", "each", "gap"), [(16, 100 * US, 60 * US), (4, 400 * US, 20 * US), (40, 30 * US, 60 * US)]
 )

@@ -46,6 +46,7 @@ def found(report: Report) -> list[Finding]:
     return [each for each in report.findings if each.cause == "single_precision"]
 
 
+@pytest.mark.sampled(quick=7)
 @pytest.mark.parametrize(
     ("gpu", "compute", "ratio", "tf32"),
     [
@@ -77,6 +78,7 @@ def test_the_bound_is_the_ratio_of_peak_rates(
     assert "only if memory does not limit" in one.advice[1]
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("gpu", "compute"),
     [
@@ -93,6 +95,7 @@ def test_no_word_of_tensor_cores_on_gpus_without(gpu: str, compute: tuple[int, i
     assert not any("TF32" in text or "half precision" in text for each in report.findings for text in each.advice)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("gpu", "compute"), [(None, (0, 0)), ("Orin (nvgpu)", (8, 7)), ("Some GPU", (0, 0))])
 def test_an_unknown_gpu_has_no_bound_and_says_so(gpu: str | None, compute: tuple[int, int], tmp_path: Path) -> None:
     (one,) = found(report_of(tmp_path, (SGEMM, 900_000), gpu=gpu, compute=compute))
@@ -124,6 +127,7 @@ def test_convolutions_count(tmp_path: Path) -> None:
     assert "FP32 convolution (cuDNN, no tensor cores)" in report.diagnosis.headline
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     "step",
     [((BF16, 900_000),), ((SGEMM, 200_000), (OWN, 700_000)), ((OWN, 900_000),), (("dgemm_kernel", 900_000),)],

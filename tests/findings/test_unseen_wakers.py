@@ -57,6 +57,7 @@ def reported(folder: Path, *, reads: int = 0, by: str = "read", forked: bool = F
     return analyze(simulated(program, 1)[0].write(folder / "trace.sqlite", capture), Settings(timeline=False))
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("by", ["read", "poll"])
 def test_what_was_waited_for_is_not_in_the_trace(by: str, tmp_path: Path) -> None:
     report = reported(tmp_path, by=by)
@@ -84,6 +85,7 @@ def test_a_read_that_ends_with_what_the_other_thread_read(tmp_path: Path) -> Non
     assert not saves.cannot_tell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reads", "os_calls"), [(0, True), (2 * MS, False)])
 def test_a_worker_that_is_not_seen_does_not_read(reads: int, os_calls: bool, tmp_path: Path) -> None:
     """The launching thread reads a pipe."""

@@ -91,6 +91,7 @@ def places_of(report: Report) -> GapPlaces:
     return device.gaps_packed.places
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("long", "missing"),
     [("none", []), ("kernel", ["previous_op", "next_op"]), ("range", ["nvtx"]), ("both", PLACES)],
@@ -111,6 +112,7 @@ def numbers(*values: int) -> str:
     return to_text(to_planes(pd.Series(values).to_numpy()), 1)
 
 
+@pytest.mark.sampled(quick=5)
 @pytest.mark.parametrize(
     "changes",
     [

@@ -32,6 +32,7 @@ def queue(gaps: Sequence[int], *, streams: Sequence[int] = (7,)) -> TraceBuilder
 
 
 class TestFloor:
+    @pytest.mark.sampled(quick=3)
     @pytest.mark.parametrize(
         ("gaps", "floor", "calibrated"),
         [
@@ -90,6 +91,7 @@ def launches(delays: Sequence[int], *, graph_node: int | None = None) -> TraceBu
 
 
 class TestLaunchLatency:
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(
         ("delays", "latency", "calibrated"),
         [
@@ -134,6 +136,7 @@ class TestLaunchLatency:
         trace.kernel(9_000_000, 9_100_000, launch=(8_900_000, 8_910_000))
         assert not only_device(trace, tmp_path).launch_latency_calibrated
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(
         ("delay", "limit"),
         [

@@ -121,6 +121,7 @@ def test_no_gap_at_all(tmp_path: Path) -> None:
     assert (unpacked(device.gaps_packed), device.gaps, device.signatures, device.ledger) == ([], [], [], {})
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("limit", "lengths"),
     [(0, [190_000, 40_000, 5_000]), (2, [190_000, 40_000]), (9, [190_000, 40_000, 5_000])],
@@ -174,6 +175,7 @@ class TestSignatures:
         totals = [row.total_ns for row in device.signatures]
         assert totals == sorted(totals, reverse=True)
 
+    @pytest.mark.slow
     def test_the_same_gap_has_the_same_id_in_every_trace(self, tmp_path: Path) -> None:
         (tmp_path / "other").mkdir()
         one = only_device(self.steps(), tmp_path)

@@ -84,6 +84,7 @@ def test_ranges_that_repeat_are_said_once(tmp_path: Path) -> None:
     assert "step" in said.host[0]
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("name", "value"), [("CAPTURE_EVENT_TYPE", "CUDA"), ("COLLECT_CUDA_TRACE", "true"), ("other", "CUDA")]
 )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.host.shortage import advice
-from tests.levels import quick
 from tests.wakeups.grafted import CAPTURES, grafted, log_of
 
 if TYPE_CHECKING:
@@ -49,7 +48,8 @@ def test_neighbours_on_one_core(shared: Shared) -> None:
 LITTLE = ("gil", "pipe_processes", "pipe_untraced_child", "queue_feed", "queue_feed_2022", "slow_read", "join")
 
 
-@pytest.mark.parametrize("name", quick(LITTLE, 7))
+@pytest.mark.sampled(quick=7)
+@pytest.mark.parametrize("name", LITTLE)
 def test_a_thread_that_waits_in_calls_is_not_preempted(shared: Shared, name: str) -> None:
     """It is off its CPU most of the time, and another thread has that CPU for a part of it."""
     host = host_of(f"real_wait_{name}", shared)

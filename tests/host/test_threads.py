@@ -137,6 +137,7 @@ def test_others_must_hold_the_cpu_for_four_fifths(tmp_path: Path, busy: int, pre
     assert host.contention.held_ns == (busy if preempted else 0)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("away", "state", "preempted"), [(1, 0, 1), (1.000000001, 0, 0), (10, 0, 0), (10, RUNNING, 10)]
 )
@@ -316,6 +317,7 @@ class TestLimit:
         assert host.contention.limits == []
 
 
+@pytest.mark.slow
 def test_threads_too_far_apart_for_one_axis_leave_the_host_out(tmp_path: Path) -> None:
     """The one thread that launches has room for 30 years, twenty threads have not: the device is told all the same."""
     trace, far = TraceBuilder().kernel(100, 200, launch=(10, 20)), 10**18

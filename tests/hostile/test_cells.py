@@ -12,7 +12,7 @@ from nsysdiag.trace.tables import TABLES
 from tests.hostile.checks import ALL, outcome
 from tests.hostile.damage import DAMAGE, change, copied, damage_of, damaged
 from tests.hostile.every_table import write_every_table
-from tests.levels import quick, some
+from tests.levels import some
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +29,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_every_table(tmp_path_factory.mktemp("whole") / "every.sqlite")
 
 
+@pytest.mark.slow
 def test_the_undamaged_one_is_analysed_in_full(whole: Path) -> None:
     report = outcome(whole, ALL)
     assert isinstance(report, Report)
@@ -112,7 +113,8 @@ def test_ends_before_starts(table: str, whole: Path, tmp_path: Path) -> None:
     assert isinstance(outcome(target), Report)
 
 
-@pytest.mark.parametrize("kind", quick(["null", "text", "least", "infinity", "zero", "negative"], 3))
+@pytest.mark.sampled(quick=6)
+@pytest.mark.parametrize("kind", ["null", "text", "least", "infinity", "zero", "negative"])
 def test_kernels_without_times_are_left_out_and_told(kind: str, whole: Path, tmp_path: Path) -> None:
     tables = [table for table in TIMES if "deviceId" in COLUMNS[table] and "SYNC" not in table]
     target = copied(whole, tmp_path / "timeless.sqlite")

@@ -54,6 +54,7 @@ def drawn(report: Report, name: str) -> str:
     return FORMATS[name].render(report, RenderOptions(source="<b>\x1b[31m", command="nsysdiag analyze '<b>'")).decode()
 
 
+@pytest.mark.slow
 def test_the_names_are_in_it(report: Report) -> None:
     assert len(report.devices[0].kernels) == len(set(NAMES))
     assert {"<img src=x onerror=alert(1)>", "::error file=x::y"} <= {row.name for row in report.devices[0].kernels}
@@ -103,6 +104,7 @@ def test_openmetrics(report: Report) -> None:
     assert text.count("\n# EOF") == 1
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["md", "html"])
 def test_markup(name: str, report: Report) -> None:
     text = drawn(report, name)
@@ -119,6 +121,7 @@ def test_text(report: Report) -> None:
 class TestPlantedLinks:
     """In a shared folder others may have put links where results will be written."""
 
+    @pytest.mark.slow
     def test_no_output_follows_one(self, command: Command, tmp_path: Path) -> None:
         trace, shared = small_trace(tmp_path / "t.sqlite"), tmp_path / "shared"
         shared.mkdir()

@@ -91,6 +91,7 @@ class TestDamage:
             refused(whole, path.name)
             path.write_bytes(content)
 
+    @pytest.mark.sampled(quick=6)
     @pytest.mark.parametrize("where", ["footer", "pages"])
     @pytest.mark.parametrize("table", [KERNELS, RUNTIME, STRINGS])
     def test_bytes_changed_anywhere(self, table: str, where: str, folder: Path) -> None:
@@ -114,6 +115,7 @@ class TestDamage:
             outcome(folder)
         path.write_bytes(content)
 
+    @pytest.mark.sampled(quick=5)
     @pytest.mark.parametrize(
         ("content", "what"),
         [
@@ -156,6 +158,7 @@ class TestFooters:
 
     NUMBER = 0x0102030405060708
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("kind", ["short", "long", "type"])
     def test_limits_of_another_size(self, kind: str, folder: Path) -> None:
         path, number = table_of(folder, KERNELS), struct.pack("<q", self.NUMBER)
@@ -206,6 +209,7 @@ class TestFooters:
         except MemoryShortError:
             assert rows > 10**9
 
+    @pytest.mark.slow
     def test_what_our_reader_of_footers_says(self, folder: Path) -> None:
         footer = footer_of(table_of(folder, KERNELS).read_bytes())
         whole = extremes(footer)
@@ -235,6 +239,7 @@ class TestTables:
             pq.write_table(empty, path)
             told_of(folder)
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("gone", [{STRINGS}, {META}, {STRINGS, META}], ids=[STRINGS, META, "both"])
     def test_what_makes_a_folder_a_trace(self, gone: set[str], folder: Path) -> None:
         for table in gone & {path.stem for path in folder.iterdir()}:
@@ -250,6 +255,7 @@ class TestTables:
         table_of(folder, STRINGS).rename(table_of(folder, KERNELS))
         refused(folder, "is a folder")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["unknown", "sqlite_stat1", "a\x1b[31m\nb", "", "STRINGIDS", "ä\u202eb", "\udcff"])
     def test_a_table_unknown_to_us(self, name: str, folder: Path, command: Command) -> None:
         odd = {"a": pa.array([[1], None]), "": pa.array([1, 2]), "b.c": pa.array([Decimal(1), None]), 'q"': pa.nulls(2)}
@@ -295,6 +301,7 @@ class TestTables:
 class TestLinks:
     """What is in the place of a file or of the folder."""
 
+    @pytest.mark.slow
     def test_links(self, folder: Path) -> None:
         link, linked = folder.with_name("link"), folder.with_name("linked")
         link.symlink_to(folder)
@@ -305,6 +312,7 @@ class TestLinks:
         assert all(isinstance(each, Report) for each in found)
         assert len({each.trace.fingerprint for each in found if isinstance(each, Report)}) == 1
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", ["dangling", "loop", "pipe", "folder"])
     @pytest.mark.parametrize("table", [RUNTIME, STRINGS])
     def test_no_ordinary_file(self, table: str, kind: str, folder: Path, command: Command) -> None:
@@ -323,6 +331,7 @@ class TestLinks:
         batch = command("batch", "--no-config", "-o", "out", folder)
         assert (batch.code, "Traceback" in batch.everything) == (4, False)
 
+    @pytest.mark.slow
     def test_a_pipe_does_not_block(self, folder: Path) -> None:
         os.mkfifo(folder / "X.parquet")
         line = [sys.executable, "-m", "nsysdiag", "analyze", "--no-config", str(folder)]
@@ -371,6 +380,7 @@ class TestLimits:
             assert trace.read(EVENTS, "binaryData").text("binaryData").texts() == [None]
             assert any("1 payload longer than" in each for each in trace.warnings)
 
+    @pytest.mark.slow
     def test_nothing_is_changed_or_left(
         self, folder: Path, command: Command, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -27,7 +27,7 @@ from nsysdiag.saved import from_json
 from nsysdiag.saved_files import read_document
 from tests.hostile.every_table import write_every_table
 from tests.hostile.reports import changed, get, kind_of_place, places, replacements, uses
-from tests.levels import quick, some
+from tests.levels import some
 from tests.output.compare_samples import COMPARISONS
 from tests.output.rank_samples import ranks_report
 from tests.output.whatif_samples import WHATIFS
@@ -87,6 +87,7 @@ def test_every_field_of_a_comparison(report: Report, tmp_path: Path) -> None:
     check_every_field(content, report, tmp_path / "c.json", 97, thorough=29)
 
 
+@pytest.mark.slow
 def test_a_step_that_leads_far_below_zero(tmp_path: Path, report: Report) -> None:
     document = json.loads(to_json(COMPARISONS["mixed"]()))
     path = tmp_path / "c.json"
@@ -209,8 +210,9 @@ def test_all_columns_of_a_document_together(document: Any, monkeypatch: pytest.M
 WIDTHS = {"starts": 8, "lengths": 8, "causes": 1}
 
 
+@pytest.mark.sampled(quick=6)
 @pytest.mark.parametrize("column", ["starts", "lengths"])
-@pytest.mark.parametrize("value", quick([b"\xff", b"\x7f", b"\0\0\0\0\0\0\0\x80"], 3))
+@pytest.mark.parametrize("value", [b"\xff", b"\x7f", b"\0\0\0\0\0\0\0\x80"])
 def test_gaps_of_impossible_times(column: str, value: bytes, document: Any, report: Report) -> None:
     gaps = document["devices"][0]["gaps_packed"]
     gaps[column] = to_text((value * 8 * gaps["count"])[: 8 * gaps["count"]], 6)

@@ -48,6 +48,7 @@ def test_a_text_that_says_nothing(text: str) -> None:
         parse_step(text)
 
 
+@pytest.mark.sampled(quick=12)
 @pytest.mark.parametrize(
     ("name", "step", "count"),
     [
@@ -71,6 +72,7 @@ def test_steps_that_are_named(name: str, step: str, count: int, tmp_path: Path) 
     assert (found.count, found.kind, found.certain) == (count, "step", True)
 
 
+@pytest.mark.slow
 def test_groups_hold_their_parts(tmp_path: Path) -> None:
     found = steps_of("a_log_every_tenth_step", "every=10", tmp_path)
     assert found is not None
@@ -78,6 +80,7 @@ def test_groups_hold_their_parts(tmp_path: Path) -> None:
     assert (found.inner.per_iteration, found.source) == (10, "anchor")
 
 
+@pytest.mark.slow
 def test_iterations_are_those_that_are_named(tmp_path: Path) -> None:
     path = PROGRAMS["a_log_every_tenth_step"].run().write(tmp_path / "a.sqlite")
     settings = Settings(replay=False, timeline=False, step="every=10", iterations=(2, 4))
@@ -85,6 +88,7 @@ def test_iterations_are_those_that_are_named(tmp_path: Path) -> None:
     assert 42_000_000 < window.end_ns - window.start_ns < 45_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "said", "hint"),
     [
@@ -102,6 +106,7 @@ def test_what_nothing_fits(step: str, said: str, hint: str, tmp_path: Path) -> N
     assert error.value.exit_code == 2
 
 
+@pytest.mark.slow
 def test_no_gpu_work_in_the_ranges(tmp_path: Path) -> None:
     simulation = PROGRAMS["steps_on_two_streams"]
     path = simulation.run().write(tmp_path / "a.sqlite")
@@ -110,6 +115,7 @@ def test_no_gpu_work_in_the_ranges(tmp_path: Path) -> None:
     assert error.value.hint == "the trace has no NVTX ranges"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "narrowed", "count", "basis"),
     [
@@ -130,6 +136,7 @@ def test_steps_of_a_narrowed_window(
     assert "each step" in report.diagnosis.headline
 
 
+@pytest.mark.slow
 def test_without_a_name_a_narrowed_window_has_no_steps(tmp_path: Path) -> None:
     path = PROGRAMS["a_log_every_tenth_step"].run().write(tmp_path / "a.sqlite")
     report = analyze(path, Settings(replay=False, timeline=False, start_ns=20_000_000, end_ns=70_000_000))

@@ -115,10 +115,12 @@ class TestByRanges:
         assert [row.start_ns for row in iterations.rows] == [start + BEHIND for start, _ in starts(lengths)]
         assert [length(row) for row in iterations.rows][:9] == lengths[:9]
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("name", ["step {}", "Epoch 3 batch {}/100", "step", "iter={} loss=0.{}2"])
     def test_counters_make_no_difference(self, name: str, tmp_path: Path) -> None:
         assert found(training(name=name.replace("0.{}", "0.5")), tmp_path).count == 10
 
+    @pytest.mark.slow
     def test_operators_inside_a_step_are_none(self, tmp_path: Path) -> None:
         """
         NVTX    [step 0                                  ]
@@ -142,6 +144,7 @@ class TestByRanges:
             trace.kernel(20 * MS, 21 * MS + number, stream=number + 1, launch=(start + 5_000, start + 10_000))
         assert only_device(trace, tmp_path).iterations is None
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("name", ["aten::linear, seq = {}", "aten::linear", "LinearBackward0, op_id = {}"])
     def test_operators_alone_are_none(self, name: str, tmp_path: Path) -> None:
         """
@@ -201,6 +204,7 @@ class TestByRanges:
         iterations = found(trace, tmp_path)
         assert (iterations.name, iterations.count) == ("step #", 14)
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(("mine", "name"), [(20, "step #"), (14, "batch #")])
     def test_of_two_threads_at_once_the_one_that_covers_more(self, mine: int, name: str, tmp_path: Path) -> None:
         """
@@ -260,6 +264,7 @@ class TestByAnchor:
 
 
 class TestNone:
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("name", ["step {}", None])
     def test_fewer_than_five(self, name: str | None, tmp_path: Path) -> None:
         assert only_device(training((MS,) * 4, name=name), tmp_path).iterations is None
@@ -420,6 +425,7 @@ def test_each_device_has_its_own(tmp_path: Path) -> None:
 
 
 class TestWindow:
+    @pytest.mark.sampled(quick=3)
     @pytest.mark.parametrize(
         ("wanted", "borders", "reason"),
         [

@@ -44,6 +44,7 @@ def named(known: Known) -> str:
     return known.name
 
 
+@pytest.mark.sampled(quick=16)
 @pytest.mark.parametrize("known", SOME, ids=named)
 def test_no_other_loop_is_called_the_step(known: Known, tmp_path: Path) -> None:
     report, verdict = held_against(known, tmp_path)
@@ -64,6 +65,7 @@ def test_all_programs(tmp_path: Path) -> None:
 class TestLevels:
     """What a reader sees of programs whose levels are alike."""
 
+    @pytest.mark.slow
     def test_the_step_of_a_server_is_a_request(self, tmp_path: Path) -> None:
         """Layers in tokens in requests, each of any number, and kernels of the same names in all."""
         steps, true = steps_of("server_of_shared_kernels", 2, tmp_path)
@@ -74,11 +76,13 @@ class TestLevels:
         steps, _ = steps_of("neighbour_lists", 1, tmp_path)
         assert steps.words.startswith("22 steps of 7 parts (or the parts are steps: see --step), median ")
 
+    @pytest.mark.slow
     def test_an_evaluation_is_no_step(self, tmp_path: Path) -> None:
         steps, true = steps_of("evaluation", 4, tmp_path)
         assert len(true["step"]) - 1 <= steps.count <= len(true["step"])
         assert steps.certain
 
+    @pytest.mark.slow
     def test_a_longer_loop_has_two_repeats_at_least(self, tmp_path: Path) -> None:
         for seed in range(VARIANTS):
             steps, _ = steps_of("adaptive_particles", seed, tmp_path)

@@ -28,6 +28,7 @@ def near(count: int, true: int) -> bool:
     return true - (true > 5) - (true > 20) <= count <= true + (true > 20)
 
 
+@pytest.mark.sampled(quick=50)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_steps(name: str, tmp_path: Path) -> None:
     true = PROGRAMS[name]
@@ -47,6 +48,7 @@ def test_steps(name: str, tmp_path: Path) -> None:
 
 
 class TestDoubt:
+    @pytest.mark.slow
     def test_only_a_wait_tells_passes_from_layers(self, tmp_path: Path) -> None:
         report = report_of("layers_then_a_synchronization", tmp_path)
         (steps,) = (phase.steps for phase in report.phases if phase.steps is not None)
@@ -61,12 +63,14 @@ class TestDoubt:
         assert found.outer is not None
         assert (found.outer.per_iteration, found.certain) == (10, False)
 
+    @pytest.mark.slow
     def test_optimizer_kernels_leave_none(self, tmp_path: Path) -> None:
         found = report_of("micro_batches_of_four", tmp_path).devices[0].iterations
         assert found is not None
         assert (found.certain, found.outer) == (True, None)
 
 
+@pytest.mark.slow
 def test_levels_in_levels(tmp_path: Path) -> None:
     """Three pairs of layers in a micro batch, eight micro batches in a step."""
     found = report_of("micro_batches_and_a_log_every_fifth", tmp_path).devices[0].iterations

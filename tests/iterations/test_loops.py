@@ -83,6 +83,7 @@ def every(period: int, count: int, usual: int, slow: int) -> list[int]:
 
 
 class TestLongStart:
+    @pytest.mark.sampled(quick=5)
     @pytest.mark.parametrize("seed", range(4))
     @pytest.mark.parametrize("named", [True, False])
     def test_a_start_longer_than_the_steps(self, named: bool, seed: int, tmp_path: Path) -> None:
@@ -97,6 +98,7 @@ class TestLongStart:
         # What did the same number of kernels just before may pass for a warm-up.
         assert iterations.count - 40 in ({0} if named else {0, 1})
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("named", [True, False])
     def test_work_behind_the_steps(self, named: bool, tmp_path: Path) -> None:
         """
@@ -132,6 +134,7 @@ class TestLongStart:
 
 
 class TestSlowOnes:
+    @pytest.mark.sampled(quick=11)
     @pytest.mark.parametrize("named", [True, False])
     @pytest.mark.parametrize("period", [2, 3, 4, 5, 7, 10, 12, 16, 25, 30])
     def test_a_slow_one_hides_no_loop(self, period: int, named: bool, tmp_path: Path) -> None:
@@ -188,6 +191,7 @@ class TestSeveral:
         assert (first.ends[:-1] == first.starts[1:]).all()
         assert first.starts.dtype == first.ends.dtype == np.int64
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("named", [True, False])
     def test_a_pause_between_two_runs(self, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """
@@ -214,12 +218,14 @@ class TestSeveral:
         ]
         assert first.total_ns > second.total_ns
 
+    @pytest.mark.slow
     def test_fewer_on_demand(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         made = program(named=True).steps([MS] * 3)
         assert loops_of(made.trace, tmp_path, monkeypatch) == []
         (loop,) = loops_of(made.trace, tmp_path, monkeypatch, fewest=2)
         assert len(loop) == 3
 
+    @pytest.mark.slow
     def test_none_share_time(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Random programs: repeats of a loop are disjoint and in order, and so are those of two loops, mostly."""
         chance = np.random.default_rng(11)
@@ -307,6 +313,7 @@ LAYER_NAMES = ["layer_{}", "blocks.{}", "FSDP::pre_forward (blocks.{}._wrapped),
 
 
 class TestLayers:
+    @pytest.mark.sampled(quick=3)
     @pytest.mark.parametrize("name", LAYER_NAMES)
     def test_a_slice_of_one_pass_has_no_steps(self, name: str, tmp_path: Path) -> None:
         """
@@ -331,6 +338,7 @@ class TestLayers:
         iterations = found(made.trace, tmp_path)
         assert (iterations.source, iterations.kind) == ("anchor", "layer")
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("name", LAYER_NAMES)
     def test_from_a_first_layer_to_the_next_is_a_step(self, name: str, tmp_path: Path) -> None:
         """
@@ -359,6 +367,7 @@ class TestLayers:
         assert (iterations.source, iterations.kind, iterations.closed) == ("anchor", "layer", False)
         assert (iterations.count, iterations.p50_ns) == (40, MS)
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("name", ["step {}", "train_step.{}", "iteration {}", "Epoch 1 batch {}/20", "frame {}"])
     def test_names_of_steps_are_none(self, name: str, tmp_path: Path) -> None:
         made = program()

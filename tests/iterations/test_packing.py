@@ -99,6 +99,7 @@ def test_the_warm_up_is_left_out(tmp_path: Path) -> None:
     assert numbers(packed, packed.lengths).max() < 2 * MS
 
 
+@pytest.mark.slow
 def test_very_many_are_added_up_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = packed_of(only_device(training(), tmp_path))
     monkeypatch.setattr(packing, "MOST_ENTRIES", 4)

@@ -73,6 +73,7 @@ def test_nothing_is_said_unless_asked() -> None:
         referenced(samples.SAMPLES["no_device"](), 1)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["txt", "md", "html"])
 @pytest.mark.parametrize("details", [False, True])
 def test_every_format_says_it_once(name: str, details: bool) -> None:

@@ -26,6 +26,7 @@ def report_of(name: str, folder: Path, settings: Settings = QUICK) -> Report:
     return analyze(program.run(2 if name in TWO_GPUS else 1).write(folder / "trace.sqlite"), settings)
 
 
+@pytest.mark.sampled(quick=11)
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_stay_steps(name: str, tmp_path: Path) -> None:
     report = report_of(name, tmp_path)
@@ -37,6 +38,7 @@ def test_steps_stay_steps(name: str, tmp_path: Path) -> None:
     assert any(near(each.count, STEPS[name].steps) and each.words.split()[1] in ("steps,", "steps") for each in judged)
 
 
+@pytest.mark.sampled(quick=7)
 @pytest.mark.parametrize("name", REPEATS)
 def test_what_may_be_layers_is_not_called_a_step(name: str, tmp_path: Path) -> None:
     report = report_of(name, tmp_path)

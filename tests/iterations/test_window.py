@@ -94,6 +94,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("times", MALFORMED.values(), ids=MALFORMED)
 def test_a_malformed_row_is_dropped_counted_and_told(times: tuple[int, int], tmp_path: Path) -> None:
     """
@@ -224,6 +225,7 @@ class TestNvtx:
         device = only_device(self.steps().nvtx("run", 60_000, None), tmp_path, Settings(nvtx="run"))
         assert device.window.parts == [(110_000, 570_000)]
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("wanted", ["st*", "s?ep"])
     def test_a_pattern_will_do(self, wanted: str, tmp_path: Path) -> None:
         assert only_device(self.steps(), tmp_path, Settings(nvtx=wanted)).window_ns == 221_000

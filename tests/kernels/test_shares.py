@@ -98,6 +98,7 @@ PROGRAMS: dict[str, list[tuple[str, int, int, int, int]]] = {
 }
 
 
+@pytest.mark.sampled(quick=5)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_shares_of_programs(name: str, tmp_path: Path) -> None:
     path = loop(tmp_path, PROGRAMS[name])
@@ -119,6 +120,7 @@ class TestWholeGraphs:
         report = analyze(loop(folder, body), Settings(replay=False))
         return report, next(each for each in report.findings if each.cause == "kernels")
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("name", ["a graph and small kernels", "graphs alone"])
     def test_lead_and_are_no_kernel(self, name: str, tmp_path: Path) -> None:
         report, found = self.said(PROGRAMS[name], tmp_path)

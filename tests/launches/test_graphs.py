@@ -109,6 +109,7 @@ def test_two_processes_with_the_same_node_ids_are_two_graphs(tmp_path: Path) -> 
     assert (graphs.count, graphs.launches) == (2, 2)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("calls_ns", "verdict"), [(5_000, "gpu-bound"), (90_000, "launch-bound")])
 def test_time_within_a_graph_is_no_launching(calls_ns: int, verdict: str, tmp_path: Path) -> None:
     """

@@ -68,6 +68,7 @@ def test_twenty_launches_that_all_came_late(tmp_path: Path) -> None:
     assert found.causes == {"uncovered": 200_000, "launch_call": 100_000, "launch_latency": 40_000}
 
 
+@pytest.mark.slow
 def test_nineteen_are_too_few(tmp_path: Path) -> None:
     assert launch_bound_of(starved(20), tmp_path) is None
     settings = Settings(thresholds=Thresholds(launch_bound_launches=19))
@@ -145,6 +146,7 @@ def test_a_long_gap_divides(tmp_path: Path) -> None:
     assert spans(launch_bound_of(trace, tmp_path)) == [(20_000, 417_000, 20), (1_440_000, 1_837_000, 20)]
 
 
+@pytest.mark.slow
 def test_a_run_of_launches_that_find_the_device_at_work_divides(tmp_path: Path) -> None:
     """
     device  [k]..[k]..[k]..[long kernel ......)[k)[k)[k)[k)[k)[k)[k)[k)[k)..[k]..[k]
@@ -186,6 +188,7 @@ def test_work_without_launch_rows_says_nothing(tmp_path: Path) -> None:
     assert launch_bound_of(trace, tmp_path) is None
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("first", "second", "path"),
     [

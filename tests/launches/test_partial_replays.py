@@ -73,6 +73,7 @@ DROPPED: dict[str, dict[int, set[int]]] = {
 }
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize("name", list(DROPPED))
 def test_the_time_of_missing_nodes_has_no_other_cause(name: str, tmp_path: Path) -> None:
     """The GPU was busy then: none of it is idle for a reason."""
@@ -87,6 +88,7 @@ def test_the_time_of_missing_nodes_has_no_other_cause(name: str, tmp_path: Path)
     assert device.launch.graphs.partial == len(lost)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("seed", range(4))
 def test_nodes_dropped_at_random(seed: int, tmp_path: Path) -> None:
     """A quarter of all node rows of most replays: what looks idle was busy."""

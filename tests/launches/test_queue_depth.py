@@ -225,6 +225,7 @@ def test_a_gap_that_opens_outside_of_the_window_is_no_collapse_of_it(start: int,
     assert drains(only_device(trace, tmp_path, Settings(start_ns=start))) == []
 
 
+@pytest.mark.slow
 def test_times_that_cannot_be_have_no_depth(tmp_path: Path) -> None:
     """Without a session's duration nothing says that the end of the second kernel lies decades after the capture."""
     trace = TraceBuilder().kernel(10, 20).kernel(30, 1 << 60).drop_table("ANALYSIS_DETAILS")

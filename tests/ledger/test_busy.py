@@ -66,6 +66,7 @@ def test_copies_are_not_idle(tmp_path: Path) -> None:
     assert device.verdict.id == "copy-bound"
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("name", "communication"),
     [
@@ -89,6 +90,7 @@ def test_the_patterns_are_a_setting(tmp_path: Path) -> None:
     assert split(device) == (0, 4_000, 0, 0)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("domain", "launch", "communication"),
     [("NCCL", (150, 160), True), ("NCCL", (205, 210), False), ("torch", (150, 160), False)],

@@ -25,6 +25,7 @@ def synchronized(start: int, end: int, api: str = "cudaStreamSynchronize") -> Tr
     return late().api(api, start, end)
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize(
     ("start", "end", "drained"),
     [
@@ -54,6 +55,7 @@ def test_it_is_a_pointer_not_a_bucket(tmp_path: Path) -> None:
     assert device.sync_drained == {"gaps": 1, "ns": 190_000}
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("api", "drained"), [("cudaMemcpy", True), ("cudaMemcpyAsync", False), ("cudaMalloc", False)])
 def test_which_calls_drain(api: str, drained: bool, tmp_path: Path) -> None:
     assert only_device(synchronized(50_000, 120_000, api), tmp_path).gaps[0].sync_drained == drained

@@ -91,6 +91,7 @@ def test_of_a_narrowed_window_only_what_began_in_it(tmp_path: Path) -> None:
     assert [row.count for row in device.kernels] == [1]
 
 
+@pytest.mark.slow
 def test_malformed_rows_of_the_host_are_counted_and_told(tmp_path: Path) -> None:
     trace = late().api("cudaMalloc", 200_000, 150_000).osrt("read", 250_000, 240_000).osrt("read", -500, 100)
     warnings = report_of(trace, tmp_path).trace.warnings

@@ -100,6 +100,7 @@ def test_an_export_of_2020(tmp_path: Path) -> None:
     assert report.trace.export_schema_version is None
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("schema", ["2.9.1", "3.13.2", "3.17.2", "3.24.8"])
 def test_all_tables_empty_but_one(schema: str, tmp_path: Path) -> None:
     """`--lazy=false` writes every table, most of them empty."""

@@ -117,6 +117,7 @@ def test_managed_and_pinned_memory_are_counted_apart(tmp_path: Path) -> None:
     assert (memory.peak_bytes, memory.managed_peak_bytes, memory.pinned_peak_bytes) == (14, 200, 30)
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("seed", [None, 1, 2])
 def test_two_processes_on_two_devices(tmp_path: Path, seed: int | None) -> None:
     """Both use the address 0xA0; each of the processes calls its device 0."""
@@ -250,6 +251,7 @@ SHAPES = {
 FIRST_OF_EACH = {shape: case for case, (shape, _levels) in reversed(SHAPES.items())}
 
 
+@pytest.mark.sampled(quick=6)
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=[pytest.mark.slow] * (case not in FIRST_OF_EACH.values())) for case in SHAPES]
 )

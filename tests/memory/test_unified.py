@@ -47,6 +47,7 @@ def test_migrations_by_direction_and_cause(tmp_path: Path) -> None:
     assert [row.bytes_per_second for row in found.rows] == [pytest.approx(65_536 / 50e-9), pytest.approx(30.72e9), None]
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("cause", "told"), [(None, "unknown"), (0, "unknown"), (3, "speculative prefetch")])
 def test_names_of_causes(cause: int | None, told: str, tmp_path: Path) -> None:
     trace = program().memcpy(MS, 2 * MS, kind="UM HtoD")
@@ -60,6 +61,7 @@ def test_causes_of_later_versions_are_unknown(tmp_path: Path) -> None:
     assert [row.cause for row in found_in(trace, tmp_path).rows] == ["unknown"]
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("seed", [None, 3])
 def test_blocks_that_go_to_and_fro(seed: int | None, tmp_path: Path) -> None:
     """

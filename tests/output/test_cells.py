@@ -91,6 +91,7 @@ def test_comparison(sample: str) -> None:
     assert "nsysdiag:" in check(made._repr_html_()).text
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize("name", ["train.sqlite", *HOSTILE, SCRIPT])
 def test_ranks(name: str) -> None:
     many = [name] * 9
@@ -122,6 +123,7 @@ def test_what_it_says_of_ranks() -> None:
     assert rank_samples.SENTENCE in check(rank_samples.ranks_report()._repr_html_()).text
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["train.sqlite", *HOSTILE, SCRIPT])
 def test_prediction(name: str) -> None:
     several = [whatif_samples.device(name, name) for _ in range(9)]
@@ -140,6 +142,7 @@ def test_what_it_says_of_a_prediction() -> None:
     assert "Waiting for input data" in check(whatif_samples.listing()._repr_html_()).text
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize("name", [*HOSTILE, SCRIPT])
 def test_hostile_names(name: str) -> None:
     many = [name] * 9

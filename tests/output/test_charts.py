@@ -93,6 +93,7 @@ class TestLedgerChart:
 
 
 class TestGapChart:
+    @pytest.mark.slow
     @pytest.mark.parametrize("key", [None, "gpu0", "gpu1"])
     def test_bars_add_up_to_the_gaps(self, demo: nsysdiag.Report, key: str | None) -> None:
         chosen = [each for each in demo.devices if key in (None, each.key)]
@@ -126,6 +127,7 @@ class TestGapChart:
         assert layout.yaxis.title.text == "Number of gaps"
         assert layout.yaxis2.title.text == "Idle time (ms)"
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("length", [0, 1])
     def test_lengths_no_gap_has(self, length: int) -> None:
         made = report([device(gaps_packed=pack([(0, length, 0)], ["sync"]))], [])

@@ -53,6 +53,7 @@ def checked(data: bytes, key: str = "train") -> str:
     return text
 
 
+@pytest.mark.sampled(quick=8)
 @pytest.mark.parametrize("sample", EVERY_SAMPLE)
 @pytest.mark.parametrize("details", [False, True])
 def test_of_a_report(sample: str, details: bool) -> None:
@@ -68,6 +69,7 @@ def test_of_a_comparison(sample: str) -> None:
     assert "```sh\nnsysdiag baseline accept main --what 'idle_share > 31%'\n```" in text
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize("sample", BATCHES)
 def test_of_a_batch(sample: str) -> None:
     checked(render_comment(BATCHES[sample](), "train"))
@@ -121,6 +123,7 @@ class TestTooLong:
         assert "Left out, as it would be too long for a comment: third." in text
         assert 0 < text.count("| second ") <= 10
 
+    @pytest.mark.slow
     def test_the_first_is_cut_and_never_left_out(self) -> None:
         text = checked(
             comment("train", "x", [Piece(rows(5000, "first"), 0), Piece(rows(5, "second"), 3)], ["nsysdiag"])
@@ -133,11 +136,13 @@ class TestTooLong:
         text = checked(comment("train", "x", [Piece(Section("a", "", [Paragraph("kept")]), 0), Piece(lines, 1)], ["n"]))
         assert text.count("- yyy") == 50
 
+    @pytest.mark.slow
     @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), st.booleans()), max_size=6))
     def test_whatever_there_is(self, sizes: list[tuple[int, int, bool]]) -> None:
         pieces = [Piece(rows(count, f"piece{at}"), weight, folded) for at, (count, weight, folded) in enumerate(sizes)]
         checked(comment("train", "x", pieces, ["nsysdiag"]))
 
+    @pytest.mark.slow
     def test_many_traces(self) -> None:
         entries = [entry(f"runs/{at:04}", budgets=[budget(sentence="é" * 600)]) for at in range(400)]
         text = checked(render_comment(summary(*entries, *(failed(f"bad/{at}") for at in range(300))), "train"))

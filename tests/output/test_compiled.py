@@ -62,6 +62,7 @@ def generated(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     compiled.sources.cache_clear()
 
 
+@pytest.mark.slow
 def test_file_is_what_jinja2_makes_of_the_templates() -> None:
     now = compiled_now()
     if UPDATE:
@@ -72,6 +73,7 @@ def test_file_is_what_jinja2_makes_of_the_templates() -> None:
     assert kept == now, "run scripts/update_goldens"
 
 
+@pytest.mark.slow
 @same_jinja2
 def test_page_is_the_same_compiled_by_another_jinja2(generated: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     ahead = page()

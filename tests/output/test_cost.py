@@ -100,6 +100,7 @@ def test_savings_are_never_added_up() -> None:
     assert together == ["part", "part", "part", "sum"]
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["html", "md"])
 def test_what_the_amounts_rest_on(name: str) -> None:
     text = shown(name)

@@ -45,6 +45,7 @@ def test_what_other_tools_show_reads_the_same(shared: Shared) -> None:
     assert [each.id for each in entry.findings] == [each.id for each in report.findings]
 
 
+@pytest.mark.sampled(quick=5)
 @pytest.mark.parametrize("details", [False, True])
 @pytest.mark.parametrize("format_", ["txt", "md", "html"])
 def test_a_comparison_reads_the_same(format_: str, shared: Shared, *, details: bool) -> None:
@@ -69,6 +70,7 @@ def test_a_comparison_keeps_the_hash_sign_of_a_kernel(shared: Shared) -> None:
     assert "fill_#_of" in COMPARISONS["txt"](made, RenderOptions(details=True)).decode()
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("details", [False, True])
 @pytest.mark.parametrize("format_", ["txt", "md", "html"])
 def test_no_report_reads_like_a_failed_substitution(format_: str, shared: Shared, *, details: bool) -> None:

@@ -114,6 +114,7 @@ def cells(row: Element) -> list[str]:
 
 @pytest.mark.usefixtures("registered")
 class TestToySubject:
+    @pytest.mark.slow
     def test_the_page_has_all_of_it(self) -> None:
         found = section()
         text = " ".join(found.whole_text().split())
@@ -124,6 +125,7 @@ class TestToySubject:
         drawing = next(each for each in found.all("svg") if each.attributes.get("role") == "img")
         assert drawing.attributes["aria-label"] == "Toys over time: at most 7"
 
+    @pytest.mark.slow
     def test_its_table_can_be_sorted_and_filtered(self) -> None:
         table = section().all("table")[0]
         caption = " ".join(table.all("caption")[0].text.split())
@@ -162,6 +164,7 @@ class TestToySubject:
         assert "sleeps" not in text
         assert "A bear" not in text
 
+    @pytest.mark.slow
     def test_of_several_devices_text_has_less(self) -> None:
         text = written("txt", "several_devices")
         assert "Toys of gpu1." in text
@@ -169,6 +172,7 @@ class TestToySubject:
         assert "Toy kernels" not in text
         assert section("several_devices", "gpu-1-toys")
 
+    @pytest.mark.slow
     def test_hostile_names_stay_text(self) -> None:
         assert not [each for each in section().all("script") if "alert" in each.text]
         assert "\x1b" not in written("html") + written("md") + written("txt")
@@ -181,6 +185,7 @@ class TestToySubject:
         assert written("json") == with_toys
 
 
+@pytest.mark.slow
 def test_what_the_page_alone_draws_is_made_for_it_alone_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 

@@ -105,10 +105,12 @@ class TestEveryChartOfThePage:
         falls = [each for each in root.all("table") if "waterfall" in each.attributes.get("class", "").split()]
         assert len(falls) == sum(isinstance(named.chart.drawing, Waterfall) for named in charts(result).values())
 
+    @pytest.mark.sampled(quick=17)
     @pytest.mark.parametrize("name", RESULTS)
     def test_of_samples(self, name: str) -> None:
         self.held_to(RESULTS[name]())
 
+    @pytest.mark.slow
     def test_of_the_demo(self, demo: nsysdiag.Report) -> None:
         self.held_to(demo)
 
@@ -117,9 +119,11 @@ class TestEveryChartOfThePage:
     def test_of_scenarios(self, name: str, shared: Shared) -> None:
         self.held_to(shared.report(shared.trace(name)))
 
+    @pytest.mark.slow
     def test_of_a_comparison_of_reports(self, demo: nsysdiag.Report) -> None:
         self.held_to(nsysdiag.compare(demo, demo))
 
+    @pytest.mark.slow
     def test_no_drawing_is_hidden_from_readers(self, demo: nsysdiag.Report) -> None:
         """So that the tests above see it."""
         beside = [each for each in page(demo).all("svg") if each.attributes.get("role") != "img"]
@@ -167,6 +171,7 @@ def every(kind: type, demo: nsysdiag.Report) -> Iterator[NamedFigure]:
 class TestValues:
     """Held to the drawing on the page: its texts where it has them, else its paths."""
 
+    @pytest.mark.slow
     def test_stacked_bars(self, demo: nsysdiag.Report) -> None:
         for result in (demo, SAMPLES["one_device"](), COMPARISONS["one"](), WHATIFS["one"](), ranks_report()):
             found = [each for each in charts(result).values() if isinstance(each.chart.drawing, StackedBar | Stacks)]
@@ -205,6 +210,7 @@ class TestValues:
                 heights[int(x) // chart.slot, path.faded] += int(height)
         return heights
 
+    @pytest.mark.slow
     def test_bars(self, demo: nsysdiag.Report) -> None:
         for named in every(BarChart, demo):
             chart = named.chart.drawing
@@ -219,6 +225,7 @@ class TestValues:
             lines = [each for each in drawn(named).layout.shapes if each.y0 == each.y1]
             assert len(lines) == len(chart.lines)
 
+    @pytest.mark.slow
     def test_histograms(self, demo: nsysdiag.Report) -> None:
         for named in every(Histogram, demo):
             histogram = named.chart.drawing
@@ -233,6 +240,7 @@ class TestValues:
                 for (slot, _faded), height in heights.items():
                     assert height == round(HEIGHT * sums[slot + 0.5] / chart.top)
 
+    @pytest.mark.slow
     def test_curves(self, demo: nsysdiag.Report) -> None:
         for named in every(Curve, demo):
             curve = named.chart.drawing
@@ -247,6 +255,7 @@ class TestValues:
             assert on_page <= told | {HEIGHT}
             assert told <= on_page | {HEIGHT}
 
+    @pytest.mark.slow
     def test_strips(self, demo: nsysdiag.Report) -> None:
         for named in every(CurveStrips, demo):
             strips = named.chart.drawing
@@ -260,6 +269,7 @@ class TestValues:
                 if strip.spot_width == SLOT:  # else a spot tells the mean of several steps
                     assert {unescape(row[1]) for row in trace["customdata"] if row} <= texts
 
+    @pytest.mark.slow
     def test_lanes(self, demo: nsysdiag.Report) -> None:
         for named in every(DrawnLanes, demo):
             lanes = named.chart.drawing
@@ -295,6 +305,7 @@ class TestLook:
             look.SLOW,
         )
 
+    @pytest.mark.slow
     def test_is_the_same_with_any_template(self, demo: nsysdiag.Report) -> None:
         first = {name: figure.to_json() for name, figure in nsysdiag.figures(demo).items()}
         before = plotly.io.templates.default
@@ -304,6 +315,7 @@ class TestLook:
         finally:
             plotly.io.templates.default = before
 
+    @pytest.mark.slow
     def test_axes_have_names_and_units(self, demo: nsysdiag.Report) -> None:
         found = nsysdiag.figures(demo)
         assert found["gpu0/iterations"].layout.yaxis.title.text == "Time (ms)"
@@ -312,6 +324,7 @@ class TestLook:
         memory = nsysdiag.figures(SAMPLES["one_device"]())["gpu0/device-memory"]
         assert memory.layout.yaxis.title.text == "Device memory given out (GiB)"
 
+    @pytest.mark.sampled(quick=17)
     @pytest.mark.parametrize("name", RESULTS)
     def test_no_name_is_markup(self, name: str) -> None:
         for figure in nsysdiag.figures(RESULTS[name]()).values():
@@ -322,6 +335,7 @@ class TestLook:
                 assert "$" not in words
                 assert text.isprintable()
 
+    @pytest.mark.slow
     def test_hostile_colours_are_grey(self) -> None:
         made = SAMPLES["one_device"]()
         causes = [msgspec.structs.replace(cause, color='red" onload="x') for cause in made.causes]

@@ -416,6 +416,7 @@ class TestVerdictsOfPhases:
         simulation, _ = PROGRAMS[name].run()
         return text_of(shared.report(shared.file(f"{name}-screen.sqlite", simulation.write)))
 
+    @pytest.mark.slow
     def test_each_judged_phase_has_a_line(self, shared: Shared) -> None:
         lines = self.shown(shared, "reference_then_loop").splitlines()
         (before,) = (place for place, line in enumerate(lines) if "Phases, each by itself" in line)
@@ -440,12 +441,14 @@ class TestGpus:
         made = shared.report(shared.file(f"{name}-screen.sqlite", simulation.write))
         return FORMATS[form].render(made, RenderOptions(command="nsysdiag")).decode()
 
+    @pytest.mark.slow
     def test_waiting_for_a_late_one_is_apart(self, shared: Shared) -> None:
         shown = self.shown(shared, "late_rank_reads_files", "txt")
         assert re.search(r"Comm. kernels +For late peers", shown)
         assert re.search(r"gpu0[\d, –]* +38\.8% +61\.1% +58\.2% .*Waiting for input +58", shown)
         assert FOR_PEERS in shown
 
+    @pytest.mark.slow
     def test_equal_ones_are_one_row_of_text(self) -> None:
         made = of_devices(8)
         assert "  gpu0–7 " in text_of(made)
@@ -469,12 +472,14 @@ class TestGpus:
         assert isinstance(found, Table)
         assert [row[0] for row in found.rows] == ["gpu0, 1, 3", "gpu0-pid7", "gpu0-pid8", "gpu2"]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["slow_exchange_of_equal_ranks", "second_stage_waits_for_the_first"])
     def test_without_a_late_gpu_no_column_for_one(self, shared: Shared, name: str) -> None:
         shown = self.shown(shared, name, "txt")
         assert "Comm. kernels" in shown
         assert "late peers" not in shown
 
+    @pytest.mark.slow
     def test_idle_time_inside_mpi_is_communication(self, shared: Shared) -> None:
         assert INSIDE_MPI in self.shown(shared, "waits_in_mpi", "html")
         assert INSIDE_MPI not in self.shown(shared, "reads_each_step", "html")

@@ -25,6 +25,7 @@ def test_unknown_suffix_names_the_known_ones(path: str) -> None:
     assert all(known.suffix in raised.value.hint for known in FORMATS.values())
 
 
+@pytest.mark.sampled(quick=8)
 @pytest.mark.parametrize("sample", EVERY_SAMPLE)
 @pytest.mark.parametrize("name", FORMATS)
 def test_knows_its_own_file(name: str, sample: str) -> None:

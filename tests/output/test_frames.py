@@ -49,6 +49,7 @@ def test_same_tables_columns_and_rows_as_csv(sample: str) -> None:
     assert list(frames(made)) == list(texts)
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize("sample", EVERY_SAMPLE)
 def test_types_hold_with_and_without_rows(sample: str) -> None:
     for name, frame in frames(SAMPLES[sample]()).items():
@@ -90,6 +91,7 @@ def test_what_is_missing() -> None:
     assert made["gaps"]["thread_id"].dtype == "Int64"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", ["one_device", "several_devices", "never_idle"])
 def test_sums_are_those_of_the_report(sample: str) -> None:
     made = SAMPLES[sample]()
@@ -190,6 +192,7 @@ class TestOfRanks:
 
 
 class TestOfComparisons:
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("sample", ["comparison", "bare", "mixed", "hostile"])
     def test_types_hold_with_and_without_rows(self, sample: str) -> None:
         found = frames(getattr(compare_samples, sample)())

@@ -41,6 +41,7 @@ def compare(name: str, data: bytes) -> None:
     assert data.decode() == golden.read_bytes().decode()
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("sample", SHOWN)
 @pytest.mark.parametrize("name", FORMATS)
 def test_format(name: str, sample: str) -> None:

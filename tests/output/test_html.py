@@ -36,6 +36,7 @@ class TestAlone:
             for name in ("src", "href", "action", "data", "poster", "srcset", "xlink:href", "formaction"):
                 assert element.attributes.get(name, "#").startswith(("#", "data:,"))
 
+    @pytest.mark.sampled(quick=4)
     def test_loads_nothing_by_style(self, sample: str) -> None:
         for style in tree(sample).all("style"):
             assert not re.search(r"@import|url\(|expression\(|@font-face", style.text)
@@ -48,6 +49,7 @@ class TestAlone:
         for element in tree(sample).walk():
             assert not [name for name in element.attributes if name.startswith("on") or name == "style"]
 
+    @pytest.mark.sampled(quick=3)
     def test_policy_allows_exactly_its_own_scripts_and_styles(self, sample: str) -> None:
         root = tree(sample)
         policies = [meta for meta in root.all("meta") if "http-equiv" in meta.attributes]
@@ -197,6 +199,7 @@ class TestContent:
         assert "saves" not in _words(second)
         assert "18.0% of the judged time" in _words(second)
 
+    @pytest.mark.slow
     def test_less_pressing_findings_fold_their_evidence(self) -> None:
         severities = ("high", "medium", "low", "info", "odd")
         made = [finding(f"f-{severity}", severity=severity) for severity in severities]
@@ -260,6 +263,7 @@ class TestContent:
         shown = parse(FORMATS["html"].render(report([made], []), RenderOptions())).whole_text()
         assert "None is much longer than the median." in shown
 
+    @pytest.mark.slow
     def test_long_lists_are_thinned_and_say_so(self) -> None:
         text = tree("long_lists").whole_text()
         assert "The 60 longest of 300 gaps; the report as JSON or CSV holds 300" in text
@@ -280,6 +284,7 @@ class TestContent:
 
 @every_sample
 class TestForEverybody:
+    @pytest.mark.sampled(quick=3)
     def test_landmarks(self, sample: str) -> None:
         root = tree(sample)
         for tag in ("main", "nav", "header", "footer", "h1"):

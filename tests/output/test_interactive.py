@@ -80,6 +80,7 @@ class TestSameNumbers:
                 shares, abs=0.001
             )
 
+    @pytest.mark.sampled(quick=3)
     def test_gaps(self, sample: str) -> None:
         for device, box, found in charts(sample, "gap-lengths"):
             sums = Counter[str]()

@@ -10,6 +10,7 @@ from nsysdiag.formats.format import FORMATS, RenderOptions
 from tests.output.samples import no_device, one_device
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["txt", "md", "html"])
 def test_it_is_listed(name: str) -> None:
     for sample in (one_device(), no_device()):

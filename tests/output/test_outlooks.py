@@ -123,6 +123,7 @@ class TestTheOthers:
         assert [len(each.all("pre")) for each in folds] == [1, 1]
         assert all("open" not in each.attributes for each in folds)
 
+    @pytest.mark.slow
     def test_are_counted_where_they_are_many(self) -> None:
         held = several(MOST_FINDINGS + 3)
         assert sum(isinstance(each, Details) for each in made(held).blocks) == MOST_FINDINGS
@@ -149,6 +150,7 @@ class TestInWords:
 
 
 class TestNothingToShow:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "outlooks",
         [
@@ -192,6 +194,7 @@ class TestDamagedReports:
         held = several(2)
         assert made(replace(held, findings=held.findings[:1] * 2)) == made(replace(held, findings=held.findings[:1]))
 
+    @pytest.mark.slow
     def test_more_causes_than_can_be_told_apart_are_one(self) -> None:
         times = {f"cause_{at}": 1_000 + at for at in range(5_000)}
         now, predicted = drawn(self.saved({**times, "compute": MS}, {**times, "compute": MS}))
@@ -199,6 +202,7 @@ class TestDamagedReports:
         assert len(now.segments) == 1 + MOST_CAUSES + 1
         assert sum(each.ns for each in predicted.segments) == MS + sum(times.values())
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("name", ["html", "txt", "md"])
     def test_names_do_nothing(self, name: str) -> None:
         bad = "<script>alert(1)</script>\x1b[31m"
@@ -209,6 +213,7 @@ class TestDamagedReports:
 
 
 class TestRedacted:
+    @pytest.mark.slow
     def test_nothing_leaks_and_it_is_still_drawn(self) -> None:
         secret = "acme_secret_step"
         name = finding("f-input-9z", title=f"Late in {typed.nvtx(secret)}", saves=REPLAYED)

@@ -74,6 +74,7 @@ def test_both_ledgers_lead_to_each_other() -> None:
     assert moved.children[0].all("a")[0].attributes["href"] == "#ledger-cause-1"
 
 
+@pytest.mark.slow
 def test_idle_time_by_ranges() -> None:
     """
     train > forward  30 ms of 3 gaps waiting for the device, 10 ms of 2 gaps waiting for I/O
@@ -119,6 +120,7 @@ NOTHING = Launch(
 )
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["launches", "api"])
 def test_a_section_without_anything_to_say_is_left_out(name: str) -> None:
     def sections(made: DeviceReport) -> set[str]:
@@ -128,6 +130,7 @@ def test_a_section_without_anything_to_say_is_left_out(name: str) -> None:
     assert name not in sections(device(launch=NOTHING))
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

@@ -103,6 +103,7 @@ class TestOneLine:
 
 
 class TestSave:
+    @pytest.mark.sampled(quick=5)
     @pytest.mark.parametrize("document", DOCUMENTS)
     @pytest.mark.parametrize("suffix", SUFFIXES)
     def test_file_and_text_are_the_bytes_of_the_command_line(self, document: str, suffix: str, tmp_path: Path) -> None:
@@ -126,6 +127,7 @@ class TestSave:
         assert {path.name: path.read_bytes() for path in (tmp_path / "python").iterdir()} == files
         assert len(files) > 3
 
+    @pytest.mark.slow
     def test_file_of_others_stays_unless_forced(self, tmp_path: Path) -> None:
         path, report = tmp_path / "x.html", one_device()
         path.write_text("mine")
@@ -173,6 +175,7 @@ class TestLoad:
         report.save(path)
         assert nsysdiag.load(path) == nsysdiag.load(str(path)) == report
 
+    @pytest.mark.slow
     def test_trace_is_analysed(self, demo_trace: Path) -> None:
         assert nsysdiag.load(demo_trace) == nsysdiag.analyze(demo_trace)
 
@@ -196,6 +199,7 @@ class TestLoad:
             nsysdiag.load(tmp_path / "none.json")
 
 
+@pytest.mark.slow
 def test_compare_takes_traces_saved_reports_and_reports(demo_trace: Path, tmp_path: Path) -> None:
     report = nsysdiag.analyze(demo_trace)
     report.save(tmp_path / "x.json")
@@ -237,6 +241,7 @@ class TestAnalyzeASavedReport:
         assert nsysdiag.analyze(tmp_path / "saved.json", nsysdiag.Settings(gaps=3)).settings == {"gaps": 3}
 
 
+@pytest.mark.slow
 def test_python_loads_neither_pandas_nor_plotly(demo_trace: Path, tmp_path: Path) -> None:
     """To analyse, show and save a report; importing the package loads nothing of it all."""
     code = """

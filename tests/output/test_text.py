@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from nsysdiag.document.terminal import bar
 from nsysdiag.formats import FORMATS, RenderOptions
-from tests.levels import quick
 from tests.output.rendered import EVERY_SAMPLE
 from tests.output.samples import RECAPTURE, SAMPLES, device, gap
 
@@ -30,8 +29,9 @@ def text(sample: str, width: int = 80, color: bool = False, *, details: bool = T
     return FORMATS["txt"].render(SAMPLES[sample](), RenderOptions(width=width, color=color, details=details)).decode()
 
 
+@pytest.mark.sampled(quick=8)
 @pytest.mark.parametrize("sample", EVERY_SAMPLE)
-@pytest.mark.parametrize("width", quick([80, 100, 132], 3))
+@pytest.mark.parametrize("width", [80, 100, 132])
 def test_fits(sample: str, width: int) -> None:
     for details in (False, True):
         shown = text(sample, width, details=details)
@@ -47,6 +47,7 @@ def test_the_command_can_be_copied_whole() -> None:
     assert f"\n  {RECAPTURE}\n" in text("several_devices")
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize("sample", EVERY_SAMPLE)
 def test_colour_only_where_asked(sample: str) -> None:
     assert "\x1b" not in text(sample)

@@ -64,6 +64,7 @@ def test_a_finding_that_loses_nothing_of_its_own_does_not_head_with_zero() -> No
     assert "<span>saves</span> <strong>up to 12.0%</strong> <span>of a step (600 µs)</span>" in shown
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["txt", "md", "html"])
 def test_chain_row_and_fix_are_in_every_format(name: str) -> None:
     from nsysdiag.formats.format import FORMATS, RenderOptions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ def _add(job: Job, what: int, ns: int) -> None:
             job.kernel(what, ns)
 
 
+@pytest.mark.slow
 @given(st.lists(jobs(), min_size=1, max_size=3), st.integers(-1_000, 2_000) | st.none(), st.booleans())
 def test_phases_are_exact(made: list[Job], first_call: int | None, narrowed: bool) -> None:
     signals = [job.signal(number) for number, job in enumerate(made)]

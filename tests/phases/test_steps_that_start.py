@@ -37,6 +37,7 @@ def rebuilt(t: Thread, *, update: int, build: int) -> Body:
         yield from replay(t)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("update", "build"), [(0, 5 * MS), (3 * MS, 0), (9 * MS, 0), (0, 500 * US)])
 def test_graphs_that_are_built_in_each_step(update: int, build: int, tmp_path: Path) -> None:
     report = report_of(partial(rebuilt, update=update, build=build), tmp_path)

@@ -37,6 +37,7 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> RanksReport:
 
 
 class TestOneFile:
+    @pytest.mark.slow
     def test_it_is_the_diagnosis_of_the_trace(self, tmp_path: Path) -> None:
         path = one_file([[2 * MS, 2 * MS, 6 * MS]] * 12).write(tmp_path / "trace.sqlite")
         alone, compared = analyze(path), analyze_ranks([path])
@@ -45,6 +46,7 @@ class TestOneFile:
             msgspec.structs.asdict(each) for each in alone.findings
         ]
 
+    @pytest.mark.slow
     def test_the_account_of_each_rank_is_that_of_its_judged_phase(self, tmp_path: Path) -> None:
         path = one_file([[2 * MS, 2 * MS, 6 * MS]] * 12).write(tmp_path / "trace.sqlite")
         alone, compared = analyze(path), analyze_ranks([path])
@@ -61,6 +63,7 @@ class TestOneFile:
 
 
 class TestAFileForEachRank:
+    @pytest.mark.slow
     def test_the_cause_of_the_late_rank_leads(self, split: RanksReport) -> None:
         """The seven others wait in AllReduce, which is charged to why the eighth is late: its host code."""
         assert split.diagnosis is not None
@@ -77,6 +80,7 @@ class TestAFileForEachRank:
         assert sorted(first.devices) == sorted(f"rank{at}" for at in range(RANKS))
         assert split.diagnosis.action.startswith(first.title)
 
+    @pytest.mark.slow
     def test_it_says_what_one_file_of_all_ranks_says(self, split: RanksReport, tmp_path: Path) -> None:
         path = scenario("slow_rank").write(tmp_path / "trace.sqlite", SCENARIOS["slow_rank"].capture)
         whole = analyze(path).diagnosis
@@ -88,6 +92,7 @@ class TestAFileForEachRank:
     def test_every_rank_has_a_row(self, split: RanksReport) -> None:
         assert [each.key for each in split.judged] == [f"rank{at}" for at in range(RANKS)]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["html", "md", "txt"])
     def test_formats_begin_with_it(self, split: RanksReport, name: str) -> None:
         shown = " ".join(RENDERERS[name](split, RenderOptions()).decode().split())

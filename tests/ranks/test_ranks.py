@@ -23,6 +23,7 @@ RANK_3_LATE = [[4 * MS, 4 * MS, 4 * MS, 7 * MS]] * 5
 WHY = {"host_compute": 5 * (3 * MS - 10 * US), "launch_call": 25 * US, "launch_latency": 25 * US}
 
 
+@pytest.mark.slow
 def test_a_late_rank_is_found_with_what_it_costs_and_why(tmp_path: Path) -> None:
     """
     rank 0, 1, 2   [compute)[AllReduce: waits 3 ms |transfer 1 ms)      five times
@@ -42,6 +43,7 @@ def test_a_late_rank_is_found_with_what_it_costs_and_why(tmp_path: Path) -> None
     )
 
 
+@pytest.mark.slow
 def test_what_each_rank_waited_is_traced_to_the_reason_of_the_late_one(tmp_path: Path) -> None:
     found = compared(tmp_path, one_file(RANK_3_LATE))
     assert [(wait.rank, wait.late_rank, wait.wait_ns) for wait in found.waits] == [
@@ -50,6 +52,7 @@ def test_what_each_rank_waited_is_traced_to_the_reason_of_the_late_one(tmp_path:
     assert all(wait.causes == WHY for wait in found.waits)
 
 
+@pytest.mark.slow
 def test_work_is_compared_between_the_first_and_the_last_meeting(tmp_path: Path) -> None:
     """
     rank 0   [AllReduce)      [compute 4)[AllReduce 4)    four steps of 10 ms: 16 compute, 16 communication, 8 idle
@@ -64,6 +67,7 @@ def test_work_is_compared_between_the_first_and_the_last_meeting(tmp_path: Path)
     assert found.imbalance["idle_ns"] == pytest.approx(12 / 11, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_ranks_that_come_together_have_no_straggler(tmp_path: Path) -> None:
     found = compared(tmp_path, one_file(EVEN))
     assert (found.stragglers, found.waits) == ([], [])
@@ -71,6 +75,7 @@ def test_ranks_that_come_together_have_no_straggler(tmp_path: Path) -> None:
     assert found.sentence.startswith("No rank is late by more than 20.0 µs")
 
 
+@pytest.mark.slow
 def test_one_early_rank_makes_no_other_one_late(tmp_path: Path) -> None:
     """
     rank 0         [AllReduce ............)      waits 3 ms, and nobody is to blame
@@ -102,6 +107,7 @@ def test_a_delay_that_compute_brings_over_is_not_blamed_on_compute(tmp_path: Pat
 
 
 class TestClocks:
+    @pytest.mark.slow
     def test_several_files_come_to_one_clock_by_the_ends(self, tmp_path: Path) -> None:
         """The clock of rank 1 is 40 ms ahead of that of rank 0, that of rank 2 2 s behind; the files say so to 2 ms."""
         arrivals = [[4 * MS, 4 * MS, 7 * MS]] * 5
@@ -124,6 +130,7 @@ class TestClocks:
         assert [row.offset_ns for row in found.ranks] == [0, -500 * MS]
         assert [late.rank for late in found.stragglers] == ["rank1"]
 
+    @pytest.mark.slow
     def test_a_clock_less_sure_than_the_delay_allows_no_claim(self, tmp_path: Path) -> None:
         """The clock of rank 1 jumps by 4 ms from step to step; it is late by 3 ms."""
         jumps = [0, 4 * MS, -4 * MS, 4 * MS, -4 * MS]
@@ -140,6 +147,7 @@ class TestClocks:
         assert [(late.rank, late.late) for late in found.stragglers] == [("rank1", 5)]
         assert found.clock_error_ns == 100 * US
 
+    @pytest.mark.slow
     def test_clocks_that_drift_are_followed(self, tmp_path: Path) -> None:
         """60 steps, 0.6 s, in which the clock of rank 1 gains 200 millionths: 118 µs; it is late by 80 µs each time."""
         drift = [2 * US * step for step in range(60)]
@@ -152,6 +160,7 @@ class TestClocks:
         assert found.clock_error_ns <= US
         assert found.clock.endswith("they drift by up to 200 ppm")
 
+    @pytest.mark.slow
     def test_what_is_no_clock_is_no_drift(self, tmp_path: Path) -> None:
         """Near miss: 2,000 millionths are more than any clock is off, and no delay below the error is believed."""
         jumps = [20 * US * step for step in range(60)]
@@ -163,6 +172,7 @@ class TestClocks:
         assert (found.clock_error_ns, found.stragglers) == (None, [])
         assert "the clock offset is unknown" in found.sentence
 
+    @pytest.mark.slow
     def test_ranks_of_one_file_need_no_other_one(self, tmp_path: Path) -> None:
         """Nothing links the second file, whose steps are of another number: its own ranks still share a clock."""
         first = one_file([[4 * MS, 7 * MS]] * 5).write(tmp_path / "a.sqlite")
@@ -172,6 +182,7 @@ class TestClocks:
         assert found.clock_error_ns is None
         assert [row.offset_error_ns for row in found.ranks] == [0, 0, None, None]
 
+    @pytest.mark.slow
     def test_ranks_that_never_meet_are_linked_by_one_between_them(self, tmp_path: Path) -> None:
         """
         rank 0   [Gather]            rank 0 and 1 gather, rank 1 and 2 reduce
@@ -212,6 +223,7 @@ class TestMatching:
         assert [(group.count, group.late, group.spread_ns) for group in found.groups] == [(10, 0, 0)]
         assert found.unmatched == ["AllReduce: 1 of 11 of gpu1 are outside what another rank recorded"]
 
+    @pytest.mark.slow
     def test_what_has_the_same_number_matches_beside_it(self, tmp_path: Path) -> None:
         trace = one_file(EVEN)
         trace.kernel(90 * MS, 91 * MS, name="ncclDevKernel_ReduceScatter_Sum_f32_RING_LL", thread=(100, 100))
@@ -219,6 +231,7 @@ class TestMatching:
         assert [(group.kind, group.count) for group in found.groups] == [("AllReduce", 5)]
         assert found.unmatched == ["ReduceScatter: gpu0 ran 1: no other rank ran any"]
 
+    @pytest.mark.slow
     def test_a_rank_that_never_meets_the_others_is_left_out(self, tmp_path: Path) -> None:
         """
         rank 0   [AllReduce)           [AllReduce)
@@ -235,6 +248,7 @@ class TestMatching:
         assert [(row.collectives, row.matched) for row in found.ranks] == [(5, 5), (5, 5), (5, 0)]
         assert found.basis == "iterations"
 
+    @pytest.mark.slow
     def test_pairs_of_ranks_are_told_apart_by_when_they_meet(self, tmp_path: Path) -> None:
         trace = one_file([[4 * MS, 4 * MS]] * 5)
         for rank in (0, 1):
@@ -271,6 +285,7 @@ class TestMatching:
         assert [(group.count, group.late, group.spread_ns) for group in found.groups] == [(3, 0, 0), (3, 3, 0)]
         assert [(late.rank, late.late_ns) for late in found.stragglers] == [("gpu0", 21 * MS)]
 
+    @pytest.mark.slow
     def test_communicators_by_payload_come_before_the_order(self, tmp_path: Path) -> None:
         """
         rank 0   [A)      [B ..)      of A are ranks 0 and 1, of B ranks 0 and 2: on one stream each, all AllReduce
@@ -395,14 +410,17 @@ class TestMpiRanksInFiles:
             paths.append(trace.write(folder / f"report{rank}.sqlite"))
         return paths
 
+    @pytest.mark.slow
     def test_time_in_mpi_is_communication(self, tmp_path: Path) -> None:
         (late,) = analyze_ranks(self.files(tmp_path, 6, 7)).comparison.stragglers
         assert (late.rank, set(late.more), set(late.meanwhile)) == ("MPI rank 7", {"exposed_comm"}, {"exposed_comm"})
 
+    @pytest.mark.slow
     def test_host_code_between_calls_stays_host_code(self, tmp_path: Path) -> None:
         (late,) = analyze_ranks(self.files(tmp_path, 6, 7, host=3 * MS)).comparison.stragglers
         assert late.more["host_compute"] > 2 * late.more["exposed_comm"] > 0
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("numbers", "said"),
         [
@@ -421,6 +439,7 @@ class TestMpiRanksInFiles:
         assert said in report.diagnosis.headline
         assert bool(said) == ("not among the files" in report.diagnosis.headline)
 
+    @pytest.mark.slow
     def test_without_numbers_files_name_the_ranks(self, tmp_path: Path) -> None:
         report = analyze_ranks(self.files(tmp_path, 6, 7, named="worker {}"))
         assert [row.rank for row in report.comparison.ranks] == ["report6", "report7"]
@@ -429,12 +448,14 @@ class TestMpiRanksInFiles:
 
 
 class TestDevicesOfOneTrace:
+    @pytest.mark.slow
     def test_a_report_compares_them(self, tmp_path: Path) -> None:
         path = one_file(RANK_3_LATE).write(tmp_path / "run.sqlite")
         found = analyze(path).ranks
         assert found is not None
         assert found == analyze_ranks([path]).comparison
 
+    @pytest.mark.slow
     def test_waiting_for_a_late_device_is_a_finding_of_those_that_wait(self, tmp_path: Path) -> None:
         """Three wait 3 ms in each of five steps: what is left of communication is transfer, 1 ms a step on each."""
         report = analyze(one_file(RANK_3_LATE).write(tmp_path / "run.sqlite"))
@@ -449,6 +470,7 @@ class TestDevicesOfOneTrace:
         assert (len(communication.devices), communication.lost_ns) == (4, 4 * 5 * MS)
         assert [each.account["communication"] for phase in report.phases for each in phase.devices] == [5 * MS] * 4
 
+    @pytest.mark.slow
     def test_nobody_waits_for_ranks_in_step(self, tmp_path: Path) -> None:
         findings = analyze(one_file(EVEN).write(tmp_path / "run.sqlite")).findings
         assert [(each.devices, each.evidence) for each in findings if each.bottleneck == "communication"] == [
@@ -464,6 +486,7 @@ class TestDevicesOfOneTrace:
         trace.kernel(10_000, 20_000, launch=(1, 2), thread=(2, 2), device=1)
         assert analyze(trace.write(tmp_path / "run.sqlite")).ranks is None
 
+    @pytest.mark.slow
     def test_a_narrowed_window_counts_what_begins_in_it(self, tmp_path: Path) -> None:
         from nsysdiag.config.settings import Settings
 

@@ -40,6 +40,7 @@ def assert_it_adds_up(found: WhatIf) -> None:
     assert sum(each.to_ns for each in found.waterfall) == sum(each.predicted.idle_ns for each in found.devices)
 
 
+@pytest.mark.sampled(quick=10)
 @pytest.mark.parametrize("name", VARIED)
 def test_an_answer_adds_up(name: str) -> None:
     found = replay_of_pair(name)
@@ -79,6 +80,7 @@ def test_a_trace_without_gpu_work_is_refused(tmp_path: Path) -> None:
     assert (found.now_ns, found.devices, found.savings, found.identity) == (0, [], [], None)
 
 
+@pytest.mark.slow
 def test_a_start_is_replayed_from_its_first_call_on(shared: Shared) -> None:
     """Nothing repeats in it."""
     trace = shared.trace("library_load")
@@ -93,6 +95,7 @@ def test_a_start_is_replayed_from_its_first_call_on(shared: Shared) -> None:
     assert found.now_ns == phases[-1].end_ns - phases[0].start_ns
 
 
+@pytest.mark.slow
 def test_a_trace_of_device_rows_alone_has_an_answer(shared: Shared) -> None:
     """No launch is known: operations wait for each other only, and the model is far off."""
     trace = shared.trace("device_rows_only")
@@ -101,6 +104,7 @@ def test_a_trace_of_device_rows_alone_has_an_answer(shared: Shared) -> None:
     assert_it_adds_up(answered(found.report, modelled(found), [], EXACT))
 
 
+@pytest.mark.slow
 def test_what_matches_nothing_is_an_error(shared: Shared) -> None:
     with pytest.raises(UsageError, match=r"--kernel 'none\*0.5' matches nothing") as error:
         whatif(shared.trace("slow_rank"), [Transform("kernel", "none", 0.5)], SETTINGS)
@@ -108,6 +112,7 @@ def test_what_matches_nothing_is_an_error(shared: Shared) -> None:
     assert error.value.hint.startswith("near names: ")
 
 
+@pytest.mark.slow
 def test_only_the_devices_that_are_asked_for(shared: Shared) -> None:
     """What the threads of the other devices do is not read then."""
     for device in ("gpu0", "gpu1"):

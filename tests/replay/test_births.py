@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.replay.making import model_of_pair, modelled, replay_of_program
 from tests.replay.pairs import PAIRS
@@ -16,12 +17,14 @@ def started(name: str, **capture: bool) -> tuple[int, int]:
     return int((woken.begin == woken.at).sum()), len(woken)
 
 
+@pytest.mark.slow
 def test_a_thread_of_each_step_is_started_in_it() -> None:
     births, waits = started("host code before a thread of each step")
     assert births >= 30
     assert waits >= 2 * births
 
 
+@pytest.mark.slow
 def test_a_thread_behind_others_leads_to_the_first() -> None:
     model = model_of_pair("host code before a launching thread behind two others")
     woken = model.threads.woken
@@ -36,6 +39,7 @@ def test_without_system_calls_nothing_starts_a_thread() -> None:
     assert started("host code before a launching thread", osrt=False)[0] == 0
 
 
+@pytest.mark.slow
 def test_threads_that_were_there_before_were_not_started() -> None:
     woken = model_of_pair("semaphore of a thread that computes").threads.woken
     assert not (woken.begin == woken.at).any()

@@ -47,6 +47,7 @@ def of_threads(seeds: Iterable[int]) -> list[Outcome]:
     return made
 
 
+@pytest.mark.slow
 def test_repairs_of_programs_of_several_threads() -> None:
     found = of_threads(range(3))
     assert len(found) > 10

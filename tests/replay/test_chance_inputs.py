@@ -14,6 +14,7 @@ QUICK = (20, 24)
 """A stage behind workers, of whose waits it is mostly not known who ends them; workers that wait for the step."""
 
 
+@pytest.mark.slow
 def test_some_programs_that_wait_for_input() -> None:
     """The trace shows only some of what they wait for."""
     found = [outcome(pair) for seed in QUICK for pair in pairs(seed)]

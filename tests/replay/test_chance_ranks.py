@@ -27,6 +27,7 @@ def test_repairs_of_programs_made_by_chance(seed: int) -> None:
     assert outside(seed) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", QUICK)
 def test_two_of_them(seed: int) -> None:
     """One exchanges messages of MPI, one has groups of sends and receives."""

@@ -34,6 +34,7 @@ def test_without_changes_every_moment_is_when_it_was(name: str, proven: bool) ->
     assert np.array_equal(times_of(Changes.none(model), proven=proven), model.graph.time)
 
 
+@pytest.mark.sampled(quick=3)
 @every_model
 @both_bounds
 @settings(max_examples=examples(30))

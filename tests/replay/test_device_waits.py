@@ -84,6 +84,7 @@ def by_asking(t: Thread, streams: list[Stream]) -> Body:
     yield from t.spin_on(event)
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize(
     ("wait", "name"),
     [(for_a_stream, "short"), (for_a_device, "long"), (for_the_other_device, "short"), (by_asking, "long")],
@@ -92,6 +93,7 @@ def test_a_wait_is_for_its_stream_or_device(wait: Wait, name: str) -> None:
     assert awaited(two_gpus(wait)) == {name}
 
 
+@pytest.mark.slow
 def test_a_free_waits_where_the_device_worked() -> None:
     def free(t: Thread, streams: list[Stream]) -> Body:
         yield from t.free(3 * US)

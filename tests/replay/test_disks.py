@@ -12,6 +12,7 @@ from tests.replay.making import model_of_pair
 DISK, ONE = "decoding halved of workers that share a disk", "worker process that reads"
 
 
+@pytest.mark.slow
 def test_a_disk_that_workers_share_is_busy_all_the_time() -> None:
     changes = Changes.none(model_of_pair(DISK))
     stretch = changes.model.stretch
@@ -23,6 +24,7 @@ def test_a_disk_that_workers_share_is_busy_all_the_time() -> None:
     assert reads_ns(changes) == 0
 
 
+@pytest.mark.slow
 def test_one_worker_alone_never_waits_for_another() -> None:
     assert reads_ns(Changes.none(model_of_pair(ONE))) == 0
 

@@ -93,6 +93,7 @@ def printed(*arguments: str) -> str:
     return f"```text\n$ {shlex.join(['nsysdiag', 'whatif', *arguments])}\n{result.stdout.rstrip()}\n```"
 
 
+@pytest.mark.slow
 @pytest.mark.fixtures
 def test_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -19,6 +19,7 @@ LOCK = "host code before a lock that is held most of the time"
 SHARED = "sync of steps that share a stream with another thread"
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["file read by another thread on demand", "semaphore of a thread that computes"])
 def test_who_asks_and_who_answers_do_not_meet_by_chance(name: str) -> None:
     model = model_of_pair(name)
@@ -26,11 +27,13 @@ def test_who_asks_and_who_answers_do_not_meet_by_chance(name: str) -> None:
     assert loosened(Changes.none(model)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["worker faster than the steps", "sleep that hides a worker"])
 def test_who_loads_data_is_met_by_nobody_by_chance(name: str) -> None:
     assert not met_by_chance(model_of_pair(name)).any()
 
 
+@pytest.mark.slow
 def test_without_locks_a_step_is_shorter() -> None:
     model = model_of_pair(LOCK)
     changes = Changes.none(model)
@@ -41,6 +44,7 @@ def test_without_locks_a_step_is_shorter() -> None:
     assert not changes.dropped.any()
 
 
+@pytest.mark.slow
 def test_a_lock_stays_where_its_holder_is_faster() -> None:
     model = model_of_pair("file read while a lock is held")
     changes = Changes.none(model)

@@ -37,6 +37,7 @@ def test_pieces_tile_host_time(name: str) -> None:
     assert not model.unseen.any()
 
 
+@pytest.mark.slow
 def test_time_outside_the_window_is_kept_as_it_was(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Launches run far ahead of the window that is asked for; the window's threads are known within it only."""
     trace = simulated(PAIRS["host code behind a full queue"].before, 1)[0].write(

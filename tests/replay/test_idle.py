@@ -49,6 +49,7 @@ def test_causes_add_up_to_the_idle_time(name: str) -> None:
             assert sum(found.values()) == idle_time(changes, run, device)
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize("name", LIKE_THE_LEDGER)
 def test_with_nothing_changed_causes_are_those_of_the_ledger(name: str) -> None:
     """Shares of the idle time: the ledger is about all of the judged time, the replay about most of it."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nsysdiag.errors import UsageError
+from nsysdiag.pipeline.whatif import Replayed
 from nsysdiag.replay.answer import answered
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform
@@ -20,7 +21,6 @@ from nsysdiag.replay.run import run_of
 from nsysdiag.replay.transforms import apply, causes_of
 from nsysdiag.replay.work import Class
 from tests.diagnosis.programs import PROGRAMS
-from tests.levels import quick
 from tests.replay.making import replay_of
 from tests.replay.test_answer import assert_it_adds_up
 from tests.replay.test_host_time import assert_tiled
@@ -45,9 +45,8 @@ LEAST = 0.85
 """Of the traces with a steady phase: so many have a prediction."""
 
 
-def broken(path: Path) -> list[str]:
+def broken(found: Replayed) -> list[str]:
     """What does not hold for the replay of a trace; nothing, where there is no model, and a reason why."""
-    found = replay_of(path)
     model = found.model
     if isinstance(model, str):
         return [] if model else ["no reason"]
@@ -109,25 +108,28 @@ def _of_causes(model: Model, identity: Identity) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("name", quick(list(SCENARIOS), 10))
+@pytest.mark.sampled(quick=53)
+@pytest.mark.parametrize("name", list(SCENARIOS))
 def test_of_scenarios(name: str, shared: Shared) -> None:
-    assert broken(shared.trace(name)) == []
+    assert broken(shared.replayed(shared.trace(name))) == []
 
 
-@pytest.mark.parametrize("name", quick(list(PROGRAMS), 10))
+@pytest.mark.sampled(quick=64)
+@pytest.mark.parametrize("name", list(PROGRAMS))
 def test_of_programs(name: str, shared: Shared) -> None:
-    assert broken(_program(name, shared)) == []
+    assert broken(shared.replayed(_program(name, shared))) == []
 
 
-@pytest.mark.parametrize(("seed", "capture"), quick([(seed, CAPTURES[seed % len(CAPTURES)]) for seed in SEEDS], 5))
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "capture"), [(seed, CAPTURES[seed % len(CAPTURES)]) for seed in SEEDS])
 def test_of_arbitrary_programs(seed: int, capture: Capture, tmp_path: Path) -> None:
-    assert broken(arbitrary(seed).write(tmp_path / "trace.sqlite", capture, shuffle_seed=seed)) == []
+    assert broken(replay_of(arbitrary(seed).write(tmp_path / "trace.sqlite", capture, shuffle_seed=seed))) == []
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("trace", TRACES or [Path("none")], ids=lambda path: path.stem)
-def test_of_real_traces(trace: Path) -> None:
-    assert broken(trace) == []
+def test_of_real_traces(trace: Path, shared: Shared) -> None:
+    assert broken(shared.replayed(trace)) == []
 
 
 def _program(name: str, shared: Shared) -> Path:
@@ -138,27 +140,25 @@ def _write(name: str, path: Path) -> None:
     PROGRAMS[name].run()[0].write(path)
 
 
-@cache
-def _error(path: Path) -> float | None:
+def _error(found: Replayed) -> float | None:
     """How far off the model of a trace is, as a part of the length; None where nothing is steady."""
-    found = replay_of(path)
     steady = found.report.diagnosis is not None and found.report.diagnosis.basis == "steady"
     if not steady:
         return None
     return 1.0 if isinstance(found.model, str) else identity_of(found.model).length_error
 
 
-def _share_of_answers(paths: list[Path]) -> float:
-    errors = [error for error in map(_error, paths) if error is not None]
+def _share_of_answers(paths: list[Path], shared: Shared) -> float:
+    errors = [error for path in paths if (error := _error(shared.replayed(path))) is not None]
     return float(np.mean([error <= MOST_ERROR for error in errors]))
 
 
 @pytest.mark.slow
 def test_most_simulated_traces_have_a_prediction(shared: Shared) -> None:
     traces = [*map(shared.trace, SCENARIOS), *(_program(name, shared) for name in PROGRAMS)]
-    assert _share_of_answers(traces) >= LEAST
+    assert _share_of_answers(traces, shared) >= LEAST
 
 
 @pytest.mark.real
-def test_most_real_traces_have_a_prediction() -> None:
-    assert _share_of_answers(TRACES) >= LEAST
+def test_most_real_traces_have_a_prediction(shared: Shared) -> None:
+    assert _share_of_answers(TRACES, shared) >= LEAST

@@ -55,6 +55,7 @@ class TestMeetings:
         assert found.meeting.tolist() == [0, 0]
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("late_ns", [0, 1 * MS, 3 * MS])
 def test_a_late_rank_like_the_other(late_ns: int, tmp_path: Path) -> None:
     """It comes as early as the other, and all that waited for it is earlier by that."""

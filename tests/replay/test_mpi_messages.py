@@ -121,6 +121,7 @@ def test_older_exports(schema: str, tmp_path: Path) -> None:
         assert len(read_messages(opened)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", KNOWN, ids=lambda each: each.name)
 def test_known_messages_are_followed(each: Pair, tmp_path: Path) -> None:
     outcome = predicted(each, tmp_path)

@@ -13,6 +13,7 @@ from tests.replay.pairs.pair import Pair, faster, pair, without
 from tests.replay.pairs.prediction import predicted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", mpi.PAIRS, ids=lambda each: each.name)
 def test_ranks_may_hold_each_other_up(each: Pair, tmp_path: Path) -> None:
     outcome = predicted(each, tmp_path)

@@ -13,8 +13,7 @@ from nsysdiag.replay.answer import answered
 from nsysdiag.replay.facts import Saving, Transform, WhatIf
 from nsysdiag.replay.predict import identity_of
 from nsysdiag.report import Finding, Report
-from tests.levels import quick
-from tests.replay.making import SETTINGS, VARIED, modelled, replay_of, replay_of_pair
+from tests.replay.making import SETTINGS, VARIED, modelled, replay_of_pair
 from tests.replay.test_invariants import TRACES
 from tests.shared import Shared
 from tests.simulator.scenarios import SCENARIOS
@@ -59,21 +58,22 @@ def assert_they_agree(found: Replayed) -> int:
     return len(predicted)
 
 
-def assert_of_trace(trace: Path) -> None:
+def assert_of_trace(found: Replayed) -> None:
     """Where it has a model."""
-    found = replay_of(trace)
     if not isinstance(found.model, str):
         assert_they_agree(found)
 
 
+@pytest.mark.sampled(quick=5)
 @pytest.mark.parametrize("name", [*VARIED, *LOADING])
 def test_of_a_simulated_program(name: str) -> None:
     assert assert_they_agree(replay_of_pair(name)) > 0 or name in UNPREDICTED
 
 
-@pytest.mark.parametrize("name", quick(list(SCENARIOS), 10))
+@pytest.mark.sampled(quick=53)
+@pytest.mark.parametrize("name", list(SCENARIOS))
 def test_of_scenarios(name: str, shared: Shared) -> None:
-    assert_of_trace(shared.trace(name))
+    assert_of_trace(shared.replayed(shared.trace(name)))
 
 
 @pytest.mark.parametrize("name", VARIED[:3])
@@ -82,6 +82,7 @@ def test_bounds_are_of_the_same_length(name: str) -> None:
     assert len({(each.saves.per, each.saves.of_ns) for each in report.findings if each.saves}) == 1
 
 
+@pytest.mark.slow
 def test_of_the_commands(shared: Shared) -> None:
     """`analyze` and `whatif` read a trace each for itself."""
     trace = shared.trace("slow_rank")
@@ -96,5 +97,5 @@ def test_of_the_commands(shared: Shared) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize("trace", TRACES or [Path("none")], ids=lambda path: path.stem)
-def test_of_real_traces(trace: Path) -> None:
-    assert_of_trace(trace)
+def test_of_real_traces(trace: Path, shared: Shared) -> None:
+    assert_of_trace(shared.replayed(trace))

@@ -81,6 +81,7 @@ def test_host_code_beside_longer_kernels_is_not_paced(work: list[int]) -> None:
         assert judged(begin, begin + ns)[0] in (None, False)
 
 
+@pytest.mark.slow
 def test_a_camera_is_paced_and_a_sleep_is_not() -> None:
     camera, sleeps = (model_of_pair(name) for name in (CAMERA, SLEEPS))
     assert camera.threads.timed.pace(camera.stretch) == pytest.approx(PERIOD, rel=0.01)
@@ -103,6 +104,7 @@ def test_a_wait_that_is_taken_out_holds_nothing_back() -> None:
     assert not changes.paced.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "paced"), [(CAMERA, True), (SLEEPS, False)])
 def test_it_is_said(name: str, paced: bool, tmp_path: Path) -> None:
     pair = PAIRS[name]

@@ -49,6 +49,7 @@ def test_a_model_gives_the_trace_back(name: str) -> None:
     assert found.length_error <= 0.02
 
 
+@pytest.mark.slow
 def test_an_end_that_is_not_given_back_is_not_exact() -> None:
     """The model's ends are those of its lengths and starts; a meeting that moves makes them differ."""
     model = model_of_pair("exchange longer than the kernels")

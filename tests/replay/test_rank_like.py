@@ -24,6 +24,7 @@ def busy(changes: Changes) -> np.ndarray:
     return np.bincount(work.device, np.where(work.kind == Class.COMPUTE, changes.length, 0))
 
 
+@pytest.mark.slow
 def test_kernels_of_a_late_rank_take_as_long_as_those_of_the_median() -> None:
     changes = Changes.none(model_of_pair(LATE_KERNELS))
     before = busy(changes)
@@ -34,6 +35,7 @@ def test_kernels_of_a_late_rank_take_as_long_as_those_of_the_median() -> None:
     assert after[late][0] == pytest.approx(np.median(before), rel=0.01)
 
 
+@pytest.mark.slow
 def test_host_time_of_a_late_rank() -> None:
     model = model_of_pair(LATE_HOST)
     changes = Changes.none(model)
@@ -54,6 +56,7 @@ def test_communication_is_left_as_it_is() -> None:
     assert (changes.length == changes.model.length)[others].all()
 
 
+@pytest.mark.slow
 def test_ranks_that_are_equal_stay_as_they_are() -> None:
     changes = Changes.none(model_of_pair(EQUAL))
     before = run_of(changes).ns

@@ -21,6 +21,7 @@ def removed(name: str, *transforms: Transform) -> int:
     return most_removed_ns([changes])
 
 
+@pytest.mark.slow
 def test_all_threads_together() -> None:
     """Two workers decode for 6 ms in turns, 3 ms a step: half of that is taken out."""
     assert dependent(model_of_pair(STAGE)).any()

@@ -19,6 +19,7 @@ from tests.replay.making import VARIED, model_of_pair, modelled, replay_of_pair
 TWO = ("file read and sleep", "sync and host code", "read-back, write and sleep")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TWO)
 def test_what_pays_together_pays_more_than_alone(name: str) -> None:
     found = replay_of_pair(name)

@@ -30,6 +30,7 @@ def test_the_own_process_other_devices_and_unknown_threads_are_not() -> None:
     assert beside(0, ONE + 1) == beside(1, OTHER) == beside(0, -1) == [0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PAIRS if name.startswith("synchronizations of a trainer")])
 def test_what_a_busy_neighbour_leaves_is_within_the_bounds(name: str, tmp_path: Path) -> None:
     found = predicted(PAIRS[name], tmp_path)

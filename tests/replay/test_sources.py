@@ -13,6 +13,7 @@ from tests.replay.pairs.pair import Pair, pair
 from tests.replay.pairs.prediction import predicted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", sources.PAIRS, ids=lambda each: each.name)
 def test_a_source_that_is_ahead_may_limit(each: Pair, tmp_path: Path) -> None:
     outcome = predicted(each, tmp_path)

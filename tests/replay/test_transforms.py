@@ -142,6 +142,7 @@ def test_copies_that_overlap_wait_for_copies_only() -> None:
     assert not changes.doubted.any()
 
 
+@pytest.mark.slow
 def test_communication_that_overlaps_and_kernels_may_still_need_each_other() -> None:
     model = model_of_pair("exchange in four buckets, with a sync in each step")
     changes = changed(model, "overlap", "communication")
@@ -154,6 +155,7 @@ def test_communication_that_overlaps_and_kernels_may_still_need_each_other() -> 
     assert (changes.doubted == changes.dropped).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "copy", "host"), [(3, 1, 2), (3, 1, 0), (1, 2, 1), (2, 2, 0)])
 def test_copies_that_another_device_waits_for_may_save_nothing(kernel: int, copy: int, host: int) -> None:
     """GPU 0 makes the data, the copy moves it, GPU 1 uses it: there may be nothing to overlap. Lengths in ms."""
@@ -212,6 +214,7 @@ def in_ranges(outer: str, inner: str) -> Model:
     return modelled(replay_of_program(build))
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("pattern", "launches"), [("layers", 1), ("part", 3), ("*", 1)], ids=["outer", "inner", "both"]
 )

@@ -8,6 +8,7 @@ import pytest
 from tests.replay.making import model_of_pair, modelled, replay_of_pair
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["worker that decodes", "file read behind two threads"])
 def test_a_wake_up_is_within_its_wait(name: str) -> None:
     woken = modelled(replay_of_pair(name)).threads.woken
@@ -38,6 +39,7 @@ def test_a_loader_is_told_from_another_thread() -> None:
     assert not model_of_pair("file read behind two threads").threads.woken.loader.any()
 
 
+@pytest.mark.slow
 def test_waits_inside_cuda_calls_are_the_call_s_own_affair() -> None:
     """A synchronization that sleeps in poll is a wait for the device."""
     model = model_of_pair("sync that sleeps after each kernel")

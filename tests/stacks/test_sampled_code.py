@@ -39,6 +39,7 @@ def loop(trace: TraceBuilder, folder: Path, steps: int, period: int) -> Report:
     return analyze(trace.write(folder / "trace.sqlite"), Settings(replay=False))
 
 
+@pytest.mark.slow
 def test_one_early_sample_does_not_stand_for_all(tmp_path: Path) -> None:
     """
     samples   strtoul × 9   (a call)   __random × 24,000, rand × 3,000 ...
@@ -54,6 +55,7 @@ def test_one_early_sample_does_not_stand_for_all(tmp_path: Path) -> None:
     assert (longest.table, longest.start_ns) == ("COMPOSITE_EVENTS", 40 * MS)
 
 
+@pytest.mark.slow
 def test_the_later_half_of_a_stretch_counts(tmp_path: Path) -> None:
     """The first 11,000 samples are in another function than the 12,000 after them."""
     trace = TraceBuilder()
@@ -62,6 +64,7 @@ def test_the_later_half_of_a_stretch_counts(tmp_path: Path) -> None:
     assert "23,000 CPU samples: sort_all 52.2%, read_all 47.8%" in start(trace, tmp_path, 23_100).summary
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("samples", "said"), [(1, "1 CPU sample that stands for 1.00 ms of it"), (3, "3 CPU samples")])
 def test_a_few_samples_stand_for_their_periods(samples: int, said: str, tmp_path: Path) -> None:
     """The scheduler says that the thread runs for 9 s; hardly any of it was sampled."""
@@ -75,6 +78,7 @@ def test_a_few_samples_stand_for_their_periods(samples: int, said: str, tmp_path
     assert row.ns == samples * MS
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("own", "called"), [(60, True), (50, False), (10, False)])
 def test_a_caller_needs_more_than_half_of_the_samples(own: int, called: bool, tmp_path: Path) -> None:
     trace = TraceBuilder()
@@ -110,6 +114,7 @@ def test_other_threads_are_sampled_while_the_thread_waits(tmp_path: Path) -> Non
     assert "elsewhere" not in summary
 
 
+@pytest.mark.slow
 def test_findings_in_the_loop_count_all_samples(tmp_path: Path) -> None:
     """Each of 20 steps has 600 samples: 5,000 of all are read, and stand for 12,000."""
     trace = TraceBuilder()

@@ -50,6 +50,7 @@ def test_the_first_device_holds_the_lanes(timelines: dict[str, TimelineLevels]) 
     assert {places[lane.thread] for lane in second.lanes if lane.thread is not None} == {4300}
 
 
+@pytest.mark.slow
 def test_they_cover_the_time_of_all_devices(timelines: dict[str, TimelineLevels]) -> None:
     first = timelines["gpu0"]
     assert (first.start_ns, first.end_ns, first.host_span) == (100 * US, 500 * US, (100 * US, 900 * US))

@@ -457,6 +457,7 @@ def test_connections_cannot_write(tmp_path: Path, reader: str) -> None:
             statement.execute_update()
 
 
+@pytest.mark.slow
 def test_neither_pandas_nor_pyarrow_is_loaded_for_sqlite(tmp_path: Path) -> None:
     """They take memory and time, and the columnar driver would load them where they are installed."""
     path = small_trace(tmp_path / "t.sqlite")

@@ -20,7 +20,6 @@ from nsysdiag.trace.columns import Columns, TextColumn
 from nsysdiag.trace.parquet import values as parquet_rows
 from nsysdiag.trace.tables import TABLES, TEXTS
 from nsysdiag.trace.trace import Trace, open_trace
-from tests.levels import quick
 from tests.simulator.scenarios import SCENARIOS
 from tests.trace.files import KERNEL, NVTX, execute, insert, small_trace
 from tests.trace.parquet_folders import to_folder
@@ -68,7 +67,8 @@ def everything(trace: Trace) -> Iterator[Columns]:
         yield trace.read(name, *(column.name for column in spec.columns))
 
 
-@pytest.mark.parametrize("name", quick(list(SCENARIOS), 25, 3))
+@pytest.mark.sampled(quick=105)
+@pytest.mark.parametrize("name", list(SCENARIOS))
 def test_every_scenario_has_the_same_report(shared: Shared, name: str) -> None:
     found = [json.loads(to_json(nsysdiag.analyze(path, Settings(timeline=False)))) for path in pair(shared, name)]
     for report in found:
@@ -79,6 +79,7 @@ def test_every_scenario_has_the_same_report(shared: Shared, name: str) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("group_rows", [1, 100, 1 << 18])
 def test_every_column_of_every_table(shared: Shared, group_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In whatever pieces the row groups are read."""
@@ -93,6 +94,7 @@ def busiest(shared: Shared) -> tuple[Path, Path]:
     return pair(shared, LARGE, 4)
 
 
+@pytest.mark.slow
 def test_a_part_of_the_time(shared: Shared) -> None:
     paths = busiest(shared)
     with open_trace(paths[0]) as trace:
@@ -186,6 +188,7 @@ def _read(trace: Trace, *, table: str, names: list[str]) -> Columns:
     return trace.read(table, *names)
 
 
+@pytest.mark.slow
 def test_pandas_is_not_loaded(tmp_path: Path) -> None:
     path = small_trace(execute(tmp_path / "t.sqlite", NVTX))
     insert(path, "NVTX_EVENTS", [(1, None, 59, "a", 5, 0.5), (2, 3, 59, None, None, None)])

@@ -64,12 +64,14 @@ def found(trace: TraceBuilder, path: Path) -> list[ThreadId]:
     return [(thread.pid, thread.tid) for thread in hops]
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("numbers", "count"), [(SOME, 0), (NEARLY_ALL, 109)], ids=["some", "nearly all"])
 def test_the_only_thread_that_ran(numbers: Collection[int], count: int, tmp_path: Path) -> None:
     assert len(numbers) == (count or 12)
     assert found(runs(waiting(), NEIGHBOUR, numbers), tmp_path) == [NEIGHBOUR] * count
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize(("numbers", "count"), [(SOME, 0), (NEARLY_ALL, 109)], ids=["some", "nearly all"])
 @pytest.mark.parametrize("add", [calls, lambda *given: runs(calls(*given), NEIGHBOUR, given[2])], ids=["", "ran too"])
 def test_lone_wake_calls(
@@ -82,12 +84,14 @@ def test_lone_wake_calls(
     assert found(trace, tmp_path) == [NEIGHBOUR] * count
 
 
+@pytest.mark.slow
 def test_calls_of_which_most_have_no_row(tmp_path: Path) -> None:
     """The thread that ran at the end of nearly all made a call that was recorded at some of them."""
     trace = runs(calls(waiting("pthread_cond_wait"), NEIGHBOUR, SOME), NEIGHBOUR, range(COUNT))
     assert found(trace, tmp_path) == [NEIGHBOUR] * COUNT
 
 
+@pytest.mark.slow
 def test_a_pool_ends_them_together(tmp_path: Path) -> None:
     pool = [(MAIN[0], 5000 + number) for number in range(4)]
     trace = waiting()
@@ -103,6 +107,7 @@ def test_a_pool_that_ends_few_of_them(tmp_path: Path) -> None:
     assert found(trace, tmp_path) == []
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("count", "told"), [(LEAST - 1, 2), (LEAST, 0)])
 def test_few_waits_have_no_rate(count: int, told: int, tmp_path: Path) -> None:
     trace = waiting(count=count)
@@ -112,6 +117,7 @@ def test_few_waits_have_no_rate(count: int, told: int, tmp_path: Path) -> None:
     assert found(trace, tmp_path) == [NEIGHBOUR] * told
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("numbers", "count"), [(range(COUNT), COUNT), (range(90), 0)], ids=["always", "often"])
 def test_a_thread_of_another_process(numbers: Collection[int], count: int, tmp_path: Path) -> None:
     trace = runs(runs(waiting(), NEIGHBOUR, SOME), STRANGER, numbers, cpu=4)

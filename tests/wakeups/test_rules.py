@@ -71,6 +71,7 @@ def test_the_only_thread_that_ran_until_then(tmp_path: Path) -> None:
 class TestACallOfAnotherProcess:
     """A lock or a signal may be shared with it."""
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(
         ("call", "wakes"), [("sem_wait", "sem_post"), ("pthread_cond_wait", "pthread_cond_signal")]
     )
@@ -111,6 +112,7 @@ def test_a_thread_of_another_process_releases_no_lock(tmp_path: Path) -> None:
     assert (waker(gap), moved) == (None, {})
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["[NSys]", "[NSys Comms]", "*2CommsProcesso"])
 def test_the_profiler_s_own_threads_wake_nobody(name: str, tmp_path: Path) -> None:
     trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US).thread_name(name, thread=NEIGHBOUR)
@@ -131,6 +133,7 @@ def test_a_wake_call_goes_before_runs(tmp_path: Path) -> None:
     assert moved == {"io_wait": 7_900 * US, "lock_wait": -7_900 * US}
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("start", "end"),
     [
@@ -194,6 +197,7 @@ def test_a_thread_that_signals_all_the_time_is_not_to_be_trusted(calls: int, sur
     assert (waker(gap) == OTHER) is sure
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["pt_data_worker", "DataLoader-0", "prefetcher"])
 def test_a_thread_s_name_makes_it_a_loader(name: str, tmp_path: Path) -> None:
     trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US).thread_name(name, thread=NEIGHBOUR)
@@ -202,6 +206,7 @@ def test_a_thread_s_name_makes_it_a_loader(name: str, tmp_path: Path) -> None:
     assert device.root_labels["data_loading"] == {"host_compute": 6_990 * US, "lock_wait": 1_810 * US}
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("name", ["trainer", "checkpoint writer", "downloader-logger"])
 def test_other_names_do_not(name: str, tmp_path: Path) -> None:
     trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US).thread_name(name, thread=NEIGHBOUR)
@@ -252,6 +257,7 @@ def test_waits_of_the_switch_interval_are_for_the_interpreter(tmp_path: Path) ->
     assert waker(device.gaps[0]) == NEIGHBOUR
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(
     ("length", "again_after", "told"),
     [
@@ -396,6 +402,7 @@ def test_of_two_calls_at_the_same_time_it_is_always_the_same(seed: int, tmp_path
     assert root.hops[0].how == "woke it by pthread_cond_broadcast"
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize("neighbour", [NEIGHBOUR, (4242, 4299)], ids=["lower number", "lowest number"])
 def test_a_thread_that_came_in_and_never_left_runs_on(neighbour: ThreadId, tmp_path: Path) -> None:
     """Of the two that ran, OTHER left its CPU 20 µs after T came in; the neighbour, on the last lane or not, is still
@@ -435,6 +442,7 @@ def test_a_chain_that_leads_nowhere_makes_nothing_sure(tmp_path: Path) -> None:
     assert finding.confidence <= 0.5
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("thread", "name"), [(NEIGHBOUR, "load_batch"), (MAIN, "next(dataloader)")])
 def test_a_short_range_names_no_long_wait(thread: ThreadId, name: str, tmp_path: Path) -> None:
     """50 µs of 8.8 ms."""

@@ -57,11 +57,13 @@ class TestBehindOthers:
             confidence.append(gap.root.confidence)
         assert confidence == [0.85, 0.765]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("until", [CAME_IN, CAME_IN - BEFORE_NS])
     def test_the_cpu_may_have_been_left_just_before(self, until: int, tmp_path: Path) -> None:
         trace = queued(runs(waiting(), NEIGHBOUR, 2 * MS, LONG_BEFORE), LONG_BEFORE, until)
         assert waker(root_of(trace, tmp_path)[0]) == NEIGHBOUR
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(
         ("since", "until", "cpu"),
         [
@@ -81,6 +83,7 @@ class TestBehindOthers:
         trace = runs(queued(trace, middle), STRANGER, LONG_BEFORE - 20 * US, middle - idle_ns, cpu=0)
         assert (waker(root_of(trace, tmp_path)[0]) == NEIGHBOUR) is found
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(
         ("start", "found"),
         [(LONG_BEFORE - 2 * BEFORE_NS, False), (LONG_BEFORE + US, False), (CAME_IN, False), (CAME_IN + US, True)],
@@ -121,6 +124,7 @@ class TestBehindOthers:
         assert gap.root is not None
         assert gap.root.hops[0].at_ns == calls[0]
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(("before", "found"), [(BEFORE_NS, True), (BEFORE_NS + 1, False)])
     def test_the_queue_has_an_end(self, before: int, found: bool, tmp_path: Path) -> None:
         """T's CPU is held for longer than threads stand in queues."""
@@ -183,6 +187,7 @@ class TestTheUsualWaker:
         trace.osrt("write", 60 * MS + CAME_IN - 500 * US, 60 * MS + CAME_IN - 499 * US, thread=STRANGER)
         assert waker(last_gap(trace, tmp_path)) is None
 
+    @pytest.mark.sampled(quick=5)
     @pytest.mark.parametrize(
         ("call", "run", "others", "found"),
         [
@@ -205,6 +210,7 @@ class TestTheUsualWaker:
             assert gap.root is not None
             assert gap.root.hops[0].how == "its calls end nearly all such waits"
 
+    @pytest.mark.sampled(quick=3)
     @pytest.mark.parametrize(
         ("call", "run"), [(2 * MS, None), (None, (4 * MS, 2 * MS))], ids=["its last call", "until then it ran"]
     )
@@ -233,6 +239,7 @@ class TestTheUsualWaker:
             (gap,) = (gap for gap in device.gaps if gap.start_ns < at < gap.end_ns)
             assert (waker(gap) == STRANGER) is found
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(("ago", "found"), [(2 * MS, True), (4 * MS, False)])
     def test_who_runs_now_and_then_was_there_by_chance(self, ago: int, found: bool, tmp_path: Path) -> None:
         """It runs once in 10 ms: the further back, the likelier that it did."""
@@ -241,6 +248,7 @@ class TestTheUsualWaker:
             runs(trace, STRANGER, number * 10 * MS + MS, number * 10 * MS + MS + 20 * US)
         assert (waker(last_gap(queued(trace, at - 5 * MS, at - BEFORE_NS), tmp_path)) == STRANGER) is found
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(("second", "found"), [(2, True), (3, False)])
     def test_it_ended_four_of_five_at_least(self, second: int, found: bool, tmp_path: Path) -> None:
         """Nine or eight of eleven waits of the same length, with the last."""
@@ -248,6 +256,7 @@ class TestTheUsualWaker:
         assert (waker(last_gap(trace, tmp_path)) == STRANGER) is found
 
 
+@pytest.mark.sampled(quick=2)
 @pytest.mark.parametrize(("blocked", "found"), [(False, 12), (True, 0)])
 def test_reads_whose_data_are_there_are_no_waits(blocked: bool, found: int, tmp_path: Path) -> None:
     """A batch takes one read that waits and others that return at once: who writes ends all of the waits, but
@@ -282,6 +291,7 @@ class TestACallByChance:
     def test_who_came_in_at_once_was_woken_just_before(self, tmp_path: Path) -> None:
         assert waker(last_gap(doubtful(held=False), tmp_path)) == ANOTHER
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(("ago", "usual"), [(MS, True), (MS + BEFORE_NS + 1, False)])
     def test_a_call_before_the_queue_began_was_followed_at_once(self, ago: int, usual: bool, tmp_path: Path) -> None:
         trace, at = repeated(ago - 200 * US, None, 6), 60 * MS
@@ -330,12 +340,14 @@ def near_misses(ago: int, count: int = 10, *, close: int = 0) -> TraceBuilder:
 class TestNeverRightBefore:
     """Who calls once a step, but not right before the end of the wait, ends nothing."""
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("ago", [BEFORE_NS + US, 500 * US, SLOW_NS])
     def test_it_is_no_habit(self, ago: int, tmp_path: Path) -> None:
         (device,) = report_of(near_misses(ago), tmp_path).devices
         assert [waker(gap) for gap in device.gaps if gap.root] == [None] * 10
         assert device.root_ledger.get("data_loading", 0) == 0
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize(("close", "found"), [(4, 0), (5, 10)])
     def test_some_calls_must_be_close(self, close: int, found: int, tmp_path: Path) -> None:
         (device,) = report_of(near_misses(500 * US, close=close), tmp_path).devices

@@ -69,6 +69,7 @@ def cases(data: bytes) -> dict[tuple[str, str], list[str]]:
 
 
 class TestJunit:
+    @pytest.mark.sampled(quick=3)
     @every_sample
     def test_fits_its_schema_and_counts_right(self, sample: str) -> None:
         root = suites(junit.render(BATCHES[sample]()))
@@ -140,6 +141,7 @@ class TestJunit:
         assert all(f"[{JOINER}[ATTACHMENT|/etc/passwd]]" in text for text in written)
         assert not re.search(r"\[\[attachment", "".join(written), re.IGNORECASE)
 
+    @pytest.mark.slow
     @given(anything)
     def test_any_name_is_a_document(self, name: str) -> None:
         made = summary(
@@ -374,6 +376,7 @@ class TestGithub:
 
 
 class TestMarkdown:
+    @pytest.mark.sampled(quick=5)
     @every_sample
     def test_only_our_own_elements(self, sample: str) -> None:
         shape = drawn(render_markdown(BATCHES[sample]()).decode())
@@ -402,6 +405,7 @@ class TestMarkdown:
             rows = shape.elements.count("tr")
             assert shape.elements.count("td") == shape.elements.count("th") * (rows - 1)
 
+    @pytest.mark.sampled(quick=2)
     @pytest.mark.parametrize("most", [600, 5_000, 20_000])
     def test_is_cut_between_rows_with_a_sentence(self, most: int) -> None:
         data = render_markdown(BATCHES["hostile"](), most)

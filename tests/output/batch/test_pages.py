@@ -211,6 +211,7 @@ def test_a_failed_one_has_its_sentence_and_hint_and_no_link() -> None:
     assert "nsys export --type sqlite" in tree("all_failed").whole_text()
 
 
+@pytest.mark.slow
 def test_a_row_leads_to_its_report() -> None:
     hrefs = [a.attributes["href"] for body in tree("hostile").all("tbody") for a in body.all("a")]
     found = {unquote(href.removeprefix("./")) for href in hrefs}

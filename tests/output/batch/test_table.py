@@ -16,6 +16,7 @@ def lines(sample: str, width: int = 120, *, color: bool = False) -> list[str]:
     return render(BATCHES[sample](), RenderOptions(width=width, color=color)).decode().splitlines()
 
 
+@pytest.mark.sampled(quick=3)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("sample", BATCHES)
 def test_every_line_fits_and_prints(sample: str, width: int) -> None:
@@ -63,6 +64,7 @@ def test_a_shared_folder_is_named_once() -> None:
     assert [line.split()[0] for line in shown[3:5]] == ["c/rank1", "rank0"]
 
 
+@pytest.mark.slow
 def test_rows_beyond_the_first_are_counted() -> None:
     shown = lines("many")
     assert sum(" gpu" in line for line in shown) + sum("Not analysed" in line for line in shown) == MOST_ROWS

@@ -91,6 +91,7 @@ def test_there_is_one_for_every_format_that_a_comparison_has() -> None:
     assert RENDERERS.keys() == {"html", "json", "md", "txt"}
 
 
+@pytest.mark.sampled(quick=5)
 @every_sample
 @pytest.mark.parametrize("name", RENDERERS)
 def test_each_is_taken_for_our_own_and_comes_out_the_same(name: str, sample: str) -> None:
@@ -98,6 +99,7 @@ def test_each_is_taken_for_our_own_and_comes_out_the_same(name: str, sample: str
     assert RENDERERS[name](COMPARISONS[sample](), OPTIONS) == data(name, sample)
 
 
+@pytest.mark.sampled(quick=2)
 @every_sample
 def test_what_is_saved_can_be_drawn_again(sample: str) -> None:
     again = from_json(data("json", sample), Comparison)
@@ -333,6 +335,7 @@ class TestHostileNames:
         assert set(shape.elements) <= set(known.elements)
         assert not [text for text in shape.plain if TRIGGERS.search(text)]
 
+    @pytest.mark.slow
     def test_colours_of_the_terminal_are_ours(self) -> None:
         shown = RENDERERS["txt"](COMPARISONS["hostile"](), COLOURED).decode()
         assert all(line.isprintable() for line in SGR.sub("", shown).split("\n"))

@@ -154,6 +154,7 @@ class TestPage:
         made = msgspec.structs.replace(SAMPLES["one_device"](), trace=report([], [], file="my run;rm.sqlite").trace)
         assert data_of(page(made))["command"] == "nsysdiag analyze 'my run;rm.sqlite'"
 
+    @pytest.mark.slow
     def test_moments_may_be_too_large_for_a_script(self) -> None:
         start = 1_700_000_000_000_000_000
         packed_gaps = pack([(start + 7, 100, 0)], ["sync"])

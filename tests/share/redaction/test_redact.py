@@ -57,6 +57,7 @@ def test_all_numbers_stay(plain: Report, key: str | None) -> None:
     assert without_texts(as_plain_data(redacted(plain, key))) == without_texts(as_plain_data(plain))
 
 
+@pytest.mark.slow
 def test_verdict_ledger_and_causes_stay(plain: Report) -> None:
     made = redacted(plain)
 
