@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -170,3 +170,8 @@ def in_a_cell(record: Record) -> str:
 def asked(record: Record, expression: str, table: str) -> pd.DataFrame:
     """The rows of a table of a report for which an expression holds. pandas is loaded for it."""
     return cast("pd.DataFrame", import_module("nsysdiag.formats.frames").query(record, expression, table))
+
+
+def timed(report: Record, tables: Sequence[object]) -> pd.DataFrame:
+    """The table of time of a report as a data frame. pandas is loaded for it."""
+    return cast("pd.DataFrame", import_module("nsysdiag.formats.frames").time_frame(report, tables))

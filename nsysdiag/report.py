@@ -69,11 +69,13 @@ from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning
 from nsysdiag.phases.facts import Phase
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
-from nsysdiag.record import Packed, PackedColumn, Record, Result, Shown, asked, in_a_cell
+from nsysdiag.record import Packed, PackedColumn, Record, Result, Shown, asked, in_a_cell, timed
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
 SCHEMA_VERSION = "2"
@@ -838,7 +840,7 @@ class NotRecorded(Record, frozen=True):
     tool: OwnText
 
 
-class Report(Result, frozen=True):
+class Report(Result, frozen=True, dict=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
     nothing that they have in common; `not_recorded` is what no such trace tells, `cost` that of all devices that have a
     price; `host` is about threads and CPUs, None where no device worked. `phrases` are the names in all
@@ -869,3 +871,23 @@ class Report(Result, frozen=True):
         Names in it are columns, not variables of Python. Raises UsageError for an unknown table or a wrong expression.
         """
         return asked(self, expression, table)
+
+    def keep_time(self, tables: Sequence[object]) -> None:
+        """Keep the tables of time of its devices (nsysdiag.time.facts), which are not saved with it."""
+        self.__dict__["_time"] = tables
+
+    @property
+    def time(self) -> pd.DataFrame:
+        """Every nanosecond of every device: a row for each stretch of time in which nothing about it changes.
+
+        `device`, `start_ns`, `end_ns`, `ns`; `phase` and `step` (indices into `phases` and the iterations of the
+        device, `pd.NA` outside), `phase_name`; `judged`: the diagnosis is about it; `state` (`compute`, `exposed_comm`,
+        `exposed_copy`, `idle`, or `outside`: before the first work of the device). `bottleneck` is what the time is
+        charged to. Of idle time: `cause` is what the launching thread did, `root_cause` what caused that and `call`
+        the same in words. `thread` is its id, `place` its NVTX ranges, `operation` what ended the gap, `waits_for`
+        another device.
+
+        Sums of it are the numbers of the report: `report.time.query("judged").groupby("bottleneck").ns.sum()`. Raises
+        UsageError for a report that was read from a file.
+        """
+        return timed(self, self.__dict__.get("_time", ()))

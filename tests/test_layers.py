@@ -9,7 +9,7 @@ import pytest
 
 SUBJECTS = (
     "launches counters timeline wakeups kernels copies memory communication utilization host diagnosis cost ranks "
-    "iterations gap_groups phases programs"
+    "iterations gap_groups phases programs time"
 )
 PRESENTATION = "words rows markdown chart entries show"
 """Files of a subject that show it. `facts` are its records, all others compute."""

@@ -29,7 +29,8 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import picked
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.ledger import Slices
-from nsysdiag.time.table import CODE, IDLE, STATES, TimeTable
+from nsysdiag.time.facts import STATES
+from nsysdiag.time.table import CODE, IDLE, TimeTable
 
 # Idle time that synchronizations made: what the host did after a wait, and could have done during it.
 

@@ -25,6 +25,7 @@ from nsysdiag.events.rows import distinct, picked, taken
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.phases.facts import PhaseDevice, Waited
 from nsysdiag.phases.phases import JobPhases
+from nsysdiag.time.columns import Before
 from nsysdiag.time.table import CODE, WORK, TimeTable
 from nsysdiag.units import uncapitalized
 from nsysdiag.wakeups.batches import BY
@@ -192,18 +193,36 @@ def device_phases(
     """One record a phase, in their order. The account of a start-up begins with what the program did before the work of
     the device, `start`, where that is given; where that is judged, all of it is charged to the first phase. `keys` are
     those of all devices, by number."""
-    before = _before(found, start)
+    charged = charged_before(found, start)
+    before = None if charged is None else charged.account
     spans = Intervals.of([(phase.start, phase.end) for phase in found.phases])
     sums = (time.states(spans), time.own_causes(spans), time.bottlenecks(spans))
     waited = {(keys[number], name): ns for (number, name), ns in time.waited(spans).items()}
     return [_of_phase(key, at, spans, *sums, waited, before if at == 0 else None) for at in range(len(spans))]
 
 
-def _before(found: JobPhases, start: Start | None) -> dict[str, int] | None:
+def charged_before(found: JobPhases, start: Start | None) -> Start | None:
+    """The time before the work of a device that is part of the account of the first phase."""
     if start is None or found.judges_before:
-        return None if start is None else start.account
+        return start
     first = found.phases[0]
-    return start.between(first.start, first.end).account if first.name == "start-up" else None
+    return start.between(first.start, first.end) if first.name == "start-up" else None
+
+
+def rows_before(start: Start | None) -> Before:
+    """Its rows for the table of time."""
+    parts = [
+        (CODE[name], at, intersect(spans, did))
+        for name, spans in ({} if start is None else start.spans).items()
+        for at, did in enumerate({} if start is None else start.did.values())
+    ]
+    spans = Intervals.concatenate([each for _, _, each in parts]) if parts else Intervals.empty()
+    order = np.argsort(spans.start)
+    length = [len(each) for _, _, each in parts]
+    code, call = (np.repeat(np.array([each[at] for each in parts], dtype=np.int64), length)[order] for at in (0, 1))
+    begun = spans.start[order] if start is None else start.host.axis.time(spans.start[order])
+    placed = Intervals(begun, begun + (spans.end - spans.start)[order])
+    return Before(placed, code, call, [] if start is None else list(start.did))
 
 
 def _of_phase(

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from nsysdiag.ci.expressions import Expression, parse, sentence
 from nsysdiag.ci.facts import FAIL, WARN, BatchEntry, BudgetResult, DeviceValue, UnjudgedBudget
-from nsysdiag.ci.measuring import UnmeasurableError, require_evidence, units_of, value_of
+from nsysdiag.ci.measuring import UnmeasurableError, of_diagnosis, require_evidence, units_of, value_of
 from nsysdiag.ci.names import COUNT, LEVELS, NS, Measure
 from nsysdiag.config.settings import BudgetEntry, most_findings
 from nsysdiag.errors import UsageError
@@ -188,8 +188,8 @@ def judge(
 def _checked(report: Report, budget: Budget, trace: str) -> BudgetResult:
     """The result. Raises UnjudgedError where a device cannot be judged; it then holds the result of the others."""
     try:
-        if budget.expression.measure.is_findings:
-            return _result(budget, {"": _findings(report, budget)})
+        if budget.expression.measure.of_report:
+            return _result(budget, {"": _of_report(report, budget)})
         devices = _devices(report, budget)
     except UnmeasurableError as error:
         raise UnjudgedError(budget, trace, str(error)) from error
@@ -256,6 +256,15 @@ def _value(report: Report, device: DeviceReport, budget: Budget) -> float:
     if expression.holds(least) != expression.holds(most) or least < expression.limit < most:
         raise UnmeasurableError("the report holds the 50 gap groups with most idle time, and the rest may decide it")
     return least
+
+
+def _of_report(report: Report, budget: Budget) -> float:
+    measure = budget.expression.measure
+    if measure.is_findings:
+        return _findings(report, budget)
+    if budget.device:
+        raise UnmeasurableError(f"{measure.name} is of all devices: leave out '{budget.device}'")
+    return of_diagnosis(report, measure.path[1])
 
 
 def _findings(report: Report, budget: Budget) -> float:

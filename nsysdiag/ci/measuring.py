@@ -9,9 +9,11 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.ci.names import GPU_METRICS, Measure
 from nsysdiag.comparison.side import IDLE, LENGTH, by_iterations
 from nsysdiag.config.settings import disabled_causes
+from nsysdiag.diagnosis.focus import added
 from nsysdiag.fields import ZERO_IF_NONE, Needs, WhyNone, fields_of, markers_of
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
+from nsysdiag.time.facts import STATES
 from nsysdiag.trace.capabilities import KINDS
 
 BY_OPTION = ("cuda-api", "os-runtime", "scheduling", "cpu-samples", "gpu-context-switch")
@@ -36,6 +38,8 @@ class UnmeasurableError(Exception):
 def value_of(report: Report, device: DeviceReport, measure: Measure, *, per_iteration: bool) -> float:
     """The value in the unit of the measure, per iteration if requested. Raises UnmeasurableError."""
     require_evidence(report, measure)
+    if measure.of_judged_time:
+        return _judged_share(report, device, measure.path[1])
     if per_iteration:
         return _per_iteration(report, device, measure)
     value = _field(report, device, measure)
@@ -44,6 +48,27 @@ def value_of(report: Report, device: DeviceReport, measure: Measure, *, per_iter
     if not device.window_ns:
         raise UnmeasurableError("nothing ran on this GPU")
     return value / device.window_ns
+
+
+def _judged_share(report: Report, device: DeviceReport, name: str) -> float:
+    """How much of a device's judged time a state, a bottleneck or a cause takes."""
+    if report.diagnosis is None or not report.phases:
+        raise UnmeasurableError("the report judges no time")
+    judged = report.diagnosis.phase
+    phases = report.phases if judged is None else [report.phases[judged]]
+    found = added([each for phase in phases for each in phase.devices if each.key == device.key])
+    whole = sum(found.account.values())
+    if not whole:
+        raise UnmeasurableError(f"{device.key} has no judged time")
+    ns = getattr(found, f"{name}_ns") if name in STATES else found.account.get(name, found.ledger.get(name, 0))
+    return float(ns / whole)
+
+
+def of_diagnosis(report: Report, name: str) -> float:
+    """A share of the diagnosis. Raises UnmeasurableError where nothing was judged."""
+    if report.diagnosis is None or report.diagnosis.basis == "none":
+        raise UnmeasurableError("the report judges no time")
+    return float(getattr(report.diagnosis, name))
 
 
 def units_of(report: Report, device: DeviceReport) -> float:

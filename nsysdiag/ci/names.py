@@ -5,6 +5,9 @@ idle_ns                       a field of the device             idle_share      
 ledger.sync                   a cause                           ledger.sync_share  ledger.sync / window_ns
 launch.launch_bound.count     a field of a record in it         findings.high      findings of the report
 gpu_metrics.sm_active         the mean of a counter in the window, or another mean of it: gpu_metrics.sm_active.gaps
+judged.idle_share             of the time that the diagnosis is about: a state, a bottleneck (judged.input_share) or a
+                              cause
+diagnosis.share               the share of that time of the bottleneck in the headline
 ```
 
 They follow from the types of the model: a new field is a new name, and its markers say its unit and whether it adds up.
@@ -19,13 +22,17 @@ from functools import cache
 from msgspec import Struct
 
 from nsysdiag.causes import CAUSES
+from nsysdiag.causes.cause import FAMILIES
 from nsysdiag.events.gpu_metric_names import METRICS, MetricUnit
 from nsysdiag.fields import NO_BUDGET, SUM, NumberUnit, fields_of, leaves
 from nsysdiag.record import Record
 from nsysdiag.report import DeviceReport
+from nsysdiag.time.facts import STATES
 
 NS, SHARE, COUNT = "ns", "share", "count"
 FINDINGS, LENGTH, GPU_METRICS = "findings", "length", "gpu_metrics"
+JUDGED, DIAGNOSIS = "judged", "diagnosis"
+OF_DIAGNOSIS = ("share", "unknown_share")
 LEVELS = ("high", "medium", "low", "info", "all")
 LEDGERS = ("ledger", "root_ledger")
 MEANS = ("window", "kernels", "compute", "gaps", "idle", "lowest", "highest")
@@ -49,8 +56,20 @@ class Measure(Struct, frozen=True):
         return self.path[0] == FINDINGS
 
     @property
+    def of_report(self) -> bool:
+        """Is it a number of the whole report?"""
+        return self.path[0] in (FINDINGS, DIAGNOSIS)
+
+    @property
+    def of_judged_time(self) -> bool:
+        """Is it a share of the time that the diagnosis is about?"""
+        return self.path[0] == JUDGED
+
+    @property
     def cause(self) -> str | None:
         """The cause of idle time that it is about, None where it is about something else."""
+        if self.of_judged_time:
+            return self.path[1] if self.path[1] in CAUSES else None
         return self.path[-1] if self.in_ledger or "causes" in self.path else None
 
     @property
@@ -73,7 +92,16 @@ def measures() -> dict[str, Measure]:
         name = f"{each.name.removesuffix('_ns')}_share"
         if each.unit == NS and each.adds_up and each.name != "window_ns" and name not in found:
             shares[name] = Measure(name, each.path, SHARE, False, of_window=True)
-    return found | shares
+    return found | shares | {each.name: each for each in _of_judged_time()}
+
+
+def _of_judged_time() -> Iterator[Measure]:
+    """States, bottlenecks and causes of gaps, as shares of the time that the diagnosis is about."""
+    causes = [cause.id for cause in CAUSES.values() if cause.side != "root"]
+    for name in dict.fromkeys((*STATES, *FAMILIES, *causes)):
+        yield Measure(f"{JUDGED}.{name}_share", (JUDGED, name), SHARE, False)
+    for name in OF_DIAGNOSIS:
+        yield Measure(f"{DIAGNOSIS}.{name}", (DIAGNOSIS, name), SHARE, False)
 
 
 def nearest(name: str) -> str | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype
+from pandas.api.types import is_bool_dtype, union_categoricals
 
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.values import BY_NAME as OF_COMPARISONS
@@ -17,6 +18,7 @@ from nsysdiag.errors import InputError, UsageError
 from nsysdiag.formats.rows import BY_NAME
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.rows import BY_NAME as OF_RANKS
+from nsysdiag.time.facts import NAMED, Column, TimeColumns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -84,6 +86,54 @@ def _frame(table: RecordTable[Source, Any], report: Source) -> pd.DataFrame:
         except OverflowError as error:
             raise InputError(f"a {column.name} of this report is out of range: the file is damaged") from error
     return pd.DataFrame(series)
+
+
+def time_frame(report: Report, tables: Sequence[TimeColumns]) -> pd.DataFrame:
+    """The table of time of a report, see `Report.time`. Raises UsageError where it was not kept."""
+    if not tables and report.devices:
+        raise UsageError(
+            "this report does not hold the table of time, which is not saved with it",
+            hint="analyse the trace again: nsysdiag.analyze(TRACE).time",
+        )
+    parts = [_time_of(each, report) for each in tables or [TimeColumns.empty()]]
+    columns = {name: [part[name] for part in parts] for name in parts[0]}
+    return pd.DataFrame({name: _stacked(each) for name, each in columns.items()})
+
+
+def _stacked(parts: list[pd.Series[Any]]) -> Any:
+    """One column below the other; of names with the names of all."""
+    if isinstance(parts[0].dtype, pd.CategoricalDtype):
+        return union_categoricals(parts)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _time_of(table: TimeColumns, report: Report) -> pd.DataFrame:
+    phase = Column(table.phase, [each.name for each in report.phases])
+    columns: dict[str, Any] = {
+        "device": _of_names(Column(np.zeros(len(table.start), dtype=np.int64), [table.device])),
+        "start_ns": table.start,
+        "end_ns": table.end,
+        "ns": table.end - table.start,
+        "phase": _or_none(table.phase),
+        "phase_name": _of_names(phase),
+        "judged": table.judged,
+        "step": _or_none(table.step),
+        "thread": _or_none(table.thread),
+        **{name: _of_names(table.named[name]) for name in NAMED},
+    }
+    return pd.DataFrame(columns)
+
+
+def _or_none(values: npt.NDArray[Any]) -> Any:
+    return pd.arrays.IntegerArray(np.maximum(values, 0).astype(np.int64), values < 0)
+
+
+def _of_names(column: Column) -> Any:
+    """Names as categories of which each occurs once, in the order of the first of equal ones."""
+    names = list(dict.fromkeys(column.names))
+    place = {name: at for at, name in enumerate(names)}
+    code = np.array([*(place[name] for name in column.names), -1], dtype=np.int64)[column.code]
+    return pd.Categorical.from_codes(code, pd.Index(names, dtype=object))
 
 
 def all_gaps(report: Report) -> pd.DataFrame:

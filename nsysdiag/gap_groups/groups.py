@@ -9,11 +9,12 @@ from itertools import chain
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag import typed
 from nsysdiag.arrays.codes import to_planes, to_text
 from nsysdiag.arrays.groups import Groups, group_durations, least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES
-from nsysdiag.events.identity import joint
+from nsysdiag.events.identity import joint, tid_of
 from nsysdiag.events.nvtx import path_codes
 from nsysdiag.events.rows import distinct
 from nsysdiag.gap_groups.details import GapContext, gap_moments
@@ -25,6 +26,8 @@ from nsysdiag.limits import PLACES_CHARACTERS, mark_of
 from nsysdiag.pseudonyms import pseudonym
 from nsysdiag.report import SignatureRow
 from nsysdiag.stacks.call_sites import Place, places_of
+from nsysdiag.time.columns import OfSlices
+from nsysdiag.time.facts import Column
 
 # What makes two gaps alike: the operations on both sides, the place in the program, and the cause that leads.
 
@@ -107,6 +110,19 @@ def _numbered_by_first_gap(code: IntArray, start: IntArray) -> IntArray:
     rank = np.empty(len(first), dtype=np.int32)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[code]
+
+
+def slices_in_words(context: GapContext, keys: GapKeys) -> OfSlices:
+    """The slices of `context` for the table of time: what the host did, where, and what ended the gap."""
+    rows = context.slices.rows
+    lane = context.lane[rows.gap]
+    threads = np.append(tid_of(context.axis.threads), -1)
+    named = {
+        "call": Column(rows.text, [typed.plain(text) for text in context.slices.texts]),
+        "place": Column(np.where(lane >= 0, keys.path[rows.gap], -1), [" › ".join(path) for path in keys.paths]),
+        "operation": Column(keys.following[rows.gap], keys.next_names),
+    }
+    return OfSlices(threads[lane], named)
 
 
 MOST = 50

@@ -19,29 +19,45 @@ from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.utilization.dashboard import check_periods
 
 
-def analyze(path: str | os.PathLike[str], settings: Settings | None = None, progress: Progress | None = None) -> Report:
-    """Analyze one exported trace. Raises InputError for other files, UsageError for settings that do not fit, and
-    MemoryShortError, a MemoryError, if memory runs out."""
+def analyze(
+    path: str | os.PathLike[str],
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+    *,
+    keep_time: bool = False,
+) -> Report:
+    """Analyze one exported trace. With `keep_time` the report keeps its table of time.
+
+    Raises InputError for other files, UsageError for settings that do not fit, and MemoryShortError, a MemoryError, if
+    memory runs out."""
     settings = settings or Settings()
     with (
         Attempt(f"analyse '{printable(os.fsdecode(path))}'") as attempt,
         open_trace(path, reader=settings.reader, full_hash=settings.full_hash, nsys=settings.nsys) as trace,
     ):
-        return analyze_trace(trace, settings, attempt.noting(progress))
+        return analyze_trace(trace, settings, attempt.noting(progress), keep_time=keep_time)
 
 
-def analyze_trace(trace: Trace, settings: Settings, progress: Progress | None = None) -> Report:
-    """The report of an open trace. Raises UsageError for settings that do not fit."""
+def analyze_trace(
+    trace: Trace, settings: Settings, progress: Progress | None = None, *, keep_time: bool = False
+) -> Report:
+    """The report of an open trace, with its table of time if `keep_time`. Raises UsageError for settings that do not
+    fit."""
     _check(settings)
-    report = trace_steps.steps.run(trace_steps.report, progress, trace=trace, settings=settings)
+    report, time = trace_steps.steps.run(
+        trace_steps.report_and_time, progress, trace=trace, settings=settings, keep_time=keep_time
+    )
     trace.check_unchanged()
-    return referenced(priced(report, settings.cost), settings.reference_step_ns)
+    made = referenced(priced(report, settings.cost), settings.reference_step_ns)
+    if keep_time:
+        made.keep_time(time)
+    return made
 
 
 def analyze_devices(trace: Trace, settings: Settings) -> TraceResult:
     """The devices of an open trace, for a comparison of ranks. Raises UsageError for settings that do not fit."""
     _check(settings)
-    return trace_steps.steps.run(trace_steps.trace_result, trace=trace, settings=settings)
+    return trace_steps.steps.run(trace_steps.trace_result, trace=trace, settings=settings, keep_time=False)
 
 
 def _check(settings: Settings) -> None:

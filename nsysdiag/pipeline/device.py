@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, IdlePieces
-from nsysdiag.account.outside import Start
+from nsysdiag.account.outside import Start, charged_before, rows_before
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.facts import GpuMetrics
@@ -26,8 +26,9 @@ from nsysdiag.findings.pointers import EmptyIterations, pointers_of
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.findings.unfused import single_precision_findings, unfused_findings
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.groups import GapKeys
+from nsysdiag.gap_groups.groups import GapKeys, slices_in_words
 from nsysdiag.gaps.gaps import Calibration, Gaps
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
@@ -57,6 +58,8 @@ from nsysdiag.report import (
     Verdict,
     Window,
 )
+from nsysdiag.time.columns import time_columns as columns_of
+from nsysdiag.time.facts import TimeColumns
 from nsysdiag.time.table import TimeTable
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
@@ -314,6 +317,34 @@ def phases(
     ]
 
 
+@steps.step()
+def time_columns(
+    keep_time: bool,
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    time: TimeTable,
+    root_context: GapContext,
+    keys: GapKeys,
+    job_phases: JobPhases,
+    focus: Focus,
+    repeating: Loop | None,
+    before_device: Start | None,
+) -> TimeColumns | None:
+    """All time of the device as columns, where the user is to have them."""
+    if not keep_time:
+        return None
+    return columns_of(
+        device.key,
+        time,
+        slices_in_words(root_context, keys),
+        rows_before(charged_before(job_phases, before_device)),
+        Intervals.of([(phase.start, phase.end) for phase in job_phases.phases]),
+        focus.places,
+        Intervals.empty() if repeating is None else repeating.spans,
+        {each.number: each.key for each in activity.devices},
+    )
+
+
 @steps.step(trims=True)
 def result(
     report: DeviceReport,
@@ -329,6 +360,7 @@ def result(
     phases: list[PhaseDevice],
     focus: Focus,
     missing: Missing,
+    time_columns: TimeColumns | None,
 ) -> DeviceResult:
     """What the steps after the devices need of one."""
     return DeviceResult(
@@ -345,4 +377,5 @@ def result(
         phases,
         focus,
         missing,
+        time_columns,
     )

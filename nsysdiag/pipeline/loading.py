@@ -37,7 +37,7 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
     """
     found = Path(os.fsdecode(path))
     if not is_saved_report(found):
-        return pipeline.analyze(found, settings, progress)
+        return pipeline.analyze(found, settings, progress, keep_time=True)
     settings, report = settings or Settings(), read_report(found)
     asked = [
         name

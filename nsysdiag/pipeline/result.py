@@ -15,6 +15,7 @@ from nsysdiag.phases.facts import BehindWait, PhaseDevice
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.time.facts import TimeColumns
 from nsysdiag.timeline.timeline import DeviceLanes
 
 
@@ -22,7 +23,8 @@ class DeviceResult(Struct, frozen=True):
     """The result for one device: its report, the slices of its root ledger, its findings, what threads did behind
     waits, and the timeline without thread lanes (None: not requested, or nothing ran). Also the work inside its window,
     its communication kernels, and the MPI calls that align its threads with other ranks; the time in which these
-    threads are in any call of MPI; the phases of the job, what the device did in each, and the judged ones."""
+    threads are in any call of MPI; the phases of the job, what the device did in each, and the judged ones.
+    `time` is the table of time, None if not requested."""
 
     report: DeviceReport
     slices: Slices
@@ -37,6 +39,7 @@ class DeviceResult(Struct, frozen=True):
     phases: list[PhaseDevice]
     focus: Focus
     missing: Missing
+    time: TimeColumns | None
 
 
 class TraceResult(Struct, frozen=True):

@@ -40,6 +40,7 @@ from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.replay.predict import Predictions
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
+from nsysdiag.time.facts import TimeColumns
 from nsysdiag.timeline.timeline import Timelines, with_threads
 from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.trace import Trace
@@ -261,3 +262,9 @@ def report(
         outlooks=[] if isinstance(predictions, str) else predictions.outlooks(judgment.findings),
     )
     return finished(made, timelines.sentences)
+
+
+@steps.step()
+def report_and_time(report: Report, reported: list[DeviceResult]) -> tuple[Report, list[TimeColumns]]:
+    """The report, and the table of time of each device in it, where requested."""
+    return report, [each.time for each in reported if each.time is not None]

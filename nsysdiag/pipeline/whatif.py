@@ -59,7 +59,9 @@ def whatif(
         Attempt(f"replay '{printable(os.fsdecode(path))}'") as attempt,
         open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace,
     ):
-        found = steps.run(replayed, attempt.noting(progress), trace=trace, settings=settings, transforms=transforms)
+        found = steps.run(
+            replayed, attempt.noting(progress), trace=trace, settings=settings, transforms=transforms, keep_time=False
+        )
         trace.check_unchanged()
     if isinstance(found.model, str):
         return refused(found.report, transforms, found.model)

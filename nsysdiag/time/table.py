@@ -10,9 +10,8 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.cause import FAMILIES, Family
+from nsysdiag.time.facts import STATES
 
-STATES = ("compute", "exposed_comm", "exposed_copy", "idle")
-"""What a device does. Of several things at once: computing hides communication, and both hide copies."""
 WORK, IDLE = STATES[:3], STATES.index("idle")
 CODE: dict[str, int] = {name: code for code, name in enumerate(FAMILIES)}
 _BLOCK = 1 << 20

@@ -28,7 +28,8 @@ from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.ledger import SliceCollector, Slices
-from nsysdiag.time.table import CODE, STATES, TimeTable
+from nsysdiag.time.facts import STATES
+from nsysdiag.time.table import CODE, TimeTable
 
 LANES, END = 2, 60
 AXIS = ThreadAxis.over(np.arange(LANES), 0, END)

@@ -42,6 +42,30 @@ def refused(made: Report, text: str, **limits: str) -> str:
     return raised.value.message
 
 
+class TestJudgedTime:
+    """What the diagnosis is about, which leaves out start-up and tail."""
+
+    def test_shares_are_those_of_the_judged_phase(self, simulated: Report) -> None:
+        assert simulated.diagnosis is not None
+        assert simulated.diagnosis.phase is not None
+        (found,) = simulated.phases[simulated.diagnosis.phase].devices
+        whole = sum(found.account.values())
+        assert judged(simulated, "judged.idle_share > 0").value == pytest.approx(found.idle_ns / whole)
+        assert judged(simulated, "judged.kernels_share > 0").value == pytest.approx(found.account["kernels"] / whole)
+        assert judged(simulated, "judged.sync_share > 0").value == pytest.approx(found.account["sync"] / whole)
+        assert judged(simulated, "judged.sleep_share > 0").value == 0.0
+        assert judged(simulated, "judged.idle_share > 0").value != judged(simulated, "idle_share > 0").value
+
+    def test_the_headline(self, simulated: Report) -> None:
+        assert simulated.diagnosis is not None
+        assert judged(simulated, "diagnosis.share > 99%").value == simulated.diagnosis.share
+        assert "of all devices" in refused(simulated, "diagnosis.share > 1%", device="gpu0")
+
+    @pytest.mark.parametrize("text", ["judged.idle_share > 1%", "diagnosis.share > 1%"])
+    def test_nothing_judged_cannot_be_told(self, text: str) -> None:
+        assert "judges no time" in refused(report(diagnosis=None, phases=[]), text)
+
+
 @pytest.fixture(scope="module")
 def simulated() -> Report:
     return report_of(Program(steps=12, sync=True, tail=500 * US))

@@ -96,7 +96,7 @@ def activity_of(work: Work, devices: int = 2, **others: object) -> SimpleNamespa
 def replay_of(path: Path, settings: Settings = SETTINGS) -> Replayed:
     """The report about a trace, and the model of its judged time."""
     with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
-        found: Replayed = steps.run(replayed, None, trace=trace, settings=settings, transforms=())
+        found: Replayed = steps.run(replayed, None, trace=trace, settings=settings, transforms=(), keep_time=False)
     return found
 
 

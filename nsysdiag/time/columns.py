@@ -1,0 +1,114 @@
+"""The table of time in full, as columns of numbers and the names that they point to: also phase, step, thread and
+place, and the time before the first work of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from msgspec import Struct
+
+from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
+from nsysdiag.causes import CAUSES
+from nsysdiag.causes.cause import FAMILIES
+from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, Column, TimeColumns
+from nsysdiag.time.table import TimeTable
+
+
+class OfSlices(Struct, frozen=True):
+    """What is known of each slice of idle time: codes, -1 for none, and names."""
+
+    thread: IntArray
+    named: dict[str, Column]
+
+
+class Before(Struct, frozen=True):
+    """Time before the first work of a device: disjoint spans, the bottleneck of each (an index into FAMILIES), and what
+    the host did, an index into `words`."""
+
+    spans: Intervals
+    bottleneck: IntArray
+    call: IntArray
+    words: list[str]
+
+
+def time_columns(
+    device: str,
+    table: TimeTable,
+    of_slices: OfSlices,
+    before: Before,
+    phases: Intervals,
+    judged: Iterable[int],
+    steps: Intervals,
+    devices: dict[int, str],
+) -> TimeColumns:
+    """All of it. `phases` touch; `judged` are the places of those that the diagnosis is about; `steps` are disjoint;
+    `devices` are the keys of all devices by number. Time `before` belongs to the first phase."""
+    row, spans = cut(table.spans, np.concatenate((phases.start, phases.end, steps.start, steps.end)))
+    count, ahead = len(row), len(before.spans)
+    piece = table.slice[row]
+    phase = np.append(np.full(ahead, 0 if len(phases) else -1), place_in(phases, spans.start))
+    named = {
+        "state": Column(_joined(ahead, EVERY_STATE.index(OUTSIDE), table.state[row]), list(EVERY_STATE)),
+        "bottleneck": Column(np.append(before.bottleneck, table.bottleneck[row]), list(FAMILIES)),
+        "cause": Column(_joined(ahead, -1, _of_slice(table.own, piece)), list(CAUSES)),
+        "root_cause": Column(_joined(ahead, -1, _of_slice(table.root, piece)), list(CAUSES)),
+        "waits_for": Column(_joined(ahead, -1, _numbered(table.other[row], devices)), list(devices.values())),
+    }
+    for name, column in of_slices.named.items():
+        named[name] = Column(_joined(ahead, -1, _of_slice(column.code, piece)), column.names)
+    calls = named["call"]
+    called = np.append(before.call + len(calls.names), calls.code[ahead:])
+    named["call"] = Column(called, [*calls.names, *before.words])
+    return TimeColumns(
+        device=device,
+        start=np.append(before.spans.start, spans.start),
+        end=np.append(before.spans.end, spans.end),
+        phase=phase,
+        judged=np.isin(phase, list(judged)),
+        step=_joined(ahead, -1, place_in(steps, spans.start) if len(steps) else np.full(count, -1)),
+        thread=_joined(ahead, -1, _of_slice(of_slices.thread, piece)),
+        named=named,
+    )
+
+
+def cut(spans: Intervals, borders: IntArray) -> tuple[IntArray, Intervals]:
+    """Disjoint, sorted intervals cut at all borders inside them: of which interval each part is, and the parts.
+
+    ```
+    spans     [0----------)[1----)      [2---)
+    borders       |   |    |                 |
+    parts     [0-)[0-)[0--)[1----)      [2---)
+    ```
+    """
+    borders = np.unique(borders)
+    owner = nearest_before(spans.start, borders)
+    inside = (owner >= 0) & (borders > spans.start[owner]) & (borders < spans.end[owner]) if len(spans) else owner > 0
+    start = np.sort(np.concatenate((spans.start, borders[inside])))
+    row = nearest_before(spans.start, start)
+    last = np.append(row[1:] != row[:-1], True)[: len(row)]
+    return row, Intervals(start, np.where(last, spans.end[row], np.append(start[1:], 0)[: len(row)]))
+
+
+def place_in(spans: Intervals, time: IntArray) -> IntArray:
+    """The place of the interval, of sorted disjoint ones, that holds each time; -1 for none."""
+    if len(spans) == 0:
+        return np.full(len(time), -1)
+    at = nearest_before(spans.start, time)
+    return np.where((at >= 0) & (time < spans.end[np.maximum(at, 0)]), at, -1)
+
+
+def _of_slice(values: IntArray, piece: IntArray) -> IntArray:
+    """The value of the slice that each row is a part of, -1 for work."""
+    return np.append(values, -1)[piece]
+
+
+def _joined(ahead: int, value: int, rest: IntArray) -> IntArray:
+    return np.concatenate((np.full(ahead, value, dtype=rest.dtype), rest))
+
+
+def _numbered(other: IntArray, devices: dict[int, str]) -> IntArray:
+    """The place of each device number among `devices`, -1 for none."""
+    place = {number: at for at, number in enumerate(devices)}
+    code = np.array([*(place.get(number, -1) for number in range(max(devices, default=-1) + 1)), -1])
+    return code[np.minimum(other, len(code) - 1)]

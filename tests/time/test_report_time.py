@@ -1,0 +1,54 @@
+"""`Report.time`: its columns, and that the numbers of a report are sums of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import nsysdiag
+from nsysdiag.errors import UsageError
+from tests.levels import quick
+from tests.shared import Shared
+from tests.simulator.scenarios import SCENARIOS
+from tests.test_real_traces import every_trace
+from tests.time.adds_up import assert_adds_up, by
+
+
+@pytest.mark.parametrize("name", quick(list(SCENARIOS), 6))
+def test_simulated_programs_add_up(name: str, shared: Shared) -> None:
+    assert_adds_up(nsysdiag.analyze(shared.trace(name)))
+
+
+@pytest.mark.parametrize(
+    "name", quick(sorted(path.stem for path in (Path(__file__).parent.parent / "fixtures").glob("sim_*.gz")), 1)
+)
+def test_committed_traces_add_up(name: str, shared: Shared) -> None:
+    assert_adds_up(nsysdiag.analyze(shared.fixture(name)))
+
+
+@pytest.mark.real
+@every_trace
+def test_real_traces_add_up(trace: Path) -> None:
+    assert_adds_up(nsysdiag.analyze(trace))
+
+
+def test_rows_say_what_and_where(shared: Shared) -> None:
+    report = nsysdiag.analyze(shared.fixture("sim_starved_training.sqlite"))
+    rows = report.time
+    waited = rows[rows.judged & (rows.bottleneck == "input")]
+    assert set(waited.state) == {"idle"}
+    assert (waited.groupby("device", observed=True).thread.nunique() == 1).all()
+    assert waited.operation.notna().all()
+    assert waited.step.notna().any()
+    assert by(waited, "root_cause").keys() == {"data_loading"}
+    assert "data_loading" not in by(waited, "cause"), "the launching thread itself only waits"
+
+
+def test_the_table_is_not_saved(tmp_path: Path, shared: Shared) -> None:
+    report = nsysdiag.analyze(shared.fixture("sim_launch_bound.sqlite"))
+    report.save(tmp_path / "saved.json")
+    saved = nsysdiag.load(tmp_path / "saved.json")
+    assert saved == report
+    with pytest.raises(UsageError, match="not saved"):
+        _ = saved.time
