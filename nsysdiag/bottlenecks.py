@@ -27,9 +27,9 @@ class Bottleneck(Struct, frozen=True, kw_only=True):
     """What time is charged to.
 
     `noun` is its name inside a sentence, `label` that of bars and legends: the noun if empty. `takes` begins a
-    headline, before the share. Of `color` and `part` one is empty: `part` is that part of a window whose colour it has,
-    `work` the id of that part in ledgers of iterations. `verdict` is its verdict on a device; if empty, that of the
-    cause with most time. `promised`: a fix of the program can save its time.
+    headline, before the share. `color` is that of the light theme; `part` the part of a window with that colour in all
+    themes, and `work` its id in ledgers of iterations: both empty for idle time. `verdict` is its verdict on a device;
+    if empty, that of the cause with most time. `promised`: a fix of the program can save its time.
 
     `in_start` is what a program does with such time before its first GPU work, `advice` how to shorten that. `running`
     is what another GPU that is waited for is busy with, empty if it idles. `differs` is what a late GPU may have of its
@@ -55,6 +55,20 @@ class Bottleneck(Struct, frozen=True, kw_only=True):
         """Its name where it stands alone."""
         return self.label or self.noun[:1].upper() + self.noun[1:]
 
+    def shade(self, number: int) -> str:
+        """The colour of its cause with this number: its own for the first, unless work has it, then lighter and darker
+        ones in turn."""
+        place = number + bool(self.part)
+        step = SHADE_STEP * ((place + 1) // 2)
+        toward, part = (WHITE, step) if place % 2 else (0, step)
+        channels = (int(self.color[at : at + 2], 16) for at in (1, 3, 5))
+        return "#" + "".join(f"{round(each + (toward - each) * part):02x}" for each in channels)
+
+
+SHADE_STEP = 0.2
+"""By how much of the way to white or black shades of a colour differ: enough to tell five apart in grey."""
+WHITE = 255
+
 
 SHARE_OF_WORK = "its share of the work, its clocks, temperature and power limit"
 
@@ -65,6 +79,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             id="kernels",
             noun="kernels",
             takes="Kernels take",
+            color="#2b6cb8",
             part="compute",
             work="compute",
             verdict="gpu-bound",
@@ -76,7 +91,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             noun="kernels that leave most of the GPU empty",
             takes="Kernels that leave most of the GPU empty take",
             label="Kernels on a mostly empty GPU",
-            color="#bcd9f7",
+            color="#f16d58",
             verdict="parallelism-bound",
             running="small kernels of ",
             differs=SHARE_OF_WORK,
@@ -85,6 +100,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             id="communication",
             noun="communication",
             takes="Communication takes",
+            color="#47207a",
             part="communication",
             work="exposed_comm",
             verdict="comm-bound",
@@ -95,6 +111,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             id="copies",
             noun="copies",
             takes="Copies take",
+            color="#9c640c",
             part="copies",
             work="exposed_copy",
             verdict="copy-bound",
@@ -105,7 +122,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             id="input",
             noun="waiting for input",
             takes="Waiting for input takes",
-            color="#64ca9e",
+            color="#67482b",
             verdict="input-bound",
             in_start="reading input",
             advice=("Read in larger pieces, on several threads, or from a format that needs no parsing.",),
@@ -115,7 +132,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             id="host",
             noun="waiting for the host",
             takes="The host keeps the GPU waiting for",
-            color="#c32d3e",
+            color="#cf274a",
             in_start="host code",
             advice=(
                 "Profile this host code. Run it on more threads, prepare the data on the GPU, or run it once and save "
@@ -126,21 +143,21 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             id="sync",
             noun="synchronization",
             takes="Synchronization keeps the GPU idle for",
-            color="#0a38e7",
+            color="#8058f0",
             verdict="sync-bound",
         ),
         Bottleneck(
             id="launch",
             noun="launch overhead",
             takes="Launch overhead takes",
-            color="#497970",
+            color="#9f71a5",
             verdict="launch-bound",
         ),
         Bottleneck(
             id="memory",
             noun="memory management",
             takes="Memory management takes",
-            color="#927859",
+            color="#9a491a",
             in_start="allocation",
             advice=("Allocate and pin less, and in fewer calls: one large allocation instead of many.",),
         ),
@@ -148,7 +165,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             id="startup",
             noun="CUDA start-up",
             takes="CUDA start-up takes",
-            color="#705672",
+            color="#228c72",
             in_start="CUDA initialization and code loading",
             advice=(
                 "Load less code: binaries for the architecture of this GPU alone. Kernels load when they are first "
@@ -160,21 +177,21 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             id="other_process",
             noun="another process on the GPU",
             takes="Another process uses the GPU for",
-            color="#4d500d",
+            color="#883c7f",
         ),
         Bottleneck(
             id="profiler",
             noun="the profiler's overhead",
             takes="The profiler itself takes",
             label="Profiler overhead",
-            color="#8a8f7e",
+            color="#afa3a3",
             promised=False,
         ),
         Bottleneck(
             id="unknown",
             noun="unexplained idle time",
             takes="Unexplained idle time takes",
-            color="#8e9eaa",
+            color="#7c8491",
             verdict="unresolved",
             promised=False,
             in_start="unexplained in the trace",

@@ -11,7 +11,6 @@ from nsysdiag.document.view import WORK
 
 PACKAGE = Path(__file__).parents[1] / "nsysdiag"
 OTHER_MEANINGS = {
-    ("account/bottlenecks.py", "busy_pieces"): "the parts of busy time, which the function divides",
     ("diagnosis/show.py", "_cards"): "parts of the window",
     ("formats/figures/look.py", ""): "parts of the window",
     ("formats/html/timeline/still.py", ""): "parts of the window",

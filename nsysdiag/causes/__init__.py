@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.causes import (
     blocked,
     blocking_copy,
@@ -112,6 +113,13 @@ def family_of(cause: str, variant: int = -1) -> Family:
     the cause's own."""
     found = CAUSES[cause]
     return (found.variants[variant].family if variant >= 0 else None) or found.family
+
+
+def color_of(cause: str) -> str:
+    """The colour of a cause: a shade of that of its bottleneck, by its place among the causes of that."""
+    bottleneck = BOTTLENECKS[CAUSES[cause].family]
+    siblings = [each.id for each in CAUSES.values() if each.family == bottleneck.id]
+    return bottleneck.shade(siblings.index(cause))
 
 
 def families_of_cause(cause: str) -> set[Family]:

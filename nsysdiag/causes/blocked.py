@@ -23,7 +23,6 @@ CAUSE = Cause(
     side="host",
     tables=("SCHED_EVENTS",),
     advice=Advice(("Capture again with --trace=osrt: the trace then names the call.",)),
-    color="#8e9eaa",
     picture="""
 device  [==A==)......................[==next==)
 thread         |scheduled out|[launch]

@@ -137,7 +137,6 @@ CAUSE = Cause(
             source="mpi_cuda",
         ),
     ),
-    color="#c641f3",
     picture="""
 device  [==A==)[=copy=)...........[==next==)
 thread    [cudaMemcpy     ]   [launch]

@@ -212,7 +212,7 @@ BEFORE_THE_QUEUE = 80
 class Cause(Struct, frozen=True):
     """One reason for a device to be idle.
 
-    Presentation: `color` of its bars; `opening` of a causal chain, with {thread}, {call}, {label} and {code} (functions
+    Presentation: `opening` of a causal chain, with {thread}, {call}, {label} and {code} (functions
     in CPU samples). None means the call on the thread, or the title if the device waits. The first matching one of the
     `variants` is used; the last one always matches. `sources` are keys of SOURCES for the rule and the plain advice.
     `rows` are the tables searched for evidence of a slice, in order, then the operation that the device waited for.
@@ -236,7 +236,6 @@ class Cause(Struct, frozen=True):
     side: str
     tables: tuple[str, ...]
     advice: Advice
-    color: str
     picture: str
     family: Family
     sources: tuple[str, ...]

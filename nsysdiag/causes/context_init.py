@@ -51,7 +51,6 @@ CAUSE = Cause(
             "CUDA_MODULE_LOADING=LAZY).",
         )
     ),
-    color="#812873",
     picture="""
 device  [==A==)................[==next==)
 thread         [cuCtxCreate ][launch]

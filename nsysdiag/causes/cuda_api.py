@@ -23,7 +23,6 @@ CAUSE = Cause(
             "the step.",
         )
     ),
-    color="#b99e7e",
     picture="""
 device  [==A==)...............................[==next==)
 thread         [cudaEventRecord][cudaFuncGet.][launch]

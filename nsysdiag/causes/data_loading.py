@@ -45,7 +45,6 @@ CAUSE = Cause(
             fix="tf.data: parallel map and interleave, prefetch",
         ),
     ),
-    color="#64ca9e",
     picture="""
 device  [==A==)..........................[==next==)
 thread         [queue.get: sem_wait     ][launch]

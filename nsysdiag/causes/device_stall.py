@@ -29,7 +29,6 @@ CAUSE = Cause(
     advice=Advice(
         ("Look for what the trace lacks: dependencies through untraced events, other processes, power states.",)
     ),
-    color="#4b6b38",
     picture="""
 device  [==A==)..............[==next==)
 thread [launch]                          long ago

@@ -50,7 +50,6 @@ CAUSE = Cause(
             source="julia",
         ),
     ),
-    color="#25564d",
     picture="""
 device  [==A==)|floor|[==B==)
 thread [B]                       B was launched before A ended

@@ -30,7 +30,6 @@ CAUSE = Cause(
     side="device",
     tables=("GPU_CONTEXT_SWITCH_EVENTS",),
     advice=Advice(("Two processes share this GPU: use MPS, MIG or another GPU.",)),
-    color="#4d500d",
     picture="""
 process 1  [==A==)              [==next==)
 process 2         [time slice)

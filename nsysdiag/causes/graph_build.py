@@ -57,7 +57,6 @@ CAUSE = Cause(
             source="torch_graphs",
         ),
     ),
-    color="#705672",
     picture="""
 device  [==A==).......................[==graph==)
 thread         [capture][instantiate][launch]

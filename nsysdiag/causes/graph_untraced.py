@@ -17,7 +17,6 @@ CAUSE = Cause(
     advice=Advice(
         ("Capture again with --cuda-graph-trace=node (exact) or =graph, with a version that writes graph rows.",)
     ),
-    color="#927f84",
     picture="""
 device  [==A==)  ? ? ? ? ? ?  [==B==)
 thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE

@@ -105,7 +105,6 @@ CAUSE = Cause(
             source="nsight_sampling",
         ),
     ),
-    color="#6c9345",
     picture="""
 device  [==A==)................[==next==)
 thread         ~~ computes ~~[launch]

@@ -12,7 +12,6 @@ CAUSE = Cause(
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     advice=Advice(("Look for long dependency chains in the graph; independent branches can run side by side.",)),
-    color="#76a79d",
     picture="""
 device  [node 1)......[node 2)
 thread [cudaGraphLaunch]         one launch for both

@@ -75,7 +75,6 @@ CAUSE = Cause(
             source="mpi_cuda",
         ),
     ),
-    color="#f13971",
     picture="""
 device  [==A==)........[==next==)
 thread         [read][launch]

@@ -71,7 +71,6 @@ CAUSE = Cause(
             fix="launch less: fused broadcasts, CUDA.@captured",
         ),
     ),
-    color="#d16d24",
     picture="""
 device  [==A==)........[==next==)
 thread          [launch  ]

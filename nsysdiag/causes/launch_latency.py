@@ -36,7 +36,6 @@ CAUSE = Cause(
             fix="launch ahead: nowait on target constructs",
         ),
     ),
-    color="#99c273",
     picture="""
 device  ............|.L.|[==next==)
 thread     [launch]

@@ -14,7 +14,6 @@ CAUSE = Cause(
     advice=Advice(
         ("Capture again with --trace=cuda for all processes of the run, so that each operation has its launch.",)
     ),
-    color="#404e58",
     picture="""
 device  [==A==)..........[==B==)
 thread   ?                       no call has B's correlation id

@@ -49,7 +49,6 @@ CAUSE = Cause(
             source="gil",
         ),
     ),
-    color="#c32d3e",
     picture="""
 device  [==A==)....................[==next==)
 thread         [pthread_cond_wait][launch]

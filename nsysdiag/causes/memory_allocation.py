@@ -90,7 +90,6 @@ CAUSE = Cause(
             fix="write into existing arrays",
         ),
     ),
-    color="#d57c98",
     picture="""
 device  [==A==)..............[==next==)
 thread         [cudaMalloc][launch]

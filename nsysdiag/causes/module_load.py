@@ -92,7 +92,6 @@ CAUSE = Cause(
             source="cupy_speed",
         ),
     ),
-    color="#fa5dc7",
     picture="""
 device  [==A==)........................[==next==)
 thread         [launch, loads its code     ]

@@ -76,7 +76,6 @@ CAUSE = Cause(
             fix="bind each rank to CPUs of its own",
         ),
     ),
-    color="#c8428d",
     picture="""
 device  [==A==)......................[==next==)
 thread         |scheduled out|[launch]

@@ -29,7 +29,6 @@ CAUSE = Cause(
             "MALLOC_TRIM_THRESHOLD_) avoids the calls.",
         )
     ),
-    color="#a30755",
     picture="""
 device  [==A==)..........[==next==)
 thread         [munmap][launch]

@@ -30,7 +30,6 @@ CAUSE = Cause(
             "Trace less (fewer APIs, no backtraces), or a shorter range with --capture-range=cudaProfilerApi.",
         )
     ),
-    color="#8a8f7e",
     picture="""
 device  [==A==).............[==next==)
 thread         [flush]  [launch]

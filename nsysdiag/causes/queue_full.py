@@ -27,7 +27,6 @@ CAUSE = Cause(
             "The host is ahead: this costs nothing on a device that is busy. A thread that feeds several GPUs should use one thread or process for each.",
         )
     ),
-    color="#497970",
     picture="""
 device 0 [==A==)..................[==next==)
 device 1 [==========================)

@@ -40,7 +40,6 @@ CAUSE = Cause(
             source="data_loader",
         ),
     ),
-    color="#dfa6ce",
     picture="""
 device  [==A==)..............[==next==)
 thread         [nanosleep][launch]

@@ -47,7 +47,6 @@ CAUSE = Cause(
             source="cupy_speed",
         ),
     ),
-    color="#4c97b3",
     picture="""
 default   [==A==)
 stream 9          ....[==next==)      barrier between them

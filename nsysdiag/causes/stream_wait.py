@@ -28,7 +28,6 @@ CAUSE = Cause(
             "in between.",
         )
     ),
-    color="#747195",
     picture="""
 stream 7  [==producer==)
 stream 9  (wait event)       [==next==)

@@ -181,7 +181,6 @@ CAUSE = Cause(
             source="mpi_cuda",
         ),
     ),
-    color="#0a38e7",
     picture="""
 device  [==A==)..................[==next==)
 thread    [cudaStreamSynchronize] [launch]

@@ -11,7 +11,6 @@ CAUSE = Cause(
     side="host",
     tables=(),
     advice=Advice(("Capture again with --trace=osrt, --cpuctxsw and --sample: they show what the thread did.",)),
-    color="#c1acb2",
     picture="""
 device  [==A==)......................[==next==)
 thread             ?  ?  ?  ?  [launch]

@@ -39,7 +39,6 @@ CAUSE = Cause(
             source="julia",
         ),
     ),
-    color="#927859",
     picture="""
 device  [==A==).....[migration)[==B==)
 thread [B]                       B was launched long ago

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from nsysdiag.bottlenecks import title_of
-from nsysdiag.causes import CAUSES
+from nsysdiag.bottlenecks import BOTTLENECKS, title_of
+from nsysdiag.causes import CAUSES, color_of
 from nsysdiag.causes.evidence import setting
 from nsysdiag.cli.facts import aligned, as_json, markdown
 from nsysdiag.config.settings import FindingThresholds
@@ -109,7 +109,7 @@ def _of_cause(cause: Cause, order: int) -> RulePage:
         kinds=cause.variants,
         advice=cause.advice,
         sources=sources_of(cause.id),
-        color=cause.color,
+        color=color_of(cause.id),
         unresolved=cause.unresolved,
         family=cause.family,
         confirm=cause.confirm,
@@ -130,7 +130,7 @@ def _of_finding(rule: FindingRule) -> RulePage:
         kinds=(),
         advice=rule.advice,
         sources=sources_of(rule.id),
-        color=rule.color,
+        color=BOTTLENECKS[rule.bottleneck].color,
         unresolved=False,
     )
 

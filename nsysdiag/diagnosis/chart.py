@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import summed
-from nsysdiag.bottlenecks import BOTTLENECKS, title_of
+from nsysdiag.bottlenecks import title_of
 from nsysdiag.diagnosis.facts import KERNELS, UNKNOWN, noun_of
-from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.bars import bottleneck_entry
 from nsysdiag.document.blocks import PAGE, Block, Chart, Lines, Part
 from nsysdiag.document.figures import CHARACTER_PERCENT, StackedBar, stack
 from nsysdiag.document.histogram import edge_ticks, moment_labels
-from nsysdiag.document.view import UNKNOWN_COLOR
 from nsysdiag.document.words import counted
 from nsysdiag.phases.facts import done
 from nsysdiag.units import format_ns, format_share
@@ -112,7 +111,7 @@ def account_chart(account: dict[str, int], title: str = JUDGED_TIME, *, host_uns
     """The judged time of all devices by bottleneck, with what the colours mean."""
     total = sum(account.values())
     legend = [
-        replace(_entry(name), label=f"{label(name, host_unseen=host_unseen)} {format_share(ns, total)}")
+        replace(bottleneck_entry(name), label=f"{label(name, host_unseen=host_unseen)} {format_share(ns, total)}")
         for name, ns in account.items()
         if ns > LEAST_LEGEND * total
     ]
@@ -147,7 +146,7 @@ def phase_strip(phases: Sequence[Phase], basis: str = "steady", about: int | Non
     words = [judged_word(phases, at, about) if tell else "" for at in range(len(phases))]
     captions: list[list[Part]] = [
         [
-            _entry(phase.bottleneck, f"{times[at]} to {times[at + 1]}{words[at] and f', {words[at]}'}: "),
+            bottleneck_entry(phase.bottleneck, f"{times[at]} to {times[at + 1]}{words[at] and f', {words[at]}'}: "),
             sentence,
         ]
         for at, (phase, sentence) in enumerate(zip(phases, sentences(phases, names), strict=True))
@@ -206,10 +205,5 @@ def sentences(phases: Sequence[Phase], names: Sequence[str]) -> list[str]:
 
 def _fill(bottleneck: str) -> tuple[str | None, str]:
     """Colour and kind of a segment: one of the two."""
-    known = BOTTLENECKS.get(bottleneck)
-    return (known.color or None, known.part) if known else (UNKNOWN_COLOR, "")
-
-
-def _entry(bottleneck: str, text: str = "") -> LegendEntry:
-    color, part = _fill(bottleneck)
-    return LegendEntry(text or label(bottleneck), part, color or "")
+    entry = bottleneck_entry(bottleneck)
+    return entry.color or None, entry.part

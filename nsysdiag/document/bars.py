@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from nsysdiag.bottlenecks import BOTTLENECKS, title_of
 from nsysdiag.document.figures import percent, safe_color
 from nsysdiag.document.kinds import TIME
-from nsysdiag.document.view import WORK
+from nsysdiag.document.view import UNKNOWN_COLOR, WORK, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nsysdiag.document.kinds import CellKind
-    from nsysdiag.document.view import Share
+    from nsysdiag.document.view import Causes, Share
 
 
 # The height of the drawing in its own units, and the slot of one bar; the browser stretches both.
@@ -75,11 +76,13 @@ class Label(Struct, frozen=True):
 
 
 class LegendEntry(Struct, frozen=True):
-    """What a colour means."""
+    """What a colour means. That of a cause or of a part of the window is a shade of the one of its bottleneck, `group`;
+    None for the bottleneck itself, and for what has none."""
 
     label: str
     part: str
     color: str
+    group: LegendEntry | None = None
 
 
 class BarChart(Struct, frozen=True):
@@ -187,12 +190,34 @@ def _legend(bars: Iterable[Bar]) -> list[LegendEntry]:
         shares.setdefault(share.id, share)
         total[share.id] = total.get(share.id, 0) + share.ns
     causes = sorted((id for id in shares if not shares[id].part), key=lambda id: (-total[id], id))
-    return [legend_entry(shares[id]) for id in (*(id for id in WORK if id in shares), *causes)]
+    return by_bottleneck(legend_entry(shares[id]) for id in (*(id for id in WORK if id in shares), *causes))
 
 
 def legend_entry(share: Share) -> LegendEntry:
     """The label and colour of some time."""
-    return LegendEntry(share.label, share.part, safe_color(share.color) if share.color else "")
+    group = bottleneck_entry(share.bottleneck) if share.bottleneck in BOTTLENECKS else None
+    return LegendEntry(share.label, share.part, safe_color(share.color) if share.color else "", group)
+
+
+def entry_of(id: str, causes: Causes) -> LegendEntry:
+    """The label and colour of a kind of work or of a cause, by its id."""
+    return legend_entry(share_of(id, 0, causes))
+
+
+def bottleneck_entry(bottleneck: str, text: str = "") -> LegendEntry:
+    """The title, or the `text`, and the colour of a bottleneck; one of a later version is grey."""
+    known = BOTTLENECKS.get(bottleneck)
+    color = "" if known and known.part else known.color if known else UNKNOWN_COLOR
+    return LegendEntry(text or title_of(bottleneck), known.part if known else "", color)
+
+
+def by_bottleneck(entries: Iterable[LegendEntry]) -> list[LegendEntry]:
+    """The entries in groups by bottleneck; bottlenecks are in the order of their first entries."""
+    kept = list(entries)
+    places: dict[LegendEntry | None, int] = {}
+    for at, each in enumerate(kept):
+        places.setdefault(each.group or each, at)
+    return sorted(kept, key=lambda each: places[each.group or each])
 
 
 def stairs(levels: list[int]) -> str:

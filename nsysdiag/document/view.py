@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.report import CauseInfo
 from nsysdiag.units import format_count, format_share
 
@@ -42,13 +43,14 @@ class WindowPart(Struct, frozen=True):
 
 class Share(Struct, frozen=True):
     """A part of an iteration's time: the id of a part of the window, or of the cause of idle time (the other is empty),
-    and its colour."""
+    its colour, and its bottleneck, empty if unknown."""
 
     id: str
     label: str
     ns: int
     part: str
     color: str
+    bottleneck: str = ""
 
 
 class LedgerRow(Struct, frozen=True):
@@ -119,8 +121,8 @@ def share_of(id: str, ns: int, causes: Causes) -> Share:
     """Time by the id of a kind of work or of a cause."""
     if id in WORK:
         part, label = WORK[id]
-        return Share(id, label, ns, part, "")
-    return Share(id, causes.title(id), ns, "", causes[id].color)
+        return Share(id, label, ns, part, "", OF_WORK[id])
+    return Share(id, causes.title(id), ns, "", causes[id].color, causes[id].bottleneck)
 
 
 def ledger_rows(device: DeviceReport, causes: Causes) -> list[LedgerRow]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from nsysdiag.causes import CAUSES
+from nsysdiag.bottlenecks import BOTTLENECKS
+from nsysdiag.causes import CAUSES, color_of
 from nsysdiag.causes.cause import Advice, Family, FrameworkAdvice
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.kernels.advice import FUSION, REDUCED_PRECISION
@@ -22,7 +23,6 @@ class FindingRule(Struct, frozen=True):
     bottleneck: Family
     title: str
     meaning: str
-    color: str
     picture: str
     tables: tuple[str, ...]
     thresholds: tuple[str, ...]
@@ -76,7 +76,6 @@ EXPOSED_COPY = FindingRule(
     bottleneck="copies",
     title="Exposed copies",
     meaning="The device copied or set memory while no kernel ran.",
-    color="#a16207",
     picture="""
 stream 7  [==A==)          [==B==)
 stream 9         [=copy==)          no kernel runs meanwhile
@@ -140,7 +139,6 @@ EXPOSED_COMM = FindingRule(
     bottleneck="communication",
     title="Exposed communication",
     meaning="Communication kernels ran while no other kernel did.",
-    color="#7e57c2",
     picture="""
 stream 7  [==backward==)                  [==optimizer==)
 stream 9              [==nccl AllReduce==)               the part behind backward is exposed
@@ -177,7 +175,6 @@ EXPOSED_MPI = FindingRule(
     bottleneck="communication",
     title="GPU idle inside MPI calls",
     meaning="The device was idle while the thread that launched next was inside an MPI call.",
-    color="#5c6bc0",
     picture="""
 device  [==A==).........................[==next==)
 thread     [MPI_Sendrecv        ][launch]
@@ -200,7 +197,6 @@ BEFORE_WORK = FindingRule(
     bottleneck="host",
     title="Before the first work of the GPU",
     meaning="What the program did from its first CUDA call to the first work of the device: a part of start-up.",
-    color="#6d4c41",
     picture="""
 thread  [cudaMalloc][host code........][launch]
 device                                      [==first==)
@@ -217,7 +213,6 @@ PAGING = FindingRule(
     title="Kernels wait for pages of unified memory",
     meaning="Pages of unified memory migrated on demand, while kernels ran or the device was idle: kernels wait for "
     "them.",
-    color="#00838f",
     picture="""
 kernel      [==A: touches pages........==)
 migrations       [p][p][p][p][p]
@@ -239,7 +234,6 @@ LATE_RANK = FindingRule(
     bottleneck="communication",
     title="Others wait for a late GPU",
     meaning="The device waited inside a collective or an MPI call for another one that came late.",
-    color="#ad1457",
     picture="""
 gpu 0  [==step==)[AllReduce, waits........)
 gpu 1  [==step==)....reads files...[AllReduce)
@@ -263,7 +257,6 @@ OTHER_GPU = FindingRule(
     title="Waiting for another GPU",
     meaning="The device was idle until another device finished its work: the host or an event waited for a stream of "
     "that device. The time is charged to what that device did meanwhile.",
-    color="#4e6b8a",
     picture="""
 gpu 0   [==kernel=======)           [==kernel=======)
 gpu 1                    [==kernel==)
@@ -292,7 +285,6 @@ KERNELS = FindingRule(
     bottleneck="kernels",
     title="Kernel time",
     meaning="The device computed, and as far as the trace shows, kernels filled the chip.",
-    color="#2e7d32",
     picture="""
 device  [==A==)[==A==)[==A==)[==A==)
 """,
@@ -308,7 +300,6 @@ UNFUSED = FindingRule(
     title="Unfused elementwise, cast and norm kernels",
     meaning="By their names, these kernels each run one elementwise operator, cast, concatenation, normalization or "
     "reduction of a framework. Their time counts as kernel time.",
-    color="#6d7f1b",
     picture="""
 device  [product][cast][add][norm][product]
                  |-- fused: one ---|
@@ -325,7 +316,6 @@ SINGLE_PRECISION = FindingRule(
     title="FP32 matrix products without tensor cores",
     meaning="By their names, these kernels multiply matrices, or convolve, in single precision without tensor cores, on "
     "a GPU that has them. Their time counts as kernel time. The bound is the ratio of the GPU's published peak rates.",
-    color="#00695c",
     picture="""
 device  [sgemm===============][sgemm===============]
 device  [tf32=][tf32=]           |-- at most saved ---|
@@ -342,7 +332,6 @@ PARALLELISM = FindingRule(
     title="Kernels that leave most of the chip empty",
     meaning="All kernels running at the time together had fewer blocks than half of the SMs, or counters showed few "
     "active SMs.",
-    color="#9e9d24",
     picture="""
 device  [==A: 2 blocks on 108 SMs==)
 """,
@@ -364,7 +353,6 @@ SLOW_ITERATIONS = FindingRule(
     title="Some iterations take far longer",
     meaning="Steady iterations longer than the median by three times the usual deviation and by 5%. The time itself "
     "is charged to other findings: nothing is counted twice.",
-    color="#b45309",
     picture="""
 device  [step 1)[step 2)[step 3              )[step 4)
                         |median |-- extra ---|
@@ -394,7 +382,6 @@ EMPTY_ITERATIONS = FindingRule(
     meaning="A range of the program repeats, and some of its instances launch nothing on the device. The time itself "
     "is charged to "
     "other findings: nothing is counted twice.",
-    color="#0e7490",
     picture="""
 thread  [step 1    ][step 2    ][step 3    ][step 4    ]
 launches   |  |                    |  |                     steps 2 and 4 launch nothing here
@@ -447,13 +434,19 @@ def cause_infos() -> list[CauseInfo]:
             id=each.id,
             title=each.title,
             meaning=each.meaning,
-            color=each.color,
+            color=color_of(each.id),
             unresolved=each.unresolved,
             bottleneck=each.family,
         )
         for each in CAUSES.values()
     ]
     return causes + [
-        CauseInfo(id=rule.id, title=rule.title, meaning=rule.meaning, color=rule.color, bottleneck=rule.bottleneck)
+        CauseInfo(
+            id=rule.id,
+            title=rule.title,
+            meaning=rule.meaning,
+            color=BOTTLENECKS[rule.bottleneck].color,
+            bottleneck=rule.bottleneck,
+        )
         for rule in FINDING_RULES.values()
     ]

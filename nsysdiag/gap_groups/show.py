@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nsysdiag.document import words
-from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.bars import entry_of
 from nsysdiag.document.blocks import (
     NOT_PAGE,
     TERMINAL,
@@ -24,7 +24,7 @@ from nsysdiag.document.blocks import (
     Table,
     named,
 )
-from nsysdiag.document.figures import StackedBar, safe_color, stack
+from nsysdiag.document.figures import StackedBar, stack
 from nsysdiag.document.kinds import COUNT, MOMENT, NAME, SHARE, STACK, TEXT, TIME, share_of
 from nsysdiag.document.names import brief, call_site_label, clip
 from nsysdiag.document.view import by_length, by_time, by_total, evidence, flags, slices_by_time
@@ -46,16 +46,12 @@ def group_entry(row: SignatureRow, causes: Causes) -> Entry:
     return Entry(
         words.signature_sentence(row),
         [
-            Paragraph([_key(row.cause, causes), ": ", Name(row.previous_op), " → ", Name(row.next_op)], line=True),
+            Paragraph([entry_of(row.cause, causes), ": ", Name(row.previous_op), " → ", Name(row.next_op)], line=True),
             Paragraph(words.lengths_sentence(row), "quiet"),
             *_lines(named("in ", words.path_label(row.nvtx))),
         ],
         mark=format_ns(row.total_ns),
     )
-
-
-def _key(cause: str, causes: Causes) -> LegendEntry:
-    return LegendEntry(causes.title(cause), "", safe_color(causes[cause].color))
 
 
 def gap_entries(gaps: list[Gap], causes: Causes) -> list[Entry]:
@@ -85,7 +81,7 @@ def _gap_entry(gap: Gap, first: Gap, causes: Causes) -> Entry:
     lines = []
     for part in large:
         share, why = format_share(part.ns, length), evidence(part, causes)
-        lines.append(Paragraph([f"{share} ", _key(part.cause, causes), *named(": ", why)], line=True))
+        lines.append(Paragraph([f"{share} ", entry_of(part.cause, causes), *named(": ", why)], line=True))
     lines = lines or [Paragraph("no cause")]
     if rest := slices_by_time(gap)[len(large) :]:
         time = format_ns(sum(part.ns for part in rest))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.bars import LegendEntry, entry_of
 from nsysdiag.document.blocks import (
     NOT_BRIEF,
     PAGE,
@@ -22,7 +22,6 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.figures import safe_color
 from nsysdiag.document.kinds import BAR, COUNT, FIGURE, KEY, MOMENT, NAME, SHARE, TEXT, TIME, part
 from nsysdiag.document.words import counted, instant, path_label
 from nsysdiag.launches.chart import draw_depth
@@ -153,7 +152,7 @@ def _depth(ahead: QueueDepth, context: Context) -> list[Block]:
 
 
 def _cause(context: Context, cause: str | None) -> LegendEntry | None:
-    return LegendEntry(context.causes.title(cause), "", safe_color(context.causes[cause].color)) if cause else None
+    return entry_of(cause, context.causes) if cause else None
 
 
 def _launch_bound(phases: LaunchBound) -> list[Block]:

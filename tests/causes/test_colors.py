@@ -1,25 +1,28 @@
-"""Colours of causes: any two may stand beside each other in a bar, where rows are sorted by their time.
+"""Colours: bottlenecks differ, and causes are shades of the colour of theirs.
 
-Distances are CIEDE2000. The thresholds are what a search over palettes of 29 colours reached, with lightness kept to
-what stands out 2 : 1 on the light and the dark page; without that limit the best were 14 and 7.
+Distances are CIEDE2000. The thresholds are what a search over palettes reached, with lightness kept to what stands out
+2 : 1 on the light and the dark page.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from itertools import combinations, pairwise, product
+from itertools import combinations
 
 import pytest
 from coloraide import Color
 
-from nsysdiag.causes import CAUSES
-from nsysdiag.findings.rules import FINDING_RULES
+from nsysdiag.bottlenecks import BOTTLENECKS
+from nsysdiag.causes import CAUSES, color_of
+from nsysdiag.findings.rules import FINDING_RULES, cause_infos
 from tests.output.test_assets import contrast, themes
 
-PARTS = ("compute", "communication", "copies")
 LEAST = {"normal": 11.5, "protan": 5.9, "deutan": 5.9, "tritan": 5.9}
+"""Between any two bottlenecks."""
+LEAST_OF_SHADES = {"normal": 7.5, "protan": 3.8, "deutan": 3.8, "tritan": 3.8}
+"""Between a shade of one bottleneck and any colour of another."""
 LEAST_LIGHTNESS = 5.5
-"""In L*, of 0 to 100: 29 colours cannot all differ in grey, those of one family and neighbours in the order do."""
+"""In L*, of 0 to 100: causes of one bottleneck differ in grey."""
 LEAST_ON_PAGE, LEAST_EDGE = 2.0, 3.0
 GREYISH = 0.035
 """Chroma in Oklch; the most in sRGB is 0.32."""
@@ -46,30 +49,38 @@ def test_the_measure_knows_red_from_green() -> None:
     assert distance("#000000", "#ffffff", "tritan") == pytest.approx(100, abs=0.1)
 
 
+def colors(theme: str) -> list[tuple[str, str]]:
+    """Each colour on a page of this theme, with its bottleneck."""
+    palette = themes()[theme]
+    own = [(each.id, palette[each.part] if each.part else each.color) for each in BOTTLENECKS.values()]
+    return list(dict.fromkeys([*own, *((cause.family, color_of(cause.id)) for cause in CAUSES.values())]))
+
+
 @pytest.mark.parametrize("sight", LEAST)
-def test_causes_differ(sight: str) -> None:
-    close = {
-        (one.id, other.id): distance(one.color, other.color, sight) for one, other in combinations(CAUSES.values(), 2)
-    }
+@pytest.mark.parametrize("theme", themes())
+def test_bottlenecks_differ(theme: str, sight: str) -> None:
+    own = colors(theme)[: len(BOTTLENECKS)]
+    close = {(one, other): distance(one[1], other[1], sight) for one, other in combinations(own, 2)}
     assert {pair: value for pair, value in close.items() if value < LEAST[sight]} == {}
 
 
 @pytest.mark.parametrize("sight", LEAST)
 @pytest.mark.parametrize("theme", themes())
-def test_causes_differ_from_work(theme: str, sight: str) -> None:
-    palette = themes()[theme]
+def test_no_shade_looks_like_another_bottleneck(theme: str, sight: str) -> None:
     close = {
-        (cause.id, part): distance(cause.color, palette[part], sight) for cause, part in product(CAUSES.values(), PARTS)
+        (one, other): distance(one[1], other[1], sight)
+        for one, other in combinations(colors(theme), 2)
+        if one[0] != other[0]
     }
-    assert {pair: value for pair, value in close.items() if value < LEAST[sight]} == {}
+    assert {pair: value for pair, value in close.items() if value < LEAST_OF_SHADES[sight]} == {}
 
 
-def test_neighbours_and_families_differ_in_grey() -> None:
-    known = list(CAUSES.values())
-    family = [(one, other) for one, other in combinations(known, 2) if one.family == other.family]
+@pytest.mark.parametrize("theme", themes())
+def test_colors_of_a_bottleneck_differ_in_grey(theme: str) -> None:
     close = {
-        (one.id, other.id): abs(lightness(one.color) - lightness(other.color))
-        for one, other in (*pairwise(known), *family)
+        (one, other): abs(lightness(one[1]) - lightness(other[1]))
+        for one, other in combinations(colors(theme), 2)
+        if one[0] == other[0]
     }
     assert {pair: value for pair, value in close.items() if value < LEAST_LIGHTNESS} == {}
 
@@ -78,15 +89,21 @@ def test_neighbours_and_families_differ_in_grey() -> None:
 def test_causes_stand_out_on_the_page(theme: str) -> None:
     """Swatches and bars have an edge besides, which stands out as graphics must."""
     surface, edge = themes()[theme]["surface"], themes()[theme]["edge"]
-    assert min(contrast(cause.color, surface) for cause in CAUSES.values()) >= LEAST_ON_PAGE
+    assert min(contrast(color_of(cause), surface) for cause in CAUSES) >= LEAST_ON_PAGE
     assert contrast(edge, surface) >= LEAST_EDGE
 
 
 def test_what_the_trace_cannot_tell_is_greyish() -> None:
     for cause in CAUSES.values():
-        assert (Color(cause.color).convert("oklch")["chroma"] < GREYISH) >= cause.unresolved, cause.id
+        assert (Color(color_of(cause.id)).convert("oklch")["chroma"] < GREYISH) >= cause.unresolved, cause.id
 
 
-def test_no_finding_has_the_colour_of_a_cause() -> None:
-    colors = [*(cause.color for cause in CAUSES.values()), *(rule.color for rule in FINDING_RULES.values())]
-    assert len(set(colors)) == len(colors)
+def test_a_finding_has_the_colour_of_its_bottleneck() -> None:
+    known = {each.id: each.color for each in cause_infos()}
+    assert {known[rule.id] for rule in FINDING_RULES.values()} <= {each.color for each in BOTTLENECKS.values()}
+    assert len({known[cause] for cause in CAUSES}) == len(CAUSES)
+
+
+def test_the_first_shade_is_the_colour_itself() -> None:
+    assert BOTTLENECKS["sync"].shade(0) == BOTTLENECKS["sync"].color
+    assert BOTTLENECKS["kernels"].shade(0) != BOTTLENECKS["kernels"].color, "work has it"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.bottlenecks import BOTTLENECKS, noun_of
+from nsysdiag.bottlenecks import noun_of
 from nsysdiag.diagnosis.chart import (
     account_stack,
     phase_label,
@@ -35,11 +34,9 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phases.facts import Phase
 from nsysdiag.report import Report
 from nsysdiag.units import format_share
-from tests.causes.test_colors import LEAST, distance
 from tests.diagnosis.programs import PROGRAMS
 from tests.output.page import parse
 from tests.output.samples import MS, SAMPLES, device, finding, report
-from tests.output.test_assets import themes
 
 if TYPE_CHECKING:
     from tests.shared import Shared
@@ -483,22 +480,6 @@ class TestGpus:
     def test_idle_time_inside_mpi_is_communication(self, shared: Shared) -> None:
         assert INSIDE_MPI in self.shown(shared, "waits_in_mpi", "html")
         assert INSIDE_MPI not in self.shown(shared, "reads_each_step", "html")
-
-
-class TestColors:
-    def test_every_bottleneck_has_one(self) -> None:
-        assert all(bool(each.color) != bool(each.part) for each in BOTTLENECKS.values())
-        looks = {each.color or each.part for each in BOTTLENECKS.values()}
-        assert len(looks) == len(BOTTLENECKS)
-
-    @pytest.mark.parametrize("sight", LEAST)
-    @pytest.mark.parametrize("theme", themes())
-    def test_they_differ(self, theme: str, sight: str) -> None:
-        palette = [each.color or themes()[theme][each.part] for each in BOTTLENECKS.values()]
-        close = {
-            pair: distance(*pair, sight) for pair in combinations(palette, 2) if distance(*pair, sight) < LEAST[sight]
-        }
-        assert close == {}
 
 
 def test_a_split_bar_in_text() -> None:

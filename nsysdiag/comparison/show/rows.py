@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from nsysdiag.document.bars import LegendEntry, legend_entry
-from nsysdiag.document.view import share_of
+from nsysdiag.document.bars import LegendEntry, entry_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +67,7 @@ OTHERS = ""
 
 def entry(id: str, causes: Causes) -> LegendEntry:
     """The label and colour of a part of the time or of a cause."""
-    return LegendEntry("Idle", IDLE, "") if id == IDLE else legend_entry(share_of(id, 0, causes))
+    return LegendEntry("Idle", IDLE, "") if id == IDLE else entry_of(id, causes)
 
 
 def title(id: str, causes: Causes) -> str:

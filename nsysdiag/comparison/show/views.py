@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.rows import WaterfallRow, entry, flows, least, levels, matrix, split
-from nsysdiag.document.bars import Axis, LegendEntry, Waterfall, WaterfallBar
+from nsysdiag.document.bars import Axis, LegendEntry, Waterfall, WaterfallBar, by_bottleneck
 from nsysdiag.document.blocks import Chart
 from nsysdiag.document.figures import StackedBar, Stacks, percent, stack
 from nsysdiag.document.histogram import MOST_LEVELS, round_step, time_label, time_ticks
@@ -120,7 +122,8 @@ def _legend(
         key = entry(id, causes)
         if key.color in drawn:
             found.setdefault(key.color, key)
-    return [*(LegendEntry(label, part, "") for part, label in WORK if label in present), *found.values()]
+    work = [replace(entry(id, causes), label=label) for id, (_, label) in zip(OF_WORK, WORK, strict=True)]
+    return by_bottleneck([*(each for each in work if each.label in present), *found.values()])
 
 
 View = dict[str, object]
@@ -144,7 +147,7 @@ def length_charts(device: DeviceComparison, causes: Causes) -> list[Chart]:
         for row in split(_divided(device), device)[0]
         if row.change.before_ns or row.change.after_ns
     ]
-    return [Chart(Stacks([("Before", bars[0]), ("After", bars[1])]), label, legend=rows)]
+    return [Chart(Stacks([("Before", bars[0]), ("After", bars[1])]), label, legend=by_bottleneck(rows))]
 
 
 def _divided(device: DeviceComparison) -> list[PartChange]:

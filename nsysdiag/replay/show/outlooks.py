@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.facts import REPLAY
-from nsysdiag.document.bars import LegendEntry, legend_entry
+from nsysdiag.document.bars import LegendEntry, by_bottleneck, legend_entry
 from nsysdiag.document.blocks import NOT_PAGE, PAGE, Block, Chart, Command, Details, Name, Paragraph, Section
 from nsysdiag.document.command import whatif_command
 from nsysdiag.document.figures import StackedBar, Stacks, stack
@@ -57,7 +57,7 @@ def strips(of: str, now: Strip, predicted: Strip, written: Callable[[int], str] 
         segments = stack(((entry.label, ns, entry.color or None, entry.part) for entry, ns in held), longest)
         drawn = StackedBar(f"{of} {title.lower()}, {DIVIDED}", segments, longest)
         rows.append((f"{title}: {written(length(held))}" if written else title, drawn))
-    return Chart(Stacks(rows), f"{of} now and as predicted, {DIVIDED}", legend=list(legend), limit=PAGE, id=id)
+    return Chart(Stacks(rows), f"{of} now and as predicted, {DIVIDED}", legend=by_bottleneck(legend), limit=PAGE, id=id)
 
 
 MOST_FINDINGS = 12

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from nsysdiag.document import words
-from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.bars import LegendEntry, by_bottleneck, entry_of
 from nsysdiag.document.blocks import Chart
 from nsysdiag.document.context import Context
-from nsysdiag.document.figures import safe_color
 from nsysdiag.document.lanes import DrawnLanes, LaneGroup
+from nsysdiag.document.view import WORK
 from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline.data import timeline_data, timelines
 from nsysdiag.formats.html.timeline.gaps import DrawnGaps, drawn_gaps
-from nsysdiag.formats.html.timeline.still import still_lanes
+from nsysdiag.formats.html.timeline.still import LABELS, still_lanes
 from nsysdiag.units import format_count, format_exact_ns, format_share
 
 if TYPE_CHECKING:
@@ -67,11 +69,11 @@ def _legend(context: Context, stills: list[LaneGroup]) -> list[LegendEntry]:
         for cause, ns in device.ledger.items():
             total[cause] = total.get(cause, 0) + ns
     present = {lane.label for still in stills for lane in still.lanes}
-    work = [("Compute", "compute"), ("Communication", "communication"), ("Copies", "copies")]
-    return [LegendEntry(label, part, "") for label, part in work if label in present] + [
-        LegendEntry(context.causes.title(cause), "", safe_color(context.causes[cause].color))
-        for cause in sorted((each for each in total if total[each]), key=lambda each: (-total[each], each))
-    ]
+    work = [replace(entry_of(id, context.causes), label=LABELS[part]) for id, (part, _) in WORK.items()]
+    causes = sorted((each for each in total if total[each]), key=lambda each: (-total[each], each))
+    return by_bottleneck(
+        [*(each for each in work if each.label in present), *(entry_of(each, context.causes) for each in causes)]
+    )
 
 
 def _exact(drawn: list[tuple[DeviceReport, TimelineLevels]]) -> list[str]:
