@@ -42,8 +42,8 @@ class WindowPart(Struct, frozen=True):
 
 
 class Share(Struct, frozen=True):
-    """A part of an iteration's time: the id of a part of the window, or of the cause of idle time (the other is empty),
-    its colour, and its bottleneck, empty if unknown."""
+    """A part of an iteration's time: the id of a part of the window, or of the cause of idle time (the other is empty).
+    It has a colour, and a bottleneck, empty if unknown."""
 
     id: str
     label: str
