@@ -20,7 +20,7 @@ from nsysdiag.arrays.intervals import (
     subtract,
     union,
 )
-from nsysdiag.causes import PREEMPTION, places
+from nsysdiag.causes import FALLBACK, PLACE, PREEMPTION, places
 from nsysdiag.causes.blocking_copy import READS_BACK
 from nsysdiag.causes.cause import Family
 from nsysdiag.causes.evidence import EvidenceLayer
@@ -106,11 +106,13 @@ def _columns(layer: EvidenceLayer, is_copy: bool, words: dict[str, int]) -> tupl
 
 class Made(Struct, frozen=True):
     """Idle time caused by waits: parts of slices, each from the beginning of its slice. `slice` is the row of the
-    slice, `wait` the row of the wait."""
+    slice, `wait` the row of the wait. `counts`: the time is charged to the wait. What the thread may have waited for
+    instead is not."""
 
     slice: IntArray
     wait: IntArray
     spans: Intervals
+    counts: BoolArray
 
 
 def made_by_waits(
@@ -141,7 +143,7 @@ def made_by_waits(
     ns = _used(wait, waits.credit_ns[wait], (spans.end - spans.start)[chosen])
     used = ns > 0
     begun = spans.start[chosen[used]]
-    return Made(chosen[used], wait[used], Intervals(begun, begun + ns[used]))
+    return Made(chosen[used], wait[used], Intervals(begun, begun + ns[used]), np.ones(len(begun), dtype=np.bool_))
 
 
 def _used(wait: IntArray, credit: IntArray, length: IntArray) -> IntArray:
@@ -160,6 +162,10 @@ root cause."""
 ON_ITS_OWN = places(lambda cause: not cause.follows_wakeups and cause.id != PREEMPTION)
 """Causes of what a thread does itself. Waits for locks, files and other threads, and time without a CPU, are not over
 any sooner if it comes to them earlier: they are their own causes."""
+MAY_WAIT_NS = 100_000
+"""Time from here on of which nothing is known may be such a wait, where the trace does not show these. A read from a
+disk or a network takes as long, and a timer of Linux is up to 50 µs late. Python between two launches takes 5 to 50
+µs."""
 NOT_INSIDE_MPI = ("startup", "profiler", "other_process", "memory")
 """What an MPI call around it does not explain."""
 MPI_START_UP = re.compile(r"P?MPI_(Init\w*|Finalize\w*|Session_(init|finalize))")
@@ -198,11 +204,14 @@ def idle_pieces(
     foreign: Intervals,
     axis: ThreadAxis,
     compiles: Intervals | None = None,
+    *,
+    waits_seen: bool = True,
 ) -> IdlePieces:
     """Divides the idle time. `family` is the bottleneck of each slice by its cause, `own` the cause of what its thread
     itself did, by its place in the registry. `lane` is the thread that launched after each slice's gap (-1: unknown),
     `mpi` the time inside MPI calls on the thread axis, `compiles` that inside ranges that compile. `foreign` is the set
-    of time in which the GPU worked for another program.
+    of time in which the GPU worked for another program. `waits_seen`: the trace shows when threads wait outside of
+    CUDA calls.
 
     ```
     slice                 [host                       ][launch]
@@ -212,7 +221,7 @@ def idle_pieces(
     charged to            [sync)[communication)[startup)[host][launch]
     ```
     """
-    every = Intervals(slices.rows.start, slices.rows.end)
+    every, ns = Intervals(slices.rows.start, slices.rows.end), slices.ns
     row = np.arange(len(every), dtype=np.int32)
     able = (lane >= 0) & ~np.isin(family, [CODE[name] for name in NOT_INSIDE_MPI])
     inside, outside = _cut(Owned.of(every, row), able, lane, mpi, axis)
@@ -222,12 +231,14 @@ def idle_pieces(
     eligible &= np.isin(own[outside.owner], ON_ITS_OWN) & (coverage(foreign, outside.spans) == 0)
     made = made_by_waits(waits, outside.spans, lane[outside.owner], eligible, axis)
     begins = outside.spans.start.copy()
-    begins[made.slice] = made.spans.end
-    made = replace(made, slice=outside.owner[made.slice])
+    owner = outside.owner[made.slice]
+    counts = np.full(len(owner), True) if waits_seen else (own[owner] != PLACE[FALLBACK]) | (ns[owner] < MAY_WAIT_NS)
+    begins[made.slice[counts]] = made.spans.end[counts]
+    made = replace(made, slice=owner, counts=counts)
     idle = [
         (inside.spans, _codes("communication", len(inside)), inside.owner),
         (built.spans, _codes("startup", len(built)), built.owner),
-        (made.spans, _codes("sync", len(made.spans)), made.slice),
+        (made.spans[counts], _codes("sync", int(counts.sum())), owner[counts]),
         (Intervals(begins, outside.spans.end), family[outside.owner], outside.owner),
     ]
     return IdlePieces([piece for each in idle for piece in _of_others(*each, foreign)], made)

@@ -41,7 +41,16 @@ def returned(
     told = [_with_time(each, moved, total, limits.smallest) for each in findings]
     lost = {each.of for each in moved}
     little = [each.id for each in told if is_behind(each, limits) or (each.id in lost and each.share < limits.smallest)]
-    return accounts, [each for each in told if each.id not in little or _saves(each) >= limits.smallest]
+    kept = [each for each in told if each.id not in little or _saves(each) >= limits.smallest]
+    return accounts, [each for each in kept if not _costs_nothing(each, limits)]
+
+
+def _costs_nothing(finding: Finding, limits: FindingThresholds) -> bool:
+    """Whether a wait without time of its own saves nothing, by replay: what may have been behind it costs the time."""
+    saves = finding.saves
+    if finding.bottleneck != WAITS or saves is None or saves.method != REPLAY:
+        return False
+    return max(finding.share, saves.most) < limits.smallest
 
 
 def is_behind(finding: Finding, limits: FindingThresholds) -> bool:

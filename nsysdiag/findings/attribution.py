@@ -50,9 +50,10 @@ class Attribution(Struct, frozen=True):
 class Shares(Rows, frozen=True):
     """A row for each part of a slice inside the judged time, then a row for each part that a wait caused. `lost` is its
     ns by root cause; `made` is idle ns that a call of this kind caused although another cause explains it. A row has
-    one of them. `counted` is the part that is charged to `family`, an index into FAMILIES: all but what a wait caused.
-    `slice` is the index of the slice, -1 for what a wait caused; `wait` is the row of that wait, -1 for slices, and
-    `behind` the slice of which it caused a part. `path` is the place in the program of the gap, or of the waiting call.
+    one of them. `counted` is the part that is charged to `family`, an index into FAMILIES: what a wait caused is
+    charged to the wait, unless it may be another wait. `slice` is the index of the slice, -1 for what a wait caused;
+    `wait` is the row of that wait, -1 for slices, and `behind` the slice of which it caused a part. `path` is the place
+    in the program of the gap, or of the waiting call.
     `other` is the number of the device waited for, to whose time it counts, -1 for none."""
 
     gap: IntArray
@@ -220,7 +221,7 @@ def _made(
         path=recode[path][row],
         lost=np.zeros(len(gap), dtype=np.int64),
         made=ns[inside],
-        counted=ns[inside],
+        counted=np.where(made.counts[inside], ns[inside], 0),
         family=np.full(len(gap), CODE["sync"], dtype=np.int8),
         other=np.full(len(gap), -1, dtype=np.int32),
     )

@@ -33,7 +33,7 @@ def behind_waits(shares: Shares, spots: Sequence[Hotspot], found: Sequence[Findi
     spot = np.full(len(shares), NONE, dtype=np.int64)
     for number, each in enumerate(spots):
         spot[each.rows] = number
-    made = np.flatnonzero((shares.wait >= 0) & (spot >= 0))
+    made = np.flatnonzero((shares.wait >= 0) & (spot >= 0) & (shares.counted > 0))
     size = int(max(shares.slice.max(initial=0), shares.behind.max(initial=0))) + 1
     of_slice, family = np.full(size, NONE, dtype=np.int64), np.zeros(size, dtype=np.int64)
     explained = np.flatnonzero(shares.slice >= 0)

@@ -66,7 +66,7 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
             continue
         divisible = not CAUSES[whole.cause].unresolved
         found += _divided(shares, whole, least, thresholds.places) if divisible else [whole]
-    shown = [spot if spot.counted_ns >= least else replace(spot, behind=True) for spot in found]
+    shown = [spot if max(spot.counted_ns, spot.made_ns) >= least else replace(spot, behind=True) for spot in found]
     shown = [spot for spot in shown if not spot.behind or (spot.family in WAITING_FOR_A_SYNC and spot.lost_ns >= least)]
     return sorted(shown, key=lambda spot: (spot.behind, -spot.ceiling_ns, -spot.lost_ns, spot.cause))
 

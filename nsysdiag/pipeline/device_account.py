@@ -117,6 +117,7 @@ def idle(
         foreign,
         host.axis,
         compiles,
+        waits_seen=bool(len(host.os_calls) or len(host.scheduling.on_cpu)),
     )
 
 

@@ -191,4 +191,46 @@ def test_time_that_nothing_explains_has_a_finding_where_the_wait_does_not_cost_i
     assert "sync" not in found
     (tmp_path / "kept").mkdir()
     kept = report_of(loop(prepare), CUDA_ONLY, tmp_path / "kept")
-    assert {each.bottleneck for each in kept.findings} & {"unknown", "sync"} == {"sync"}
+    found = {each.bottleneck: each for each in kept.findings}
+    assert found["unknown"].share == pytest.approx(0.4, abs=0.03)
+    assert found["sync"].share < 0.01
+    assert found["sync"].saves is not None
+    assert found["sync"].saves.most == pytest.approx(0.4, abs=0.03), "it may have cost all of it"
+
+
+@pytest.mark.parametrize(
+    ("behind", "waited_ns"),
+    [
+        (lambda t: t.os_call("write", 2 * MS, "io_wait", blocked=True), 2 * MS),
+        (lambda t: t.os_call("fsync", 300 * US, "io_wait", blocked=True), 300 * US),
+        (lambda t: t.sleep(2 * MS), 2 * MS),
+    ],
+)
+def test_what_may_be_another_wait_is_not_charged_to_the_synchronization(
+    behind: Callable[[Thread], Body], waited_ns: int, tmp_path: Path
+) -> None:
+    """Only CUDA is recorded. What the thread waits for then takes as long without the synchronization."""
+    report = report_of(loop(behind), CUDA_ONLY, tmp_path)
+    account = next(phase for phase in report.phases if phase.judged).devices[0].account
+    whole = sum(account.values())
+    assert account["unknown"] / whole == pytest.approx(waited_ns / (3 * MS + waited_ns), abs=0.02)
+    assert account.get("sync", 0) < 0.01 * whole
+
+
+def test_short_host_code_between_launches_is_charged_to_the_synchronization(tmp_path: Path) -> None:
+    """Only CUDA is recorded. Python launches a kernel every 20 µs, and waits for all after each step."""
+    simulation = Simulation()
+    process = simulation.process()
+
+    def main(t: Thread) -> Body:
+        for _ in range(STEPS):
+            for _ in range(100):
+                yield from t.compute(15 * US, "forward")
+                yield from t.launch("elementwise_kernel", 12 * US)
+            yield from t.synchronize(t.process.null)
+
+    simulation.thread(process, main)
+    account = next(phase for phase in report_of(simulation.run(), CUDA_ONLY, tmp_path).phases if phase.judged)
+    unknown, sync = (account.devices[0].account.get(each, 0) for each in ("unknown", "sync"))
+    assert sync > 0
+    assert unknown < 100 * sync
