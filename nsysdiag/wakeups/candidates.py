@@ -229,12 +229,12 @@ _DOUBTED = (How.CALL, How.CALL_OF_SEVERAL, How.RAN, How.RAN_NEAREST, How.RETURNE
 
 class Presence(Struct, frozen=True):
     """Threads around the ends of waits. `there` is True for the waits at some rows if a thread ran until the end or
-    made a call then; `chance` (0 to 1) is the probability of that for a thread at any moment. `unclear` marks waits
-    without a search for a waker: they ended long before, or the call returned at once, like a read with available
-    data."""
+    made a call then; `chance` (0 to 1) is the probability of that for a thread at any moment, by the `Ends` of waits.
+    `unclear` marks waits without a search for a waker: they ended long before, or the call returned at once, like a
+    read with available data."""
 
     there: Callable[[int, IntArray], BoolArray]
-    chance: Callable[[int], float]
+    chance: Callable[[int, int], float]
     unclear: BoolArray
 
 
@@ -253,7 +253,7 @@ def passers_by(waits: Waits, group: IntArray, found: Wakers, presence: Presence)
     keys, key = distinct(joint(group[doubted], thread, len(threads)))
     of_group = RowsOf(group[rows])
     pairs = [divmod(each, len(threads)) for each in keys.tolist()]
-    rated = [_rate(int(threads[at]), rows[of_group[kind]], found, presence) for kind, at in pairs]
+    rated = [_rate(int(threads[at]), rows[of_group[kind]], waits, found, presence) for kind, at in pairs]
     alone = np.array([rate >= MOST for rate, _ in rated], dtype=np.bool_)
     more = np.array([often for _, often in rated], dtype=np.bool_)
     # Of all waits of a group those with a waker, of the doubted ones only those whose waker is there often enough.
@@ -264,11 +264,11 @@ def passers_by(waits: Waits, group: IntArray, found: Wakers, presence: Presence)
     return result
 
 
-def _rate(thread: int, rows: IntArray, found: Wakers, presence: Presence) -> tuple[float, bool]:
+def _rate(thread: int, rows: IntArray, waits: Waits, found: Wakers, presence: Presence) -> tuple[float, bool]:
     """At how many of the waits the thread is there, and whether that is more than by chance."""
     rows = rows[:: -(-len(rows) // SAMPLED)]
     there = presence.there(thread, rows) | (found.thread[rows] == thread)
     hits, count = int(np.count_nonzero(there)), len(rows)
-    expected = count * presence.chance(thread)
+    expected = count * presence.chance(thread, int(waits.ends[rows[0]]))
     spread = math.sqrt(expected * (1 - expected / count))
     return hits / count, hits >= TIMES * expected or hits >= expected + DEVIATIONS * spread

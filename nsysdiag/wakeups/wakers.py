@@ -149,6 +149,7 @@ class WakeFinder:
         def there(thread: int, rows: IntArray) -> BoolArray:
             ago = self._runs.ran(np.full(len(rows), thread), moment[rows])
             ran = (ago >= 0) & (ago <= BEFORE_NS) & (ago <= moment[rows] - waits.start[rows])
+            ran &= (waits.ends[rows] != Ends.WRITE) | self._is_untraced(thread)
             low, high = np.maximum(moment[rows] - BEFORE_NS, waits.start[rows]), moment[rows] + AFTER_NS
             result: BoolArray = ran | self._calls_by_thread.between(thread, waits.ends[rows], low, high)
             return result
@@ -156,14 +157,20 @@ class WakeFinder:
         rows = passers_by(waits, group, found, Presence(there, self._chance, unclear))
         found.put(rows, Wakers.none(moment[rows]))
 
+    def _is_untraced(self, thread: int) -> bool:
+        """Whether no OS call of a thread's process is traced. Others end waits for a pipe by a write that is."""
+        lane = int(self._runs.axis.rank(np.array([thread]))[0])
+        return lane >= 0 and bool(self._untraced[lane])
+
     @cached_property
     def _calls_by_thread(self) -> _Callers:
         return _Callers(self._wake_calls)
 
-    def _chance(self, thread: int) -> float:
-        """How likely a thread runs, or calls, around any moment."""
+    def _chance(self, thread: int, ends: int) -> float:
+        """How likely a thread that may end such waits runs, or calls, around any moment."""
         lane = int(self._runs.axis.rank(np.array([thread]))[0])
-        ran = float(self._runs.share[lane]) if lane >= 0 else 0.0
+        counts = lane >= 0 and (ends != Ends.WRITE or self._is_untraced(thread))
+        ran = float(self._runs.share[lane]) if counts else 0.0
         at = int(np.searchsorted(self._callers, thread))
         calls = int(self._calls_of_callers[at]) if thread in self._callers[at : at + 1] else 0
         return min(ran + calls * (BEFORE_NS + AFTER_NS) / self._span, 1.0)
