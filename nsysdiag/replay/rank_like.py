@@ -7,8 +7,9 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, union
 from nsysdiag.events.rows import distinct
 from nsysdiag.replay.changes import Changes, View
-from nsysdiag.replay.model import Model
+from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import NORMAL
+from nsysdiag.replay.step_work import REGULAR
 from nsysdiag.replay.work import Class
 
 LATE = 1.02
@@ -36,8 +37,10 @@ def _shorten_host(changes: Changes) -> None:
     ranks; and what they wait for other threads."""
     model, pieces = changes.model, changes.model.pieces
     device = np.where(pieces.inside(union(model.host.host.mpi.spans)) > 0, -1, _device_of_piece(model))
-    step = _step_of(model, model.host.host.axis.time(pieces.start))
-    part = np.zeros(len(pieces), dtype=np.int64) if changes.view == View.LEAST else _launches_before(model, step)
+    step = _step_of(model, device, model.host.host.axis.time(pieces.start))
+    part = (
+        np.zeros(len(pieces), dtype=np.int64) if changes.view == View.LEAST else _launches_before(model, device, step)
+    )
     changes.time[:] *= _factors(model, device, step, part, pieces.end - pieces.start)
     _take_out_waits(changes)
 
@@ -46,7 +49,8 @@ def _take_out_waits(changes: Changes) -> None:
     """The waits for other threads in the steps in which a rank that waits for longer than the median does so: what it
     waits for has a pace of its own, which no rank keeps."""
     model, woken = changes.model, changes.model.threads.woken
-    waiting, step = _device_of_thread(model, woken.thread), _step_of(model, woken.begin)
+    waiting = _device_of_thread(model, woken.thread)
+    step = _step_of(model, waiting, woken.begin)
     own, known = _by_step(model, waiting, step, woken.end - woken.begin), waiting >= 0
     usual = np.sort(own, axis=0)[(len(own) - 1) // 2]
     longer = (own > usual) & (own.sum(axis=-1, keepdims=True) > LATE * usual.sum())
@@ -59,7 +63,7 @@ def _take_out_waits(changes: Changes) -> None:
 def _shorten_kernels(changes: Changes) -> None:
     model, work = changes.model, changes.model.work
     device = np.where(work.kind == Class.COMPUTE, work.device, -1)
-    step = _step_of(model, work.issued)
+    step = _step_of(model, work.device, work.issued)
     part = np.zeros(len(work), dtype=np.int64) if changes.view == View.LEAST else _kernels_before(model, device, step)
     factor = _factors(model, device, step, part, work.length)
     changes.length[:] = np.round(changes.length * factor).astype(np.int64)
@@ -106,18 +110,19 @@ def _late(ns: FloatArray) -> BoolArray:
     return found
 
 
-def _launches_before(model: Model, step: IntArray) -> IntArray:
+def _launches_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
     """How many launches its thread has made in the step before each piece of host time; 0 for all where ranks do not
     launch equally often in a step."""
     axis, pieces = model.host.host.axis, model.pieces
     begun = model.host.host.api_calls.rows.start[np.maximum(model.work.launch, 0)]
     each = np.zeros((len(model.names.keys), len(model.stretch.borders) + 1))
-    np.add.at(each, (model.work.device, _step_of(model, begun)), 1)
+    np.add.at(each, (model.work.device, _step_of(model, model.work.device, begun)), 1)
     alike = each.shape[1] > 2 and len(np.unique(np.median(each[model.devices, 1:-1], axis=1))) == 1
     if not alike or not len(pieces):
         return np.zeros(len(step), dtype=np.int64)
     launches, lane = np.sort(model.launch_spans.start), pieces.start // axis.stride
-    borders = np.insert(model.stretch.borders, 0, model.stretch.begin)[step]
+    own = np.maximum(_borders(model), model.stretch.begin)[np.searchsorted(model.devices, np.maximum(device, 0))]
+    borders = np.where(step > 0, own[np.arange(len(step)), step - 1], model.stretch.begin)
     begin = axis.place(lane, Intervals(borders, borders)).start
     found: IntArray = np.maximum(np.searchsorted(launches, pieces.start) - np.searchsorted(launches, begin), 0)
     return found
@@ -138,8 +143,78 @@ def _kernels_before(model: Model, device: IntArray, step: IntArray) -> IntArray:
     return place
 
 
-def _step_of(model: Model, time: IntArray) -> IntArray:
-    return np.searchsorted(model.stretch.borders, time, side="right")
+def _step_of(model: Model, device: IntArray, time: IntArray) -> IntArray:
+    """The step of the rank of a device at each time, counted from 1; of what belongs to none (-1), that of all."""
+    step = np.searchsorted(model.stretch.borders, time, side="right")
+    for each, borders in zip(model.devices, _borders(model), strict=True):
+        mine = device == each
+        step[mine] = np.searchsorted(borders, time[mine], side="right")
+    return step
+
+
+# The steps of a rank that is ahead of another, or behind it, are not those of the other.
+#
+# ```
+# rank 0   |a b c    |a b c    |a b c    |
+# rank 1       |a     b c  |a     b c   |a     b c
+# ```
+
+
+@once
+def _borders(model: Model) -> IntArray:
+    """When the steps of each rank begin, in ns: a row for each device. Where all ranks launch the same in each of the
+    steps, these are the steps of all; else each rank's begin with the launch of what the steps of the first regular
+    rank begin with. Ranks that do not repeat the same launches have the steps of all."""
+    work, common = model.work, model.stretch.borders
+    ranks = [np.flatnonzero((work.device == each) & (work.launch >= 0)) for each in model.devices]
+    ranks = [rows[np.argsort(work.issued[rows], kind="stable")] for rows in ranks]
+    names = [model.names.short[rows] for rows in ranks]
+    shared = np.tile(common, (len(ranks), 1))
+    windows = [np.searchsorted(work.issued[rows], common) for rows in ranks]
+    usual = [_same(np.diff(window)) for window in windows]
+    first = next((at for at, count in enumerate(usual) if count), None)
+    if first is None:
+        return shared
+    begin, count = int(windows[first][len(common) // 2]), usual[first]
+    said = names[first][begin : begin + count]
+    if all(
+        each == count and np.array_equal(name[window[len(common) // 2] :][:count], said)
+        for each, name, window in zip(usual, names, windows, strict=True)
+    ):
+        return shared
+    found = [_own_borders(work.issued[rows], name, said, common) for rows, name in zip(ranks, names, strict=True)]
+    return np.stack([each for each in found if each is not None]) if all(each is not None for each in found) else shared
+
+
+def _same(count: IntArray) -> int:
+    """How many launches most steps hold, 0 where they differ."""
+    usual = int(np.median(count)) if len(count) else 0
+    return usual if np.mean(count == usual) >= REGULAR else 0
+
+
+def _own_borders(issued: IntArray, names: IntArray, said: IntArray, common: IntArray) -> IntArray | None:
+    """When each of the steps begins for a rank that launches `names` at `issued`: with the first of the names `said`.
+    Of several places that fit it is the one that is nearest to the `common` borders. None where it does not repeat
+    these."""
+    count = len(said)
+    fits = [at for at in range(min(count, len(names) - count)) if np.array_equal(names[at : at + count], said)]
+    if not fits or not np.array_equal(names[count:], names[:-count]):
+        return None
+    apart = [float(np.median(_to_nearest(issued[at::count], common))) for at in fits]
+    begins = issued[fits[int(np.argmin(apart))] :: count]
+    place = np.arange(len(begins))
+    place += round(float(np.median(np.searchsorted(common, begins, side="right") - 1 - place)))
+    never = np.iinfo(np.int64).max
+    borders = np.where(np.arange(len(common)) < place[0], int(common[0]) - 1, never)
+    inside = (place >= 0) & (place < len(common))
+    borders[place[inside]] = begins[inside]
+    return borders
+
+
+def _to_nearest(times: IntArray, borders: IntArray) -> IntArray:
+    after = np.clip(np.searchsorted(borders, times), 1, len(borders) - 1)
+    found: IntArray = np.minimum(np.abs(borders[after] - times), np.abs(times - borders[after - 1]))
+    return found
 
 
 def _device_of_thread(model: Model, thread: IntArray) -> IntArray:

@@ -8,10 +8,9 @@ from tests.levels import examples
 from tests.replay.pairs.chance_ranks import ACTS, LATE, OWN, REPAIRS, WAYS, Job, job, needs, pairs
 from tests.replay.test_chance import outcome
 
-SEEDS, QUICK = range(examples(20)), (42, 47)
+SEEDS, QUICK = range(examples(20)), (42, 47, 78, 84, 117)
 MOST_ERROR = 0.01
-"""Of a step. Of 386 repairs of the first 120 programs none was refused. Three truths were further outside, of programs
-78, 84 and 117: late ranks of which the steps are not in time with the others', and waits for three ranks in a row."""
+"""Of a step. Of 386 repairs of the first 120 programs none was refused, and no truth was further outside."""
 
 
 def outside(seed: int) -> list[object]:
@@ -29,8 +28,9 @@ def test_repairs_of_programs_made_by_chance(seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", QUICK)
-def test_two_of_them(seed: int) -> None:
-    """One exchanges messages of MPI, one has groups of sends and receives."""
+def test_some_of_them(seed: int) -> None:
+    """They exchange messages of MPI, of four ranks in a row, and groups of sends and receives. Late ranks have steps of
+    their own."""
     assert outside(seed) == []
 
 

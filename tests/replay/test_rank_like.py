@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.rank_like import LATE, _device_of_thread, _step_of, like_the_median
+from nsysdiag.replay.rank_like import LATE, _device_of_thread, _own_borders, _step_of, like_the_median
 from nsysdiag.replay.run import run_of
 from nsysdiag.replay.work import Class
 from tests.replay.making import model_of_pair
@@ -73,7 +73,21 @@ def test_times_before_and_behind_the_steps_have_places_of_their_own() -> None:
     model = model_of_pair(EQUAL)
     borders = model.stretch.borders
     times = np.array([borders[0] - 1, borders[0], borders[1], borders[-1]])
-    assert _step_of(model, times).tolist() == [0, 1, 2, len(borders)]
+    assert _step_of(model, np.full(4, -1), times).tolist() == [0, 1, 2, len(borders)]
+
+
+def test_a_rank_has_steps_of_its_own() -> None:
+    """It is behind the others by half a step, and each of its steps begins with the same launch as theirs."""
+    common, steps = np.arange(0, 11_000, 1_000), 10
+    issued = (np.arange(steps)[:, None] * 1_000 + [400, 500, 1_200]).reshape(-1)
+    found = _own_borders(issued, np.tile([1, 2, 3], steps), np.array([1, 2, 3]), common)
+    assert found is not None
+    assert found[:steps].tolist() == (common[:steps] + 400).tolist()
+    assert found[steps] > issued[-1]
+    other = _own_borders(issued, np.tile([3, 1, 2], steps), np.array([1, 2, 3]), common)
+    assert other is not None
+    assert other[1 : steps - 1].tolist() == (common[1 : steps - 1] + 500).tolist()
+    assert _own_borders(issued, np.arange(3 * steps), np.array([0, 1, 2]), common) is None
 
 
 def test_a_thread_that_launches_nothing_has_no_device() -> None:
