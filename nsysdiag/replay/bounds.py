@@ -101,6 +101,21 @@ def _uncertain(case: BoundCase) -> Sequence[int]:
     return [] if case.changes.certain else [run_of(case.changes, proven=True).ns]
 
 
+def _called_before(case: BoundCase) -> Sequence[int]:
+    """Threads that come to a wait only after it would have been ended go on at once: no thread has to wake them."""
+    changes, run, model = case.changes, case.run, case.changes.model
+    edges, program, ns = model.graph.edges, model.program, changes.edges()[0]
+    mine, comes = edges.kind == EdgeKind.PROGRAM, np.zeros(len(program) + 1)
+    comes[edges.row[mine]] = run.times[edges.source[mine]] + ns[mine]
+    comes[:-1] -= program.lag * changes.lag
+    row = model.program_into[model.places.woken]
+    gone = (row >= 0) & changes.woken & (run.times[model.places.wake] <= comes[row])
+    lag = changes.lag.copy()
+    lag[row[gone]] = 0
+    sooner = bool((lag * program.lag).sum() < (changes.lag * program.lag).sum())
+    return [min(run_of(replace(changes, lag=lag)).ns, run.ns)] if sooner else []
+
+
 def _timed(case: BoundCase) -> Sequence[int]:
     """Waits that may have a time of their own grow by what is saved before them. So do synchronizations that outlast
     what they are known to wait for."""
@@ -126,6 +141,12 @@ def _source(case: BoundCase) -> Sequence[int]:
     return [case.now.ns] if saves and source_may_limit(case.changes) else []
 
 
+def _followers(case: BoundCase) -> Sequence[int]:
+    """A thread that follows the steps, and is never waited for, is once the steps are shorter than its work."""
+    follower, saves = case.changes.model.beside.follower_ns, case.run.ns < (1 - LEAST_ERROR) * case.now.ns
+    return [min(follower, case.now.ns)] if saves and follower > case.run.ns else []
+
+
 def _disk(case: BoundCase) -> Sequence[int]:
     """A disk from which threads read at once is no faster than it was."""
     busy = max(reads_ns(each) for each in (case.changes, *case.others))
@@ -133,16 +154,24 @@ def _disk(case: BoundCase) -> Sequence[int]:
 
 
 def _mpi_peers(case: BoundCase) -> Sequence[int]:
-    """The peers are late for another reason, or end as much sooner as the same changes make them. Waits that are taken
-    out bring a peer no more than they bring a rank that waits for none. Each rank may wait for one that waits."""
-    prompt, before = without_waits(case.changes), _prompt_ns(case.changes.model)
+    """The peers are late for another reason, or end as much sooner as the same changes make them, however they are
+    made. Waits that are taken out bring a peer no more than they bring a rank that waits for none. Each rank may wait
+    for one that waits."""
+    made = zip((case.changes, *case.others), (case.run, *case.runs), strict=True)
+    sooner = [ns for changes, run in made if (ns := _prompt_peers(changes, run)) is not None]
+    return [case.now.ns, *sooner] if sooner else []
+
+
+def _prompt_peers(changes: Changes, run: Run) -> int | None:
+    """The length of a step if all peers end as much sooner as they can; None where hardly any is waited for."""
+    prompt, before = without_waits(changes), _prompt_ns(changes.model)
     if prompt is None or before is None:
-        return []
-    least, sooner = run_of(prompt).ns, most_sooner(case.changes)
-    if takes_out_waits(case.changes):
+        return None
+    least, sooner = run_of(prompt).ns, most_sooner(changes)
+    if takes_out_waits(changes):
         sooner += max(before - least, 0)
-    sooner *= in_a_row(case.changes.model)
-    return [case.now.ns, max(least, math.ceil(max(case.run.ns - sooner, 0)))]
+    sooner *= in_a_row(changes.model)
+    return max(least, math.ceil(max(run.ns - sooner, 0)))
 
 
 def _unsure_messages(case: BoundCase) -> Sequence[int]:
@@ -246,9 +275,11 @@ RULES = (
     BoundRule("How much the change itself brings depends on how it is made.", _other_ways),
     BoundRule("Kernels of several processes share the GPU: with other gaps they meet at other times.", _slices, True),
     BoundRule("Some waits for threads have no waker that is sure.", _uncertain),
+    BoundRule("Threads that come later to a wait do not have to be woken.", _called_before),
     BoundRule("Some waits may end at a time of their own: they grow by what is saved before them.", _timed),
     BoundRule("Some synchronizations last longer than what they are known to wait for.", _outlasting),
     BoundRule("A source outside of the program may be no faster than it was.", _source),
+    BoundRule("A thread follows the steps, and may take longer than they do then.", _followers),
     BoundRule("Threads read files at once: the disk may be no faster than it was.", _disk),
     BoundRule("Calls of MPI wait for a rank, and the trace does not say for which of its calls.", _mpi_peers, True),
     BoundRule("Some calls of MPI may not have to wait for their peers.", _unsure_messages),

@@ -84,6 +84,18 @@ def _now_and_then(model: Model, pair: IntArray) -> BoolArray:
 
 @once
 def others_work_ns(model: Model) -> int:
+    """For how long in a step, in ns, the threads of the steps may wait for others that take turns with them: at locks,
+    and on devices for what threads at a pace of their own launch in their streams."""
+    others = model.others_work < StepWork.OWN
+    awaited = np.isin(model.work.stream, model.work.stream[~others])
+    # Who waits for a whole device waits for all its streams.
+    awaited |= others[model.threads.held.target].any()
+    rows = np.flatnonzero(others & awaited)
+    step = np.clip(np.searchsorted(model.stretch.borders, model.work.start[rows], side="right") - 1, 0, None)
+    return _holding_ns(model) + int(np.bincount(step, model.length[rows]).max(initial=0))
+
+
+def _holding_ns(model: Model) -> int:
     """For how long in a step, in ns, threads that take turns work or wait for a lock: they may hold it as long, once
     they get it. It is that of all such threads of a process but the one that does most."""
     stretch, woken, axis = model.stretch, model.threads.woken, model.host.host.axis

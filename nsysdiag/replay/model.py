@@ -250,6 +250,21 @@ class Model(Struct, frozen=True, dict=True):
         return found
 
     @cached_property
+    def returns_of_others(self) -> BoolArray:
+        """Which pieces of host time are in a wait, before the moment at which the thread is seen to wake another: it
+        did that just before it waited, and the other one took so long to return.
+
+        ```
+        thread   [works](posts)[waits ......................
+        another  [waits .............|- returns -|[works]
+        ```
+        """
+        woken, pieces = self.threads.woken, self.pieces
+        known = union(self.on_axis(woken.thread, woken.begin, woken.end))
+        found: BoolArray = np.isin(pieces.cause, WAITS) & (coverage(known, pieces.spans) > 0)
+        return found
+
+    @cached_property
     def waits_before_mpi(self) -> BoolArray:
         """Which waits for a device are followed by a call of MPI before the thread launches anything: the call may send
         what the device made.

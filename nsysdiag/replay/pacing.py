@@ -77,6 +77,9 @@ class Timed(Rows, frozen=True):
 
 MAY_WAIT = places(lambda cause: cause.unresolved or cause.follows_wakeups)
 MAY_WORK = np.array([PLACE[HOST_CODE], PLACE[FALLBACK]])
+FROM_OUTSIDE = (PLACE[IO_WAIT.id], PLACE[SLEEP.id])
+"""Waits that no thread of the program ends: workers that take turns have one each in some steps, and all keep one
+pace."""
 _OFF_CPU = PLACE[PREEMPTION]
 _HELD = re.compile(r"_*(readv?|recv\w*|p?poll|p?select6?|epoll_p?wait2?|accept4?|ioctl|mq_\w*receive|msgrcv)(_chk)?")
 """Calls that wait until another process, a device or a peer has something."""
@@ -99,15 +102,14 @@ def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: S
     waits = _joined(pieces, words)
     length, lane = waits.end - waits.start, waits.start // axis.stride
     least = LEAST_PART * (stretch.end - stretch.begin) / stretch.count if stretch.stepwise else 5 * WAITED_NS
-    _, kind = distinct((lane * len(PLACE) + waits.cause) * (len(words) + 1) + waits.call + 1)
+    kind = _kinds(waits, lane, len(words), stretch)
     total = np.bincount(kind, length)
     much = total >= LEAST_ERROR * (stretch.end - stretch.begin)
     found = [Timed.empty()]
     of_kind = RowsOf(kind, among=np.flatnonzero(much))
-    alike = _alike(waits, words, stretch.count)
     by_message = [*(MESSAGES.fullmatch(each) is not None for each in words), False]
     for each in of_kind.values():
-        rows = of_kind[each]
+        rows = of_kind[each][np.argsort(axis.time(waits.start[of_kind[each]]), kind="stable")]
         works = bool(np.isin(waits.cause[rows[0]], MAY_WORK))
         rows = rows[length[rows] >= least] if works else rows
         for mine in _in_turns(rows, stretch.count):
@@ -120,23 +122,29 @@ def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: S
             # Other ranks run the same program: what is repaired here is repaired there, too.
             mpi = bool(waits.mpi[rows[0]])
             outside = waits.cause[rows[0]] != PLACE[THREAD_WAIT]
-            often = alike[rows[0]] if waits.cause[rows[0]] == PLACE[IO_WAIT.id] else len(mine)
-            seldom = 2 * often < stretch.count if stretch.stepwise else len(mine) <= FEWEST
+            seldom = len(mine) < _often(stretch)
             if sure is None or seldom or (not sure and not mpi and waits.cause[rows[0]] == PLACE[HOST_CODE]):
                 continue
-            thread = np.full(len(mine), axis.threads[lane[mine[0]]])
-            same = np.ones(len(mine), dtype=np.int64)
+            same, thread = np.ones(len(mine), dtype=np.int64), axis.threads[lane[mine]]
             every = Timed(thread, begin, end, same * (sure and not mpi), same * period, same * bool(outside))
             found.append(every.take(_is_wait(end - begin)))
     return Timed.concatenate(found)
 
 
-def _alike(waits: _Waits, words: list[str], steps: int) -> IntArray:
-    """In how many steps at most there is a wait of the same cause and call as each: in turns, several threads may wait
-    for the same source."""
-    _, alike = distinct(waits.cause * (len(words) + 1) + waits.call + 1)
+def _kinds(waits: _Waits, lane: IntArray, words: int, stretch: Stretch) -> IntArray:
+    """A number for the waits of each thread, by cause and call. Of a kind that each thread has in few steps, all are
+    one: workers that take turns may wait for the same source."""
+    of_all = waits.cause * (words + 1) + waits.call + 1
     long = waits.end - waits.start >= WAITED_NS
-    return np.minimum(np.bincount(alike, long).astype(np.int64), steps)[alike]
+    kind = distinct(lane * len(PLACE) * (words + 1) + of_all)[1]
+    seldom = np.bincount(kind, long)[kind] < _often(stretch) if len(kind) else kind > 0
+    shared = np.where(seldom & np.isin(waits.cause, FROM_OUTSIDE), -1, lane) + 1
+    return distinct(shared * len(PLACE) * (words + 1) + of_all)[1]
+
+
+def _often(stretch: Stretch) -> int:
+    """How many waits of a kind there are at least: fewer pace no loop."""
+    return (stretch.count + 1) // 2 if stretch.stepwise else FEWEST + 1
 
 
 def _joined(pieces: HostTime, words: list[str]) -> _Waits:

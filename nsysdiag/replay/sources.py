@@ -73,9 +73,11 @@ def _at_times(model: Model, kind: IntArray, rows: IntArray) -> bool:
 
 def _others_send(model: Model, beside: int = 0) -> BoolArray:
     """Whether other threads than that of each piece send something in MANY steps, each in some of them; `beside` is
-    how much is sent by threads that the graph does not hold."""
+    how much is sent by threads that the graph does not hold. What ended a known wait was for that one."""
     lane, none = model.pieces.start // model.host.host.axis.stride, np.zeros(1, dtype=np.int64)
-    sending = np.flatnonzero(_named(model, _SENDS))
+    woken = model.threads.woken
+    taken = union(model.on_axis(woken.waker, woken.at, woken.at + 1))
+    sending = np.flatnonzero(_named(model, _SENDS) & (coverage(taken, model.pieces.spans) == 0))
     sender, number = distinct(lane[sending])
     steps = np.append(_steps(model, number, sending), none) if len(sending) else none
     own = np.where(np.isin(lane, sender), np.searchsorted(sender, lane), -1)

@@ -13,7 +13,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.identity import process_of
 from nsysdiag.replay.stretch import Stretch
 from nsysdiag.replay.wakes import Wakes
@@ -37,7 +37,7 @@ def step_work(work: Work, thread: IntArray, stretch: Stretch, kernel: IntArray) 
     The steps are those of the threads that launched the operations with which they begin. What others launch is work of
     the steps where it is in a stream of these; or on another device, by the same process, by one that does the same
     work, or by one that communicates. Where another thread of the process does as much in each step, it may be."""
-    first = np.isin(work.start, stretch.borders[:-1]) & (thread >= 0)
+    first = _begin_steps(work, thread, stretch)
     part = np.full(len(work), StepWork.OWN)
     if not stretch.stepwise or not first.any():
         return part
@@ -58,14 +58,15 @@ def at_own_pace(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes) ->
     """The `StepWork` of operations that threads of the process launch at a pace of their own, and OWN for all others.
     It is none of the steps where it is another number in each, and MAYBE where such a thread meets others at locks
     only. `thread` launched each, -1 where that is not known. A thread that ends a wait of another in most steps, or
-    waits for one, is tied to it, whatever it launches."""
-    first = np.isin(work.start, stretch.borders[:-1]) & (thread >= 0)
+    waits for one, is tied to it, whatever it launches; and so is one that communicates."""
+    first = _begin_steps(work, thread, stretch)
     found = np.full(len(work), StepWork.OWN)
     if not stretch.stepwise or not first.any():
         return found
     process, steps = process_of(thread), len(stretch.borders) - 1
     locks = woken.lock > 0
     tied, meets = _in_most(woken.take(~locks), steps), np.union1d(woken.waker[locks], woken.thread[locks])
+    tied = np.union1d(tied, thread[work.kind == Class.COMMUNICATION])
     mine = (thread >= 0) & np.isin(process, process[first])
     for each in np.setdiff1d(thread[mine], np.union1d(thread[first], tied)).tolist():
         its = thread == each
@@ -74,6 +75,16 @@ def at_own_pace(work: Work, thread: IntArray, stretch: Stretch, woken: Wakes) ->
         elif each in meets:
             found[its] = StepWork.MAYBE
     return found
+
+
+def _begin_steps(work: Work, thread: IntArray, stretch: Stretch) -> BoolArray:
+    """The operations with which steps begin. Another thread may launch one that starts at the same time by chance.
+    Where some threads begin a part of the steps each, and most together, the others do not count."""
+    found: BoolArray = np.isin(work.start, stretch.borders[:-1]) & (thread >= 0)
+    threads, count = np.unique(thread[found], return_counts=True)
+    steps = len(stretch.borders) - 1
+    often = count >= (1 - REGULAR) * steps
+    return found & np.isin(thread, threads[often]) if 2 * count[often].sum() >= steps else found
 
 
 def _in_most(woken: Wakes, steps: int) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
@@ -37,7 +38,7 @@ from nsysdiag.replay.options import text_of
 from nsysdiag.replay.rank_like import like_the_median
 from nsysdiag.replay.reshaped import ahead, batch, leave_order, merge, order_apart, waits_behind, workers
 from nsysdiag.replay.sources import of_unknown_sources
-from nsysdiag.replay.wakes import LOCKS, SURE_LOCK
+from nsysdiag.replay.wakes import LOCKS, PROCESSES, SURE_LOCK, THREADS
 from nsysdiag.replay.work import Class
 
 MOST_NEAR = 5
@@ -111,7 +112,8 @@ def take_out(changes: Changes, cause: str, part: RepairScope) -> None:
     """A part of the host time of a cause takes no time, and nothing waits where a part of its waits is. A wait for
     another thread stays as long as that one works: the wait's own may be what nothing explains of that, and its return.
     A lock need not be waited for, though in doubt what its holder does is needed. So is what an unknown thread does
-    that ends a wait for no lock. A wait before a call of MPI stays, too, except in the view that saves most."""
+    that ends a wait for no lock, and the return of another thread that the waiting one woke. A wait before a call of
+    MPI stays, too, except in the view that saves most."""
     model = changes.model
     if changes.view != View.MOST:
         part = replace(part, held=part.held & ~model.waits_before_mpi)
@@ -120,7 +122,10 @@ def take_out(changes: Changes, cause: str, part: RepairScope) -> None:
     changes.elsewhere[:] |= len(model.beside.threads) > 0
     changes.unknown[(part.pieces > 0) & of_unknown_sources(model)] = True
     changes.time[:] *= 1 - part.pieces
-    changes.unknown[(part.pieces > 0) & model.unknown_waits & ~_for_locks(model)] = True
+    # No work of another thread is awaited at a lock. A thread that is needed has to be started.
+    unsure = (model.unknown_waits & ~_in_calls(model, LOCKS)) | model.returns_of_others
+    unsure |= _in_calls(model, THREADS) | _in_calls(model, PROCESSES)
+    changes.unknown[(part.pieces > 0) & unsure] = True
     _leave_to_wakers(changes, cause, part.woken)
     if CAUSES[cause].after_call:
         calls = model.call_of_piece[part.pieces > 0]
@@ -133,11 +138,10 @@ def take_out(changes: Changes, cause: str, part: RepairScope) -> None:
     changes.lag[row[row >= 0]] = 0
 
 
-def _for_locks(model: Model) -> BoolArray:
-    """Which pieces of host time are waits for a lock: no work of another thread is awaited there."""
-    found: BoolArray = np.array([*(LOCKS.fullmatch(each) is not None for each in model.words), False])[
-        model.pieces.call
-    ]
+def _in_calls(model: Model, pattern: re.Pattern[str]) -> BoolArray:
+    """Which pieces of host time are in calls whose whole name matches."""
+    named = np.array([*(pattern.fullmatch(each) is not None for each in model.words), False])
+    found: BoolArray = named[model.pieces.call]
     return found
 
 

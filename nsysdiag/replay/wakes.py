@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import (
@@ -110,6 +111,10 @@ LOCKS = re.compile(r"_*(pthread_(mutex|rwlock|spin)_\w*lock|flockfile|flock|lock
 STARTED = 0.9
 """How sure it is which call started a thread."""
 SURE_LOCK, MAYBE_LOCK = 1, 2
+_POSTED = 3
+"""In place of these: a semaphore or a futex, which may be either a lock or a message, until both threads are known."""
+RESTS_NS = 20_000
+"""Who waits again sooner than this after it woke another is always the next in turn."""
 PYTHON = re.compile(r"python[\d.]*")
 """Programs with an interpreter lock."""
 
@@ -150,7 +155,55 @@ def wakes(
         threads = np.setdiff1d(found.waker, known)
         known = np.union1d(known, threads)
         view = host_trace.waiting(threads) if len(threads) else view
-    return Wakes.concatenate(parts) if parts else Wakes.empty()
+    return _told_apart(Wakes.concatenate(parts)) if parts else Wakes.empty()
+
+
+def _told_apart(woken: Wakes) -> Wakes:
+    """A semaphore may be a lock for threads that wait for each other, if all of them work on once they have posted. In
+    the meantime a lock could be taken again. Who waits again at once is next in turn, whatever it is.
+
+    ```
+    lock      T  [waits ....][holds](posts)[rests ........][waits ....][holds](posts)
+              H  ...[holds](posts)[rests ....][waits ][holds](posts)[rests ....]
+    message   T  [waits .........][works](posts)[works][waits ........][works](posts)
+              H  [works ..](posts)[waits ......][works ......](posts)[waits ......]
+    ```
+    """
+    rows = np.flatnonzero(woken.lock == _POSTED)
+    if len(rows) == 0:
+        return woken
+    posted = woken.take(rows)
+    threads, code = distinct(np.concatenate((posted.thread, posted.waker)))
+    waiting, waking = np.split(code, 2)
+    rests = np.bincount(waking, _rest(posted, waiting, waking) >= RESTS_NS, len(threads))
+    among: BoolArray = np.greater(2 * rests, np.bincount(waking, minlength=len(threads)))
+    inside: BoolArray = among[waiting] & among[waking]
+    # Of those that rest, none who waits for no other, or is waited for by none, is part of a circle.
+    while inside.any():
+        turns = np.zeros((2, len(threads)), dtype=np.bool_)
+        turns[0, waiting[inside]] = turns[1, waking[inside]] = True
+        both: BoolArray = turns[0] & turns[1]
+        left = inside & both[waiting] & both[waking]
+        if np.array_equal(left, inside):
+            break
+        inside = left
+    lock = np.where(woken.lock == _POSTED, 0, woken.lock)
+    lock[rows[inside]] = MAYBE_LOCK
+    return replace(woken, lock=lock)
+
+
+def _rest(posted: Wakes, waiting: IntArray, waking: IntArray) -> IntArray:
+    """For each wait, how long its waker goes on in ns after it woke the thread, until it waits in turn: 0 where it
+    waits already. `waiting` and `waking` are numbers of the threads."""
+    moments, rank = distinct(np.concatenate((posted.begin, posted.at)))
+    begin, at = np.split(rank, 2)
+    order = np.lexsort((begin, waiting))
+    last = nearest_before(joint(waiting[order], begin[order], len(moments)), joint(waking, at, len(moments)))
+    row = order[np.maximum(last, 0)]
+    inside = (last >= 0) & (waiting[row] == waking) & (posted.end[row] > posted.at)
+    following = order[np.minimum(last + 1, len(order) - 1)]
+    known = (last + 1 < len(order)) & (waiting[following] == waking) & ~inside
+    return np.where(known, posted.begin[following] - posted.at, 0)
 
 
 def _begun(born: Births) -> Wakes:
@@ -183,6 +236,7 @@ def _of_threads(
     names = np.array([LOCKS.fullmatch(name) is not None for name in [*view.host.os_calls.names, ""]], dtype=np.int64)
     lock = np.maximum(names[waits.name], held) * SURE_LOCK
     lock = np.where((lock == 0) & _may_be_interpreter(host_trace, view, waits), MAYBE_LOCK, lock)
+    lock = np.where((lock == 0) & (waits.ends == Ends.RELEASE), _POSTED, lock)
     doubted = (waits.end - waits.start < BLOCKED_NS) & ~loads
     confidence = np.where(doubted, np.minimum(found.confidence, DOUBTED), found.confidence)
     return Wakes(waits.thread, waits.start, waits.end, found.thread, found.at, confidence, loader, held, lock)

@@ -49,7 +49,9 @@ def of_threads(seeds: Iterable[int]) -> list[Outcome]:
 
 @pytest.mark.slow
 def test_repairs_of_programs_of_several_threads() -> None:
-    found = of_threads(range(3))
+    """Among them are threads that return late, that come to a wait once it is over, and that launch just when a step
+    begins."""
+    found = of_threads([0, 1, 2, 228, 1024, 1034])
     assert len(found) > 10
     assert [each for each in found if not each.inside(MOST_ERROR)] == []
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nsysdiag.replay.wakes import _POSTED, MAYBE_LOCK, Wakes, _told_apart
 from tests.replay.making import model_of_pair, modelled, replay_of_pair
+
+US = 1_000
 
 
 @pytest.mark.sampled(quick=2)
@@ -45,3 +48,28 @@ def test_waits_inside_cuda_calls_are_the_call_s_own_affair() -> None:
     model = model_of_pair("sync that sleeps after each kernel")
     assert len(model.threads.woken) == 0
     assert len(model.threads.held)
+
+
+def _in_turns(waits_again: list[int]) -> Wakes:
+    """As many threads wait for each other in a circle, for 20 rounds: each is woken by the one before it 250 µs after
+    that one was, works, and `waits_again` so many µs after it has posted."""
+    count, rounds = len(waits_again), 20
+    number = np.arange(count * rounds)
+    thread, end = number % count, (number + 1) * 250 * US
+    posted = end + 230 * US
+    begin = np.concatenate((np.zeros(count, dtype=np.int64), (posted + np.array(waits_again)[thread] * US)[:-count]))
+    sure, none, same = np.full(len(number), 0.9), np.zeros(len(number), dtype=np.int64), np.ones(len(number), np.int64)
+    return Wakes(thread, begin, end, (thread - 1) % count, end - 20 * US, sure, none, none, same * _POSTED)
+
+
+@pytest.mark.parametrize(
+    ("waits_again", "locks"), [([60, 40], True), ([60, 1], False), ([60, 40, 30], True), ([60, 40, 1], False)]
+)
+def test_a_semaphore_of_threads_that_rest_may_be_a_lock(waits_again: list[int], locks: bool) -> None:
+    lock = _told_apart(_in_turns(waits_again)).lock
+    assert (lock == (MAYBE_LOCK if locks else 0)).all()
+
+
+def test_who_never_waits_is_in_no_circle() -> None:
+    woken = _in_turns([60, 40])
+    assert not _told_apart(woken.take(woken.thread == 0)).lock.any()

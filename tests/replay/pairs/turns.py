@@ -16,23 +16,31 @@ from tests.simulator.interpreter import Gil
 
 
 def behind_a_lock(
-    sim: Simulation, marks: Marks, *, prepare: int, others: int = 1, factor: float = 1.0, synchronized: bool = True
+    sim: Simulation,
+    marks: Marks,
+    *,
+    prepare: int,
+    others: int = 1,
+    factor: float = 1.0,
+    synchronized: bool = True,
+    semaphore: bool = False,
 ) -> None:
-    """Threads that prepare, and launch and wait while they hold a lock.
+    """Threads that prepare, and launch and wait while they hold a lock, which may be a semaphore.
 
     T       [prepare][lock ...][l][sync ..][prepare][lock ......][l][sync ..]
     other   [l][sync ........][prepare][lock ......][l][sync ...][prepare]
     """
-    process, mutex = solver(sim), sim.mutex()
+    process, mutex, free = solver(sim), sim.mutex(), sim.channel()
+    free.items = 1
 
     def one(t: Thread, number: int, stream: Stream) -> Body:
         yield from ranged(t, "prepare", t.compute(round(factor * varied(prepare, t.name, number)), "prepare"))
-        yield from t.lock(mutex)
+        yield from t.get(free, "sem_wait") if semaphore else t.lock(mutex)
         yield from t.compute(varied(200 * US, "submit", t.name, number), "submit")
         yield from t.launch("solve", varied(600 * US, "solve", t.name, number), stream)
         if synchronized:
             yield from t.synchronize(stream)
-        yield from t.unlock(mutex)
+        yield from t.put(free, "sem_post") if semaphore else t.unlock(mutex)
 
     _all_do(sim, marks, process, one, others)
 
@@ -202,6 +210,37 @@ PAIRS: tuple[Pair, ...] = (
         FASTER,
         (0.4, 0.5),
         tolerated=0.3,
+    ),
+    pair(
+        "host code before a semaphore that is held all the time",
+        partial(behind_a_lock, prepare=300 * US, semaphore=True),
+        HALF,
+        FASTER,
+        (-0.02, 0.02),
+    ),
+    pair(
+        "host code before a semaphore that is held most of the time",
+        partial(behind_a_lock, prepare=900 * US, semaphore=True),
+        HALF,
+        FASTER,
+        (0.0, 0.05),
+        tolerated=0.3,
+    ),
+    pair(
+        "host code before a semaphore of three launching threads",
+        partial(behind_a_lock, prepare=900 * US, others=2, semaphore=True),
+        HALF,
+        FASTER,
+        (-0.06, 0.0),
+        tolerated=0.3,
+    ),
+    pair(
+        "sync within a semaphore of three launching threads",
+        partial(behind_a_lock, prepare=900 * US, others=2, semaphore=True),
+        NO_SYNC,
+        SYNC,
+        (0.5, 0.6),
+        tolerated=0.7,
     ),
     pair("copy of a helper on demand", copied_by_a_helper, NOT_BLOCKING, ASYNCHRONOUS, (0.4, 0.5), quick=True),
     pair(
