@@ -52,6 +52,7 @@ class TestRun:
         assert "--require-hashes" in asked
         assert asked[-1] == str(ROOT)
 
+    @pytest.mark.thorough
     def test_the_checkout_is_installed_by_pip(self, on: Machine) -> None:
         """By pip itself, which compares versions with the lock and builds the wheel."""
         put_trace(on.folder / "x.sqlite")
@@ -87,21 +88,18 @@ class TestRun:
         assert (done.code, done.outputs["exit-code"]) == (4, "4")
         assert "not an SQLite file" in done.summary
 
-    @pytest.mark.parametrize(
-        "inputs",
-        [
+    def test_wrong_use_shows_nothing_of_an_earlier_run(self, on: Machine) -> None:
+        put_trace(on.folder / "x.sqlite")
+        assert run_action(on, {"traces": "x.sqlite"}).code == 0
+        wrong = [
             {"traces": "nothing*"},
             {"traces": " \n"},
             {"traces": "x.sqlite", "fail-on": "idle_share >"},
             {"traces": "x.sqlite", "output": "one\nexit-code=0"},
-        ],
-    )
-    def test_wrong_use_shows_nothing_of_an_earlier_run(self, on: Machine, inputs: dict[str, str]) -> None:
-        put_trace(on.folder / "x.sqlite")
-        assert run_action(on, {"traces": "x.sqlite"}).code == 0
-        done = run_action(on, inputs)
-        assert (done.code, done.summary, UPLOAD in done.used) == (2, "", False)
-        assert done.outputs["exit-code"] in ("2", "")
+        ]
+        for done in (run_action(on, inputs) for inputs in wrong):
+            assert (done.code, done.summary, UPLOAD in done.used) == (2, "", False)
+            assert done.outputs["exit-code"] in ("2", "")
 
     def test_what_is_not_wanted(self, on: Machine) -> None:
         put_trace(on.folder / "x.sqlite")
@@ -120,6 +118,7 @@ class TestRun:
 
 
 class TestHostileInputs:
+    @pytest.mark.sampled(normal=8)
     @pytest.mark.parametrize("name", HOSTILE)
     def test_names_are_names(self, on: Machine, name: str) -> None:
         put_trace(on.folder / f"{name}.sqlite")

@@ -62,6 +62,7 @@ def build(image: Path, run: dict[str, str]) -> None:
             assert done.returncode == 0, done.stderr.decode()
 
 
+@pytest.mark.thorough
 def test_its_commands_make_an_environment_that_reads_mounted_traces(tmp_path: Path) -> None:
     on = with_real_pip(machine(tmp_path))
     image = tmp_path / "image"

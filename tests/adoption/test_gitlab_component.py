@@ -31,7 +31,7 @@ SHELLS = [
     pytest.param(
         [*shell.split()], id=shell, marks=() if shutil.which(shell.split()[0]) else pytest.mark.skip("no such")
     )
-    for shell in ("bash -eo pipefail", "sh -e", "dash -e", "busybox sh -e")
+    for shell in ("bash -eo pipefail", "sh -e", "busybox sh -e")
 ]
 GITLAB = ("vendor.gitlab-ci", "--data-transform", "gitlab-ci")
 
@@ -45,6 +45,7 @@ def job(**inputs: str) -> dict[str, Any]:
     return filled_component({"package": "nsysdiag", "traces": "traces", **inputs})["nsysdiag"]
 
 
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("shell", SHELLS)
 class TestScript:
     def test_all_inputs(self, on: Machine, shell: list[str]) -> None:
@@ -74,6 +75,7 @@ class TestScript:
         assert run_job(on, job(traces="nothing"), shell).code == 2
         assert run_job(on, job(traces="x.sqlite\nbad.sqlite"), shell).code == 4
 
+    @pytest.mark.thorough
     def test_no_input_is_run(self, on: Machine, shell: list[str]) -> None:
         names = [f"{name}.sqlite" for name in HOSTILE if name != "*"]
         for name in names:
@@ -85,6 +87,7 @@ class TestScript:
         assert list(on.folder.parent.rglob("pwned")) == []
 
 
+@pytest.mark.thorough
 def test_a_path_is_installed_by_pip(on: Machine) -> None:
     put_trace(on.folder / "x.sqlite")
     on = with_real_pip(on)

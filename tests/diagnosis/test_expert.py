@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,15 @@ def _trace(reading: Reading) -> Path:
     return found[0]
 
 
+@cache
+def _read(trace: Path, shared: Shared) -> tuple[dict[str, Any], str]:
+    """The report about a trace, as JSON and as text."""
+    report = shared.report(trace)
+    plain, text = as_json(report), FORMATS["txt"].render(report, RenderOptions()).decode()
+    diagnosis_of(plain), phases_of(plain)
+    return plain, text
+
+
 def _cases() -> list[ParameterSet]:
     return [
         pytest.param(reading, check, id=f"{reading.trace}-{check}", marks=_expected(reading, check))
@@ -49,10 +59,7 @@ def _expected(reading: Reading, check: str) -> list[pytest.MarkDecorator]:
 @pytest.mark.real
 @pytest.mark.parametrize(("reading", "check"), _cases())
 def test_the_report_agrees(reading: Reading, check: str, shared: Shared) -> None:
-    report = shared.report(_trace(reading))
-    plain, text = as_json(report), FORMATS["txt"].render(report, RenderOptions()).decode()
-    diagnosis_of(plain), phases_of(plain)
-    assert list(CHECKS[check](reading, plain, text)) == []
+    assert list(CHECKS[check](reading, *_read(_trace(reading), shared))) == []
 
 
 @pytest.mark.real

@@ -53,7 +53,7 @@ def test_no_other_loop_is_called_the_step(known: Known, tmp_path: Path) -> None:
     assert report.findings[0].cause != "slow_iterations"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_all_programs(tmp_path: Path) -> None:
     every = programs()
     told = {each.name: held_against(each, tmp_path)[1] for each in every}

@@ -17,6 +17,7 @@ from nsysdiag.pipeline import analyze
 from nsysdiag.report import Finding, Report
 from tests.builder import TraceBuilder
 from tests.ledger.traces import report_of
+from tests.shared import Shared
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 MS = 1_000_000
@@ -163,9 +164,8 @@ class TestWholeGraphs:
 
 @pytest.mark.real
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.sqlite")), ids=lambda path: path.name[:24])
-def test_shares_of_real_traces(path: Path) -> None:
-    report = analyze(path, Settings(replay=False))
-    check(path, report)
+def test_shares_of_real_traces(path: Path, shared: Shared) -> None:
+    check(path, shared.report(path))
 
 
 @pytest.mark.real
