@@ -88,7 +88,7 @@ def common(found: dict[str, int], true: dict[str, int]) -> int:
     return sum(min(ns, true.get(cause, 0)) for cause, ns in found.items())
 
 
-@pytest.mark.sampled(quick=33)
+@pytest.mark.sampled(quick=33, normal=13)
 @pytest.mark.parametrize("name", SEEN)
 def test_waits_lead_to_their_roots(name: str, shared: Shared) -> None:
     check_roots(*reported(name, shared))
@@ -122,7 +122,7 @@ def test_waits_of_arbitrary_programs_lead_to_their_roots(seed: int, tmp_path: Pa
     check_claims(*found)
 
 
-@pytest.mark.sampled(quick=12)
+@pytest.mark.sampled(quick=12, normal=5)
 @pytest.mark.parametrize("seed", PIPELINES)
 def test_pipelines_lead_to_their_roots(seed: int, tmp_path: Path) -> None:
     found = reported_on(pipeline(seed), tmp_path, EVERYTHING)

@@ -146,7 +146,7 @@ for number in range(int(sys.argv[2]), int(sys.argv[2]) + 10):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_jobs_that_add_at_once_lose_nothing(tmp_path: Path) -> None:
     """Each of three adds ten runs: the last ones of all are left, whole, and of every job the last one was written."""
     jobs = [

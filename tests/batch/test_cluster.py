@@ -90,6 +90,7 @@ class TestCluster:
             "every Dask worker that analysed 'killed.json' died, as happens where memory runs out"
         ]
 
+    @pytest.mark.thorough
     def test_the_command(self, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
         bad = many_runs(tmp_path / "runs", RUNS)
@@ -143,6 +144,7 @@ class TestCluster:
         ):
             list(run_on_cluster(tasks_of(tmp_path, "a"), empty.scheduler_address, silent))
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("address", [pytest.param("tcp://127.0.0.1:1", marks=pytest.mark.thorough), "nonsense://x"])
     def test_no_scheduler(self, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(clusters, "CONNECT_S", 1.0)

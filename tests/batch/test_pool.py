@@ -64,6 +64,7 @@ def interrupt_when(mark: Path) -> None:
 
 @pytest.mark.slow
 class TestDeaths:
+    @pytest.mark.thorough
     def test_each_is_told_and_the_others_are_done(self, tmp_path: Path) -> None:
         entries = run(tasks_of(tmp_path, "good1", "killed", "crashed", "ended", "good2"), jobs=2)
         assert {name: entry.error for name, entry in entries.items()} == {

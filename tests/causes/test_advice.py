@@ -162,6 +162,7 @@ class TestReports:
         report = report_of(self.read_back().thread_name("pt_main_thread"), tmp_path)
         assert any(".item()" in text for finding in report.findings for text in finding.advice)
 
+    @pytest.mark.sampled(normal=3)
     @pytest.mark.real
     @pytest.mark.parametrize(
         "name", ["pipit_saxpy-mpi", "gpubootcamp", "pipit_cloverleaf", "nways_jacobi", "awsgpu", "mordred"]

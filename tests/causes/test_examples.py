@@ -79,7 +79,7 @@ def test_the_ledger_is_what_the_picture_says(example: Example, tmp_path: Path) -
         assert text in {part.evidence for gap in device.gaps for part in gap.slices if part.cause == cause}
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("example", some(EXAMPLES, 12), ids=lambda example: example.name)
 def test_the_order_of_rows_means_nothing(example: Example, tmp_path: Path) -> None:
     case = example.build()

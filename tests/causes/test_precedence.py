@@ -71,7 +71,7 @@ BEFORE_THE_CALL = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=5)
 @pytest.mark.parametrize(("pair", "swapped"), crossed(BEFORE_THE_CALL, [False, True], 2))
 def test_before_the_call(pair: tuple[str, Evidence, Evidence], swapped: bool, tmp_path: Path) -> None:
     """
@@ -107,7 +107,7 @@ INSIDE_THE_CALL = [
 ]
 
 
-@pytest.mark.sampled(quick=10)
+@pytest.mark.sampled(quick=10, normal=5)
 @pytest.mark.parametrize(("cause", "stronger", "weaker"), INSIDE_THE_CALL)
 @pytest.mark.parametrize("swapped", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_inside_the_call(cause: str, stronger: Evidence, weaker: Evidence, swapped: bool, tmp_path: Path) -> None:

@@ -371,6 +371,7 @@ class TestResume:
         cli("batch", "runs", "-o", "out", "--fail-on", "idle_ns > 1s")  # and without the option all is done again
         assert tree(folder / "out") == before
 
+    @pytest.mark.sampled(normal=3)
     @pytest.mark.parametrize("change", ["input", "page", "saved", "settings", "gone"])
     def test_what_is_not_is_done_again(self, cli: Cli, folder: Path, here: list[Task], change: str) -> None:
         cli("batch", "runs", "-o", "out")
@@ -528,6 +529,7 @@ class TestProcesses:
         assert made[0] == made[1]
         assert len([name for name in made[0] if name.endswith("/report.html")]) == 64 - bad
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("number", "to_all", "code", "told"),
         [
@@ -582,6 +584,7 @@ class TestProcesses:
             time.sleep(0.01)
         assert process.returncode == 0
 
+    @pytest.mark.thorough
     def test_a_memory_limit(self, folder: Path, runs: Path) -> None:
         done = subprocess.run(
             command("runs", "-o", "out", "--memory-limit", "100MB"), cwd=folder, capture_output=True, check=False

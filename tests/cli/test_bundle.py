@@ -102,6 +102,7 @@ class TestContents:
         assert (device.verdict.id, device.ops.kernel) == ("input-bound", 7)
         assert unpack(device.gaps_packed)[1].tolist() == [9 * MS] * 6
 
+    @pytest.mark.thorough
     def test_a_real_program_with_workers(self, cli: Cli, folder: Path) -> None:
         (folder / "demo.sqlite").write_bytes(gzip.decompress(bundled_trace()))
         result = cli("bundle", "demo.sqlite", "-o", "demo.zip")
@@ -111,6 +112,7 @@ class TestContents:
         assert "| gpu0 | Verdict | input-bound | input-bound |" in section
         assert "| gpu1 | Verdict | input-bound | input-bound |" in section
 
+    @pytest.mark.thorough
     def test_one_device(self, cli: Cli, folder: Path) -> None:
         (folder / "demo.sqlite").write_bytes(gzip.decompress(bundled_trace()))
         assert cli("bundle", "demo.sqlite", "-o", "demo.zip", "--device", "gpu1").code == 0

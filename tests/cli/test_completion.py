@@ -57,7 +57,7 @@ def completed(line: str) -> list[str]:
     return done.stdout.decode().split()
 
 
-@pytest.mark.sampled(quick=10)
+@pytest.mark.sampled(quick=10, normal=5)
 @pytest.mark.parametrize(
     ("line", "words"),
     [

@@ -47,14 +47,14 @@ def imported(folder: Path) -> str:
     return marker.read_text() if marker.exists() else ""
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_planted_modules_tell(folder: Path) -> None:
     """With `-m` and without `-P`, as with `-c`, Python looks into the current folder first."""
     ran(Path("-m"), folder, "json")
     assert imported(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize(
     "command", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.thorough) for name in COMMANDS]
 )

@@ -69,7 +69,7 @@ def ran(tmp_path: Path, command: str, locale: dict[str, str]) -> tuple[int, byte
     return done.returncode, done.stdout, done.stderr, {name: path.read_bytes() for name, path in files.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=2)
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such locales")
 @pytest.mark.parametrize(
     "command", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.thorough) for name in COMMANDS]

@@ -165,6 +165,7 @@ LEFT_OUT = "runs/a_pqtdir is left out: a.sqlite next to it is the same trace\n"
 
 @pytest.mark.usefixtures("runs")
 class TestBatch:
+    @pytest.mark.sampled(normal=3)
     @pytest.mark.parametrize("named", ["runs", "runs/*", "runs/**", "runs/**/*", "r*/*", "."])
     def test_each_trace_once_and_none_searched(self, cli: Cli, folder: Path, named: str) -> None:
         result = cli("batch", named, "-o", "out")

@@ -414,6 +414,7 @@ def heed_signals() -> None:
 class TestSignals:
     """They reach the program, nsys gets each once, and what was recorded until then is analysed."""
 
+    @pytest.mark.sampled(normal=6)
     @pytest.mark.parametrize(
         ("number", "seen", "said"),
         [

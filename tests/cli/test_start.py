@@ -53,7 +53,7 @@ def formats_in(modules: Iterable[str]) -> set[str]:
     return {each for each in FORMATS if f"nsysdiag.formats.{each}" in modules}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_formats_are_imported_when_they_are_written(page_and_json: Start) -> None:
     assert formats_in(page_and_json["modules"]) == {"json_", "html"}
 

@@ -53,6 +53,7 @@ def compared(before: Program, after: Program) -> DeviceComparison:
     return device
 
 
+@pytest.mark.sampled(normal=5)
 @pytest.mark.parametrize("name", KNOWN)
 def test_the_right_verdict_and_the_right_cause(name: str) -> None:
     before, after, verdict, cause = KNOWN[name]

@@ -28,7 +28,7 @@ def runs() -> list[Report]:
     return [report_of(replace(NOISY, seed=seed)) for seed in range(RUNS)]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_at_most_one_in_twenty_says_that_something_changed(runs: list[Report]) -> None:
     """Pairs of runs of a noisy program: steps, loaders and kernels that last a quarter longer or shorter."""
     pairs = [(one, two) for one in range(RUNS) for two in range(one + 1, RUNS)][:: RUNS * (RUNS - 1) // 2 // PAIRS]

@@ -31,6 +31,7 @@ def report(path: Path) -> Report:
     return analyze(path, WITHOUT_TIMELINE)
 
 
+@pytest.mark.thorough
 def test_the_pair_before_and_after() -> None:
     """Each side is a slice of one forward pass: its repeats are layers, and the slices show no change of a program."""
     for path in (BEFORE, AFTER):
@@ -57,6 +58,7 @@ def test_the_pair_before_and_after() -> None:
         assert {row: OPPOSITE[said] for row, said in verdicts(other).items()} == verdicts(device)
 
 
+@pytest.mark.thorough
 def test_every_pair_adds_up_or_is_refused() -> None:
     compared = 0
     paths = sorted(FOLDER.glob("*.sqlite"))

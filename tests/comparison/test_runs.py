@@ -37,7 +37,7 @@ def changes_seen(runs: int, shift: float, after: int = 1) -> int:
     return seen
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("runs", [3, 5, 10])
 def test_one_run_more_is_hardly_ever_a_change(runs: int) -> None:
     """One in twenty by design."""
@@ -50,7 +50,7 @@ def test_iterations_alone_take_the_noise_of_runs_for_a_change() -> None:
     assert changes_seen(1, 0.0) >= 0.5 * TRIALS
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=4)
 @pytest.mark.parametrize(
     ("runs", "shift", "least"), [(3, 0.20, 0.8), (5, 0.10, 0.85), (10, 0.10, 0.98), (10, 0.06, 0.6)]
 )
@@ -58,7 +58,7 @@ def test_a_shift_beyond_the_noise_is_seen(runs: int, shift: float, least: float)
     assert changes_seen(runs, shift) >= least * TRIALS
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_runs_after_see_smaller_shifts_than_one() -> None:
     assert changes_seen(10, 0.05, after=2) > changes_seen(10, 0.05, after=1)
     assert changes_seen(10, 0.0, after=2) <= 0.08 * TRIALS
@@ -122,6 +122,7 @@ def baseline(reports: list[Report], damaged: list[str] | None = None) -> Baselin
 class TestPrograms:
     """Whole programs that run faster or slower from run to run."""
 
+    @pytest.mark.thorough
     def test_false_alarms_and_what_is_seen(self) -> None:
         runs = baseline([made(seed) for seed in range(8)])
         count = examples(60)

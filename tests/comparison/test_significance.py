@@ -54,7 +54,7 @@ def side(values: Values, stream: int) -> BootstrapMeans:
     return drawn_means([values[:, None]], stream)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize(
     ("kind", "most"),
     some([(independent, 0.08), (skewed, 0.08), (few, 0.08), (every_eighth, 0.05), (alike, 0.13)], 3, 1),
@@ -146,7 +146,7 @@ def test_whole_numbers_add_up(values: list[float], total: int, expected: list[in
     assert adding_up(np.array(values), total) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize(("kind", "most"), [(independent, 0.08), (skewed, 0.08), (every_eighth, 0.08)])
 def test_medians_are_wrong_as_rarely(kind: Callable[[np.random.Generator], Values], most: float) -> None:
     wrong = 0
@@ -170,7 +170,7 @@ def test_a_median_hardly_moves_with_slow_entries() -> None:
     assert several.mean[0] == np.median(np.concatenate([plain[:25], slow[25:]]))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_median_of_very_many_entries_has_fewer_draws() -> None:
     many = drawn_medians([np.arange(9_000.0)[:, None]], 0)
     assert many.draws.shape[0] < 2000

@@ -150,7 +150,7 @@ def test_without_a_price_the_report_stays_as_it_is() -> None:
     assert priced(plain, CostSettings(currency="EUR", run_hours=3)) is plain
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_saved_report_is_priced_like_a_fresh_one(tmp_path: Path) -> None:
     path = tmp_path / "demo.sqlite"
     path.write_bytes(gzip.decompress(bundled_trace()))

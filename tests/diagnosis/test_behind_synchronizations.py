@@ -102,6 +102,7 @@ def report_of(simulation: Simulation, capture: Capture, path: Path) -> Report:
     return analyze(simulation.write(path / "trace.sqlite", capture))
 
 
+@pytest.mark.sampled(normal=5)
 @pytest.mark.parametrize("capture", CAPTURES)
 @pytest.mark.parametrize("name", OWN)
 def test_what_a_thread_waits_for_keeps_its_own_cause(name: str, capture: Capture, tmp_path: Path) -> None:

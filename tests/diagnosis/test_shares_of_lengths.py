@@ -72,7 +72,7 @@ def _wrong(trace: Path, phase: Phase) -> list[str]:
     return problems
 
 
-@pytest.mark.sampled(quick=32)
+@pytest.mark.sampled(quick=32, normal=11)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_of_programs(name: str, shared: Shared) -> None:
     trace = shared.file(f"{name}.sqlite", partial(_write, name))

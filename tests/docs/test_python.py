@@ -37,7 +37,7 @@ def printed(code: str, names: dict[str, object]) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().splitlines())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_examples_print_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "train.sqlite").write_bytes(gzip.decompress(bundled_trace()))
     monkeypatch.chdir(tmp_path)

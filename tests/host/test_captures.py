@@ -64,7 +64,7 @@ def test_a_thread_that_waits_in_calls_is_not_preempted(shared: Shared, name: str
 
 @pytest.mark.parametrize("name", CAPTURES)
 class TestAll:
-    @pytest.mark.slow
+    @pytest.mark.sampled(normal=7)
     def test_sums(self, shared: Shared, name: str) -> None:
         host = host_of(name, shared)
         assert host.contention is not None
@@ -77,7 +77,7 @@ class TestAll:
         assert host.threads[0].worst_stall is not None
         assert sum(window.switches or 0 for window in host.windows) == sum(row.switches or 0 for row in host.threads)
 
-    @pytest.mark.slow
+    @pytest.mark.sampled(normal=5)
     def test_without_scheduling(self, shared: Shared, name: str) -> None:
         host = host_of(name, shared, "SCHED_EVENTS")
         assert host.contention is None

@@ -115,6 +115,7 @@ def test_a_single_spike_is_no_beginning(tmp_path: Path, sleeps: bool) -> None:
     assert host.change_points == []
 
 
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("evidence", ["osrt", "samples", "sync_rows"])
 def test_evidence_left_out_invents_nothing(tmp_path: Path, evidence: str) -> None:
     whole, _ = host_of(tmp_path, neighbour_ns=FOR_GOOD)

@@ -39,7 +39,7 @@ def test_the_undamaged_one_is_analysed_in_full(whole: Path) -> None:
     assert all(device.iterations and device.gap_count for device in report.devices)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("turn", some([0, 7], 2))
 def test_each_column_of_a_table_in_another_way(turn: int, whole: Path, tmp_path: Path) -> None:
     for number, (table, columns) in some(list(enumerate(COLUMNS.items())), 6, turn, thorough=3):
@@ -62,14 +62,14 @@ def test_what_once_broke_it(table: str, columns: list[str] | None, kind: str, wh
     assert isinstance(outcome(damaged(whole, tmp_path / "t.sqlite", table, columns or COLUMNS[table], kind)), Report)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=17)
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_every_column_of_a_table(kind: str, whole: Path, tmp_path: Path) -> None:
     for table in some(list(COLUMNS), 64, KINDS.index(kind), thorough=8):
         outcome(damaged(whole, tmp_path / "damaged.sqlite", table, COLUMNS[table], kind), ALL)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=13)
 @pytest.mark.parametrize("table", COLUMNS)
 def test_each_column_in_another_way(table: str, whole: Path, tmp_path: Path) -> None:
     """Which one goes by the place of the column; together the tables have every kind of damage."""
@@ -78,7 +78,7 @@ def test_each_column_in_another_way(table: str, whole: Path, tmp_path: Path) -> 
         outcome(damaged(whole, tmp_path / "damaged.sqlite", table, [column], KINDS[place % len(KINDS)]))
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize("way", ['DROP TABLE "{}"', 'DELETE FROM "{}"'], ids=["dropped", "emptied"])
 def test_a_table_is_gone(way: str, whole: Path, tmp_path: Path) -> None:
     for table in some(list(TABLES), 8, way.startswith("DELETE") * 4):
@@ -90,7 +90,7 @@ def test_a_table_is_gone(way: str, whole: Path, tmp_path: Path) -> None:
             assert not next(each for each in report.trace.capabilities if each.id == "kernels").available
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_column_is_gone(whole: Path, tmp_path: Path) -> None:
     several = sorted(
         (place, table, column)

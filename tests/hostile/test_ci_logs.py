@@ -189,6 +189,7 @@ class TestCommands:
         assert told.code == 0
         assert systems(told.stdout.replace(JOINER, "")) >= EVERYWHERE
 
+    @pytest.mark.thorough
     def test_batch_and_bundle(self, trace: Path, command: Command) -> None:
         told = quiet(command("batch", "--no-config", trace.parent, "-o", FILE, "--fail-on", "idle_share > 0"))
         assert told.code == 1

@@ -77,7 +77,7 @@ def test_not_a_database(content: bytes, command: Command, tmp_path: Path, monkey
     assert listing(tmp_path) == before
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_header_byte(tmp_path: Path) -> None:
     whole, path = small_trace(tmp_path / "small.sqlite").read_bytes(), tmp_path / "patched.sqlite"
     for at in range(100):
@@ -96,7 +96,7 @@ def test_bytes_changed_anywhere(seed: int, tmp_path: Path) -> None:
         outcome(path)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize("seed", range(2))
 def test_edits_of_any_kind(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)

@@ -58,6 +58,7 @@ def drawn(report: Report) -> dict[str, int]:
     return {name: len(known.render(report, RenderOptions())) for name, known in FORMATS.items()}
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of address space is Linux's")
 @pytest.mark.parametrize("size", [5 * MB, pytest.param(400 * MB, marks=pytest.mark.thorough)])
 def test_a_long_kernel_name_within_little_memory(size: int, tmp_path: Path) -> None:
@@ -100,6 +101,7 @@ def test_names_that_differ_in_the_last_character_only(tmp_path: Path) -> None:
     assert "2 texts longer than 32,768 bytes were cut" in report.trace.warnings[0]
 
 
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize("table", ["StringIds", "texts"])
 def test_every_text_at_once(table: str, tmp_path: Path) -> None:
     """Names of kernels, ranges, threads, processes, files, calls, functions, metrics, versions: a text of each."""
@@ -120,6 +122,7 @@ def test_every_text_at_once(table: str, tmp_path: Path) -> None:
         assert bytes_ < before[name] + ROOM, name
 
 
+@pytest.mark.thorough
 def test_long_names_of_nested_ranges_are_not_multiplied(tmp_path: Path) -> None:
     """A path of 64 names stands in each of 200 gaps."""
     path = write_nested(tmp_path / "trace.sqlite", 100)
@@ -145,6 +148,7 @@ def test_a_bundle_of_it(arguments: list[str], command: Callable[..., Told], tmp_
         assert sum(each.file_size for each in made.infolist()) < 3 * MB
 
 
+@pytest.mark.thorough
 def test_every_command_takes_it(command: Callable[..., Told], tmp_path: Path) -> None:
     one, other = (long_kernel(tmp_path / f"{name}.sqlite", 3 * MB) for name in "ab")
     ranks = [long_kernel(tmp_path / f"rank{number}.sqlite", 3 * MB) for number in (0, 1)]

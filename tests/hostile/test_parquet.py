@@ -97,7 +97,7 @@ class TestDamage:
     def test_bytes_changed_anywhere(self, table: str, where: str, folder: Path) -> None:
         self.changed(folder, table, where, 60)
 
-    @pytest.mark.slow
+    @pytest.mark.sampled(normal=6)
     @pytest.mark.parametrize("table", [KERNELS, RUNTIME, STRINGS, "SAMPLING_CALLCHAINS", EVENTS, META])
     def test_bytes_changed_in_a_large_trace(self, table: str, whole: Path) -> None:
         self.changed(whole, table, "footer", 60)
@@ -255,7 +255,7 @@ class TestTables:
         table_of(folder, STRINGS).rename(table_of(folder, KERNELS))
         refused(folder, "is a folder")
 
-    @pytest.mark.slow
+    @pytest.mark.sampled(normal=7)
     @pytest.mark.parametrize("name", ["unknown", "sqlite_stat1", "a\x1b[31m\nb", "", "STRINGIDS", "ä\u202eb", "\udcff"])
     def test_a_table_unknown_to_us(self, name: str, folder: Path, command: Command) -> None:
         odd = {"a": pa.array([[1], None]), "": pa.array([1, 2]), "b.c": pa.array([Decimal(1), None]), 'q"': pa.nulls(2)}
@@ -274,7 +274,7 @@ class TestTables:
         monkeypatch.setattr(parquet_folder, "TABLES", 2)
         refused(folder, "tables, more than 2")
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_as_many_row_groups_as_rows(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         folder, rows = to_folder(small_trace(tmp_path / "t.sqlite"), tmp_path / "t_pqtdir"), 100_000
         table = pa.table({"start": range(0, 10 * rows, 10), "end": range(5, 10 * rows, 10), "deviceId": [0] * rows})
@@ -312,7 +312,7 @@ class TestLinks:
         assert all(isinstance(each, Report) for each in found)
         assert len({each.trace.fingerprint for each in found if isinstance(each, Report)}) == 1
 
-    @pytest.mark.slow
+    @pytest.mark.sampled(normal=8)
     @pytest.mark.parametrize("kind", ["dangling", "loop", "pipe", "folder"])
     @pytest.mark.parametrize("table", [RUNTIME, STRINGS])
     def test_no_ordinary_file(self, table: str, kind: str, folder: Path, command: Command) -> None:

@@ -96,7 +96,7 @@ REALS: tuple[tuple[pa.Array, list[float | None]], ...] = (
 class TestTypes:
     """Columns of types that no export has."""
 
-    @pytest.mark.sampled(quick=11)
+    @pytest.mark.sampled(quick=11, normal=3)
     @pytest.mark.parametrize("kind", NUMBERS)
     def test_numbers_are_converted(self, kind: str, folder: Path) -> None:
         """Where they are read, where rows are chosen by them, and in the SQLite copy that bundles are made of."""

@@ -76,7 +76,7 @@ def check_every_field(content: bytes, other: Report, target: Path, part: int, *,
             raise AssertionError(f"{place} = {str(value)[:40]}") from error
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_field_of_a_report(report: Report, tmp_path: Path) -> None:
     check_every_field(to_json(report), report, tmp_path / "r.json", 797, thorough=59)
 

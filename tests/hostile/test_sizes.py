@@ -28,7 +28,7 @@ STEEPEST = 3
 PAGE_BYTES = 5 << 20
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=7)
 @pytest.mark.parametrize("shape", WRITERS)
 def test_some(shape: str, tmp_path: Path) -> None:
     report = outcome(WRITERS[shape](tmp_path / "trace.sqlite", 700), ALL)
@@ -37,7 +37,7 @@ def test_some(shape: str, tmp_path: Path) -> None:
     assert report.trace.warnings == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", some(list(WRITERS), 7, 2))
 def test_very_many(shape: str, tmp_path: Path) -> None:
     few = MORE.get(shape, FEW) if THOROUGH else FEW
@@ -59,7 +59,7 @@ def spent(trace: Path) -> tuple[float, Report]:
     return time.process_time() - before, report
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("mapped", some([True, False], 2))
 def test_more_gpus_than_any_machine_has(mapped: bool, tmp_path: Path) -> None:
     """By their numbers, or as one number of many processes: those with most work are analysed, and that is said."""

@@ -48,7 +48,7 @@ def test_a_text_that_says_nothing(text: str) -> None:
         parse_step(text)
 
 
-@pytest.mark.sampled(quick=12)
+@pytest.mark.sampled(quick=12, normal=5)
 @pytest.mark.parametrize(
     ("name", "step", "count"),
     [

@@ -388,7 +388,7 @@ class TestSums:
     def test_all_of_it_where_the_first_operation_is_that_of_an_iteration(self, tmp_path: Path) -> None:
         check_sums(only_device(training(), tmp_path))
 
-    @pytest.mark.slow
+    @pytest.mark.sampled(normal=2)
     @pytest.mark.parametrize("name", ["starved_training", "starved_data_parallel"])
     def test_on_a_simulated_training(self, name: str, tmp_path: Path) -> None:
         path = tmp_path / "trace.sqlite"

@@ -44,7 +44,7 @@ def named(known: Known) -> str:
     return known.name
 
 
-@pytest.mark.sampled(quick=16)
+@pytest.mark.sampled(quick=16, normal=5)
 @pytest.mark.parametrize("known", SOME, ids=named)
 def test_no_other_loop_is_called_the_step(known: Known, tmp_path: Path) -> None:
     report, verdict = held_against(known, tmp_path)
@@ -65,7 +65,7 @@ def test_all_programs(tmp_path: Path) -> None:
 class TestLevels:
     """What a reader sees of programs whose levels are alike."""
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_the_step_of_a_server_is_a_request(self, tmp_path: Path) -> None:
         """Layers in tokens in requests, each of any number, and kernels of the same names in all."""
         steps, true = steps_of("server_of_shared_kernels", 2, tmp_path)

@@ -28,7 +28,7 @@ def near(count: int, true: int) -> bool:
     return true - (true > 5) - (true > 20) <= count <= true + (true > 20)
 
 
-@pytest.mark.sampled(quick=50)
+@pytest.mark.sampled(quick=50, normal=13)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_steps(name: str, tmp_path: Path) -> None:
     true = PROGRAMS[name]

@@ -134,7 +134,7 @@ class TestLongStart:
 
 
 class TestSlowOnes:
-    @pytest.mark.sampled(quick=11)
+    @pytest.mark.sampled(quick=11, normal=3)
     @pytest.mark.parametrize("named", [True, False])
     @pytest.mark.parametrize("period", [2, 3, 4, 5, 7, 10, 12, 16, 25, 30])
     def test_a_slow_one_hides_no_loop(self, period: int, named: bool, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def report_of(name: str, folder: Path, settings: Settings = QUICK) -> Report:
     return analyze(program.run(2 if name in TWO_GPUS else 1).write(folder / "trace.sqlite"), settings)
 
 
-@pytest.mark.sampled(quick=11)
+@pytest.mark.sampled(quick=11, normal=5)
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_stay_steps(name: str, tmp_path: Path) -> None:
     report = report_of(name, tmp_path)

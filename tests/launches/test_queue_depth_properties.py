@@ -40,6 +40,7 @@ def slow_depth(ops: list[Op], drawn: Rows, low: int, high: int) -> dict[int, int
     return found
 
 
+@pytest.mark.thorough
 @given(rows())
 @settings(max_examples=examples(80))
 def test_depth_is_what_one_counts_by_hand(drawn: Rows) -> None:

@@ -30,6 +30,7 @@ def visit(chromium: Chromium, page: bytes, folder: Path) -> tuple[Element, list[
         return root, browser.console
 
 
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("sample", ["one_device", "hostile", "no_device"])
 def test_scripts_run_without_complaint(sample: str, chromium: Chromium, tmp_path: Path) -> None:
     root, console = visit(chromium, FORMATS["html"].render(SAMPLES[sample](), RenderOptions()), tmp_path)

@@ -53,7 +53,7 @@ def checked(data: bytes, key: str = "train") -> str:
     return text
 
 
-@pytest.mark.sampled(quick=8)
+@pytest.mark.sampled(quick=8, normal=3)
 @pytest.mark.parametrize("sample", EVERY_SAMPLE)
 @pytest.mark.parametrize("details", [False, True])
 def test_of_a_report(sample: str, details: bool) -> None:
@@ -136,7 +136,7 @@ class TestTooLong:
         text = checked(comment("train", "x", [Piece(Section("a", "", [Paragraph("kept")]), 0), Piece(lines, 1)], ["n"]))
         assert text.count("- yyy") == 50
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), st.booleans()), max_size=6))
     def test_whatever_there_is(self, sizes: list[tuple[int, int, bool]]) -> None:
         pieces = [Piece(rows(count, f"piece{at}"), weight, folded) for at, (count, weight, folded) in enumerate(sizes)]

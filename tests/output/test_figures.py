@@ -105,7 +105,7 @@ class TestEveryChartOfThePage:
         falls = [each for each in root.all("table") if "waterfall" in each.attributes.get("class", "").split()]
         assert len(falls) == sum(isinstance(named.chart.drawing, Waterfall) for named in charts(result).values())
 
-    @pytest.mark.sampled(quick=17)
+    @pytest.mark.sampled(quick=17, normal=5)
     @pytest.mark.parametrize("name", RESULTS)
     def test_of_samples(self, name: str) -> None:
         self.held_to(RESULTS[name]())
@@ -305,7 +305,7 @@ class TestLook:
             look.SLOW,
         )
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_is_the_same_with_any_template(self, demo: nsysdiag.Report) -> None:
         first = {name: figure.to_json() for name, figure in nsysdiag.figures(demo).items()}
         before = plotly.io.templates.default
@@ -324,7 +324,7 @@ class TestLook:
         memory = nsysdiag.figures(SAMPLES["one_device"]())["gpu0/device-memory"]
         assert memory.layout.yaxis.title.text == "Device memory given out (GiB)"
 
-    @pytest.mark.sampled(quick=17)
+    @pytest.mark.sampled(quick=17, normal=5)
     @pytest.mark.parametrize("name", RESULTS)
     def test_no_name_is_markup(self, name: str) -> None:
         for figure in nsysdiag.figures(RESULTS[name]()).values():

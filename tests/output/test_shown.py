@@ -175,7 +175,7 @@ class TestLoad:
         report.save(path)
         assert nsysdiag.load(path) == nsysdiag.load(str(path)) == report
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_trace_is_analysed(self, demo_trace: Path) -> None:
         assert nsysdiag.load(demo_trace) == nsysdiag.analyze(demo_trace)
 
@@ -199,7 +199,7 @@ class TestLoad:
             nsysdiag.load(tmp_path / "none.json")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_compare_takes_traces_saved_reports_and_reports(demo_trace: Path, tmp_path: Path) -> None:
     report = nsysdiag.analyze(demo_trace)
     report.save(tmp_path / "x.json")
@@ -241,7 +241,7 @@ class TestAnalyzeASavedReport:
         assert nsysdiag.analyze(tmp_path / "saved.json", nsysdiag.Settings(gaps=3)).settings == {"gaps": 3}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_python_loads_neither_pandas_nor_plotly(demo_trace: Path, tmp_path: Path) -> None:
     """To analyse, show and save a report; importing the package loads nothing of it all."""
     code = """

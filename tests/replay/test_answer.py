@@ -40,7 +40,7 @@ def assert_it_adds_up(found: WhatIf) -> None:
     assert sum(each.to_ns for each in found.waterfall) == sum(each.predicted.idle_ns for each in found.devices)
 
 
-@pytest.mark.sampled(quick=10)
+@pytest.mark.sampled(quick=10, normal=5)
 @pytest.mark.parametrize("name", VARIED)
 def test_an_answer_adds_up(name: str) -> None:
     found = replay_of_pair(name)

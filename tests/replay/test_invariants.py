@@ -108,19 +108,19 @@ def _of_causes(model: Model, identity: Identity) -> list[str]:
     return wrong
 
 
-@pytest.mark.sampled(quick=53)
+@pytest.mark.sampled(quick=53, normal=23)
 @pytest.mark.parametrize("name", list(SCENARIOS))
 def test_of_scenarios(name: str, shared: Shared) -> None:
     assert broken(shared.replayed(shared.trace(name))) == []
 
 
-@pytest.mark.sampled(quick=64)
+@pytest.mark.sampled(quick=64, normal=23)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_of_programs(name: str, shared: Shared) -> None:
     assert broken(shared.replayed(_program(name, shared))) == []
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=17)
 @pytest.mark.parametrize(("seed", "capture"), [(seed, CAPTURES[seed % len(CAPTURES)]) for seed in SEEDS])
 def test_of_arbitrary_programs(seed: int, capture: Capture, tmp_path: Path) -> None:
     assert broken(replay_of(arbitrary(seed).write(tmp_path / "trace.sqlite", capture, shuffle_seed=seed))) == []

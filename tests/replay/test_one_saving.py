@@ -70,7 +70,7 @@ def test_of_a_simulated_program(name: str) -> None:
     assert assert_they_agree(replay_of_pair(name)) > 0 or name in UNPREDICTED
 
 
-@pytest.mark.sampled(quick=53)
+@pytest.mark.sampled(quick=53, normal=19)
 @pytest.mark.parametrize("name", list(SCENARIOS))
 def test_of_scenarios(name: str, shared: Shared) -> None:
     assert_of_trace(shared.replayed(shared.trace(name)))
@@ -82,7 +82,6 @@ def test_bounds_are_of_the_same_length(name: str) -> None:
     assert len({(each.saves.per, each.saves.of_ns) for each in report.findings if each.saves}) == 1
 
 
-@pytest.mark.slow
 def test_of_the_commands(shared: Shared) -> None:
     """`analyze` and `whatif` read a trace each for itself."""
     trace = shared.trace("slow_rank")

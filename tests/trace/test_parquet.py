@@ -67,7 +67,7 @@ def everything(trace: Trace) -> Iterator[Columns]:
         yield trace.read(name, *(column.name for column in spec.columns))
 
 
-@pytest.mark.sampled(quick=105)
+@pytest.mark.sampled(quick=105, normal=53)
 @pytest.mark.parametrize("name", list(SCENARIOS))
 def test_every_scenario_has_the_same_report(shared: Shared, name: str) -> None:
     found = [json.loads(to_json(nsysdiag.analyze(path, Settings(timeline=False)))) for path in pair(shared, name)]

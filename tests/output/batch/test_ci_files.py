@@ -141,7 +141,7 @@ class TestJunit:
         assert all(f"[{JOINER}[ATTACHMENT|/etc/passwd]]" in text for text in written)
         assert not re.search(r"\[\[attachment", "".join(written), re.IGNORECASE)
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     @given(anything)
     def test_any_name_is_a_document(self, name: str) -> None:
         made = summary(
