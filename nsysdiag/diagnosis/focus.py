@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+import numpy as np
 from msgspec import Struct, field
 
 from nsysdiag.arrays.groups import summed
@@ -32,7 +33,8 @@ class Scope(Struct, frozen=True):
     start-up causes that is followed by work for at least SEEN_LATER, or None. `others` is the time in ns of all other
     phases by name. `phases` is where the first phase begins and the last one ends, None for several traces. `started`
     says that the first one begins with the first CUDA call. `chosen`: the user chose the time.
-    `inside_step`: it is a part of one step. `steady_ns` is the length of steady phases in a cold start."""
+    `inside_step`: it is a part of one step. `steady_ns` is the length of steady phases in a cold start. `paged_ns`:
+    after the last phase, pages of unified memory move for so long."""
 
     basis: Basis
     phase: FoundPhase | None = None
@@ -45,15 +47,17 @@ class Scope(Struct, frozen=True):
     chosen: bool = False
     inside_step: bool = False
     steady_ns: int = 0
+    paged_ns: int = 0
 
     @classmethod
-    def of(cls, found: JobPhases, focus: Focus) -> Scope:
-        """That of a job of which one phase, or all, are in focus."""
+    def of(cls, found: JobPhases, focus: Focus, paging: Intervals | None = None) -> Scope:
+        """That of a job of which one phase, or all, are in focus; `paging` is the set of time in which pages move."""
         others: dict[str, int] = summed({str(each.name): each.end - each.start} for each in _others(found, focus))
         rest = partial(
             cls,
             others=others,
             phases=(found.phases[0].start, found.phases[-1].end) if found.phases else (0, 0),
+            paged_ns=_after_all(found, paging),
             started=bool(found.phases) and found.phases[0].name == "start-up",
             chosen=found.reason == CHOSEN,
             inside_step=found.reason == INSIDE_STEP,
@@ -83,6 +87,13 @@ class Scope(Struct, frozen=True):
 
 def _others(found: JobPhases, focus: Focus) -> list[FoundPhase]:
     return [phase for at, phase in enumerate(found.phases) if at not in focus.places]
+
+
+def _after_all(found: JobPhases, paging: Intervals | None) -> int:
+    """How much of `paging` is after the last phase."""
+    if paging is None or not found.phases or not len(paging):
+        return 0
+    return int(np.maximum(paging.end - np.maximum(paging.start, found.phases[-1].end), 0).sum())
 
 
 def _later(found: JobPhases) -> int | None:

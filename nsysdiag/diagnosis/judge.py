@@ -140,6 +140,7 @@ def judge(
     host_unseen: bool = False,
     in_turns: Sequence[str] = (),
     behind: Behind | None = None,
+    paging: Intervals | None = None,
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
     `processes` did work on GPUs (None: only chosen GPUs are looked at);
@@ -148,11 +149,11 @@ def judge(
     CUDA call. `missing` what was not recorded of each device, by its key; `ranks` are those of the trace,
     None where it is one of several; `predict` tells what the repair of a finding saves, by replay; `scheduled` says
     that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU. `behind` is
-    what threads did behind waits."""
+    what threads did behind waits, `paging` the set of time in which pages of unified memory move."""
     judged = judged_parts(devices, focus)
     lost = {each.key: Missing() for each in judged} | dict(missing or {})
     diagnosis, merged, judged = diagnose(
-        Scope.of(found, focus),
+        Scope.of(found, focus, paging),
         judged,
         findings,
         frameworks=frameworks,

@@ -176,7 +176,10 @@ def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, slice
     large = [name for name in large if parts[name]][:MOST_PARTS]
     told = sum(parts[name] for name in large)
     rest = "the rest" if told >= NEARLY_ALL_OF_IT * sum(parts.values()) else "most of the rest"
-    return f"; {rest} is {listed([f'{name} ({format_ns(parts[name])})' for name in large])}" if large else ""
+    pages = f"; pages of unified memory move for {format_ns(scope.paged_ns)} of it" if scope.paged_ns else ""
+    moved = {AFTER_OPERATIONS: pages}
+    named = [f"{name} ({format_ns(parts[name])}{moved.get(name, '')})" for name in large]
+    return f"; {rest} is {listed(named)}" if large else ""
 
 
 def _saves_more(action: Finding, share: float) -> bool:

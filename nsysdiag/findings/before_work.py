@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.account.outside import COMPILING, MPI_INIT, Start
 from nsysdiag.arrays.groups import longest
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, subtract, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, subtract, union
 from nsysdiag.bottlenecks import BOTTLENECKS, promised
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.axis import NamedRows
@@ -21,7 +23,7 @@ from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.findings.rules import BEFORE_WORK, severity
 from nsysdiag.report import EvidenceRow, Finding
 from nsysdiag.stacks.samples import sampled_code
-from nsysdiag.units import format_ns
+from nsysdiag.units import NOTABLE, format_count, format_ns, listed
 
 # The rows of the trace behind what a program did before the first work of a device.
 
@@ -84,6 +86,10 @@ def _row(host: HostActivity, table: str, name: str, position: int, ns: int, corr
 
 
 HOST, STARTUP = "host", "startup"
+PTX_COMPILER = re.compile("ptxjitcompiler|nvJitLink|nvrtc", re.IGNORECASE)
+FOR_THIS_GPU = "Compile for the architecture of this GPU (nvcc -gencode)."
+MOST_CALLS, FEWEST_SAMPLES = 3, 4
+"""Calls that are named, and CPU samples that show what a call does."""
 PARTS_OF_START = {
     MPI_INIT: (
         "MPI_Init",
@@ -128,9 +134,16 @@ def before_findings(
                 f"{format_ns(ns)} before the first work of the device",
                 *([sampled] if sampled and family == HOST else []),
             ],
-            advice=[*_advice(family, part), *BEFORE_WORK.advice.plain],
+            advice=[
+                *(_compiled(start, spans, chains) if family == STARTUP and not part else []),
+                *_advice(family, part),
+                *BEFORE_WORK.advice.plain,
+            ],
             rows=start_rows(start, spans, thresholds.rows),
-            chain=[f"{_label(family, part)} for {format_ns(ns)}", BEFORE_WORK.fix],
+            chain=[
+                f"{_label(family, part)} for {format_ns(ns)}{_calls_in(start, spans) if family == STARTUP else ''}",
+                BEFORE_WORK.fix,
+            ],
             devices=[device],
             bottleneck=family,
             share=round(judged.share(ns), 6),
@@ -148,6 +161,28 @@ def _parts(start: Start) -> Iterator[tuple[str, str, Intervals]]:
     for family in start.spans:
         yield from ((family, part, start.own(family, part)) for part in (start.parts if family == STARTUP else ()))
         yield family, "", start.own(family)
+
+
+def _calls_in(start: Start, spans: Intervals) -> str:
+    """`: cudaMalloc 178 ms and cudaLaunchKernel 39.2 ms`: the calls with most of a part of the start."""
+    time = {word: intersect(did, spans).total() for word, did in start.did.items() if typed.has_names(word)}
+    large = [word for word in sorted(time, key=lambda word: -time[word]) if time[word] >= NOTABLE * spans.total()]
+    named = [f"{word} {format_ns(time[word])}" for word in large[:MOST_CALLS]]
+    return f": {listed(named)}" if named else ""
+
+
+def _compiled(start: Start, spans: Intervals, chains: CallChains) -> list[str]:
+    """A sentence for each call with a notable part of the start, if most CPU samples in it are in a compiler."""
+    found = []
+    for word, did in start.did.items():
+        time = intersect(did, spans)
+        code = sampled_code(start.host.samples.inside(time), chains)
+        compiling = sum(count for name, count in code.functions.items() if PTX_COMPILER.search(typed.plain(name)))
+        notable = time.total() >= NOTABLE * spans.total() and code.count >= FEWEST_SAMPLES
+        if notable and 2 * compiling > code.count:
+            samples = f"{compiling} of {format_count(code.count)} CPU samples in it are in the compiler of the driver"
+            found.append(f"{word} compiles PTX, for {format_ns(time.total())}: {samples}. {FOR_THIS_GPU}")
+    return found
 
 
 def _label(family: str, part: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import structs
 
+from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.config.settings import Settings
 from nsysdiag.diagnosis.health import NOT_RECORDED, left_out_gpus, malformed_warnings, recapture
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge
@@ -216,7 +217,14 @@ def judgment(
         host_unseen=host_unseen,
         in_turns=sharing.in_turns,
         behind={result.report.key: result.behind for result in reported},
+        paging=_paging(activity),
     )
+
+
+def _paging(activity: DeviceActivity) -> Intervals:
+    """The set of time in which pages of unified memory move."""
+    operations = activity.operations
+    return union(Intervals(operations.start, operations.end)[operations.migration])
 
 
 @steps.step()

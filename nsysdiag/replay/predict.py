@@ -19,7 +19,7 @@ from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Saving, Transform
 from nsysdiag.replay.graph import NEVER_NS, EdgeKind, Edges, replay
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.repairs import may_differ, repair
+from nsysdiag.replay.repairs import may_differ, repair, taken_out
 from nsysdiag.replay.reshaped import with_edges
 from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of
@@ -52,11 +52,12 @@ class Prediction(Struct, frozen=True):
         """Whether the bounds are too far apart for the predicted length to say anything."""
         return self.high_ns - self.low_ns > MOST_APART * self.now.ns
 
-    def saving(self, most: float) -> Prediction:
+    def saving(self, most: float, taken_ns: int | None = None) -> Prediction:
         """The same, but no more than this share is saved; what is entangled may save more. Kernels of one thread in
-        several streams may run at the same time then, where they did not."""
+        several streams may run at the same time then, where they did not. Nor is more saved than `taken_ns`, if it is
+        given."""
         model = self.changes.model
-        least = math.ceil((1 - most) * self.now.ns)
+        least = max(math.ceil((1 - most) * self.now.ns), 0 if taken_ns is None else self.now.ns - taken_ns)
         if model.stretch.stepwise and len(distinct_values(model.launched_by)) == 1:
             least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
@@ -154,7 +155,9 @@ class Predictions(Struct, frozen=True):
         """What repairing a finding `among` all saves, at `most` this share, or why the replay cannot tell."""
         if finding.id not in self.known:
             made = predicted(self.model, [finding], self.identity, among)
-            self.known[finding.id] = made if isinstance(made, str) else made.saving(most)
+            self.known[finding.id] = (
+                made if isinstance(made, str) else made.saving(most, taken_out(self.model, finding))
+            )
         found, per = self.known[finding.id], self.model.stretch.per
         pace = self.model.threads.timed.pace(self.model.stretch)
         if isinstance(found, str):

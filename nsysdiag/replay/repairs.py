@@ -35,7 +35,7 @@ from nsysdiag.replay.transforms import RepairScope, overlap, take_out
 from nsysdiag.replay.work import Class
 from nsysdiag.report import Finding
 
-BEFORE_WORK, STARTUP, EXPOSED_MPI = "before_work", "startup", "exposed_mpi"
+BEFORE_WORK, STARTUP, HOST, EXPOSED_MPI = "before_work", "startup", "host", "exposed_mpi"
 POLLS = 1.2
 """Sleeps a step, at least, of a thread that may be polling: what a program does on purpose, it mostly does once."""
 BUSY = 0.9
@@ -82,9 +82,10 @@ def may_differ(model: Model, finding: Finding) -> bool:
 def may_only_move(model: Model, finding: Finding) -> bool:
     """Whether a repair may save nothing: more workers may wait for the same disk. Each start of a program has to create
     a context and to load the code that it runs. What is loaded at another moment is in the window still; steps no
-    longer have it."""
-    starts = finding.bottleneck == STARTUP and finding.variant != COMPILING and not model.stretch.stepwise
-    return starts or _polls(model, finding) or _disk_is_busy(model, finding)
+    longer have it. What the host does once before the first work may have no part that another thread can do."""
+    starts = finding.bottleneck == STARTUP and finding.variant != COMPILING
+    starts |= finding.cause == BEFORE_WORK and finding.bottleneck == HOST
+    return (starts and not model.stretch.stepwise) or _polls(model, finding) or _disk_is_busy(model, finding)
 
 
 def _disk_is_busy(model: Model, finding: Finding) -> bool:
@@ -122,23 +123,39 @@ def _its_time(model: Model, finding: Finding) -> RepairScope:
 
 
 def _before_work(changes: Changes, finding: Finding) -> str:
-    """What is charged to the finding's bottleneck before the first work of its device, by the rules of that account;
-    except for CUDA itself also in other threads, as the launching thread may wait for them."""
-    model = changes.model
+    """What is charged to the finding's bottleneck before the first work of its device."""
+    spans = _of_start(changes.model, finding)
+    if spans is None:
+        return UNKNOWN_CAUSE
+    inside = changes.model.pieces.inside(spans)
+    changes.time[:] *= 1 - inside
+    return "" if inside.any() else NOT_THERE
+
+
+def _of_start(model: Model, finding: Finding) -> Intervals | None:
+    """That time as a set on the axis of threads, by the rules of that account; except for CUDA itself also in other
+    threads, as the launching thread may wait for them. None where nothing is known of it."""
     work = model.work
     mine = np.flatnonzero((work.device == model.names.keys.index(finding.device)) & (work.launch >= 0))
     if finding.bottleneck == UNKNOWN or not len(mine):
-        return UNKNOWN_CAUSE
+        return None
     calls = model.host.host.api_calls.rows
     threads, launches = np.unique(calls.thread[work.launch[mine]], return_counts=True)
     thread = int(threads[launches.argmax()])
     others = model.host.host.axis.threads.tolist() if finding.bottleneck != STARTUP else []
     until, ranges = int(work.start[mine[0]]), model.names.ranges
     starts = [start_of(model.host, Outside(each, model.stretch.begin, until), ranges) for each in {thread, *others}]
-    spans = union(*(each.own(finding.bottleneck, finding.variant) for each in starts))
-    inside = model.pieces.inside(spans)
-    changes.time[:] *= 1 - inside
-    return "" if inside.any() else NOT_THERE
+    return union(*(each.own(finding.bottleneck, finding.variant) for each in starts))
+
+
+def taken_out(model: Model, finding: Finding) -> int | None:
+    """For how long, in ns, any thread does what the repair of a start takes out: no more can be saved, as nothing runs
+    in another order if that gets shorter. None for other findings, and where nothing is known of it."""
+    spans = _of_start(model, finding) if finding.cause == BEFORE_WORK else None
+    if spans is None:
+        return None
+    begun = model.host.host.axis.time(spans.start)
+    return union(Intervals(begun, begun + (spans.end - spans.start))).total()
 
 
 def _late_rank(changes: Changes, finding: Finding, its: RepairScope) -> str:

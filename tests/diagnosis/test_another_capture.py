@@ -100,6 +100,13 @@ class TestRestOfTheCapture:
         assert self.rest(everything, 100 * SECOND) == "; the rest is time after the last GPU work (99.0 s)"
         assert self.rest(everything, 1_000 * MS) == ""
 
+    def test_pages_that_move_after_the_last_launched_work(self) -> None:
+        """2 ms of 5 ms are before the end of the last phase."""
+        paging = Intervals.of([(0, MS), (998 * MS, 1_003 * MS)])
+        everything = Focus(Intervals.empty(), [0, 1, 2, 3], None)
+        rest = rest_of_capture(Scope.of(self.JOB, everything, paging), (0, 2 * SECOND), 0)
+        assert rest.endswith("time after the last GPU work (1.00 s; pages of unified memory move for 3.00 ms of it)")
+
     def test_a_slice_holds_nothing_of_the_rest(self) -> None:
         everything, one = Focus(Intervals.empty(), [0, 1, 2, 3], None), Focus(Intervals.empty(), [1], 1)
         rest = rest_of_capture(Scope.of(self.JOB, everything), (0, 100 * SECOND), 0, sliced=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag import analyze
+from nsysdiag import analyze, typed
 from nsysdiag.causes.blocking_copy import CAUSE as BLOCKING_COPY
 from nsysdiag.causes.sync import CAUSE as SYNC
 from nsysdiag.events.gpus import gpus_present
@@ -176,6 +176,33 @@ class TestStart:
         report = analyze(self.start(("cudaMalloc", 2 * MS, 800 * MS)).write(tmp_path / "t.sqlite"))
         (found,) = (each for each in report.findings if each.cause == "before_work" and each.bottleneck == "startup")
         assert "default since CUDA 12" in found.advice[0]
+
+    def test_what_is_done_once_saves_its_own_time_at_most_and_maybe_nothing(self, tmp_path: Path) -> None:
+        """CUDA starts for 498 ms; then the host computes until the launch, 1 ms before the end."""
+        trace = self.start(("cudaMalloc", 2 * MS, 500 * MS)).sched(MS, True)
+        report = analyze(trace.sched(899 * MS, True).write(tmp_path / "t.sqlite"))
+        found = {each.bottleneck: each for each in report.findings if each.cause == "before_work"}
+        for bottleneck, ns in (("startup", 499 * MS), ("host", 399 * MS)):
+            saves = found[bottleneck].saves
+            assert saves is not None
+            assert saves.method == "replay"
+            assert (saves.low_ns, saves.high_ns) == (0, pytest.approx(ns, abs=MS // 10))
+
+    @pytest.mark.parametrize(("module", "compiles"), [("libnvidia-ptxjitcompiler.so.1", True), ("libcuda.so.1", False)])
+    def test_a_call_that_compiles_ptx_is_named(self, module: str, compiles: bool, tmp_path: Path) -> None:
+        """One of six CPU samples in the launch is elsewhere; the allocation has none."""
+        trace = self.start(("cudaMalloc", 2 * MS, 500 * MS), ("cudaLaunchKernel", 520 * MS, 640 * MS))
+        for at in range(530, 620, 15):
+            trace.sample(at * MS, symbols=("0x7f00",), module=module if at > 530 else "libc.so.6")
+        report = analyze(trace.write(tmp_path / "t.sqlite"))
+        (found,) = (each for each in report.findings if each.cause == "before_work" and each.bottleneck == "startup")
+        said = typed.plain(found.advice[0])
+        expected = (
+            "cudaLaunchKernel compiles PTX, for 121 ms: 5 of 6 CPU samples in it are in the compiler of the driver."
+        )
+        assert said.startswith(expected) == compiles
+        assert "PTX" in said or not compiles
+        assert typed.plain(found.chain[0]).endswith(": cudaMalloc 498 ms and cudaLaunchKernel 121 ms")
 
 
 @pytest.mark.parametrize(
