@@ -5,7 +5,6 @@ report              slice                          what it is
 kernel 7<1>.2       kernel·7<1>.2                  the second instance of the first variant of a template
 range 3 #12         range·3 #12                    `step 12` of all ranges `step #`
 thread 4            thread·4·data_loader           a thread that was named like a data loader's worker
-symbol-4ba598e1     symbol·4ba598e1                hashed with a key
 ```
 
 Numbers in them count names, not instances. Code that removes counters from names must keep those of pseudonyms, which
@@ -19,7 +18,7 @@ import re
 MARK = "·"
 _LABEL = rf"(?:(?:kernel|nccl){MARK})?(?:kernel|range|symbol|name|(?:nccl|rccl|nvshmem){MARK}[A-Za-z]+)"
 _PSEUDONYM = re.compile(
-    rf"(\[?(?:torch::|std::|Py_|gc_)?{_LABEL}{MARK}[0-9a-f]+(?:<[0-9a-f]+>)?)(?:\.[0-9a-f]+)?((?:{MARK}[a-z_]+)?\]?)"
+    rf"(\[?(?:torch::|std::|Py_|gc_)?{_LABEL}{MARK}[0-9]+(?:<[0-9]+>)?)(?:\.[0-9]+)?((?:{MARK}[a-z_]+)?\]?)"
     r"(?: #[\d.]+)?"
 )
 

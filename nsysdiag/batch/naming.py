@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from nsysdiag.document.names import visible
 from nsysdiag.trace.parquet.names import is_parquet_folder, stem_of
 
-RESERVED = frozenset({"index", "summary", "trend", "junit", "nsysdiag", "gitlab", "github", "resume"})
+RESERVED = frozenset({"index", "summary", "trend", "junit", "nsysdiag", "github", "resume"})
 """What the batch itself calls its files, without their suffixes."""
 LONGEST = 180
 """Bytes of a part of a name: file systems take 255, and there must be room for a number and a suffix."""

@@ -78,7 +78,6 @@ def analyze(
     memory_limit: options.MemoryLimitOption = None,
     comment: options.CommentOption = None,
     redact: options.RedactOption = False,
-    redact_key: options.RedactKeyOption = None,
     details: options.DetailsOption = False,
     open_html: options.OpenOption = False,
     force: options.ForceOption = False,
@@ -99,7 +98,6 @@ def analyze(
     from nsysdiag.saved_files import is_saved_report
     from nsysdiag.units import parse_bytes
 
-    options.check_redaction(redact_key, redact=redact)
     options.check_comment(comment)
     start_ns, end_ns = options.narrowed_window(start, end, nvtx, iterations)
     require_one_way(config, no_config=no_config)
@@ -136,7 +134,6 @@ def analyze(
         budgets=budgets,
         destinations=destinations,
         redact=redact,
-        redact_key=redact_key,
         details=details,
         open_html=open_html,
         force=force,

@@ -34,7 +34,6 @@ def bundle(
     device: options.DeviceOption = None,
     same_gpu: options.SameGpuOption = False,
     redact: options.RedactOption = False,
-    redact_key: options.RedactKeyOption = None,
     force: options.ForceOption = False,
     quiet: options.QuietOption = False,
     debug: options.DebugOption = False,
@@ -52,7 +51,6 @@ def bundle(
     from nsysdiag.share.bundle.contents import LEFT_OUT, coverage, differences, is_ours
     from nsysdiag.units import format_bytes
 
-    options.check_redaction(redact_key, redact=redact)
     source = named(Path(trace))
     target = _target(options.REDACTED_STEM if redact else stem_of(source), output)
     if is_saved_report(source):
@@ -62,7 +60,7 @@ def bundle(
         )
     check_file(target, source, force=force, is_ours=is_ours)
     settings = Settings(device=device, same_gpu=same_gpu)
-    made = _bundle(source, settings, redact_key, redact=redact, quiet=quiet)
+    made = _bundle(source, settings, redact=redact, quiet=quiet)
     write(target, made.data, force=force, is_ours=is_ours)
     size = made.slice_bytes
     missing = LEFT_OUT if size is None else "the slice does not show what the trace shows"
@@ -81,7 +79,7 @@ def _target(stem: str, output: str | None) -> Path:
     return Path(output)
 
 
-def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool, quiet: bool) -> "Bundle":
+def _bundle(source: Path, settings: "Settings", *, redact: bool, quiet: bool) -> "Bundle":
     from nsysdiag.document.command import command_of
     from nsysdiag.formats.format import RenderOptions
     from nsysdiag.private import private_folder
@@ -95,7 +93,7 @@ def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool
         progress_bar(quiet=quiet) as progress,
         open_trace(source) as trace,
     ):
-        names = Names(key) if redact else None
+        names = Names() if redact else None
         return bundle_of(
             trace,
             settings,

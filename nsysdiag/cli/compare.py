@@ -66,7 +66,6 @@ def compare(
     format_name: options.ComparisonFormatOption = None,
     comment: options.CommentOption = None,
     redact: options.RedactOption = False,
-    redact_key: options.RedactKeyOption = None,
     details: options.DetailsOption = False,
     open_html: options.OpenOption = False,
     force: options.ForceOption = False,
@@ -92,7 +91,6 @@ def compare(
     from nsysdiag.saved_files import is_saved_report
     from nsysdiag.share.redaction import Names, is_redacted, redacted_by
 
-    options.check_redaction(redact_key, redact=redact)
     options.check_comment(comment)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
@@ -114,7 +112,7 @@ def compare(
     if redact and any(map(is_redacted, reports)):
         raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
     # The same pseudonyms for both sides: what has one name before and after still has.
-    names = Names(redact_key) if redact else None
+    names = Names() if redact else None
     shown = [redacted_by(report, names) for report in reports] if names else reports
     made = compared(base, shown[: len(left)], shown[len(left) :], names, across_gpus=across_gpus)
     if redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name

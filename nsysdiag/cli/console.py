@@ -130,6 +130,8 @@ HINTS = {
     "render": "ask for fewer outputs at once, or " + MORE_MEMORY,
 }
 """What helps where memory runs out, by the command."""
+GONE = {"--redact-key": "names are numbered by --redact alone; to compare traces without names, use compare --redact"}
+"""What to use in place of options that earlier versions had."""
 
 
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
@@ -174,7 +176,9 @@ def _explain(error: Exception) -> int:
         return error.exit_code
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
-        hint = f"see '{context.command_path if context else 'nsysdiag'} --help'"
+        hint = GONE.get(
+            getattr(error, "option_name", ""), f"see '{context.command_path if context else 'nsysdiag'} --help'"
+        )
         complain(error.format_message().replace("Value error, ", ""), hint)
         return error.exit_code
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:

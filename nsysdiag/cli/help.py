@@ -23,7 +23,7 @@ GROUPS = {
     "reference-step",
     "Settings, budgets and costs": "config no-config baselines fail-on warn-on unjudged gpu-hour-cost",
     "Outputs": "output format comment gaps no-timeline details open force quiet",
-    "Names replaced": "redact redact-key",
+    "Names replaced": "redact",
     "Help": "debug version help",
 }
 """The options of all commands without their `--`, in the order of the groups."""

@@ -106,16 +106,6 @@ RedactOption = Annotated[
         help="Replace names of kernels, NVTX ranges, functions, libraries, threads, processes and files by numbers.",
     ),
 ]
-RedactKeyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--redact-key",
-        metavar="K",
-        help="With --redact: hash names with key K instead of numbering them. Reports with the same key can be "
-        "compared.",
-        show_default=False,
-    ),
-]
 FailOnOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -206,15 +196,7 @@ REDACTED_STEM = "redacted"
 """What an output is called that would else bear the name of the trace."""
 
 
-def check_redaction(key: str | None, *, redact: bool) -> None:
-    """Raise UsageError for a key without --redact, and for an empty one. Errors never show a key."""
-    if key is not None and not redact:
-        raise UsageError("--redact-key needs --redact", hint="add --redact, or leave the key out")
-    if key == "":
-        raise UsageError("--redact-key is empty", hint="give a key that others cannot guess, or leave it out")
-
-
-def redacted_for(document: Document, key: str | None, *, redact: bool) -> Document:
+def redacted_for(document: Document, *, redact: bool) -> Document:
     """The document as it is written. Raises UsageError for one that was redacted before."""
     if not redact:
         return document
@@ -223,7 +205,7 @@ def redacted_for(document: Document, key: str | None, *, redact: bool) -> Docume
 
     if is_redacted(document):
         raise UsageError("the report is redacted already", hint="leave --redact out, or use the trace itself")
-    return redacted(document, key)
+    return redacted(document)
 
 
 def check_comment(key: str | None) -> None:

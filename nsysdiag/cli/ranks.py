@@ -30,7 +30,6 @@ def ranks(
     format_name: options.RanksFormatOption = None,
     same_gpu: options.SameGpuOfEachOption = False,
     redact: options.RedactOption = False,
-    redact_key: options.RedactKeyOption = None,
     open_html: options.OpenOption = False,
     force: options.ForceOption = False,
     quiet: options.QuietOption = False,
@@ -47,7 +46,6 @@ def ranks(
     from nsysdiag.ranks import pipeline
     from nsysdiag.ranks.show.registry import RENDERERS, TABLES
 
-    options.check_redaction(redact_key, redact=redact)
     paths = [Path(trace) for trace in traces]
     if twice := options.first_repeated(paths):
         raise UsageError(f"{twice} is named twice", hint="name each trace once")
@@ -55,5 +53,5 @@ def ranks(
     destinations = plan(output, format_name, "ranks", kind, inputs=paths, force=force, open_html=open_html)
     with progress_bar(quiet=quiet) as progress:
         report = pipeline.analyze_ranks(paths, Settings(same_gpu=same_gpu, timeline=False), progress)
-    report = options.redacted_for(report, redact_key, redact=redact)
+    report = options.redacted_for(report, redact=redact)
     write_all(report, destinations, force=force, quiet=quiet, open_html=open_html)

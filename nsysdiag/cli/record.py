@@ -131,7 +131,6 @@ def record(
     gpu_hour_cost: options.GpuHourCostOption = None,
     memory_limit: options.MemoryLimitOption = None,
     redact: options.RedactOption = False,
-    redact_key: options.RedactKeyOption = None,
     details: options.DetailsOption = False,
     open_html: options.OpenOption = False,
     force: options.ForceOption = False,
@@ -158,7 +157,6 @@ def record(
     from nsysdiag.private import private_folder
     from nsysdiag.units import parse_bytes
 
-    options.check_redaction(redact_key, redact=redact)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     refuse_changes(budgets)
@@ -186,7 +184,6 @@ def record(
         budgets=budgets,
         destinations=plan(output, format_name, page, inputs=[target], force=force, open_html=open_html),
         redact=redact,
-        redact_key=redact_key,
         details=details,
         open_html=open_html,
         force=force,

@@ -24,7 +24,6 @@ def render(
     output: options.OutputOption = None,
     format_name: options.FormatOption = None,
     redact: options.RedactOption = False,
-    redact_key: options.RedactKeyOption = None,
     details: options.DetailsOption = False,
     open_html: options.OpenOption = False,
     force: options.ForceOption = False,
@@ -37,7 +36,6 @@ def render(
     from nsysdiag.formats.documents import kind_of
     from nsysdiag.saved_files import read_document
 
-    options.check_redaction(redact_key, redact=redact)
     if not output:
         raise UsageError("render needs an output", hint="add -o report.html, or '-o -' with --format")
     path = Path(report)
@@ -51,5 +49,5 @@ def render(
                 hint="compare again with --redact: nsysdiag compare BEFORE AFTER --redact",
             )
     else:
-        document = options.redacted_for(document, redact_key, redact=redact)
+        document = options.redacted_for(document, redact=redact)
     write_all(document, destinations, force=force, quiet=quiet, summary=False, open_html=open_html, details=details)

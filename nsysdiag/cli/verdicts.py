@@ -95,7 +95,6 @@ class Wanted(Struct, frozen=True):
     budgets: Sequence[Budget]
     destinations: Sequence[Destination]
     redact: bool
-    redact_key: str | None
     details: bool
     open_html: bool
     force: bool
@@ -112,7 +111,7 @@ def conclude(report: Report, trace: str, wanted: Wanted) -> None:
 
     budgets = [*wanted.budgets, *wanted.file.budgets]
     judged = judge(budgets, lambda budget: check_budgets(report, [budget], trace), wanted.unjudged)
-    shown = options.redacted_for(report, wanted.redact_key, redact=wanted.redact)
+    shown = options.redacted_for(report, redact=wanted.redact)
     if not wanted.quiet:
         say_unpriced(shown, wanted.settings)
     public = Judgement() if wanted.redact else judged  # the expressions of budgets may hold names of the trace

@@ -96,7 +96,6 @@ def whatif(
     ] = None,
     no_config: options.NoConfigOption = False,
     redact: options.RedactOption = False,
-    redact_key: options.RedactKeyOption = None,
     open_html: options.OpenOption = False,
     force: options.ForceOption = False,
     quiet: options.QuietOption = False,
@@ -118,7 +117,6 @@ def whatif(
     from nsysdiag.replay.show.registry import RENDERERS
     from nsysdiag.saved_files import is_saved_report
 
-    options.check_redaction(redact_key, redact=redact)
     start_ns, end_ns = options.narrowed_window(start, end, nvtx, iterations)
     require_one_way(config, no_config=no_config)
     asked = _transforms(
@@ -166,7 +164,7 @@ def whatif(
     share_one_heap()
     with progress_bar(quiet=quiet) as progress:
         made = pipeline.whatif(path, asked, settings, progress)
-    made = options.redacted_for(made, redact_key, redact=redact)
+    made = options.redacted_for(made, redact=redact)
     written = [] if summary_alone else destinations
     write_all(made, written, force=force, quiet=quiet, open_html=open_html)
 

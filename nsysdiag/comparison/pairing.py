@@ -14,7 +14,6 @@ from nsysdiag.report import DeviceReport, Report
 
 UNNAMED = ("", "GPU")
 MOST_FILES = 3
-_ONE_REDACTION = "compare the traces themselves with --redact, or redact all reports with the same --redact-key"
 
 
 class DevicePair(Struct, frozen=True):
@@ -25,15 +24,12 @@ class DevicePair(Struct, frozen=True):
 
 
 def require_names(reports: Sequence[Report | WhatIf]) -> None:
-    """Raise NotComparableError if redacted names cannot be matched: numbers that replace names follow the order in one
-    report."""
-    kinds = {report.settings.get("redacted", "") for report in reports}
-    if "numbered" in kinds:
+    """Raise NotComparableError for a redacted report: numbers that replace names follow the order in one report."""
+    if are_redacted(reports):
         raise NotComparableError(
-            "a redacted report has numbers instead of names, which differ between reports", hint=_ONE_REDACTION
+            "a redacted report has numbers instead of names, which differ between reports",
+            hint="compare the traces themselves with --redact",
         )
-    if len(kinds) > 1:
-        raise NotComparableError("some reports have pseudonyms for names, others do not", hint=_ONE_REDACTION)
 
 
 def are_redacted(reports: Sequence[Report | WhatIf]) -> bool:
@@ -48,11 +44,6 @@ def read_from(traces: Sequence[SideTrace], files: Sequence[str | None]) -> list[
         replace(trace, given=file) if file and file != trace.file else trace
         for trace, file in zip(traces, files, strict=True)
     ]
-
-
-def is_keyed(report: Report) -> bool:
-    """Does the report have hashes in place of names? No report says of which key they are."""
-    return report.settings.get("redacted") == "keyed"
 
 
 def paired(

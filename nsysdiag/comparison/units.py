@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.comparison.facts import Unit
-from nsysdiag.comparison.pairing import is_keyed
 from nsysdiag.comparison.side import Capture, by_iterations, by_phase, by_window, scaled
 from nsysdiag.diagnosis.facts import SLICE
 from nsysdiag.errors import NotComparableError
@@ -239,11 +238,6 @@ def _shared(one: DeviceReport, two: DeviceReport) -> float:
 def _nothing_in_common(first: Capture, other: Capture) -> NotComparableError:
     share = _shared(first.device, other.device)
     files = f"{first.report.trace.file} and {other.report.trace.file}"
-    if not share and is_keyed(first.report) and is_keyed(other.report):
-        return NotComparableError(
-            f"{files} have no name in common: both were redacted, with different keys if they are of one program",
-            hint="redact both with the same --redact-key, or compare the traces themselves with --redact",
-        )
     return NotComparableError(
         f"{files} have no unit of work in common. They share no iterations, and kernels of the same names make up "
         f"{share:.0%} of the time in kernels, less than half",

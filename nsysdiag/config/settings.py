@@ -94,18 +94,14 @@ class MemoryThresholds(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes in bytes and shares. Copies of at least `large_copy` are limited by their link, those below `tiny_copy` by
     the fixed cost of a copy; a copy is slow below `slow_copy` of the possible rate.
 
-    Blocks of unified memory thrash if they moved back and forth at least `thrash_moves` times. Memory is suspected to
-    leak if over at least `leak_iterations` steady iterations it grows by more than `leak_share` of its level and
-    `leak_bytes`. A peak of `near_limit` of the device's memory is near the limit.
+    Blocks of unified memory thrash if they moved back and forth at least `thrash_moves` times. A peak of `near_limit`
+    of the device's memory is near the limit.
     """
 
     large_copy: Count = 1 << 20
     tiny_copy: Count = 4096
     slow_copy: Share = 0.5
     thrash_moves: Count = 3
-    leak_iterations: Count = 5
-    leak_share: Share = 0.01
-    leak_bytes: Count = 1 << 20
     near_limit: Share = 0.90
 
 

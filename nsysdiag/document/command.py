@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from nsysdiag.report import Report
 
 REDACTED = "redacted"
-REDACTIONS: dict[str, tuple[str, ...]] = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
-"""How names were replaced, as options; the key itself is not known any more."""
 
 FLAGS = ("same_gpu", "full_hash", "replay")
 OF_WHATIF = ("device", "same_gpu", "start_ns", "end_ns", "nvtx", "iterations", "step", "config", REDACTED)
@@ -65,7 +63,7 @@ def whatif_command(file: str, transforms: Iterable[Transform], settings: Mapping
 def _option(name: str, value: SettingValue) -> Iterator[str]:
     option = OPTION_OF_SETTING.get(name)
     if name == REDACTED:
-        yield from REDACTIONS.get(str(value), ())
+        yield "--redact"
     if option is None:
         return
     if name in FLAGS:

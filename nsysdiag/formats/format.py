@@ -79,7 +79,6 @@ _KNOWN = (
     Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", "perfetto.perfetto", JSON),
     Format("junit", ".junit.xml", "JUnit XML, one test case a budget", "ci.junit", MARKUP),
     Format("sarif", ".sarif", "SARIF 2.1.0 for code scanning", "ci.sarif", JSON),
-    Format("gitlab", ".gitlab.json", "GitLab code quality report", "ci.gitlab", JSON),
 )
 FORMATS = {known.name: known for known in _KNOWN}
 
@@ -89,6 +88,8 @@ def format_for(path: str, possible: Collection[str] = FORMATS.keys()) -> str:
 
     Raises UsageError naming the suffixes of the `possible` ones.
     """
+    if path.lower().endswith(".gitlab.json"):
+        raise UsageError("GitLab's code quality format is gone", hint="write .junit.xml, which GitLab shows as tests")
     fitting = [known for known in FORMATS.values() if path.lower().endswith(known.suffix)]
     if fitting:
         return max(fitting, key=lambda known: len(known.suffix)).name

@@ -20,8 +20,8 @@ _TOO_LARGE = 1 << 50
 class AllocationChanges(Rows, frozen=True):
     """Changes of memory in bytes, with times. `given` marks allocations, `implied` the end of memory that was never
     freed but whose address was allocated again; all other rows are frees. `unknown` marks frees without a recorded
-    allocation: they change no level; if `earlier` is true too, the memory was allocated before the capture. `device`
-    and `kind` are those of the allocation, if known."""
+    allocation: they change no level. `device` and `kind` are those of the allocation, if
+    known."""
 
     time: IntArray
     size: IntArray
@@ -30,7 +30,6 @@ class AllocationChanges(Rows, frozen=True):
     kind: IntArray
     given: BoolArray
     unknown: BoolArray
-    earlier: BoolArray
     implied: BoolArray
 
 
@@ -64,7 +63,6 @@ def match(usage: Usage) -> AllocationChanges:
         kind=rows.kind[source],
         given=part == 1,
         unknown=part == 2,
-        earlier=(part == 2) & ~follows[at_row],
         implied=(part == 0) & given[at_row],
     )
 

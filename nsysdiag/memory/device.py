@@ -1,15 +1,12 @@
-"""The memory of a device over time: its level and peak, growth from iteration to iteration, churn, pools, limits."""
+"""The memory of a device over time: its level and peak, churn, pools, limits."""
 
 from __future__ import annotations
 
-import math
-
-import msgspec
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, contains
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
 from nsysdiag.arrays.nesting import outermost
-from nsysdiag.arrays.step_functions import StepFunction, in_buckets
+from nsysdiag.arrays.step_functions import in_buckets
 from nsysdiag.causes import context_init, memory_allocation
 from nsysdiag.config.settings import MemoryThresholds
 from nsysdiag.copies.rates import a_turn
@@ -20,92 +17,8 @@ from nsysdiag.events.memory import MemoryLimits, Usage, belongs, of_processes
 from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.ledger import packed
-from nsysdiag.memory.allocations import MANAGED, PINNED, RESIDENT, AllocationChanges, at, level, levels, match, of_kind
-from nsysdiag.memory.facts import DeviceMemory, MemoryChurn, MemoryGrowth, MemoryPool
-
-# Does memory keep growing from one iteration to the next? A robust slope, and what speaks against a leak.
-
-MOST_LEVELS = 500  # of more iterations so many are looked at: all pairs of them are
-CONFIDENCE = 1.959964  # standard deviations for 95% both ways
-LEAST_KEPT = 0.5
-LARGEST_STEP = 0.4
-LEAST_LATE = 0.25
-FEWEST_LATE = 3
-LEAST_OVER_NOISE = 2
-LEAK, FLAT, FALLS_BACK, FEW_STEPS, LEVELLED_OFF, SMALL, UNSURE = (
-    *("leak", "flat", "falls back", "few steps", "levelled off", "small", "unsure"),
-)
-
-
-def memory_growth(net: IntArray, usual: int, limits: MemoryThresholds) -> MemoryGrowth | None:
-    """The growth of levels at the ends of steady iterations; None where there are too few of them. `net` may be off by
-    a constant: it is what rose and fell; `usual` is how much memory there is.
-
-    ```
-    leak                            few steps        levelled off     falls back
-                      ..--               .------        .-------         /|  /|
-                ..--''                   |             /                / | / | /
-          ..--''                   ------'            /                /  |/  |/
-    ```
-
-    What is kept at an iteration is the lowest level from then on: what comes and goes leaves it as it is.
-    """
-    if len(net) < limits.leak_iterations:
-        return None
-    chosen = np.unique(np.linspace(0, len(net) - 1, min(len(net), MOST_LEVELS)).astype(np.int64))
-    place, levels = chosen.astype(np.float64), net[chosen].astype(np.float64)
-    slopes = _slopes(place, levels)
-    low, high = _interval(slopes, len(levels))
-    kept = np.minimum.accumulate(levels[::-1])[::-1]
-    moved = float(np.abs(np.diff(levels)).sum())
-    growth = MemoryGrowth(
-        iterations=len(net),
-        slope_bytes=round(float(np.median(slopes)), 3),
-        low_bytes=round(low, 3),
-        high_bytes=round(high, 3),
-        growth_bytes=int(net[-1] - net[0]),
-        kept_bytes=int(kept[-1] - kept[0]),
-        kept_share=round(float(kept[-1] - kept[0]) / moved, 6) if moved else 0.0,
-        shape=LEAK,
-    )
-    least = max(limits.leak_share * usual, limits.leak_bytes)
-    shape = FLAT if moved <= least else _shape(place, levels, kept, growth, least)
-    return msgspec.structs.replace(growth, shape=shape)
-
-
-def _slopes(place: FloatArray, levels: FloatArray) -> FloatArray:
-    """The slopes of all pairs, sorted."""
-    one, other = np.triu_indices(len(levels), 1)
-    return np.sort((levels[other] - levels[one]) / (place[other] - place[one]))
-
-
-def _interval(slopes: FloatArray, count: int) -> tuple[float, float]:
-    """Sen's interval of 95%: so many pairs to either side of the median as Kendall's statistic spreads."""
-    spread = CONFIDENCE * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
-    pairs = len(slopes)
-    first = max(math.floor((pairs - spread) / 2) - 1, 0)
-    return float(slopes[first]), float(slopes[pairs - 1 - first])
-
-
-def _shape(place: FloatArray, levels: FloatArray, kept: FloatArray, growth: MemoryGrowth, least: float) -> str:
-    """A leak, or the plainest thing that speaks against it."""
-    late = slice(-max(FEWEST_LATE, len(kept) // 4), None)
-    against = {
-        SMALL: growth.kept_bytes <= least,
-        FEW_STEPS: float(np.diff(kept).max()) > LARGEST_STEP * growth.kept_bytes,
-        LEVELLED_OFF: float(np.median(_slopes(place[late], kept[late]))) <= max(LEAST_LATE * growth.slope_bytes, 0),
-        UNSURE: growth.low_bytes <= 0 or not _stands_out(place, levels, growth.slope_bytes),
-    }
-    found = next((shape for shape, holds in against.items() if holds), LEAK)
-    return FALLS_BACK if found != LEAK and growth.kept_share < LEAST_KEPT else found
-
-
-def _stands_out(place: FloatArray, levels: FloatArray, slope: float) -> bool:
-    """Whether the growth is larger than the ups and downs around it."""
-    around = levels - slope * place
-    noise = float(np.percentile(around, 90) - np.percentile(around, 10))
-    return bool(slope * (place[-1] - place[0]) >= LEAST_OVER_NOISE * noise)
-
+from nsysdiag.memory.allocations import MANAGED, PINNED, RESIDENT, AllocationChanges, at, level, match, of_kind
+from nsysdiag.memory.facts import DeviceMemory, MemoryChurn, MemoryPool
 
 BUCKETS = 500
 MOST_POOLS = 20
@@ -157,7 +70,6 @@ def device_memory(
         unknown_freed_bytes=-int(resident.size[resident.unknown].sum()),
         headroom_bytes=max(total - peak - unused, 0) if complete and total is not None else None,
         near_limit=total is not None and peak >= limits.near_limit * total,
-        growth=_growth(resident, steps, steady, limits),
         churn=_churn(mine, device, api_calls, window, steady, allocation_idle_ns),
         pools=pools[:MOST_POOLS],
         start_ns=bounds[0],
@@ -194,20 +106,6 @@ def _sees_the_beginning(device: DeviceTimeline, calls: ApiCalls, creates_context
     begun = making[calls.rows.name] | creates_context
     pids = set(pid_of(process_of(calls.rows.thread[begun])).tolist())
     return {pid for pid, _ in device.ids} <= pids
-
-
-def _growth(
-    resident: AllocationChanges, steps: StepFunction, steady: Intervals | None, limits: MemoryThresholds
-) -> MemoryGrowth | None:
-    """Growth counts what was freed of the time before the capture too: it falls by that, from a level that is unknown.
-    None where it is not known by how much."""
-    if steady is None or np.any(resident.earlier & (resident.size == 0)):
-        return None
-    counted = resident.take(~resident.unknown | resident.earlier)
-    ends = steady.end - 1
-    net = levels(counted.time, counted.size, int(steps.time[0]), steps.end)
-    usual = int(np.median(at(steps, ends))) if len(ends) else 0
-    return memory_growth(at(net, ends), usual, limits)
 
 
 def _churn(

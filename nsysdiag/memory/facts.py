@@ -1,4 +1,4 @@
-"""Copies, unified memory and device memory as plain data: rates against limits, what moves by itself, what grows.
+"""Copies, unified memory and device memory as plain data: rates against limits, what moves by itself.
 
 Times are integer nanoseconds, sizes bytes, rates bytes a second. A field that holds `None` was not measurable.
 """
@@ -6,10 +6,8 @@ Times are integer nanoseconds, sizes bytes, rates bytes a second. A field that h
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
 
 from nsysdiag.fields import (
-    BYTES,
     Base64,
     Buckets,
     Bytes,
@@ -19,7 +17,6 @@ from nsysdiag.fields import (
     Moment,
     Number,
     OwnText,
-    Share,
     TotalBytes,
     TotalCount,
     TotalNs,
@@ -159,24 +156,6 @@ class UnifiedMemory(Record, frozen=True):
     gpu_fault_access: dict[OwnText, Count]
 
 
-class MemoryGrowth(Record, frozen=True):
-    """The level at the end of each of the steady iterations, and whether it keeps growing.
-
-    `slope_bytes` an iteration is Theil and Sen's: the median over all pairs of iterations, `low_bytes` and `high_bytes`
-    its interval of 95%. `growth_bytes` is the last level minus the first. `kept_bytes` is by how much the lowest level
-    from an iteration on grew, `kept_share` that divided by all ups and downs together. `shape` says what it is: `leak`
-    (suspected), or what speaks against it: `flat`, `falls back`, `small`, `few steps`, `levelled off`, `unsure`."""
-
-    iterations: Count
-    slope_bytes: Annotated[float, BYTES]
-    low_bytes: Annotated[float, BYTES]
-    high_bytes: Annotated[float, BYTES]
-    growth_bytes: Bytes
-    kept_bytes: Bytes
-    kept_share: Share
-    shape: OwnText
-
-
 class MemoryChurn(Record, frozen=True):
     """Device memory allocated and freed inside the window. `calls` are the outermost API calls that allocate or
     free any memory, of all threads of the device's processes, `call_ns` their time; `idle_ns` is the idle time of the
@@ -226,7 +205,6 @@ class DeviceMemory(Packed, frozen=True):
     unknown_freed_bytes: Bytes
     headroom_bytes: Bytes | None
     near_limit: bool
-    growth: MemoryGrowth | None
     churn: MemoryChurn
     pools: list[MemoryPool]
     start_ns: Moment

@@ -14,7 +14,7 @@ from nsysdiag.document.kinds import BAR, BYTES, COUNT, RATE, TEXT, TIME, part
 from nsysdiag.document.packed import MemoryBuckets, unpack_level
 from nsysdiag.document.words import instant
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, MigrationRow, PinningClass
-from nsysdiag.memory.words import DRIVER_NOTE, growth_label, level_sentences, unified_sentences
+from nsysdiag.memory.words import DRIVER_NOTE, level_sentences, unified_sentences
 from nsysdiag.report import CopyRow
 from nsysdiag.units import format_bytes, format_count
 
@@ -159,7 +159,6 @@ def memory_facts(memory: DeviceMemory) -> list[Fact]:
         Fact("At its end", memory.end_bytes, BYTES),
         Fact("Managed memory, peak", memory.managed_peak_bytes, BYTES),
         Fact("Pinned host memory, peak", memory.pinned_peak_bytes, BYTES),
-        Fact("Over the iterations", growth_label(memory.growth)),
         Fact("Allocations and frees", f"{format_count(churn.allocations)} and {format_count(churn.frees)}"),
         Fact("Time in such calls", churn.call_ns, TIME),
         *([Fact("Pools of cudaMallocAsync, at most", f"{held}, {used}")] if pools else []),
@@ -193,7 +192,7 @@ _COPY_RATES = """
 """
 _DEVICE_MEMORY = """
     limit_bytes peak_bytes peak_at_ns begin_bytes end_bytes managed_peak_bytes pinned_peak_bytes at_least unknown_frees
-    headroom_bytes near_limit growth=growth.shape growth_bytes_per_iteration=growth.slope_bytes
+    headroom_bytes near_limit
     allocations=churn.allocations frees=churn.frees allocated_bytes=churn.allocated_bytes freed_bytes=churn.freed_bytes
     calls=churn.calls call_ns=churn.call_ns idle_ns=churn.idle_ns
 """

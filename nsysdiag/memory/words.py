@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         DeviceMemory,
         ExposedCopies,
         MemoryChurn,
-        MemoryGrowth,
         Pinning,
         TinyCopies,
         UnifiedMemory,
@@ -31,15 +30,6 @@ DRIVER_NOTE = (
     "Memory allocated from the driver. The trace does not show how much of it a framework's caching allocator uses, "
     "nor what the driver itself uses."
 )
-SHAPES = {
-    "leak": "grows steadily",
-    "flat": "flat",
-    "falls back": "rises and falls",
-    "few steps": "a few large allocations",
-    "levelled off": "grew, then levelled off",
-    "small": "grows by too little to matter",
-    "unsure": "may grow",
-}
 
 
 def rate(bytes_per_second: float | None) -> str:
@@ -215,13 +205,11 @@ def _moved(found: UnifiedMemory) -> str:
 
 
 def level_sentences(device: DeviceReport) -> list[str]:
-    """The peak, then what is wrong: near the limit, growth, churn."""
+    """The peak, then what is wrong: near the limit, churn."""
     memory = device.memory
     if memory is None:
         return []
     lines = [peak_sentence(memory)]
-    if memory.growth and memory.growth.shape == "leak":
-        lines.append(leak_sentence(memory.growth))
     if max(memory.churn.call_ns, memory.churn.idle_ns) >= _least(device):
         lines.append(churn_sentence(memory.churn, device.window_ns))
     return lines
@@ -242,16 +230,6 @@ def peak_sentence(memory: DeviceMemory) -> str:
     return f"{lead}; at most {format_bytes(memory.headroom_bytes)} were never used."
 
 
-def leak_sentence(growth: MemoryGrowth) -> str:
-    """How fast memory grows, and how sure that is."""
-    return (
-        f"Device memory grows by {format_bytes(growth.slope_bytes)} an iteration over "
-        f"{format_count(growth.iterations)} steady ones (95% interval {format_bytes(growth.low_bytes)} to "
-        f"{format_bytes(growth.high_bytes)}), {format_bytes(growth.growth_bytes)} in all: a leak is suspected. Look "
-        "for buffers that are never freed, growing lists and caches."
-    )
-
-
 def churn_sentence(churn: MemoryChurn, window_ns: int) -> str:
     """How often memory is allocated and freed, what it costs, and what helps."""
     events = churn.allocations + churn.frees
@@ -266,11 +244,3 @@ def churn_sentence(churn: MemoryChurn, window_ns: int) -> str:
         f"{counted(churn.calls, 'such call')}, the GPU idles {format_ns(churn.idle_ns)} for them. Reuse buffers, or "
         "use a caching or stream-ordered allocator (cudaMallocAsync)."
     )
-
-
-def growth_label(growth: MemoryGrowth | None) -> str:
-    """The shape of the level over iterations, in a few words."""
-    if growth is None:
-        return "–"
-    shape = SHAPES.get(growth.shape, growth.shape)
-    return f"{shape} ({format_count(growth.iterations)} iterations)"

@@ -130,7 +130,7 @@ def test_artifacts_are_what_a_batch_writes(on: Machine) -> None:
     made = job(output="out")
     assert run_job(on, made, ["sh", "-e"]).code == 0
     reports = made["artifacts"]["reports"]
-    assert reports.keys() == {"junit", "codequality"}
+    assert reports.keys() == {"junit"}
     assert all(
         (on.folder / path).is_file() for path in [*reports.values(), *made["artifacts"]["paths"]] if path != "out"
     )

@@ -51,7 +51,7 @@ thread         [read  ][launch]
     host=evidence,
 )
 '''
-TITLED = ("json", "md", "txt", "html", "csv", "prom", "perfetto.json", "junit.xml", "sarif", "gitlab.json")
+TITLED = ("json", "md", "txt", "html", "csv", "prom", "perfetto.json", "junit.xml", "sarif")
 
 
 RUNNER = """

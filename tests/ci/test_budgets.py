@@ -262,8 +262,8 @@ class TestWhatCannotBeJudged:
 
     def test_what_is_null_within_a_record(self) -> None:
         """Not for want of the record: its advice would not help."""
-        made = report(samples.device(memory=replace(samples.MEMORY, growth=None, headroom_bytes=None)))
-        for name in ("memory.growth.kept_share", "memory.headroom_bytes"):
+        made = report(samples.device(memory=replace(samples.MEMORY, limit_bytes=None, headroom_bytes=None)))
+        for name in ("memory.limit_bytes", "memory.headroom_bytes"):
             said = refused(made, f"{name} > 0")
             assert "the report has no value for it" in said
             assert "--cuda-memory-usage" not in said

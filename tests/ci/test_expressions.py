@@ -61,7 +61,7 @@ def test_what_breaks_it_most(operator: str, nearest_first: list[float]) -> None:
         ("gpu_metrics.sm_active < 10%", 0.1, SHARE),
         ("gpu_metrics.gpc_clock.kernels < 1000000000", 1e9, COUNT),
         ("findings.high > 0", 0, COUNT),
-        ("memory.growth.slope_bytes > -1.5", -1.5, COUNT),
+        ("memory.churn.per_iteration > -1.5", -1.5, COUNT),
     ],
 )
 def test_each_unit(text: str, limit: float, unit: str) -> None:

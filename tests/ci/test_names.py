@@ -30,8 +30,8 @@ OTHERS = """
     cost.idle.hour:count cost.gpu_hour_cost:count
     cost.best.amount.run:count gpu_metrics.period_ns:ns gpu_metrics.clocks.limit:share gpu_metrics.clocks.mean_hz:count
     gpu_metrics.sm_active:share gpu_metrics.gpc_clock.gaps:count unified_memory.thrashing.blocks:count
-    memory.peak_bytes:count memory.peak_at_ns:ns memory.unknown_frees:count memory.growth.kept_share:share
-    memory.growth.slope_bytes:count findings.high:count idle_share:share ledger.sync_share:share
+    memory.peak_bytes:count memory.peak_at_ns:ns memory.unknown_frees:count
+    findings.high:count idle_share:share ledger.sync_share:share
     copies.total_share:share launch.queue_depth.empty_share:share sync_drained.ns_share:share
 """
 NO_NAMES = """

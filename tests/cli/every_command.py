@@ -24,7 +24,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "rules": ["rules"],
     "info": ["info", ONE],
     "analyze": ["analyze", ONE, "-o", "a.html", "-o", "a.json", "-o", "a.md", "-o", "a.csv", "-o", "a.perfetto.json"],
-    "redacted": ["analyze", ONE, "--redact", "--redact-key", "sölt", "-o", "r.html"],
+    "redacted": ["analyze", ONE, "--redact", "-o", "r.html"],
     "render": ["render", SAVED, "-o", "b.html", "-o", "b.sarif", "-o", "b.junit.xml", "-o", "b.prom"],
     "compare": ["compare", OTHER, SAVED, "-o", "c.html"],
     "ranks": ["ranks", ONE, OTHER, "-o", "d.html"],

@@ -152,27 +152,6 @@ class TestRedacted:
         assert result.stderr.startswith("wrote redacted.nsysdiag.zip; trace.sqlite holds 60.0 ms of 391 ms")
         assert entries(folder) == {"train.sqlite", "redacted.nsysdiag.zip"}
 
-    def test_the_key_is_in_nothing(self, cli: Cli, folder: Path, train: Path) -> None:
-        key = "k3y-that-nobody-may-see"
-        result = cli("bundle", train, "--redact", "--redact-key", key, "-o", "ticket.zip")
-        assert key not in result.stderr
-        found = contents_of(folder / "ticket.zip")
-        assert not [name for name, data in found.items() if key.encode() in data]
-        assert b"--redact-key KEY" in found["report.html"]
-        assert "kernel·".encode() in found["trace.sqlite"]
-        cli("bundle", train, "--redact", "--redact-key", key, "-o", "again.zip")
-        assert (folder / "ticket.zip").read_bytes() == (folder / "again.zip").read_bytes()
-
-    @pytest.mark.parametrize(
-        ("options", "said"),
-        [(["--redact-key", "secret"], "--redact-key needs --redact"), (["--redact", "--redact-key", ""], "is empty")],
-    )
-    def test_wrong_use(self, cli: Cli, folder: Path, train: Path, options: list[str], said: str) -> None:
-        result = cli("bundle", train, *options)
-        assert (result.code, entries(folder)) == (2, {"train.sqlite"})
-        assert said in result.stderr
-        assert "secret" not in result.stderr
-
     def test_a_slice_that_says_something_else_is_left_out(
         self, cli: Cli, folder: Path, train: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -24,7 +24,7 @@ def cases(path: Path) -> dict[str, list[str]]:
 class TestAnalyze:
     def test_each_budget_is_a_case(self, cli: Callable[..., Result], trace: Path, folder: Path) -> None:
         budgets = ["--fail-on", BROKEN, "--warn-on", BROKEN, "--fail-on", KEPT]
-        result = cli("analyze", trace, *budgets, "-o", "x.junit.xml", "-o", "x.sarif", "-o", "x.gitlab.json")
+        result = cli("analyze", trace, *budgets, "-o", "x.junit.xml", "-o", "x.sarif")
         assert result.code == 1
         assert cases(folder / "x.junit.xml") == {
             BROKEN: ["failure"],
@@ -32,7 +32,6 @@ class TestAnalyze:
             KEPT: [],
         }
         assert '"ruleId": "budget"' in (folder / "x.sarif").read_text(encoding="utf-8")
-        assert '"nsysdiag:budget"' in (folder / "x.gitlab.json").read_text(encoding="utf-8")
 
     def test_without_budgets_one_case_passes(self, cli: Callable[..., Result], trace: Path, folder: Path) -> None:
         assert cli("analyze", trace, "-o", "x.junit.xml").code == 0
@@ -47,7 +46,7 @@ class TestAnalyze:
     def test_our_own_files_are_written_over_others_are_not(
         self, cli: Callable[..., Result], trace: Path, folder: Path
     ) -> None:
-        for name in ("x.junit.xml", "x.sarif", "x.gitlab.json"):
+        for name in ("x.junit.xml", "x.sarif"):
             assert cli("analyze", trace, "-o", name).code == 0
             assert cli("analyze", trace, "-o", name).code == 0
             (folder / name).write_text('{"mine": 1}', encoding="utf-8")
@@ -56,7 +55,14 @@ class TestAnalyze:
 
 def test_comparisons_and_ranks_have_no_such_files(cli: Callable[..., Result], trace: Path) -> None:
     for command in (("ranks", trace), ("compare", trace, trace)):
-        for name in ("x.junit.xml", "x.sarif", "x.gitlab.json"):
+        for name in ("x.junit.xml", "x.sarif"):
             result = cli(*command, "-o", name)
             assert result.code == 2
             assert "cannot be written as" in result.stderr
+
+
+def test_code_quality_is_gone(cli: Callable[..., Result], trace: Path, folder: Path) -> None:
+    """It is no report of another format by its last suffix."""
+    result = cli("analyze", trace, "-o", "x.gitlab.json")
+    assert (result.code, (folder / "x.gitlab.json").exists()) == (2, False)
+    assert "write .junit.xml" in result.stderr

@@ -143,12 +143,6 @@ class TestFooter:
         assert "nsysdiag compare &#39;file 3&#39; &#39;file 4&#39; --redact" in page
         assert not re.search(r"(before|after)\.(json|sqlite)", page)
 
-    def test_of_reports_that_came_without_names(self, cli: Cli, traces: list[str], folder: Path) -> None:
-        for trace, name in zip(traces, ("secret", "other"), strict=True):
-            assert cli("analyze", trace, "--redact", "--redact-key", "K", "-o", f"{name}.json", "-q").code == 0
-        assert cli("compare", "secret.json", "other.json", "-o", "c.html", "-q").code == 0
-        assert b"secret" not in (folder / "c.html").read_bytes()
-
 
 class TestRedacted:
     def test_both_sides_have_the_same_stand_ins(self, cli: Cli, traces: list[str]) -> None:
@@ -160,16 +154,10 @@ class TestRedacted:
 
     def test_no_name_is_in_any_format(self, cli: Cli, traces: list[str], folder: Path) -> None:
         outputs = [word for suffix in ("html", "json", "md", "txt") for word in ("-o", f"out.{suffix}")]
-        assert cli("compare", *traces, *outputs, "--redact", "--redact-key", "K", "-q").code == 0
+        assert cli("compare", *traces, *outputs, "--redact", "-q").code == 0
         for path in folder.glob("out.*"):
             data = path.read_bytes()
             assert [name for name in (b"before.sqlite", b"sgemm", b"log_metrics", b"layer_norm") if name in data] == []
-
-    def test_reports_of_one_key_can_be_compared(self, cli: Cli, traces: list[str]) -> None:
-        for trace in traces:
-            assert cli("analyze", trace, "--redact", "--redact-key", "K", "-o", f"{trace}.json", "-q").code == 0
-        made = compared(cli, "before.sqlite.json", "after.sqlite.json")
-        assert made.devices[0].waterfall == compared(cli, *traces).devices[0].waterfall
 
     @pytest.mark.parametrize("redacted", [("before.sqlite", "after.sqlite"), ("before.sqlite",), ("after.sqlite",)])
     def test_numbers_of_two_reports_are_not_the_same_names(
@@ -181,22 +169,7 @@ class TestRedacted:
         result = cli("compare", "before.sqlite.json", "after.sqlite.json")
         assert result.code == 5
         assert "a redacted report has numbers instead of names" in result.stderr
-        assert "--redact-key" in result.stderr
-
-    def test_different_keys(self, cli: Cli, traces: list[str]) -> None:
-        for trace, key in zip(traces, ("K", "other"), strict=True):
-            assert cli("analyze", trace, "--redact", "--redact-key", key, "-o", f"{trace}.json", "-q").code == 0
-        result = cli("compare", "before.sqlite.json", "after.sqlite.json")
-        assert result.code == 5
-        assert "have no name in common: both were redacted, with different keys if" in result.stderr
-        assert "redact both with the same --redact-key" in result.stderr
-        assert "0%" not in result.stderr
-
-    def test_a_key_on_one_side_alone(self, cli: Cli, traces: list[str]) -> None:
-        assert cli("analyze", traces[0], "--redact", "--redact-key", "K", "-o", "keyed.json", "-q").code == 0
-        result = cli("compare", "keyed.json", traces[1])
-        assert result.code == 5
-        assert "some reports have pseudonyms for names, others do not" in result.stderr
+        assert "compare the traces themselves with --redact" in result.stderr
 
     @pytest.mark.parametrize(
         ("step", "said"), [("count=4", "--step count=4"), ("kernel=ampere_sgemm_128x64_tn", "--step 'pattern 1'")]
@@ -206,7 +179,7 @@ class TestRedacted:
         assert f"--redact {said}".encode() in result.stdout
 
     def test_a_redacted_report_cannot_be_redacted_again(self, cli: Cli, traces: list[str]) -> None:
-        assert cli("analyze", traces[0], "--redact", "--redact-key", "K", "-o", "r.json", "-q").code == 0
+        assert cli("analyze", traces[0], "--redact", "-o", "r.json", "-q").code == 0
         result = cli("compare", "r.json", "r.json", "--redact", "-o", "c.html")
         assert result.code == 2
         assert "a report is redacted already" in result.stderr
@@ -238,7 +211,7 @@ class TestRefused:
             (["before.sqlite", "after.sqlite", "-o", "-"], "add --format with one of html, json, md, txt"),
             (["before.sqlite", "after.sqlite", "-o", "x.yaml"], "the suffixes are: .html, .json, .md, .txt"),
             (["before.sqlite", "after.sqlite", "-o", "before.sqlite"], "no format has the suffix"),
-            (["before.sqlite", "after.sqlite", "--redact-key", "K"], "--redact-key needs --redact"),
+            (["before.sqlite", "after.sqlite", "--redact-key", "K"], "names are numbered by --redact alone"),
         ],
     )
     def test_wrong_use(self, arguments: list[str], said: str, cli: Cli, traces: list[str]) -> None:

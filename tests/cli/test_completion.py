@@ -64,7 +64,7 @@ def completed(line: str) -> list[str]:
         ("nsysdiag ana", ["analyze"]),
         ("nsysdiag analyze x.sqlite --disable launch_", ["launch_unknown", "launch_call", "launch_latency"]),
         ("nsysdiag whatif x.sqlite --without sl", ["sleep"]),
-        ("nsysdiag analyze x.sqlite --redact-", ["--redact-key"]),
+        ("nsysdiag analyze x.sqlite --reda", ["--redact"]),
         ("nsysdiag compare --format m", ["md"]),
         ("nsysdiag rules exposed_c", ["exposed_copy", "exposed_comm"]),
         ("nsysdiag analyze x.sqlite -o report.js", ["report.json"]),

@@ -144,7 +144,7 @@ class TestReports:
     def file(self, folder: Path) -> None:
         (folder / FILE).write_text(self.TEXT)
 
-    @pytest.mark.parametrize("suffix", ["html", "json", "md", "txt", "junit.xml", "sarif", "gitlab.json"])
+    @pytest.mark.parametrize("suffix", ["html", "json", "md", "txt", "junit.xml", "sarif"])
     def test_of_analyze(self, suffix: str, cli: Cli, traces: list[str], folder: Path) -> None:
         cli("analyze", *traces[:1], "-q", "-o", f"x.{suffix}")
         assert FILE in (folder / f"x.{suffix}").read_text()
@@ -161,7 +161,7 @@ class TestReports:
         self, cli: Cli, traces: list[str], folder: Path
     ) -> None:
         result = cli("batch", "a.sqlite", "-q", "-o", "out")
-        for name in ("github.txt", "gitlab.json", "junit.xml", "nsysdiag.sarif", "summary.md", "index.html"):
+        for name in ("github.txt", "junit.xml", "nsysdiag.sarif", "summary.md", "index.html"):
             text = (folder / "out" / name).read_text().replace("\\", "")
             assert all(f"{FILE}: budgets[{number}]" in text for number in range(3)), name
         for number, level in enumerate(("fail", "warn")):
@@ -176,12 +176,11 @@ class TestReports:
         }
         assert all(FILE in (folder / "out" / name).read_text() for name in ("index.html", "summary.md", "a.html"))
 
-    @pytest.mark.parametrize("key", [(), ("--redact-key", "a key of 24 characters...")])
-    def test_redacted_ones_do_not(self, key: tuple[str, ...], cli: Cli, traces: list[str], folder: Path) -> None:
+    def test_redacted_ones_do_not(self, cli: Cli, traces: list[str], folder: Path) -> None:
         """The terminal is that of whoever redacts."""
         outputs = [word for suffix in ("html", "json", "md", "txt") for word in ("-o", f"x.{suffix}")]
-        assert named(cli("compare", *traces, "-q", "--redact", *key, *outputs)) == BOTH
+        assert named(cli("compare", *traces, "-q", "--redact", *outputs)) == BOTH
         assert all(FILE not in (folder / name).read_text() for name in outputs[1::2])
-        more = [word for suffix in ("junit.xml", "sarif", "gitlab.json") for word in ("-o", f"x.{suffix}")]
-        assert named(cli("analyze", "a.sqlite", "-q", "--redact", *key, *outputs, *more)) == BOTH
+        more = [word for suffix in ("junit.xml", "sarif") for word in ("-o", f"x.{suffix}")]
+        assert named(cli("analyze", "a.sqlite", "-q", "--redact", *outputs, *more)) == BOTH
         assert all(FILE not in (folder / name).read_text() for name in [*outputs, *more][1::2])

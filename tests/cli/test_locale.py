@@ -24,7 +24,7 @@ COMMANDS = {
     "range": ["analyze", TRACE, "--nvtx", "schritt-größe", "-o", "-", "--format", "json"],
     "no range": ["analyze", TRACE, "--nvtx", "keine-größe"],
     "no device": ["analyze", TRACE, "--device", "größe"],
-    "redacted": ["analyze", TRACE, "--redact", "--redact-key", "schlüssel-测试", "-o", "r.json"],
+    "redacted": ["analyze", TRACE, "--redact", "-o", "r.json"],
     "bundle": ["bundle", TRACE, "-o", "é.zip"],
     "batch": ["batch", TRACE, SAVED, "-o", "aüs", "--jobs", "2", "--history", "ü.jsonl", "--run", "läuft"],
     "compare": ["compare", TRACE, SAVED, "-o", "c.html"],

@@ -279,7 +279,6 @@ class TestWrongUse:
             (("--nsys", "/bin/true", *SH, ":"), "'/bin/true' is not Nsight Systems"),
             (("-o", "-", "--format", "json", *SH, ":"), "standard output is the program's"),
             (("-o", "a.docx", *SH, ":"), "a.docx"),
-            (("--redact-key", "K", *SH, ":"), "--redact-key needs --redact"),
             (("--config", "x", "--no-config", *SH, ":"), "exclude each other"),
             (("--fail-on", "nonsense", *SH, ":"), "nonsense"),
             (("--delay", "-1", *SH, ":"), "--delay"),

@@ -1,4 +1,4 @@
-"""--redact: what it writes and where, and what is refused; the key is in nothing that is written."""
+"""--redact: what it writes and where, and what is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Result
 
 KERNEL = "ampere_sgemm_128x64_tn"
-KEY = "k3y-that-nobody-may-see"
 
 
 @pytest.mark.usefixtures("analysis")
@@ -37,30 +36,11 @@ class TestAnalyze:
         assert len(written) > len(FORMATS)
         assert not [path.name for path in written if KERNEL in path.read_text(encoding="utf-8")]
 
-    @pytest.mark.slow
-    def test_the_key_is_in_no_output(self, cli: Callable[..., Result], trace: Path, folder: Path) -> None:
-        outputs = [word for each in FORMATS.values() for word in ("-o", f"out{each.suffix}")]
-        result = cli("analyze", trace, "--redact", "--redact-key", KEY, *outputs)
-        assert result.code == 0
-        assert KEY not in result.stdout.decode() + result.stderr
-        assert not [path.name for path in folder.iterdir() if KEY.encode() in path.read_bytes()]
-        assert "kernel-" in (folder / "out.md").read_text(encoding="utf-8")
-
     def test_the_output_does_not_bear_the_name_of_the_trace(
         self, cli: Callable[..., Result], trace: Path, folder: Path
     ) -> None:
         assert cli("analyze", trace, "--redact").stderr == "wrote redacted.nsysdiag.html\n"
         assert "Names</dt><dd>replaced (numbered)" in (folder / "redacted.nsysdiag.html").read_text(encoding="utf-8")
-
-    @pytest.mark.parametrize(
-        ("options", "said"),
-        [(["--redact-key", KEY], "--redact-key needs --redact"), (["--redact", "--redact-key", ""], "is empty")],
-    )
-    def test_wrong_use(self, cli: Callable[..., Result], trace: Path, options: list[str], said: str) -> None:
-        result = cli("analyze", trace, *options)
-        assert result.code == 2
-        assert said in result.stderr
-        assert KEY not in result.stderr
 
 
 @pytest.mark.slow
@@ -89,4 +69,3 @@ def test_the_command_of_a_redacted_report() -> None:
     report = samples.one_device()
     assert command_of(redacted(report)).startswith("nsysdiag analyze 'file 1' ")
     assert command_of(redacted(report)).endswith(" --redact")
-    assert command_of(redacted(report, KEY)).endswith(" --redact --redact-key KEY")

@@ -142,7 +142,6 @@ class TestWrong:
             (["--batch", "1"], "should be greater than or equal to 2"),
             (["--ahead", "some"], "should be a valid integer"),
             (["--nvtx", "a", "--iterations", "1:2"], "exclude each other"),
-            (["--redact-key", "k"], "--redact-key needs --redact"),
             (["--config", "a.toml", "--no-config"], "exclude each other"),
             (["--format", "csv"], "a prediction cannot be written as csv"),
             (["-o", "-"], "'-o -' needs a format"),

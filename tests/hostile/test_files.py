@@ -311,7 +311,7 @@ class TestSavedReports:
         assert told.code == 3, told
         assert "damaged nsysdiag report" in told.stderr
 
-    @pytest.mark.parametrize("name", ["x.json", "x.sarif", "x.gitlab.json", "x.perfetto.json", "x.md", "x.html"])
+    @pytest.mark.parametrize("name", ["x.json", "x.sarif", "x.perfetto.json", "x.md", "x.html"])
     @pytest.mark.parametrize("content", [b'{"tool":{"name":"\xff"}}', b"[" * 200_000, b'[{"check_name":"\xff"}]'])
     def test_in_the_place_of_an_output(self, content: bytes, name: str, command: Command, tmp_path: Path) -> None:
         """Whether it is ours must be told without falling over it."""

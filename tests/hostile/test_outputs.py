@@ -60,7 +60,7 @@ def test_the_names_are_in_it(report: Report) -> None:
     assert {"<img src=x onerror=alert(1)>", "::error file=x::y"} <= {row.name for row in report.devices[0].kernels}
 
 
-@pytest.mark.parametrize("name", ["json", "perfetto", "sarif", "gitlab"])
+@pytest.mark.parametrize("name", ["json", "perfetto", "sarif"])
 def test_json(name: str, report: Report) -> None:
     text = drawn(report, name)
     assert json.loads(text)

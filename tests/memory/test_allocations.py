@@ -71,16 +71,15 @@ def test_a_free_of_the_time_before_the_capture_changes_nothing() -> None:
     events = [Event(5, 1, 0x10, FREE, 9), Event(10, 1, 0x10, ALLOCATION, 4)]
     assert given_out(events, [5, 10]) == [0, 4]
     changes = match(usage(events))
-    assert (changes.unknown.tolist(), changes.earlier.tolist()) == ([False, True], [False, True])
+    assert changes.unknown.tolist() == [False, True]
     assert changes.size.tolist() == [4, -9]
 
 
-def test_a_second_free_changes_nothing_and_is_not_of_the_time_before() -> None:
+def test_a_second_free_changes_nothing() -> None:
     events = [Event(10, 1, 0x10, 0, 4), Event(20, 1, 0x10, 1, 4), Event(30, 1, 0x10, 1, 4)]
     assert given_out(events, [10, 20, 30]) == [4, 0, 0]
     changes = match(usage(events))
     assert int(changes.unknown.sum()) == 1
-    assert not changes.earlier.any()
 
 
 def test_what_is_given_out_twice_was_freed_in_between() -> None:
@@ -147,21 +146,17 @@ def slow_levels(events: list[Event], device: int) -> list[int]:
     return found
 
 
-def slow_unknown(events: list[Event]) -> tuple[int, int]:
-    """How many frees were of nothing known, and how many of them of an address never seen before."""
+def slow_unknown(events: list[Event]) -> int:
+    """How many frees were of nothing known."""
     live: set[tuple[int, int]] = set()
-    seen: set[tuple[int, int]] = set()
-    unknown = earlier = 0
+    unknown = 0
     for event in sorted(events, key=lambda each: each.time):
         key = event.process, event.address
-        if event.operation == FREE and key not in live:
-            unknown += 1
-            earlier += key not in seen
+        unknown += event.operation == FREE and key not in live
         live.discard(key)
-        seen.add(key)
         if event.operation == ALLOCATION:
             live.add(key)
-    return unknown, earlier
+    return unknown
 
 
 @given(events_of, st.randoms(use_true_random=False))
@@ -173,7 +168,7 @@ def test_any_program_is_as_a_dictionary_says(events: list[Event], chance: object
         assert at(steps, np.arange(14)).tolist() == slow_levels(events, device)
         assert steps.level.min() >= 0
         assert int(steps.level.max()) == max(slow_levels(events, device))
-    assert (int(changes.unknown.sum()), int(changes.earlier.sum())) == slow_unknown(events)
+    assert int(changes.unknown.sum()) == slow_unknown(events)
 
 
 @given(events_of, st.randoms(use_true_random=False))
@@ -182,5 +177,5 @@ def test_the_order_of_rows_tells_nothing(events: list[Event], chance: object) ->
     order = np.arange(len(events))
     chance.shuffle(order)  # type: ignore[attr-defined]
     one, other = match(rows), match(rows.take(order))
-    for name in ("time", "size", "device", "unknown", "earlier", "implied"):
+    for name in ("time", "size", "device", "unknown", "implied"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist()

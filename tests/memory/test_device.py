@@ -1,4 +1,4 @@
-"""The memory of a device over time, from the rows of a trace: level, limits, growth, churn, pools."""
+"""The memory of a device over time, from the rows of a trace: level, limits, churn, pools."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from nsysdiag.config.settings import MemoryThresholds, Settings
 from nsysdiag.document.packed import unpack_level
-from nsysdiag.memory.device import memory_growth
 from nsysdiag.memory.facts import DeviceMemory
 from tests.builder import TraceBuilder, global_pid
 from tests.ledger.traces import devices, only_device
@@ -205,141 +203,3 @@ def test_churn_inside_the_window(tmp_path: Path) -> None:
     assert (churn.calls, churn.call_ns) == (2, 31 * MS)
     assert churn.idle_ns == 25 * MS
     assert churn.per_iteration is None
-
-
-# ---- growth ----------------------------------------------------------------------------------------------------
-
-
-def steps(levels: list[int]) -> TraceBuilder:
-    """One iteration of 1 ms for each level in MiB, which is what is given out when it ends.
-
-    thread  [step   [launch]  [free][alloc]   ][step ...
-    device              [========= kernel ===)
-    """
-    trace = TraceBuilder().gpu(0, memory=80 * GIB).api("cuInit", 1_000, 900_000)
-    for number, size in enumerate(levels):
-        start = (number + 1) * MS
-        trace.nvtx("step", start, start + 950_000)
-        trace.kernel(start + 20_000, start + 800_000, launch=(start + 1_000, start + 5_000))
-        if number:
-            trace.allocate(start + 400_000, 0, 0xA0, free=True)
-        trace.allocate(start + 500_000, size * MIB, 0xA0)
-    end = (len(levels) + 1) * MS + 20_000  # the last iteration is as long as the others
-    return trace.kernel(end - 1_000, end, launch=(end - 50_000, end - 45_000))
-
-
-SHAPES = {
-    "leak": ("leak", [100 + 5 * at for at in range(10)]),
-    "leak of five iterations": ("leak", [100, 110, 120, 130, 140]),
-    "leak in segments": ("leak", [100 + 20 * (at // 2) for at in range(20)]),
-    "leak that goes up and down": ("leak", [100 + 5 * at + 7 * (at % 2) for at in range(12)]),
-    "leak under a sawtooth": ("leak", [100 + 8 * at + 30 * (at % 4 == 2) for at in range(24)]),
-    "flat": ("flat", [100] * 10),
-    "sawtooth": ("falls back", [100 + 20 * (at % 4) for at in range(14)]),
-    "sawtooth that ends at its top": ("falls back", [100 + 20 * (at % 4) for at in range(12)]),
-    "warm-up, then flat": ("levelled off", [20, 40, 60, 80, 80, 80, 80, 80, 80, 80, 80, 80]),
-    "a cache that fills and stays": ("levelled off", [100, 110, 120, 130, 140, 150, 160, 160, 160, 160]),
-    "one late big allocation": ("few steps", [100] * 8 + [500, 500]),
-    "two late allocations": ("few steps", [100] * 6 + [300, 300, 500, 500]),
-    "too little of much": ("small", [1000, 1004, 1008, 1012, 1008]),
-    "a trickle": ("flat", [1000 + at for at in range(8)]),
-    "up and down over a few iterations": ("unsure", [100, 120, 115, 135, 155]),
-    "falling": ("falls back", [100 - 5 * at for at in range(10)]),
-}
-
-
-FIRST_OF_EACH = {shape: case for case, (shape, _levels) in reversed(SHAPES.items())}
-
-
-@pytest.mark.sampled(quick=6)
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=[pytest.mark.slow] * (case not in FIRST_OF_EACH.values())) for case in SHAPES]
-)
-def test_the_shape_of_growth(case: str, tmp_path: Path) -> None:
-    shape, levels = SHAPES[case]
-    device = only_device(steps(levels), tmp_path)
-    assert device.iterations is not None
-    assert device.iterations.steady == len(levels)
-    assert device.memory is not None
-    growth = device.memory.growth
-    assert growth is not None
-    assert growth.shape == shape
-    assert growth.growth_bytes == (levels[-1] - levels[0]) * MIB
-    assert growth.iterations == len(levels)
-    assert device.memory.peak_bytes == max(levels) * MIB
-
-
-def test_how_fast_a_leak_grows(tmp_path: Path) -> None:
-    growth = memory_of(steps([100 + 5 * at for at in range(10)]), tmp_path).growth
-    assert growth is not None
-    assert (growth.slope_bytes, growth.low_bytes, growth.high_bytes) == (5 * MIB, 5 * MIB, 5 * MIB)
-    assert (growth.kept_bytes, growth.kept_share) == (45 * MIB, 1.0)
-
-
-def test_old_buffers_that_are_replaced_one_by_one_are_no_leak(tmp_path: Path) -> None:
-    """Each iteration frees 5 MiB of the time before the capture and takes 5 MiB: what is known grows, memory does
-    not."""
-    trace = TraceBuilder().gpu(0, memory=80 * GIB)
-    for number in range(10):
-        start = (number + 1) * MS
-        trace.nvtx("step", start, start + 950_000)
-        trace.kernel(start + 20_000, start + 800_000, launch=(start + 1_000, start + 5_000))
-        trace.allocate(start + 400_000, 5 * MIB, 0xB0 + number, free=True)
-        trace.allocate(start + 500_000, 5 * MIB, 0xA000 + number)
-    memory = memory_of(trace, tmp_path)
-    assert (memory.peak_bytes, memory.unknown_frees, memory.at_least) == (50 * MIB, 10, True)
-    assert memory.growth is not None
-    assert (memory.growth.shape, memory.growth.growth_bytes) == ("flat", 0)
-
-
-def test_frees_of_unknown_memory_of_unknown_size_leave_growth_unknown(tmp_path: Path) -> None:
-    trace = steps([100 + 5 * at for at in range(10)]).allocate(3 * MS, 0, 0xB0, free=True)
-    assert memory_of(trace, tmp_path).growth is None
-
-
-def test_without_iterations_there_is_no_growth(tmp_path: Path) -> None:
-    assert memory_of(program().allocate(MS, 64, 0xA0), tmp_path).growth is None
-
-
-def test_what_is_kept_is_the_lowest_level_from_then_on(tmp_path: Path) -> None:
-    """
-    level  100  150  110  160  120  170  130  180  140  190        each falls back by 40 of the 50 that it rose
-    kept   100  110  110  120  120  130  130  140  140  190
-    """
-    levels = [100 + 10 * (at // 2) + 50 * (at % 2) for at in range(10)]
-    growth = memory_of(steps(levels), tmp_path).growth
-    assert growth is not None
-    assert (growth.growth_bytes, growth.kept_bytes) == (90 * MIB, 90 * MIB)
-    assert growth.kept_share == round(90 / (5 * 50 + 4 * 40), 6)
-    assert growth.shape == "falls back"  # the last level may do so as all others did
-
-
-def test_too_few_iterations_tell_nothing() -> None:
-    levels = np.array([100, 110, 120, 130], dtype=np.int64) * MIB
-    assert memory_growth(levels, 100 * MIB, MemoryThresholds()) is None
-    growth = memory_growth(levels, 100 * MIB, MemoryThresholds(leak_iterations=4))
-    assert growth is not None
-    assert growth.shape == "leak"
-
-
-def test_the_smallest_leak_is_a_setting() -> None:
-    levels = np.array([1000 + at for at in range(8)], dtype=np.int64) * MIB
-    growth = memory_growth(levels, 1000 * MIB, MemoryThresholds(leak_share=0.005))
-    assert growth is not None
-    assert growth.shape == "leak"
-
-
-def test_of_many_iterations_some_are_enough() -> None:
-    levels = np.arange(20_000, dtype=np.int64) * MIB
-    growth = memory_growth(levels, 100 * MIB, MemoryThresholds())
-    assert growth is not None
-    assert (growth.shape, growth.slope_bytes, growth.iterations) == ("leak", MIB, 20_000)
-
-
-def test_noise_is_no_leak() -> None:
-    chance = np.random.default_rng(7)
-    for _ in range(200):
-        levels = chance.integers(900, 1_100, 40) * MIB
-        growth = memory_growth(levels, 1_000 * MIB, MemoryThresholds())
-        assert growth is not None
-        assert growth.shape != "leak"

@@ -13,7 +13,6 @@ from nsysdiag.memory.facts import (
     DeviceMemory,
     ExposedCopies,
     MemoryChurn,
-    MemoryGrowth,
     MemoryPool,
     MigrationRow,
     Pinning,
@@ -139,16 +138,6 @@ def level(values: list[int]) -> str:
     return base64.b64encode(zlib.compress(np.array(values, dtype="<i8").tobytes(), 9)).decode()
 
 
-GROWTH = MemoryGrowth(
-    iterations=20,
-    slope_bytes=float(5 * MIB),
-    low_bytes=float(4 * MIB),
-    high_bytes=float(6 * MIB),
-    growth_bytes=95 * MIB,
-    kept_bytes=95 * MIB,
-    kept_share=1.0,
-    shape="leak",
-)
 CHURN = MemoryChurn(
     allocations=60,
     frees=40,
@@ -172,7 +161,6 @@ MEMORY = DeviceMemory(
     unknown_freed_bytes=0,
     headroom_bytes=20 * GIB,
     near_limit=False,
-    growth=GROWTH,
     churn=CHURN,
     pools=[MemoryPool(pid=4200, reserved_bytes=2 * GIB, used_bytes=GIB, events=9)],
     start_ns=90 * MS,
@@ -195,7 +183,3 @@ def hostile_copies(copies: Copies, names: list[str]) -> Copies:
 def hostile_unified(names: list[str]) -> UnifiedMemory:
     rows = [msgspec.structs.replace(UNIFIED.rows[0], direction=name, cause=name) for name in names]
     return msgspec.structs.replace(UNIFIED, rows=rows, gpu_fault_access=dict.fromkeys(names, 1))
-
-
-def hostile_memory(name: str) -> DeviceMemory:
-    return msgspec.structs.replace(MEMORY, growth=msgspec.structs.replace(GROWTH, shape=name))

@@ -62,7 +62,7 @@ from nsysdiag.report import (
 from tests.output.diagnosis_samples import sample_diagnosis, sample_phases
 from tests.output.gpu_metric_samples import clock, gpu_metrics
 from tests.output.host_samples import host_report
-from tests.output.memory_samples import MEMORY, UNIFIED, hostile_copies, hostile_memory, hostile_unified, in_full
+from tests.output.memory_samples import MEMORY, UNIFIED, hostile_copies, hostile_unified, in_full
 from tests.output.rank_samples import comparison
 from tests.output.timeline.samples import timeline
 from tests.output.utilization_samples import hostile_utilization, long_utilization, measured_utilization, utilization_of
@@ -854,7 +854,7 @@ def hostile() -> Report:
             names,
         ),
         unified_memory=hostile_unified(names),
-        memory=hostile_memory(bad),
+        memory=MEMORY,
         launch=msgspec.structs.replace(
             launch_in_full(),
             api=[msgspec.structs.replace(LAUNCH.api[0], name=name, cause=name) for name in names],

@@ -17,13 +17,12 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.memory.facts import DeviceMemory
 from nsysdiag.memory.show import draw_level, memory_facts
-from nsysdiag.memory.words import copy_sentences, growth_label, level_sentences, unified_sentences
+from nsysdiag.memory.words import copy_sentences, level_sentences, unified_sentences
 from nsysdiag.report import DeviceReport
 from tests.output.memory_samples import (
     CHURN,
     EXPOSED,
     GIB,
-    GROWTH,
     MEMORY,
     MIB,
     MS,
@@ -72,8 +71,6 @@ def test_all_that_there_is_to_say() -> None:
         "Prefetch with cudaMemPrefetchAsync, set cudaMemAdvise, or copy explicitly.",
         "12 page faults of the CPU and 900 page faults of the GPU in 40 groups (read 30, write 10; 2.00 ms).",
         "Device memory peaks at 60.0 GiB of 80.0 GiB (75.0%) at 0.150000 s; at most 20.0 GiB were never used.",
-        "Device memory grows by 5.00 MiB an iteration over 20 steady ones (95% interval 4.00 MiB to 6.00 MiB), 95.0 "
-        "MiB in all: a leak is suspected. Look for buffers that are never freed, growing lists and caches.",
         "60 allocations and 40 frees of device memory (5.0 an iteration), 300 MiB asked for; the host spends 3.00 ms "
         "in 110 such calls, the GPU idles 2.00 ms for them. Reuse buffers, or use a caching or stream-ordered "
         "allocator (cudaMallocAsync).",
@@ -183,21 +180,14 @@ def test_waiting_calls_alone_make_tiny_copies_no_matter() -> None:
     ],
 )
 def test_the_peak(changes: dict[str, object], ends: str) -> None:
-    memory = change(MEMORY, growth=None, churn=QUIET_CHURN, **changes)
+    memory = change(MEMORY, churn=QUIET_CHURN, **changes)
     (sentence,) = memory_sentences(device(memory=memory))
     assert sentence.endswith(ends)
     assert ("peaks at at least" in sentence) == bool(changes.get("at_least"))
 
 
-@pytest.mark.parametrize("shape", ["flat", "falls back", "few steps", "levelled off", "small", "unsure", "<b>"])
-def test_only_a_suspected_leak_is_told(shape: str) -> None:
-    memory = change(MEMORY, growth=change(GROWTH, shape=shape), churn=QUIET_CHURN)
-    assert len(memory_sentences(device(memory=memory))) == 1
-    assert growth_label(memory.growth).endswith("(20 iterations)")
-
-
 def test_churn_without_iterations_is_a_rate() -> None:
-    memory = change(MEMORY, growth=None, churn=change(CHURN, per_iteration=None))
+    memory = change(MEMORY, churn=change(CHURN, per_iteration=None))
     assert "(1,000 a second)" in memory_sentences(device(memory=memory))[-1]
 
 
@@ -294,15 +284,7 @@ def test_tables_hold_what_the_report_holds() -> None:
         ("eviction", str(20 * MIB)),
     ]
     (memory,) = read["device_memory"]
-    assert (memory["peak_bytes"], memory["headroom_bytes"], memory["growth"]) == (
-        str(60 * GIB),
-        str(20 * GIB),
-        "leak",
-    )
+    assert (memory["peak_bytes"], memory["headroom_bytes"]) == (str(60 * GIB), str(20 * GIB))
     levels = read["memory_level"]
     assert [int(row["highest_bytes"]) for row in levels] == [30 * GIB, 30 * GIB, 60 * GIB, 60 * GIB]
     assert np.all(np.diff([int(row["start_ns"]) for row in levels]) == 25 * MS)
-
-
-def test_growth_that_was_not_measured_is_a_dash() -> None:
-    assert growth_label(None) == "–"

@@ -212,7 +212,7 @@ def test_compare_takes_traces_saved_reports_and_reports(demo_trace: Path, tmp_pa
 
 
 def test_compare_names_no_file_of_a_redacted_report(tmp_path: Path) -> None:
-    hidden = replace(one_device(), settings={"redacted": "keyed"})
+    hidden = replace(one_device(), settings={"redacted": "numbered"})
     hidden.save(tmp_path / "secret.json")
     assert "secret" not in nsysdiag.compare(tmp_path / "secret.json", hidden).to_json()
 

@@ -8,7 +8,7 @@ from nsysdiag.ci.facts import BatchSummary, HistoryLine
 from nsysdiag.document.names import visible
 from nsysdiag.formats import markdown as markdown_report
 from nsysdiag.formats import text_
-from nsysdiag.formats.batch import gitlab, junit, sarif, trend
+from nsysdiag.formats.batch import junit, sarif, trend
 from nsysdiag.formats.batch.problems import ERROR, NOTE, WARNING, problems
 from nsysdiag.formats.batch.rows import headline
 from nsysdiag.formats.batch.summary import render_markdown, render_page
@@ -53,7 +53,6 @@ OURS: dict[str, Callable[[bytes], bool]] = {
     "summary.md": markdown_report.is_ours,
     "junit.xml": junit.is_ours,
     "nsysdiag.sarif": sarif.is_ours,
-    "gitlab.json": gitlab.is_ours,
     "github.txt": text_.is_ours,
 }
 """Every file that a batch may have, with what tells whether the content of an existing one was written by us."""
@@ -70,6 +69,5 @@ def write_all(
         "summary.md": render_markdown(summary),
         "junit.xml": junit.render(summary),
         "nsysdiag.sarif": sarif.render(summary, causes),
-        "gitlab.json": gitlab.render(summary),
         "github.txt": render(summary),
     }

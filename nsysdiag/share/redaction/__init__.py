@@ -5,6 +5,6 @@ see nsysdiag.fields; see names for what replaces a name, sentences for names ins
 """
 
 from nsysdiag.share.redaction.names import Names
-from nsysdiag.share.redaction.redact import KEYED, NUMBERED, SETTING, is_redacted, redacted, redacted_by
+from nsysdiag.share.redaction.redact import SETTING, is_redacted, redacted, redacted_by
 
-__all__ = ["KEYED", "NUMBERED", "SETTING", "Names", "is_redacted", "redacted", "redacted_by"]
+__all__ = ["SETTING", "Names", "is_redacted", "redacted", "redacted_by"]

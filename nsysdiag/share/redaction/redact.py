@@ -78,11 +78,10 @@ def _used(timeline: TimelineLevels, text: TextKind) -> list[int]:
     return [number for column in columns for number in np.unique(column).tolist()]
 
 
-NUMBERED, KEYED = "numbered", "keyed"
+NUMBERED = "numbered"
 SETTING = "redacted"
 """The setting by which a report says that it was redacted, and how."""
 WITHHELD = "(withheld)"
-HASH_DIGITS = 16
 
 Redactable = TypeVar("Redactable", bound=Report | RanksReport | WhatIf)
 _KINDS = {
@@ -129,13 +128,12 @@ _PLAIN_ID = re.compile(rf"{_OF_FINDING}(-rest)?")
 _HASHED_ID = re.compile(rf"(?P<head>{_OF_FINDING}-|s-)(?P<digest>[0-9a-f]{{6}}|[0-9a-f]{{10}})")
 
 
-def redacted(report: Redactable, key: str | None = None) -> Redactable:
+def redacted(report: Redactable) -> Redactable:
     """The report with pseudonyms for all names of the trace: kernels, NVTX ranges, functions, libraries, threads,
     processes, files. Numbers, causes, API and OS calls and kinds of operations stay.
 
-    Pseudonyms are numbered by first appearance. With a `key` they are hashed: the same name has the same pseudonym in
-    every report of the key. ValueError for an empty key, and for a report that was redacted before."""
-    return redacted_by(report, Names(key))
+    Pseudonyms are numbered by first appearance. ValueError for a report that was redacted before."""
+    return redacted_by(report, Names())
 
 
 def redacted_by(report: Redactable, names: Names) -> Redactable:
@@ -143,7 +141,7 @@ def redacted_by(report: Redactable, names: Names) -> Redactable:
     if is_redacted(report):
         raise ValueError("the report is redacted already")
     made = rewritten(report, _Redaction(report, names).visit)
-    return replace(made, settings={**made.settings, SETTING: KEYED if names.keyed else NUMBERED})
+    return replace(made, settings={**made.settings, SETTING: NUMBERED})
 
 
 def is_redacted(report: Report | RanksReport | WhatIf) -> bool:
@@ -226,19 +224,17 @@ class _Redaction:
         return value if _DEVICE_KEY.fullmatch(value) or _MPI_RANK.fullmatch(value) else self._names.of("rank", value)
 
     def _id(self, value: str) -> str:
-        """An id may end in a hash of names, which lists of names would give away: it is hashed again, or numbered."""
+        """An id may end in a hash of names, which lists of names would give away: it is numbered."""
         found = _HASHED_ID.fullmatch(value)
         if found is None:
             return value if _PLAIN_ID.fullmatch(value) else self._names.of("id", value)
         head, digest = found["head"], found["digest"]
-        if self._names.keyed:
-            return head + self._names.hashed(value, len(digest))
         return f"{head}{self._names.number('id', head, text=digest)}"
 
 
 _OTHERS: dict[TextKind, Callable[[_Redaction, str], str]] = {
     TextKind.RANK: _Redaction._rank,
-    TextKind.HASH: lambda made, value: made._names.hashed(value, HASH_DIGITS) if made._names.keyed else WITHHELD,
+    TextKind.HASH: lambda _made, _value: WITHHELD,
     TextKind.ID: _Redaction._id,
     TextKind.CURRENCY: lambda made, value: currency(made._names, value),
     TextKind.VERSION: lambda _, value: value if is_public_version(value) else WITHHELD,

@@ -58,7 +58,7 @@ def _is_plain(value: str) -> bool:
 
 @cache
 def _fields() -> frozenset[str]:
-    return frozenset(_names_within(Settings)) | {"True", "False", "None", "adbc", "sqlite", "e", "numbered", "keyed"}
+    return frozenset(_names_within(Settings)) | {"True", "False", "None", "adbc", "sqlite", "e", "numbered"}
 
 
 def _names_within(struct: type[Struct]) -> Iterator[str]:

@@ -146,9 +146,9 @@ class SliceNames:
         stays = _STAYS.get(role)
         if stays and stays(shown):
             return text if role is Role.PYTHON_FUNCTION else _telling(role, known, shown)
-        # `range 3 #12`, `range-77c0aa12 #12`: with the mark, and the counters apart.
+        # `range 3 #12`: with the mark, and the counters apart.
         token, hash_sign, counters = self._names.of(_KINDS[role], shown).partition(" #")
-        return _telling(role, known, token.replace(" ", MARK).replace("-", MARK)) + hash_sign + counters
+        return _telling(role, known, token.replace(" ", MARK)) + hash_sign + counters
 
 
 def _shown(role: Role, text: str) -> str:

@@ -130,18 +130,3 @@ SARIF = _object(
         ),
     }
 )
-# GitLab itself asks for description, fingerprint, severity and location, and for the types below (its own schema is
-# app/validators/json_schemas/codeclimate.json); what fits this one fits that one.
-GITLAB = _list(
-    _object(
-        {
-            "description": TEXT,
-            "check_name": TEXT,
-            "fingerprint": TEXT,
-            "severity": {"enum": ["info", "minor", "major", "critical", "blocker"]},
-            "location": _object(
-                {"path": TEXT, "lines": _object({"begin": {"type": "integer", "minimum": 1}})},
-            ),
-        }
-    )
-)

@@ -15,15 +15,14 @@ from hypothesis import strategies as st
 from jsonschema import Draft4Validator, Draft202012Validator
 from msgspec.structs import replace
 
-from nsysdiag.document.names import visible
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.batch import gitlab, junit, sarif
+from nsysdiag.formats.batch import junit, sarif
 from nsysdiag.formats.batch import registry as github
 from nsysdiag.formats.batch.problems import problems
 from nsysdiag.formats.batch.summary import render_markdown
 from nsysdiag.messages import JOINER
 from tests.conftest import NODE_MODULES
-from tests.output.batch.schemas import GITLAB, JUNIT_XSD, SARIF
+from tests.output.batch.schemas import JUNIT_XSD, SARIF
 from tests.output.batch_samples import BATCHES, CAUSES, budget, device, entry, failed, finding, summary, unjudged
 from tests.output.rendered import EVERY_SAMPLE
 from tests.output.samples import SAMPLES
@@ -255,34 +254,6 @@ class TestSarif:
         valid(SARIF, sarif.render(made))
 
 
-class TestGitlab:
-    @every_sample
-    def test_fits_its_schema_with_unique_fingerprints(self, sample: str) -> None:
-        issues = valid(GITLAB, gitlab.render(BATCHES[sample]()))
-        assert len({each["fingerprint"] for each in issues}) == len(issues)
-        assert not any(each["location"]["path"].startswith("./") for each in issues)
-
-    def test_a_path_has_no_dot_in_front(self) -> None:
-        (issue, _other) = valid(GITLAB, gitlab.render(summary(entry(input="./runs/x.sqlite"))))
-        assert issue["location"]["path"] == "runs/x.sqlite"
-
-    def test_severities(self) -> None:
-        budgets = [budget(), budget("a > 1", level="warn")]
-        made = summary(failed(), entry(budgets=budgets, findings=[finding(), finding("medium"), finding("low")]))
-        found = sorted((each["check_name"], each["severity"]) for each in valid(GITLAB, gitlab.render(made)))
-        assert found == [
-            ("nsysdiag:budget", "critical"),
-            ("nsysdiag:budget", "minor"),
-            ("nsysdiag:not-analysed", "blocker"),
-            ("nsysdiag:sync", "major"),
-            ("nsysdiag:sync", "minor"),
-        ]
-
-    def test_a_budget_that_cannot_be_judged_is_critical(self) -> None:
-        (issue,) = valid(GITLAB, gitlab.render(summary(entry(findings=[], unjudged=[unjudged(level="warn")]))))
-        assert (issue["check_name"], issue["severity"]) == ("nsysdiag:budget", "critical")
-
-
 PROBLEMS_OF_BUDGETS = (("budgets", budget), ("unjudged", unjudged))
 
 
@@ -429,21 +400,19 @@ class TestWhatUnjudgedBudgetsDo:
     """All files agree on one that fails, warns or is ignored."""
 
     @pytest.mark.parametrize(
-        ("outcome", "sarif_level", "severity", "command", "state"),
+        ("outcome", "sarif_level", "command", "state"),
         [
-            ("fail", "error", "critical", "::error", "▲ fails"),
-            ("warn", "warning", "minor", "::warning", "◆ warns"),
-            ("ignore", None, None, None, None),
+            ("fail", "error", "::error", "▲ fails"),
+            ("warn", "warning", "::warning", "◆ warns"),
+            ("ignore", None, None, None),
         ],
     )
     def test_the_files_agree(
-        self, outcome: str, sarif_level: str | None, severity: str | None, command: str | None, state: str | None
+        self, outcome: str, sarif_level: str | None, command: str | None, state: str | None
     ) -> None:
         made = summary(entry(findings=[], unjudged=[unjudged(outcome=outcome)]))
         results = valid(SARIF, sarif.render(made))["runs"][0]["results"]
         assert [each["level"] for each in results] == ([sarif_level] if sarif_level else [])
-        issues = valid(GITLAB, gitlab.render(made))
-        assert [each["severity"] for each in issues] == ([severity] if severity else [])
         lines = github.render(made).decode().splitlines()[1:]
         assert [line.partition(" ")[0] for line in lines] == ([command] if command else [])
         text = render_markdown(made).decode()
@@ -462,7 +431,6 @@ class TestOneReport:
             report = SAMPLES[sample]()
             suites(FORMATS["junit"].render(report, given_options))
             valid(SARIF, FORMATS["sarif"].render(report, given_options))
-            valid(GITLAB, FORMATS["gitlab"].render(report, given_options))
 
     def test_without_budgets_nothing_fails(self) -> None:
         data = FORMATS["junit"].render(SAMPLES["one_device"](), RenderOptions())
@@ -483,6 +451,5 @@ class TestOneReport:
     def test_findings_are_those_of_the_report(self) -> None:
         report = SAMPLES["several_devices"]()
         told = [each for each in report.findings if each.severity in ("high", "medium")]
-        issues = valid(GITLAB, FORMATS["gitlab"].render(report, RenderOptions()))
-        assert len(issues) == len(told) > 0
-        assert {issue["location"]["path"] for issue in issues} == {visible(report.trace.file)}
+        results = valid(SARIF, FORMATS["sarif"].render(report, RenderOptions()))["runs"][0]["results"]
+        assert len(results) == len(told) > 0

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from nsysdiag.report import Report
 
 
-def redacted_slice(path: Path, folder: Path, key: str | None = None) -> tuple[Report, TraceSlice]:
+def redacted_slice(path: Path, folder: Path) -> tuple[Report, TraceSlice]:
     """The redacted report of a trace and the slice that goes with it."""
     folder.mkdir(exist_ok=True)
-    names = Names(key)
+    names = Names()
     with open_trace(path) as trace:
         report = pipeline.analyze_trace(trace, Settings())
         shown = redacted_by(report, names)

@@ -31,44 +31,37 @@ pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parents[2] / "fixtures"
 FIXTURES = [*FOLDER.glob("sim_*.sqlite.gz"), *some(sorted(FOLDER.glob("real_*.sqlite.gz")), 10, thorough=5)]
-KEY = "k3y-that-nobody-may-see"
-BOTH_WAYS = ("starved_training", "exposed_communication", "worker_and_pin_thread")
+ALWAYS = ("starved_training", "exposed_communication", "worker_and_pin_thread")
 FILES = ["findings.json", "report.html", "summary.md", "trace.sqlite"]
 
 
 def in_turn(first: int) -> pytest.MarkDecorator:
-    """Some scenarios, with a key for every second of these, and both ways for a few."""
-    chosen = [name for name in some(list(SCENARIOS), 12, first, thorough=2) if name not in BOTH_WAYS]
-    return pytest.mark.parametrize(
-        ("name", "key"),
-        [(name, (None, KEY)[at % 2]) for at, name in enumerate(chosen)]
-        + [(name, key) for name in BOTH_WAYS for key in (None, KEY)],
-    )
+    """Some scenarios, and a few always."""
+    chosen = some(list(SCENARIOS), 12, first, thorough=2)
+    return pytest.mark.parametrize("name", dict.fromkeys([*chosen, *ALWAYS]))
 
 
 every_fixture = pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name.partition(".")[0])
 
 
-def assert_no_canary(trace: Path, folder: Path, key: str | None) -> None:
+def assert_no_canary(trace: Path, folder: Path) -> None:
     """In the zip as it is, and in all that it holds, unpacked."""
     bundle = folder / "ticket.zip"
-    options = ["--redact", *(("--redact-key", key) if key else ())]
-    assert run(app, ["bundle", str(trace), "-o", str(bundle), "--force", "--quiet", *options]) == 0
+    assert run(app, ["bundle", str(trace), "-o", str(bundle), "--force", "--quiet", "--redact"]) == 0
     contents = contents_of(bundle)
     assert list(contents) == FILES
     for name, data in {"the zip": bundle.read_bytes(), **contents}.items():
         assert found(CANARY, data) == [], name
         assert CANARY.encode("utf-16-le") not in data, name
-        assert key is None or key.encode() not in data, name
 
 
 @in_turn(0)
-def test_no_name_of_a_scenario_comes_through(name: str, key: str | None, tmp_path: Path) -> None:
+def test_no_name_of_a_scenario_comes_through(name: str, tmp_path: Path) -> None:
     trace = tmp_path / f"train_{CANARY}.sqlite"
     scenario(name).write(trace, SCENARIOS[name].capture)
     mark_names(trace, public=False)
     assert found(CANARY, trace.read_bytes())
-    assert_no_canary(trace, tmp_path, key)
+    assert_no_canary(trace, tmp_path)
 
 
 @pytest.mark.fixtures
@@ -77,7 +70,7 @@ def test_no_name_of_a_fixture_comes_through(fixture: Path, tmp_path: Path) -> No
     trace = tmp_path / f"train_{CANARY}.sqlite"
     trace.write_bytes(gzip.decompress(fixture.read_bytes()))
     mark_names(trace, public=False)
-    assert_no_canary(trace, tmp_path, None)
+    assert_no_canary(trace, tmp_path)
 
 
 def full_of_names(path: Path) -> Path:
@@ -96,11 +89,10 @@ def full_of_names(path: Path) -> Path:
     return trace.thread_name("acme trainer").diagnostic("lost rows of acme").write(path)
 
 
-@pytest.mark.parametrize("key", [None, KEY])
-def test_no_name_of_any_table_comes_through(key: str | None, tmp_path: Path) -> None:
+def test_no_name_of_any_table_comes_through(tmp_path: Path) -> None:
     trace = full_of_names(tmp_path / "trace.sqlite")
     mark_names(trace, public=False)
-    assert_no_canary(trace, tmp_path, key)
+    assert_no_canary(trace, tmp_path)
 
 
 def test_no_bytes_of_a_payload_come_through(tmp_path: Path) -> None:
@@ -113,7 +105,7 @@ def test_no_bytes_of_a_payload_come_through(tmp_path: Path) -> None:
         trace.row("NVTX_EVENTS", {**payload, "text": "call", "binaryData": CANARY.encode() * 20})
     path = trace.write(tmp_path / "trace.sqlite")
     assert CANARY.encode() in path.read_bytes()
-    assert_no_canary(path, tmp_path, None)
+    assert_no_canary(path, tmp_path)
 
 
 def told(report: Report) -> object:
@@ -123,23 +115,23 @@ def told(report: Report) -> object:
     return causes, split, without_texts(msgspec.to_builtins(report.devices))
 
 
-def assert_says_the_same(trace: Path, folder: Path, key: str | None) -> None:
+def assert_says_the_same(trace: Path, folder: Path) -> None:
     """A slice with other names shows the verdict of the trace; and all of the trace with other names, all numbers."""
-    shown, part = redacted_slice(trace, folder, key)
+    shown, part = redacted_slice(trace, folder)
     assert part.alike
     for pair in part.pairs:
         assert_gaps_are_those_of_the_trace(pair)
     assert sorted(each.key for each in shown.devices) == sorted(pair.full.key for pair in part.pairs)
     with open_trace(trace) as opened:
         write_cut(opened, folder / "plain.sqlite", SliceCut())
-        write_cut(opened, folder / "renamed.sqlite", SliceCut(rename=SliceNames(Names(key)).of))
+        write_cut(opened, folder / "renamed.sqlite", SliceCut(rename=SliceNames(Names()).of))
     assert told(analyze(folder / "renamed.sqlite")) == told(analyze(folder / "plain.sqlite"))
 
 
 @in_turn(1)
-def test_every_scenario_says_the_same(name: str, key: str | None, tmp_path: Path) -> None:
+def test_every_scenario_says_the_same(name: str, tmp_path: Path) -> None:
     trace = scenario(name).write(tmp_path / "trace.sqlite", SCENARIOS[name].capture)
-    assert_says_the_same(trace, tmp_path / "slices", key)
+    assert_says_the_same(trace, tmp_path / "slices")
 
 
 @pytest.mark.fixtures
@@ -147,7 +139,7 @@ def test_every_scenario_says_the_same(name: str, key: str | None, tmp_path: Path
 def test_every_fixture_says_the_same(fixture: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace.sqlite"
     trace.write_bytes(gzip.decompress(fixture.read_bytes()))
-    assert_says_the_same(trace, tmp_path / "slices", None)
+    assert_says_the_same(trace, tmp_path / "slices")
 
 
 def names_in(path: Path) -> set[str]:
@@ -167,11 +159,10 @@ def kernels_of(report: Report) -> set[str]:
     return {row.name.removesuffix("·sgemm") for device in report.devices for row in device.kernels}
 
 
-@pytest.mark.parametrize("key", [None, KEY])
-def test_names_are_those_of_the_report(key: str | None, tmp_path: Path) -> None:
+def test_names_are_those_of_the_report(tmp_path: Path) -> None:
     """Analysed again the slice shows the report's names, each with a dot in it."""
     trace = scenario("starved_training").write(tmp_path / "trace.sqlite", SCENARIOS["starved_training"].capture)
-    shown, part = redacted_slice(trace, tmp_path / "slices", key)
+    shown, part = redacted_slice(trace, tmp_path / "slices")
     again = analyze(part.path)
     assert kernels_of(again)
     assert kernels_of(again) <= {dotted(name) for name in kernels_of(shown)}

@@ -1,8 +1,6 @@
-"""What stands in for names: one number a name however it is written, or hashes with a key."""
+"""What stands in for names: one number a name however it is written."""
 
 from __future__ import annotations
-
-import hashlib
 
 import pytest
 
@@ -64,43 +62,3 @@ def test_a_path_and_its_last_part_share_a_number() -> None:
     names = Names()
     assert names.of("module", "/opt/secret/libsolver.so") == "module 1"
     assert names.of("module", "libsolver.so") == "module 1"
-
-
-def test_without_a_key_there_are_no_hashes() -> None:
-    with pytest.raises(ValueError, match="no key"):
-        Names().hashed("loader", 8)
-
-
-def test_the_same_key_gives_the_same_hashes() -> None:
-    one, same, other = Names("a key"), Names("a key"), Names("another")
-    same.of("kernel", "something_before")
-    assert one.of("kernel", WHOLE) == same.of("kernel", WHOLE) != other.of("kernel", WHOLE)
-    # HMAC-SHA256 of "solve" with scrypt of "a key" (openssl kdf SCRYPT, then openssl dgst with that as its key).
-    assert one.of("symbol", "solve") == "symbol-4ba598e1"
-    assert one.of("range", "step 12").endswith(" #12")
-    assert one.of("range", "step 12").removesuffix(" #12") == one.of("range", "step #")
-
-
-def test_a_key_is_stretched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To try short keys costs 16 MiB and the time for it each."""
-    asked: list[dict[str, object]] = []
-    real = hashlib.scrypt
-
-    def scrypt(password: bytes, **options: object) -> bytes:
-        asked.append(options)
-        return real(password, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(hashlib, "scrypt", scrypt)
-    Names("a key of this test")
-    assert [(each["n"], each["r"], each["p"]) for each in asked] == [(1 << 14, 8, 1)]
-
-
-def test_a_key_without_the_memory_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """hashlib reports it as a ValueError."""
-
-    def scrypt(_password: bytes, **_options: object) -> bytes:
-        raise ValueError("[digital envelope routines] malloc failure")
-
-    monkeypatch.setattr(hashlib, "scrypt", scrypt)
-    with pytest.raises(MemoryError, match="malloc failure"):
-        Names("another key of this test")

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-KEY = "a key that nobody guesses"
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +51,8 @@ def as_plain_data(report: Report) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", [None, KEY])
-def test_all_numbers_stay(plain: Report, key: str | None) -> None:
-    assert without_texts(as_plain_data(redacted(plain, key))) == without_texts(as_plain_data(plain))
+def test_all_numbers_stay(plain: Report) -> None:
+    assert without_texts(as_plain_data(redacted(plain))) == without_texts(as_plain_data(plain))
 
 
 @pytest.mark.slow
@@ -124,17 +122,14 @@ def test_ids(plain_id: str, shown: str) -> None:
 
 def test_it_says_that_it_is_redacted_and_how(plain: Report) -> None:
     assert redacted(plain).settings["redacted"] == "numbered"
-    assert redacted(plain, KEY).settings["redacted"] == "keyed"
     assert not is_redacted(plain)
 
 
 @pytest.mark.slow
 def test_what_identifies_the_file_is_left_out(plain: Report) -> None:
     report = replace(plain, trace=replace(plain.trace, sha256="0" * 64))
-    numbered, keyed = redacted(report).trace, redacted(report, KEY).trace
-    assert (numbered.file, numbered.fingerprint, numbered.sha256) == ("file 1", "(withheld)", "(withheld)")
-    assert plain.trace.fingerprint not in (keyed.fingerprint, numbered.fingerprint)
-    assert keyed.fingerprint == redacted(report, KEY).trace.fingerprint != redacted(report, "other").trace.fingerprint
+    made = redacted(report).trace
+    assert (made.file, made.fingerprint, made.sha256) == ("file 1", "(withheld)", "(withheld)")
 
 
 def test_what_nsys_reported_is_withheld() -> None:
@@ -215,17 +210,6 @@ def test_settings_that_hold_names() -> None:
     assert "secret" not in str(made)
 
 
-@pytest.mark.slow
-def test_two_reports_of_one_key_can_be_compared(plain: Report) -> None:
-    """Another trace with the same kernels, in which others come first: the same stand-ins."""
-    shorter = replace(plain, devices=plain.devices[1:], findings=[])
-    both = {row.name: new.name for row, new in zip(_kernels(plain), _kernels(redacted(plain, KEY)), strict=True)}
-    for row, new in zip(_kernels(shorter), _kernels(redacted(shorter, KEY)), strict=True):
-        assert new.name == both[row.name]
-    other = [row.name for row in _kernels(redacted(plain, "another key"))]
-    assert not set(other) & set(both.values())
-
-
 def _kernels(report: Report) -> list[Any]:
     return [row for device in report.devices for row in device.kernels]
 
@@ -235,11 +219,9 @@ def test_a_saved_report_gives_the_same(plain: Report) -> None:
     assert redacted(from_json(to_json(plain), Report)) == redacted(plain)
 
 
-def test_twice_or_without_a_key_is_refused(plain: Report) -> None:
+def test_twice_is_refused(plain: Report) -> None:
     with pytest.raises(ValueError, match="already"):
         redacted(redacted(plain))
-    with pytest.raises(ValueError, match="empty"):
-        redacted(plain, "")
 
 
 @pytest.mark.slow

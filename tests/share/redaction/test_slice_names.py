@@ -112,13 +112,6 @@ def test_numbers_are_those_of_the_report() -> None:
     ]
 
 
-def test_hashes_are_those_of_the_report() -> None:
-    names = Names("a key")
-    assert names.of("range", "solve 3") == "range-4ba598e1 #3".replace("4ba598e1", names.of("range", "solve #")[6:])
-    assert SliceNames(names).of(Role.SYMBOL, "solve") == "symbol·4ba598e1"
-    assert SliceNames(names).of(Role.RANGE, "solve 3") == names.of("range", "solve 3").replace("-", "·")
-
-
 @pytest.mark.parametrize("module", MODULES)
 def test_whose_code_it_is_stays(module: str) -> None:
     """And whether it is code of a data loader."""
@@ -135,10 +128,9 @@ def test_whose_python_it_is_stays(file: str) -> None:
     assert origin_of_python(of(Role.PYTHON_FILE, file)) == origin_of_python(file)
 
 
-@pytest.mark.parametrize("key", [None, "a key"])
 @given(text=st.text(min_size=1))
-def test_rules_read_the_same_out_of_any_name(key: str | None, text: str) -> None:
-    made = SliceNames(Names(key))
+def test_rules_read_the_same_out_of_any_name(text: str) -> None:
+    made = SliceNames(Names())
     thread, given_range = made.of(Role.THREAD, text), made.of(Role.RANGE, text)
     assert is_profiler(thread) == is_profiler(text)
     for name in (thread, given_range):
@@ -146,10 +138,9 @@ def test_rules_read_the_same_out_of_any_name(key: str | None, text: str) -> None
     assert (OPERATOR.match(given_range) is None) == (OPERATOR.match(text) is None)
 
 
-@pytest.mark.parametrize("key", [None, "a key"])
-def test_counters_of_stand_ins_are_no_counters(key: str | None) -> None:
+def test_counters_of_stand_ins_are_no_counters() -> None:
     """Steps of one loop are one place in the program, and different ranges and kernels stay different."""
-    made = SliceNames(Names(key))
+    made = SliceNames(Names())
     steps = [made.of(Role.RANGE, text) for text in ("step 1", "step 2", "epoch 1", "next_batch 4", "aten::x, seq = 4")]
     normal = [normal_range(text) for text in steps]
     assert normal[0] == normal[1]

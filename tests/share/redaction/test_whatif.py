@@ -45,8 +45,8 @@ def test_findings_in_a_listing_keep_one_id() -> None:
 
 def test_figures_stay_and_files_go() -> None:
     plain = replace(whatif(), settings={"nvtx": "acme*"})
-    made = redacted(plain, "key")
+    made = redacted(plain)
     assert (made.devices, made.waterfall, made.predicted_ns) == (plain.devices, plain.waterfall, plain.predicted_ns)
     assert "train" not in made.trace.file
     assert "acme" not in str(made.settings)
-    assert made.settings["redacted"] == "keyed"
+    assert made.settings["redacted"] == "numbered"
