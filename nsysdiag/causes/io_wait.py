@@ -127,7 +127,9 @@ thread         [read][launch]
             "write from another thread",
             Advice(
                 (
-                    "Write in larger pieces and call fsync less often; print less. Write logs and checkpoints from another thread, or asynchronously: the steps wait for it only where it takes longer than they do.",
+                    "Write less, in larger pieces, and call fsync less often: no writes at all would save this time. "
+                    "Another thread can write logs and checkpoints: it saves less if its writes take longer than the "
+                    "rest of the steps.",
                 )
             ),
             label=matching(WRITES),

@@ -142,12 +142,13 @@ def _finding(
 
 
 def _title(rule: FindingRule, top: list[TopKernel], share: float) -> str:
-    """With the kernel that takes all of the time, of which it has this share, or the longest of several."""
+    """With the kernel that takes all of the time, of which it has this share, or the longest of several with its own
+    share."""
     if not top:
         return rule.title
-    return (
-        f"{rule.title}{':' if top[0].share >= NEARLY_ALL * share else ' of several kernels; longest:'} {_short(top[0])}"
-    )
+    if top[0].share >= NEARLY_ALL * share:
+        return f"{rule.title}: {_short(top[0])}"
+    return f"{rule.title} of several kernels; longest: {_short(top[0])} ({format_share(top[0].share, 1)})"
 
 
 def _rows(context: FindingContext) -> list[EvidenceRow]:

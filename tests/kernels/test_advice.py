@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,18 @@ class TestFindings:
         for at in range(1_000_000, 11_000_000, 1_000_000):
             trace.kernel(at, at + 990_000, name=name, launch=(at - 20_000, at - 10_000))
         return trace
+
+    def test_the_longest_of_several_kernels_has_its_own_share(self, tmp_path: Path) -> None:
+        """Two kernels take 60% and 30% of each step."""
+        trace = TraceBuilder().gpu(sm_count=108)
+        for at in range(1_000_000, 21_000_000, 1_000_000):
+            for name, begin, length in (("long", at, 600_000), ("short", at + 610_000, 300_000)):
+                trace.kernel(begin, begin + length, name=name, launch=(begin - 9_000, begin - 5_000))
+        found = {each.cause: each for each in report_of(trace, tmp_path).findings}["kernels"]
+        title = typed.plain(found.title)
+        share = re.fullmatch(r"Kernel time of several kernels; longest: long \((\d+\.\d)%\)", title)
+        assert share is not None, title
+        assert float(share[1]) == pytest.approx(100 * found.share * 2 / 3, abs=0.2)
 
     @pytest.mark.parametrize(("name", "tensor"), [("ampere_sgemm_128x64_tn", True), ("jacobi_kernel", False)])
     def test_reduced_precision_for_fp32_products_alone(self, name: str, tensor: bool, tmp_path: Path) -> None:
