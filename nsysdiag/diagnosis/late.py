@@ -150,7 +150,7 @@ def _waiting(
             *(f"late because of {_name(each)}: {format_share(part, 1)}" for each, part in _most(mine.reasons)),
             *(root.evidence[:MOST_WAITED] if root else []),
         ],
-        advice=_advice(name, family, root) if first else list(BALANCE.plain),
+        advice=_advice(name, family, root, mine) if first else list(BALANCE.plain),
         chain=[
             *(root.chain[:1] if root else []),
             f"{name} {'comes' if first else 'come'} late",
@@ -168,12 +168,12 @@ def _waiting(
     )
 
 
-def _advice(name: str, family: str, root: Finding | None) -> list[str]:
-    """Advice: what may differ from its peers, then the advice on what made it late."""
-    return [
-        f"Compare {name} with its peers: {BOTTLENECKS[family].differs}.",
-        *(root.advice if root else LATE_RANK.advice.plain),
-    ]
+def _advice(name: str, family: str, root: Finding | None, mine: LateShare) -> list[str]:
+    """What may differ from its peers; before that the advice on what made it late, where the cause is known."""
+    compare = f"Compare {name} with its peers: {BOTTLENECKS[family].differs}."
+    if root is None:
+        return [compare, *LATE_RANK.advice.plain]
+    return [*root.advice, compare] if root.cause in mine.reasons else [compare, *root.advice]
 
 
 def _summary(name: str, root: Finding | None) -> str:

@@ -73,11 +73,18 @@ def test_the_one_that_all_wait_for_is_named_with_its_cause_and_advice() -> None:
     late = [each for each in found if each.cause == LATE_RANK.id]
     advice = [[typed.plain(text) for text in each.advice] for each in late]
     assert [(each.device, each.bottleneck, each.lost_ns, advice[at]) for at, each in enumerate(late)] == [
-        ("gpu0", "input", 90, [PEERS, "read ahead"]),
-        ("gpu1", "input", 90, [PEERS, "read ahead"]),
+        ("gpu0", "input", 90, ["read ahead", PEERS]),
+        ("gpu1", "input", 90, ["read ahead", PEERS]),
     ]
     assert {typed.plain(each.title) for each in late} == {"gpu3 is late, and others wait for it"}
     assert {typed.plain(each.summary) for each in late} == {"gpu3 is late, with read in next"}
+
+
+def test_peers_come_first_where_another_cause_made_it_late() -> None:
+    root = finding("gpu3", "data_loading", "input", advice=["more workers"], share=0.4)
+    found = with_late([finding("gpu0"), finding("gpu1"), root], {"gpu0": LATE, "gpu1": LATE}, LIMITS)
+    late = [each for each in found if each.cause == LATE_RANK.id]
+    assert [[typed.plain(text) for text in each.advice] for each in late] == [[PEERS, "more workers"]] * 2
 
 
 def test_what_to_compare_is_that_of_what_made_it_late() -> None:

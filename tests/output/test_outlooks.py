@@ -99,6 +99,13 @@ class TestTheFirstFinding:
         held = several(3)
         assert made(replace(held, outlooks=held.outlooks[::-1])) == made(held)
 
+    def test_follows_the_leading_one_of_which_the_trace_cannot_tell(self) -> None:
+        held = several(2)
+        unsure = finding("f-unsure", title="First", saves=replace(REPLAYED, low_ns=0, cannot_tell=True))
+        leads, follows = (replace(held, findings=each) for each in ([unsure, *held.findings], [*held.findings, unsure]))
+        assert ": the trace cannot tell how much. Problem 0 · saves" in written(leads, "txt", details=True)
+        assert made(follows).blocks[0] == made(held).blocks[0]
+
     def test_has_its_command_in_the_same_part_of_the_trace(self) -> None:
         held = replace(one(outlook("f-input-9z")), settings={"gaps": 5, "iterations": [2, 9], "start_ns": 7})
         (command,) = (each for each in made(held).blocks if isinstance(each, Command))

@@ -69,7 +69,8 @@ MEAN = "Lengths are the mean of the steps that were replayed. "
 
 
 def section(context: Context) -> Section | None:
-    """The finding that saves most by replay, and folded below it the others; None where nothing was predicted."""
+    """The finding that saves most by replay, and folded below it the others; None where nothing was predicted. First
+    the finding that leads the report, where the trace cannot tell what it saves."""
     found = _predicted(context.report)
     if not found:
         return None
@@ -78,6 +79,7 @@ def section(context: Context) -> Section | None:
     now, predicted = map(length, _two(outlook, context.causes))
     left = len(found) - 1 - len(others)
     blocks = [
+        *_unsure(context.report, finding),
         Paragraph(said, "strong", PAGE),
         Paragraph(f"{said}: {format_two_ns(now, predicted, ' → ')}.", limit=NOT_PAGE),
         *_drawn(context, finding, outlook),
@@ -87,6 +89,15 @@ def section(context: Context) -> Section | None:
         Paragraph([f"{CAVEAT} More: ", Name(_command(context.report, finding))], limit=NOT_PAGE),
     ]
     return Section("what-if", TITLE, blocks)
+
+
+def _unsure(report: Report, shown: Finding) -> list[Block]:
+    """A sentence on the first finding with a replay, where that comes before the one `shown` but cannot tell."""
+    replayed = (each for each in report.findings if each.saves is not None and each.saves.method == REPLAY)
+    lead = next(replayed, shown)
+    if lead.saves is None or lead.id == shown.id or not lead.saves.cannot_tell:
+        return []
+    return [Paragraph(f"{_said(report, lead, lead.saves)}: the trace cannot tell how much.")]
 
 
 def _predicted(report: Report) -> list[tuple[Finding, Saves, Outlook]]:
