@@ -22,6 +22,7 @@ from nsysdiag.replay.graph import EdgeKind
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import WAITED_NS
 from nsysdiag.replay.step_work import REGULAR, StepWork
+from nsysdiag.replay.wakes import SEMAPHORE
 
 
 def loosened(changes: Changes) -> Changes | None:
@@ -106,7 +107,8 @@ def _holding_ns(model: Model) -> int:
     threads = distinct_values(threads[np.isin(process_of(threads), launching)])
     begin, end = (np.full(len(threads), each) for each in (stretch.begin, stretch.end))
     spans = model.on_axis(threads, begin, end)
-    other = woken.take(woken.lock == 0)
+    # Who waits for a semaphore may wait for a message: it holds nothing meanwhile.
+    other = woken.take((woken.lock == 0) | (woken.lock == SEMAPHORE))
     waits = union(model.on_axis(other.thread, other.begin, other.end), pieces)
     working = (end - begin) - coverage(waits, spans)
     _, process = distinct(process_of(threads))

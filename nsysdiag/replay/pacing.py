@@ -122,7 +122,9 @@ def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: S
             # Other ranks run the same program: what is repaired here is repaired there, too.
             mpi = bool(waits.mpi[rows[0]])
             outside = waits.cause[rows[0]] != PLACE[THREAD_WAIT]
-            seldom = len(mine) < _often(stretch)
+            # A call that returned at once had what it read, or was no wait at all.
+            real = mine if waits.cause[rows[0]] != PLACE[IO_WAIT.id] else mine[length[mine] >= WAITED_NS]
+            seldom = len(real) < _often(stretch)
             if sure is None or seldom or (not sure and not mpi and waits.cause[rows[0]] == PLACE[HOST_CODE]):
                 continue
             same, thread = np.ones(len(mine), dtype=np.int64), axis.threads[lane[mine]]

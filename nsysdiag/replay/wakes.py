@@ -110,9 +110,7 @@ LOCKS = re.compile(r"_*(pthread_(mutex|rwlock|spin)_\w*lock|flockfile|flock|lock
 """Calls that wait until a lock is free: what its holder does meanwhile need not be for them."""
 STARTED = 0.9
 """How sure it is which call started a thread."""
-SURE_LOCK, MAYBE_LOCK = 1, 2
-_POSTED = 3
-"""In place of these: a semaphore or a futex, which may be either a lock or a message, until both threads are known."""
+SURE_LOCK, MAYBE_LOCK, SEMAPHORE = 1, 2, 3
 RESTS_NS = 20_000
 """Who waits again sooner than this after it woke another is always the next in turn."""
 PYTHON = re.compile(r"python[\d.]*")
@@ -126,8 +124,9 @@ then may have nothing to do with it, unless it loads data. How sure the waker is
 class Wakes(Rows, frozen=True):
     """Waits [begin, end) in ns of `thread` that `waker` ended (globalTids) at `at`; `confidence` is how sure that is, 0
     to 1. `loader` is 1 where the waker loads data, `interpreter` where the wait was for the interpreter lock. `lock` is
-    SURE_LOCK where it was for any lock, MAYBE_LOCK where it may have been for that one, else 0. A thread that is born
-    in the trace waits for the call that starts it, from its begin on, until the thread's own first activity."""
+    SURE_LOCK where it was for any lock, MAYBE_LOCK where it may have been for that one. It is SEMAPHORE where it was
+    for a semaphore that may be a lock, else 0. A thread that is born in the trace waits for the call that starts it,
+    from its begin on, until the thread's own first activity."""
 
     thread: IntArray
     begin: IntArray
@@ -169,7 +168,7 @@ def _told_apart(woken: Wakes) -> Wakes:
               H  [works ..](posts)[waits ......][works ......](posts)[waits ......]
     ```
     """
-    rows = np.flatnonzero(woken.lock == _POSTED)
+    rows = np.flatnonzero(woken.lock == SEMAPHORE)
     if len(rows) == 0:
         return woken
     posted = woken.take(rows)
@@ -187,8 +186,8 @@ def _told_apart(woken: Wakes) -> Wakes:
         if np.array_equal(left, inside):
             break
         inside = left
-    lock = np.where(woken.lock == _POSTED, 0, woken.lock)
-    lock[rows[inside]] = MAYBE_LOCK
+    lock = np.where(woken.lock == SEMAPHORE, 0, woken.lock)
+    lock[rows[inside]] = SEMAPHORE
     return replace(woken, lock=lock)
 
 
@@ -236,7 +235,7 @@ def _of_threads(
     names = np.array([LOCKS.fullmatch(name) is not None for name in [*view.host.os_calls.names, ""]], dtype=np.int64)
     lock = np.maximum(names[waits.name], held) * SURE_LOCK
     lock = np.where((lock == 0) & _may_be_interpreter(host_trace, view, waits), MAYBE_LOCK, lock)
-    lock = np.where((lock == 0) & (waits.ends == Ends.RELEASE), _POSTED, lock)
+    lock = np.where((lock == 0) & (waits.ends == Ends.RELEASE) & ~loads, SEMAPHORE, lock)
     doubted = (waits.end - waits.start < BLOCKED_NS) & ~loads
     confidence = np.where(doubted, np.minimum(found.confidence, DOUBTED), found.confidence)
     return Wakes(waits.thread, waits.start, waits.end, found.thread, found.at, confidence, loader, held, lock)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsysdiag.replay.wakes import _POSTED, MAYBE_LOCK, Wakes, _told_apart
+from nsysdiag.replay.wakes import SEMAPHORE, Wakes, _told_apart
 from tests.replay.making import model_of_pair, modelled, replay_of_pair
 
 US = 1_000
@@ -59,7 +59,7 @@ def _in_turns(waits_again: list[int]) -> Wakes:
     posted = end + 230 * US
     begin = np.concatenate((np.zeros(count, dtype=np.int64), (posted + np.array(waits_again)[thread] * US)[:-count]))
     sure, none, same = np.full(len(number), 0.9), np.zeros(len(number), dtype=np.int64), np.ones(len(number), np.int64)
-    return Wakes(thread, begin, end, (thread - 1) % count, end - 20 * US, sure, none, none, same * _POSTED)
+    return Wakes(thread, begin, end, (thread - 1) % count, end - 20 * US, sure, none, none, same * SEMAPHORE)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def _in_turns(waits_again: list[int]) -> Wakes:
 )
 def test_a_semaphore_of_threads_that_rest_may_be_a_lock(waits_again: list[int], locks: bool) -> None:
     lock = _told_apart(_in_turns(waits_again)).lock
-    assert (lock == (MAYBE_LOCK if locks else 0)).all()
+    assert (lock == (SEMAPHORE if locks else 0)).all()
 
 
 def test_who_never_waits_is_in_no_circle() -> None:
