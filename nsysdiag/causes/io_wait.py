@@ -39,6 +39,11 @@ _KINDS = (
 _PATTERNS = tuple((label, re.compile(rf"_*({calls})(_unlocked)?(_chk)?")) for label, calls in _KINDS)
 
 
+def is_write(call: str) -> bool:
+    """Whether a call writes to a file or a pipe, as for a checkpoint or a log."""
+    return next(pattern for label, pattern in _PATTERNS if label == WRITES).fullmatch(call) is not None
+
+
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """OS calls that read, write, open or wait for a descriptor, a layer for each kind."""
     calls = evidence.os_calls(CALLS)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 UNSEEN_LABEL = "Host outside CUDA calls, not captured"
 """Unknown time in a trace without OS calls, scheduling events and CPU samples."""
+OUTPUT = "output"
 FIX_FIRST, LOOK_FIRST, IF_STARTS_MATTER = "Fix first", "Look at first", "If starts matter"
 
 
@@ -180,17 +181,26 @@ def _fits(text: str, ns: int, whole: int) -> bool:
 
 def phase_names(phases: Sequence[Phase], basis: str = "steady") -> list[str]:
     """The names of phases, with a number where several have the same. One that is judged because it is all there is, is
-    the window, whether it is steady or not; few repeats are no steady state."""
+    the window, whether it is steady or not; few repeats are no steady state. What is between or behind steps, and
+    mostly writes, is output: a checkpoint, or results."""
     if basis == "window" and len(phases) == 1:
         return ["window"]
     steady = "repeats" if basis == "phase" else "steady"
-    plain = [steady if phase.name == "steady" else phase.name for phase in phases]
+    plain = [steady if phase.name == "steady" else OUTPUT if _writes(phase) else phase.name for phase in phases]
     seen: Counter[str] = Counter()
     names = []
     for name in plain:
         seen[name] += 1
         names.append(f"{name} {seen[name]}" if plain.count(name) > 1 else name)
     return names
+
+
+def _writes(phase: Phase) -> bool:
+    """Whether a pause, or what follows the last step, writes for more than half of its time."""
+    if phase.name not in ("pause", "teardown"):
+        return False
+    did = (each for device in phase.devices for each in device.did)
+    return any(each.writes and 2 * each.ns > phase.counted_ns for each in did)
 
 
 def sentences(phases: Sequence[Phase], names: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from nsysdiag import typed
 from nsysdiag.account.outside import HOST, Start, word_of
 from nsysdiag.arrays.groups import group_totals, summed
 from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, union
-from nsysdiag.causes import CAUSES, HOST_CODE
+from nsysdiag.causes import CAUSES, HOST_CODE, io_wait
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
@@ -48,7 +48,7 @@ def work_of_phase(
     parts = summed([dict(_operations(context, found, phase)), in_calls])
     whole = sum(device.account.values())
     named = [
-        Did(text=_in_function(code) if word == HOST else word, ns=ns)
+        Did(text=_in_function(code) if word == HOST else word, ns=ns, writes=io_wait.is_write(typed.plain(word)))
         for word, ns in sorted(parts.items(), key=lambda part: (-part[1], part[0]))[:MOST]
         if ns >= NOTABLE * whole
     ]

@@ -92,10 +92,12 @@ class Waited(Record, frozen=True):
 
 
 class Did(Record, frozen=True):
-    """What a device or its host did for `ns` of a phase: a kernel, a copy, a call, or host code."""
+    """What a device or its host did for `ns` of a phase: a kernel, a copy, a call, or host code. `writes`: a call that
+    writes to a file, as for a checkpoint or results."""
 
     text: Sentence
     ns: TotalNs
+    writes: bool = False
 
 
 class PhaseDevice(Record, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -121,6 +122,16 @@ def test_the_end_of_a_loop_and_a_pause_say_it_too(tmp_path: Path) -> None:
     said = {phase.name: phase.sentence.partition("; ")[2] for phase in report.phases if not phase.judged}
     assert said["pause"] == "cudaFree 600 ms."
     assert said["teardown"] == "cudaMalloc 90.0 ms."
+
+
+@pytest.mark.parametrize(("call", "named"), [("write", "output"), ("read", "pause")])
+def test_a_pause_that_mostly_writes_is_called_output(call: str, named: str, tmp_path: Path) -> None:
+    """600 ms between 100 steps and 100 others, as for a checkpoint."""
+    trace = steps(steps(traced(), 10 * MS).osrt(call, 1010 * MS, 1610 * MS), 1620 * MS)
+    report = analyze(trace.write(tmp_path / "trace.sqlite"), Settings(timeline=False))
+    (pause,) = (phase for phase in report.phases if phase.name == "pause")
+    assert [each.writes for each in pause.devices[0].did] == [named == "output"]
+    assert re.search(rf"{named} \(6\d\d ms: {call} 600 ms\)", text_of(report))
 
 
 def test_what_is_less_than_a_tenth_is_not_named(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from nsysdiag.findings.first import LATE_RANK, OTHER_GPU, TOLD_TWICE, brief_of
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.findings.show import TICKET_REST, anchors, left_out, where
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.phases.facts import Phase
+from nsysdiag.phases.facts import Did, Phase, PhaseDevice
 from nsysdiag.report import Report
 from nsysdiag.units import format_share
 from tests.diagnosis.programs import PROGRAMS
@@ -350,6 +350,15 @@ class TestPhases:
 
     def test_names_are_distinct(self) -> None:
         assert phase_names(self.FOUND) == ["start-up", "steady 1", "pause", "steady 2"]
+
+    @pytest.mark.parametrize(("writes", "ns", "named"), [(True, 3, "output"), (True, 2, "pause"), (False, 4, "pause")])
+    def test_a_pause_that_mostly_writes_is_output(self, writes: bool, ns: int, named: str) -> None:
+        """Of 5 ms."""
+        work = {"compute_ns": 0, "exposed_comm_ns": 0, "exposed_copy_ns": 0, "idle_ns": 5 * MS, "outside_ns": 0}
+        did = [Did(text="fwrite", ns=ns * MS, writes=writes)]
+        found = PhaseDevice(key="gpu0", **work, ledger={}, account={"host": 5 * MS}, did=did)
+        pause = replace(self.FOUND[2], devices=[found])
+        assert phase_names([*self.FOUND[:2], pause]) == ["start-up", "steady", named]
 
     def test_one_that_is_all_there_is_is_not_called_steady(self) -> None:
         assert phase_names(self.FOUND[1:2], "window") == ["window"]
