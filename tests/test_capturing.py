@@ -62,7 +62,7 @@ def test_a_clock_of_another_run_is_refused() -> None:
 class TestPrograms:
     """Each runs anywhere, and logs its steps, what it injects and what its device would have done."""
 
-    @pytest.mark.slow
+    @pytest.mark.sampled(normal=5)
     @pytest.mark.parametrize("name", some(INJECTING, 3))
     def test_without_a_gpu(self, name: str, tmp_path: Path) -> None:
         log = logged(name, tmp_path)

@@ -37,10 +37,12 @@ def needed(trace: Path) -> int:
         return needed_bytes(opened)
 
 
+@pytest.mark.thorough
 def test_a_trace_that_fits_gives_the_same_bytes(trace: Path, needed: int) -> None:
     assert to_json(analyze(trace, Settings(memory_limit=needed))) == to_json(analyze(trace))
 
 
+@pytest.mark.thorough
 def test_a_part_is_what_that_time_of_the_whole_is(trace: Path, needed: int) -> None:
     """The parts of the time to the nanosecond, the causes but for what is calibrated over all launches."""
     limit = BASE_BYTES + (needed - BASE_BYTES) // 3
@@ -61,6 +63,7 @@ def test_a_part_is_what_that_time_of_the_whole_is(trace: Path, needed: int) -> N
     assert device.verdict == same.verdict
 
 
+@pytest.mark.thorough
 def test_the_middle_of_the_chosen_time(trace: Path, needed: int) -> None:
     limit = BASE_BYTES + (needed - BASE_BYTES) // 5
     (whole,) = analyze(trace).devices
@@ -85,6 +88,7 @@ def test_a_trace_without_events_is_refused_as_plainly(tmp_path: Path) -> None:
         analyze(path, Settings(memory_limit=MIB))
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="the system does not tell the memory of a process")
 def test_the_process_stays_below_the_limit(trace: Path, needed: int, tmp_path: Path) -> None:
     def peak_mib(*options: str) -> float:

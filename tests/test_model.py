@@ -103,7 +103,7 @@ def test_times_are_integers_and_add_up(saved: dict[str, Any]) -> None:
         assert device["ledger"].keys() <= CAUSES.keys()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_number_of_gaps_is_a_setting(tmp_path: Path) -> None:
     path = tmp_path / "demo.sqlite"
     path.write_bytes(gzip.decompress((FIXTURES / "sim_starved_training.sqlite.gz").read_bytes()))
@@ -114,7 +114,7 @@ def test_the_number_of_gaps_is_a_setting(tmp_path: Path) -> None:
         assert len(device.gaps) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_timeline_can_be_left_out(report: Report, tmp_path: Path) -> None:
     path = tmp_path / "demo.sqlite"
     path.write_bytes(gzip.decompress((FIXTURES / "sim_starved_training.sqlite.gz").read_bytes()))

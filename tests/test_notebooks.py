@@ -78,7 +78,7 @@ class TestTutorial:
         assert links
         assert all((DOCS / link).exists() for link in links)
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_every_cell_runs(self, ran: nbformat.NotebookNode) -> None:
         assert all(cell.execution_count for cell in cells(ran, "code"))
         shown = list(data(ran))

@@ -81,6 +81,7 @@ def assert_licensed(metadata: Message) -> None:
 
 
 class TestWheel:
+    @pytest.mark.thorough
     def test_holds_the_package_its_templates_and_its_licences(self, wheel: zipfile.ZipFile) -> None:
         package = files_of("nsysdiag") | {f"nsysdiag/{name}" for name in files_of("templates")}
         info = {f"{NAME}.dist-info/{name}" for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt")}
@@ -101,6 +102,7 @@ class TestWheel:
         assert metadata["Description-Content-Type"] == "text/markdown"
         assert metadata.get_payload(decode=True) == (ROOT / "README.md").read_bytes()
 
+    @pytest.mark.thorough
     def test_runs_from_where_it_is_unpacked(self, wheel: zipfile.ZipFile, tmp_path: Path) -> None:
         wheel.extractall(tmp_path)
         where = run(sys.executable, "-c", "import nsysdiag; print(nsysdiag.__file__)", cwd=tmp_path)
@@ -147,6 +149,7 @@ class TestSourceDistribution:
             each.filename: each.CRC for each in wheel.infolist()
         }
 
+    @pytest.mark.thorough
     def test_tests_without_their_fixtures_are_skipped(self, unpacked: Path) -> None:
         """Fixtures that are read by a test, by a fixture of pytest, and for parameters."""
         tests = ["tests/test_real_captures.py", "tests/test_counted.py", "tests/test_against_nsys.py"]

@@ -27,6 +27,7 @@ every_other_trace = pytest.mark.parametrize("trace", some(FILES, 2) or [Path("no
 some_traces = pytest.mark.parametrize("trace", some(FILES, 6) or [Path("none")], ids=lambda path: path.stem)
 
 
+@pytest.mark.sampled(normal=5)
 @every_other_trace
 def test_a_slice_with_the_same_verdict(trace: Path, tmp_path: Path) -> None:
     found = sliced(trace, tmp_path)

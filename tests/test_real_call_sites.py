@@ -43,6 +43,7 @@ def sites(device: DeviceReport) -> list[CallSite]:
     return [site for site in found if site is not None]
 
 
+@pytest.mark.sampled(normal=5)
 @pytest.mark.parametrize("name", TRACES)
 def test_the_functions_stand_in_the_tables(name: str, shared: Shared) -> None:
     path = FOLDER / f"{name}.sqlite"

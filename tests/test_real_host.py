@@ -67,6 +67,7 @@ def test_whole(trace: Path, shared: Shared) -> None:
     assert launched <= sum(device.launch.calls for device in report.devices)
 
 
+@pytest.mark.sampled(normal=11)
 @every_trace
 def test_a_part_of_the_time(trace: Path, shared: Shared) -> None:
     """A narrowed window narrows the range, and no sum grows."""

@@ -67,6 +67,7 @@ def assert_exact(device: DeviceReport) -> None:
     check_launches(device)
 
 
+@pytest.mark.sampled(normal=3)
 @some_traces
 def test_all_formats(trace: Path, tmp_path: Path) -> None:
     before = sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in FOLDER.iterdir())
@@ -91,6 +92,7 @@ def test_all_formats(trace: Path, tmp_path: Path) -> None:
     assert after == before
 
 
+@pytest.mark.sampled(normal=3)
 @some_traces
 def test_windows_side_by_side_are_the_whole(trace: Path) -> None:
     whole = analyze(trace, Settings(gaps=0))
@@ -114,6 +116,7 @@ def _part(trace: Path, device: DeviceReport, **bounds: int) -> DeviceReport | No
     return report.devices[0]
 
 
+@pytest.mark.sampled(normal=3)
 @some_traces
 def test_both_readers_tell_the_same(trace: Path, shared: Shared) -> None:
     assert _told(analyze(trace, Settings(reader="sqlite3"))) == _told(shared.report(trace))

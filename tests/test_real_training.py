@@ -84,6 +84,7 @@ def ranks(request: pytest.FixtureRequest, shared: Shared) -> list[Rank]:
     return [Rank(log, pids[number], device, report) for number, device in enumerate(report.devices)]
 
 
+@pytest.mark.sampled(normal=2)
 def test_two_ranks_with_a_device_each(ranks: list[Rank]) -> None:
     assert [rank.device.key for rank in ranks] == ["gpu0", "gpu1"]
     assert [{each.pid for each in rank.device.ids} for rank in ranks] == [{rank.pid} for rank in ranks]
@@ -128,7 +129,7 @@ def test_waits_lead_to_the_own_loader_and_never_to_the_other_rank_s(ranks: list[
 class TestTheDemo:
     """What ships is made of the fixture, and says that its devices are none."""
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_it_is_the_capture_with_its_devices_put_in(self, tmp_path: Path) -> None:
         subprocess.run([sys.executable, str(ROOT / "scripts" / "make_fixtures"), str(tmp_path)], check=True)
         for name, data in (("made", (tmp_path / "demo.sqlite.gz").read_bytes()), ("shipped", bundled_trace())):

@@ -177,6 +177,7 @@ def test_every_capture_is_expected() -> None:
 
 @pytest.mark.parametrize("name", CAPTURES)
 class TestCapture:
+    @pytest.mark.sampled(normal=3)
     def test_holds_calls_scheduling_and_samples(self, captures: dict[str, Capture], name: str) -> None:
         assert all(captures[name].rows.values())
 

@@ -94,7 +94,7 @@ def test_waits_lead_to_their_roots(name: str, shared: Shared) -> None:
     check_roots(*reported(name, shared))
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=13)
 @pytest.mark.parametrize(("name", "variant"), crossed(SEEN, list(VARIANTS), 12))
 def test_other_captures_lead_there_too(name: str, variant: str, shared: Shared) -> None:
     found = reported(name, shared, VARIANTS[variant])
@@ -114,7 +114,7 @@ def test_a_wait_without_a_row_leads_to_its_loader(shared: Shared) -> None:
     assert device.verdict.id == "input-bound"
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_waits_of_arbitrary_programs_lead_to_their_roots(seed: int, tmp_path: Path) -> None:
     found = reported_on(arbitrary(seed), tmp_path, EVERYTHING)
@@ -148,7 +148,7 @@ def test_what_a_loader_did_is_told(name: str, shared: Shared) -> None:
             assert common(found, labels) >= least, f"{cause}: found {found}, true {labels}"
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {UNSEEN_WAIT}))
 def test_no_cause_has_more_than_leads_to_it(name: str, shared: Shared) -> None:
     """A wait may keep its own cause, or that of a thread on the way to its root; of another thread's it may not."""
@@ -175,13 +175,13 @@ def test_pipelines_without_some_evidence(seed: int, evidence: str, tmp_path: Pat
     check_claims(*reported_on(pipeline(seed), tmp_path, EVERYTHING.but(**{evidence: False})))
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=7)
 @pytest.mark.parametrize(("name", "evidence"), crossed(SEEN, EVIDENCE, 8))
 def test_roots_are_not_made_up_where_evidence_is_missing(name: str, evidence: str, shared: Shared) -> None:
     check_claims(*reported(name, shared, SCENARIOS[name].capture.but(**{evidence: False})))
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=11)
 @pytest.mark.parametrize("name", [name for name, each in SCENARIOS.items() if each.findings or each.forbidden])
 def test_findings_name_the_root_and_do_not_mislead(name: str, shared: Shared) -> None:
     causes = {finding.cause for finding in shared.report(shared.trace(name)).findings}

@@ -95,6 +95,7 @@ def without_the_file(report: Report) -> Report:
     return replace(report, trace=replace(report.trace, size_bytes=0, fingerprint=""))
 
 
+@pytest.mark.sampled(normal=7)
 @every_trace
 def test_order_of_rows(name: str, tmp_path: Path) -> None:
     trace = written(name, tmp_path / "plain")
@@ -104,6 +105,7 @@ def test_order_of_rows(name: str, tmp_path: Path) -> None:
     assert differing(one, two) == []
 
 
+@pytest.mark.sampled(normal=7)
 @every_trace
 def test_reader_and_what_ran_before(name: str, tmp_path: Path) -> None:
     trace = written(name, tmp_path)
@@ -145,6 +147,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 class TestProcesses:
+    @pytest.mark.sampled(normal=2)
     @pytest.mark.parametrize(
         "name",
         [
@@ -184,6 +187,7 @@ class TestProcesses:
         assert len(made[0]) == 6
         assert differing(*made) == []
 
+    @pytest.mark.thorough
     def test_jobs_of_a_batch(self, tmp_path: Path) -> None:
         for name in (RICHEST, "starved_data_parallel", "four_hops"):
             (tmp_path / "runs").mkdir(exist_ok=True)

@@ -101,7 +101,7 @@ def test_the_ledger_is_true(name: str, shared: Shared) -> None:
     compare(report, scenario(name), SCENARIOS[name].capture, tolerated=SCENARIOS[name].tolerated)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=5)
 @pytest.mark.parametrize("name", some(list(SCENARIOS), 10))
 def test_the_order_of_rows_means_nothing(name: str, tmp_path: Path) -> None:
     simulation, capture = scenario(name), SCENARIOS[name].capture
@@ -112,7 +112,7 @@ def test_the_order_of_rows_means_nothing(name: str, tmp_path: Path) -> None:
     assert replace(shuffled, trace=plain.trace) == plain
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=7)
 @pytest.mark.parametrize("seed", some(list(range(24)), 6))
 @pytest.mark.parametrize("left_out", ["event_rows", "sync_rows"])
 def test_fewer_rows_make_no_cause_more_specific(seed: int, left_out: str, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_fewer_rows_make_no_cause_more_specific(seed: int, left_out: str, tmp_pa
             assert worse(again.ledger.get(cause, 0), device.ledger.get(cause, 0)), (device.ledger, again.ledger)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=17)
 @pytest.mark.parametrize(("name", "evidence"), LEFT_OUT)
 def test_evidence_left_out_is_not_made_up(name: str, evidence: str, tmp_path: Path) -> None:
     simulation, capture = scenario(name), SCENARIOS[name].capture.but(**{evidence: False})
@@ -145,7 +145,7 @@ CAPTURES = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize(("seed", "capture"), crossed(range(6), CAPTURES, 6))
 def test_arbitrary_programs(seed: int, capture: Capture, tmp_path: Path) -> None:
     """Where many small things meet, microseconds go to a neighbouring cause; a thousandth of the idle time may."""
@@ -154,7 +154,7 @@ def test_arbitrary_programs(seed: int, capture: Capture, tmp_path: Path) -> None
     compare(report, simulation, capture, slack=0.001)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("name", ["many_causes", "pageable_copy", "intra_graph", "two_gpus_in_turn"])
 def test_every_schema_tells_the_same(name: str, schema: str, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ class TestDuringImports:
         done = program(tmp_path, "--help", number=number, at=40, send=send)
         assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", SENTENCES[number])
 
-    @pytest.mark.slow
+    @pytest.mark.sampled(normal=4)
     @pytest.mark.parametrize("tenth", some(range(1, 11), 3))
     def test_of_a_command(self, tmp_path: Path, imports: int, tenth: int) -> None:
         number = list(SENTENCES)[tenth % 3]
@@ -151,7 +151,7 @@ class TestDuringImports:
 class TestAtTheEnd:
     """The exit code is decided, and no signal makes another one of it than its own."""
 
-    @pytest.mark.slow
+    @pytest.mark.sampled(normal=5)
     @pytest.mark.parametrize("arguments", [("--version",), ("info", "nowhere.sqlite")])
     @pytest.mark.parametrize("when", ["late", "early", "finalizer"])
     def test_of_the_interpreter(self, tmp_path: Path, arguments: tuple[str, ...], when: str) -> None:

@@ -264,6 +264,7 @@ def test_a_trace_of_two_threads_has_the_rows_it_promises(tmp_path: Path) -> None
 SCHEMAS = ["2020", "2.9.1", "3.13.2", "3.17.2", "3.24.8"]
 
 
+@pytest.mark.sampled(normal=5)
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_every_schema_can_be_written(schema: str, tmp_path: Path) -> None:
     for name in some(NAMES, 3, SCHEMAS.index(schema)):

@@ -54,6 +54,7 @@ def cpu_seconds(work: Callable[[], object], runs: int = 3) -> float:
     return min(times)
 
 
+@pytest.mark.thorough
 def test_analysis_takes_a_small_multiple_of_reading_its_columns(folder: Path) -> None:
     trace = write_large(folder / "ratio.sqlite", 150_000)
     requests = watched_analysis(trace)
@@ -68,6 +69,7 @@ def peak_bytes(trace: Path, out: Path) -> int:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="the system does not tell the memory of a process")
 def test_memory_is_little_more_than_the_file(folder: Path) -> None:
     empty = peak_bytes(write_large(folder / "empty.sqlite", 50), folder / "out.json")
@@ -117,6 +119,7 @@ def assert_about_the_same(small: Lines, large: Lines) -> None:
     assert large.total() < 1.25 * small.total()
 
 
+@pytest.mark.thorough
 def test_no_python_loops_over_the_rows_of_a_large_trace(folder: Path) -> None:
     small = executed_lines(write_large(folder / "rows.sqlite", 20_000))
     large = executed_lines(write_large(folder / "many_rows.sqlite", 80_000))
@@ -170,6 +173,7 @@ def everything(turns: int) -> Simulation:
     return simulation.run()
 
 
+@pytest.mark.thorough
 def test_no_python_loops_over_rows_of_any_kind(folder: Path) -> None:
     small = executed_lines(everything(200).write(folder / "kinds.sqlite", EVERYTHING))
     large = executed_lines(everything(800).write(folder / "many_kinds.sqlite", EVERYTHING))

@@ -170,6 +170,7 @@ NEEDS_PYRIGHT = [
 CHECKERS = [pytest.param(mypy, id="mypy"), pytest.param(pyright, id="pyright", marks=NEEDS_PYRIGHT)]
 
 
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_a_program_is_accepted(checker: Callable[[Path, Path], set[int]], outside: Path, tmp_path: Path) -> None:
     path = tmp_path / "program.py"
@@ -177,6 +178,7 @@ def test_a_program_is_accepted(checker: Callable[[Path, Path], set[int]], outsid
     assert checker(outside, path) == set()
 
 
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_mistakes_are_found(checker: Callable[[Path, Path], set[int]], outside: Path, tmp_path: Path) -> None:
     path = tmp_path / "mistakes.py"

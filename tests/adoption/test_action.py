@@ -44,6 +44,7 @@ class TestRun:
         assert done.used[UPLOAD] == {"name": "nsysdiag-reports", "path": "nsysdiag-reports"}
         assert (on.folder / "nsysdiag-reports" / "traces" / "train.html").is_file()
 
+    @pytest.mark.thorough
     def test_the_checkout_is_installed_by_its_lock(self, on: Machine) -> None:
         put_trace(on.folder / "x.sqlite")
         run_action(on, {"traces": "x.sqlite"})
@@ -60,6 +61,7 @@ class TestRun:
         assert done.code == 0, done.log
         assert list(on.folder.parent.glob("runner's temp/nsysdiag/lib/*/site-packages/nsysdiag-*.dist-info"))
 
+    @pytest.mark.thorough
     def test_another_package_is_one_word(self, on: Machine) -> None:
         put_trace(on.folder / "x.sqlite")
         package = "nsysdiag[parquet] @ git+https://host.example/$(touch pwned)"
@@ -101,6 +103,7 @@ class TestRun:
             assert (done.code, done.summary, UPLOAD in done.used) == (2, "", False)
             assert done.outputs["exit-code"] in ("2", "")
 
+    @pytest.mark.thorough
     def test_what_is_not_wanted(self, on: Machine) -> None:
         put_trace(on.folder / "x.sqlite")
         off = {"annotations": "false", "summary": "false", "artifact": "", "python-version": ""}
@@ -108,6 +111,7 @@ class TestRun:
         assert (done.code, done.summary, done.used) == (1, "", {})
         assert "::error" not in done.log
 
+    @pytest.mark.thorough
     def test_options(self, on: Machine) -> None:
         put_trace(on.folder / "x.sqlite")
         (on.folder / "my settings.toml").write_text("gaps = 7")
@@ -118,7 +122,7 @@ class TestRun:
 
 
 class TestHostileInputs:
-    @pytest.mark.sampled(normal=8)
+    @pytest.mark.thorough
     @pytest.mark.parametrize("name", HOSTILE)
     def test_names_are_names(self, on: Machine, name: str) -> None:
         put_trace(on.folder / f"{name}.sqlite")

@@ -68,6 +68,7 @@ class TestScript:
         assert '"run":"my run"' in (on.folder / "trend.jsonl").read_text()
         assert on.asked_of_pip[-2:] == ["--", "nsysdiag"]
 
+    @pytest.mark.thorough
     def test_the_exit_code_is_that_of_nsysdiag(self, on: Machine, shell: list[str]) -> None:
         put_trace(on.folder / "x.sqlite")
         (on.folder / "bad.sqlite").write_bytes(b"text")

@@ -129,7 +129,7 @@ def test_html_has_a_row_for_each_amount() -> None:
     assert "198.00 USD" in found.whole_text()
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("sample", ["one_device", "several_devices", "no_device"])
 def test_without_a_price_nothing_is_said(sample: str) -> None:
     assert section(sample) is None

@@ -114,7 +114,7 @@ class TestEveryChartOfThePage:
     def test_of_the_demo(self, demo: nsysdiag.Report) -> None:
         self.held_to(demo)
 
-    @pytest.mark.slow
+    @pytest.mark.sampled(normal=7)
     @pytest.mark.parametrize("name", list(SCENARIOS)[::12])
     def test_of_scenarios(self, name: str, shared: Shared) -> None:
         self.held_to(shared.report(shared.trace(name)))

@@ -281,7 +281,7 @@ class TestQuery:
         assert "gaps, devices, ledger" in str(caught.value.hint)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_command_line_loads_neither_pandas_nor_plotly(tmp_path: Path) -> None:
     code = """
 import sys

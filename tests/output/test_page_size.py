@@ -61,7 +61,7 @@ def test_the_demo(tmp_path: Path) -> None:
     assert size_of(trace) < MOST
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_gpus_and_thousands_of_names(tmp_path: Path) -> None:
     assert size_of(two_ranks(20, 250).write(tmp_path / "ranks.sqlite")) < MOST
 

@@ -56,7 +56,7 @@ def ns(micros: Decimal) -> int:
     return int(micros * 1000)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("sample", some(list(SAMPLES), 3))
 def test_schema(sample: str) -> None:
     data = rendered("perfetto", sample)

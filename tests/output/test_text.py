@@ -29,7 +29,7 @@ def text(sample: str, width: int = 80, color: bool = False, *, details: bool = T
     return FORMATS["txt"].render(SAMPLES[sample](), RenderOptions(width=width, color=color, details=details)).decode()
 
 
-@pytest.mark.sampled(quick=8)
+@pytest.mark.sampled(quick=8, normal=7)
 @pytest.mark.parametrize("sample", EVERY_SAMPLE)
 @pytest.mark.parametrize("width", [80, 100, 132])
 def test_fits(sample: str, width: int) -> None:

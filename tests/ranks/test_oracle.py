@@ -103,7 +103,7 @@ def waits_found(path: Path) -> tuple[int, ...]:
 SIMULATED = (Path(__file__).parents[1] / "fixtures" / "sim_starved_training.sqlite.gz").read_bytes
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize(
     ("packed", "waits", "late"),
     [(SIMULATED, (90, 37_800_000, 0, 129_121_600), 45), (bundled_trace, (90, 37_800_000, 0, 499_382_671), 90)],
@@ -120,6 +120,7 @@ def test_two_ranks_are_as_sql_says_and_wait_for_the_loader_of_the_first(
     assert straggler.more["data_loading"] > 0.75 * straggler.late_ns
 
 
+@pytest.mark.sampled(normal=2)
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("name", "waits"),
@@ -153,6 +154,7 @@ def one_process(source: Path, target: Path, number: int, ahead_ns: int) -> Path:
     return target
 
 
+@pytest.mark.sampled(normal=2)
 @pytest.mark.real
 @pytest.mark.parametrize("name", ["nsysai_mfu-2gpu-before_nsys2026.2", "nsysai_mfu-2gpu-after_nsys2026.2"])
 def test_two_real_ranks_apart_in_two_files_are_as_in_one(name: str, tmp_path: Path) -> None:

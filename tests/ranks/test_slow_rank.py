@@ -62,6 +62,7 @@ class TestSlowRank:
                 assert sum(mine.values()) == rank.wait_ns
                 assert next(ns for late, ns in mine.items() if late and late.startswith(slow)) >= 0.95 * rank.wait_ns
 
+    @pytest.mark.sampled(normal=2)
     def test_clocks_agree_better_than_the_delay(self, files: object, tmp_path: Path) -> None:
         comparison, _ = files(tmp_path)  # type: ignore[operator]
         assert comparison.clock_error_ns is not None

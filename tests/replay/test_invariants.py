@@ -153,7 +153,7 @@ def _share_of_answers(paths: list[Path], shared: Shared) -> float:
     return float(np.mean([error <= MOST_ERROR for error in errors]))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_most_simulated_traces_have_a_prediction(shared: Shared) -> None:
     traces = [*map(shared.trace, SCENARIOS), *(_program(name, shared) for name in PROGRAMS)]
     assert _share_of_answers(traces, shared) >= LEAST

@@ -212,6 +212,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Report:
 class TestLarge:
     """A trace with far more rows than there is room for."""
 
+    @pytest.mark.thorough
     def test_stays_small(self, large: Report) -> None:
         levels = timeline_of(large)
         assert sum(lane.count for lane in lanes(levels, "stream")) <= 60_000

@@ -34,7 +34,7 @@ def read(path: Path, reader: str, table: str, *columns: str) -> tuple[Columns, l
         return trace.read(table, *columns), trace.warnings
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @both_readers
 @pytest.mark.parametrize("largest", [2**30 - 1, 2**30, 2**40, -(2**30) - 1])
 def test_codes_are_narrow_where_they_fit_and_right_where_they_do_not(tmp_path: Path, reader: str, largest: int) -> None:

@@ -89,6 +89,7 @@ class TestRealPair:
             ]
             assert differ == [], name
 
+    @pytest.mark.thorough
     def test_real_values_are_those_of_sqlite(self, sqlite: Path, real: Path) -> None:
         with closing(sqlite3.connect(f"{sqlite.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             for name in names_of(real):

@@ -24,6 +24,7 @@ pytestmark = [
 every_trace = pytest.mark.parametrize("path", TRACES or [FOLDER], ids=lambda path: path.stem)
 
 
+@pytest.mark.sampled(normal=7)
 @every_trace
 def test_both_readers_agree(path: Path) -> None:
     with open_trace(path) as columnar, open_trace(path, reader="sqlite3") as by_rows:

@@ -157,7 +157,7 @@ def test_every_gap_is_cut_whole(drawn: Wakes, floor: float) -> None:
                 assert all(hop.confidence > 0 for hop in gap.root.hops)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @given(wakes(), st.integers(0, 3))
 @settings(max_examples=EXAMPLES)
 def test_the_order_of_rows_means_nothing(drawn: Wakes, seed: int) -> None:
@@ -185,7 +185,7 @@ def test_a_narrowed_window_adds_up(drawn: Wakes, start: int, length: int) -> Non
         assert sum(device.root_ledger.values()) == device.idle_ns
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=5)
 @pytest.mark.parametrize("cause", DISABLED)
 @given(drawn=wakes())
 @settings(max_examples=examples(20))

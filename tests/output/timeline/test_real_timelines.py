@@ -25,6 +25,7 @@ MOST_PAGE, MOST_JSON = 500_000, 4 << 20
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.sampled(normal=6)
 @pytest.mark.parametrize("trace", some(FILES, 2) or [Path("none")], ids=lambda path: path.stem)
 def test_a_real_timeline(trace: Path, shared: Shared) -> None:
     report = shared.report(trace)

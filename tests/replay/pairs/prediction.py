@@ -11,6 +11,7 @@ from nsysdiag import Settings, analyze
 from nsysdiag.errors import UsageError
 from nsysdiag.pipeline.whatif import whatif
 from nsysdiag.replay.facts import Transform
+from nsysdiag.report import Finding
 from tests.replay.pairs.pair import Pair, simulated, truth
 
 INSIDE, MEDIAN_ERROR = 0.9, 0.05
@@ -57,11 +58,14 @@ def predicted(pair: Pair, folder: Path) -> Outcome:
 
 def transforms(pair: Pair, trace: Path) -> Sequence[Transform]:
     """The repair of a pair; where it is that of a finding, of the one that takes most."""
-    if not pair.finding:
-        return pair.transforms
+    return (Transform("finding", repairing(pair, trace).id),) if pair.finding else pair.transforms
+
+
+def repairing(pair: Pair, trace: Path) -> Finding:
+    """The finding that a pair repairs."""
     findings = [each for each in analyze(trace, SETTINGS).findings if pair.finding in (each.bottleneck, each.cause)]
     assert findings, f"no finding of {pair.finding}"
-    return (Transform("finding", max(findings, key=lambda each: each.share).id),)
+    return max(findings, key=lambda each: each.share)
 
 
 @dataclass(frozen=True, slots=True)

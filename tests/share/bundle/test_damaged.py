@@ -59,11 +59,13 @@ def check(source: Path, folder: Path) -> None:
     assert sliced(source, folder).alike
 
 
+@pytest.mark.sampled(normal=7)
 @pytest.mark.parametrize(("table", "kind"), [*ONCE_REFUSED, *some(CASES, 524, thorough=30)])
 def test_cells(table: str, kind: str, whole: Path, tmp_path: Path) -> None:
     check(damaged(whole, tmp_path / "damaged.sqlite", table, COLUMNS[table], kind), tmp_path / "slices")
 
 
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize(
     ("table", "column"), [("CUPTI_ACTIVITY_KIND_RUNTIME", "start"), *some(SINGLE, 197, thorough=29)]
 )
@@ -71,6 +73,7 @@ def test_texts_in_one_column(table: str, column: str, whole: Path, tmp_path: Pat
     check(damaged(whole, tmp_path / "damaged.sqlite", table, [column], "text"), tmp_path / "slices")
 
 
+@pytest.mark.sampled(normal=10)
 @pytest.mark.parametrize("kind", some(list(DAMAGE), 2))
 def test_all_cells(kind: str, whole: Path, tmp_path: Path) -> None:
     for table in some(list(COLUMNS), 80, list(DAMAGE).index(kind), thorough=8):

@@ -82,6 +82,7 @@ def test_ids_that_number_nothing_are_kept_as_they_are(ids: list[int | None], tmp
     assert [row[1] for row in held] == ids
 
 
+@pytest.mark.thorough
 @pytest.mark.real
 def test_real_pairs(tmp_path: Path) -> None:
     traces = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))

@@ -55,6 +55,7 @@ def assert_no_canary(trace: Path, folder: Path) -> None:
         assert CANARY.encode("utf-16-le") not in data, name
 
 
+@pytest.mark.sampled(normal=15)
 @in_turn(0)
 def test_no_name_of_a_scenario_comes_through(name: str, tmp_path: Path) -> None:
     trace = tmp_path / f"train_{CANARY}.sqlite"
@@ -64,6 +65,7 @@ def test_no_name_of_a_scenario_comes_through(name: str, tmp_path: Path) -> None:
     assert_no_canary(trace, tmp_path)
 
 
+@pytest.mark.sampled(normal=10)
 @pytest.mark.fixtures
 @every_fixture
 def test_no_name_of_a_fixture_comes_through(fixture: Path, tmp_path: Path) -> None:
@@ -128,12 +130,14 @@ def assert_says_the_same(trace: Path, folder: Path) -> None:
     assert told(analyze(folder / "renamed.sqlite")) == told(analyze(folder / "plain.sqlite"))
 
 
+@pytest.mark.sampled(normal=11)
 @in_turn(1)
 def test_every_scenario_says_the_same(name: str, tmp_path: Path) -> None:
     trace = scenario(name).write(tmp_path / "trace.sqlite", SCENARIOS[name].capture)
     assert_says_the_same(trace, tmp_path / "slices")
 
 
+@pytest.mark.sampled(normal=5)
 @pytest.mark.fixtures
 @every_fixture
 def test_every_fixture_says_the_same(fixture: Path, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_simulated_fixtures(name: str, tmp_path: Path) -> None:
     assert not found.whole
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=7)
 @pytest.mark.parametrize("name", some(list(SCENARIOS), 8))
 def test_every_scenario(name: str, tmp_path: Path) -> None:
     """Others are sliced under other names in test_redacted."""

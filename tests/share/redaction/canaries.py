@@ -85,8 +85,16 @@ def everything_written(report: Report) -> Iterator[tuple[str, bytes]]:
 
 def found(canary: str, data: bytes) -> list[str]:
     """What stands around a canary, in the data itself or packed inside it."""
-    pattern = re.compile(rb".{0,60}" + canary.encode() + rb".{0,60}", re.IGNORECASE | re.DOTALL)
-    return [match[0].decode(errors="replace") for part in (data, *_unpacked(data)) for match in pattern.finditer(part)]
+    return [around for part in (data, *_unpacked(data)) for around in _around(canary.lower().encode(), part)]
+
+
+def _around(sign: bytes, data: bytes) -> Iterator[str]:
+    lowered = data.lower()
+    at = lowered.find(sign)
+    while at >= 0:
+        end = at + len(sign) + 60
+        yield data[max(at - 60, 0) : end].decode(errors="replace")
+        at = lowered.find(sign, end)
 
 
 def _unpacked(data: bytes) -> Iterator[bytes]:

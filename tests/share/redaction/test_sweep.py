@@ -75,6 +75,7 @@ def assert_clean(made: dict[str, bytes]) -> None:
     assert not hits
 
 
+@pytest.mark.thorough
 def test_without_redaction_they_are_there(traces: list[Path], written: Written) -> None:
     """What is searched for below can be found: 470 names in a report, 730 in a bundle, 1,040 in the whole of a cut."""
     made = written("analyze", traces[0], *outputs("plain", SUFFIXES), *BUDGET)
@@ -136,6 +137,7 @@ def test_no_method_of_a_call_chain_comes_through(written: Written, tmp_path: Pat
     assert_clean(written("bundle", trace, "-o", "out.zip", "--redact"))
 
 
+@pytest.mark.thorough
 def test_no_canary_is_on_stdout_or_in_a_default_name(traces: list[Path], written: Written) -> None:
     assert_clean(written("analyze", traces[0], "--redact"))
     for name in ("md", "json", "txt"):
