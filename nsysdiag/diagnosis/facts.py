@@ -32,6 +32,10 @@ CANNOT_TELL = "the trace cannot tell"
 PACED = "The loop is paced at {}: it waits for that time in each step, so what is saved makes the wait longer."
 REPLAY = "replay"
 """How a saving was found."""
+UNKNOWN_PART = "an unknown part"
+TOO_LONG = "too many operations for a replay in the report"
+"""What is said of a saving without a replay, where that would take too long: no idle time is a bound. Once one cause is
+gone, launches may run ahead, and what other causes take is hidden behind kernels."""
 NOTABLE_UNKNOWN = 0.05
 """Share of the judged time. If less of it is unexplained or in unnamed host code, another capture would not change what
 to do first."""
@@ -44,12 +48,19 @@ def noun_of(bottleneck: str, *, host_unseen: bool = False) -> str:
     return bottlenecks.noun_of(bottleneck)
 
 
+class TooMany(str):
+    """Why nothing is replayed: that would take too long."""
+
+    __slots__ = ()
+
+
 class Saves(Record, frozen=True):
     """How much shorter the judged step or window gets if a finding is repaired: `ns`, between `low_ns` and `high_ns`,
     of its length `of_ns`: the mean of the replayed steps, or the window; without a replay the mean step. `per` is
     `step` or `window`. `method` is `replay` for a prediction, `bound` for an upper bound; `reason` then says why
-    nothing was predicted. With `cannot_tell` the bounds are too far apart for `ns` to say anything. `paced_ns` is the
-    time of a step that the loop waits for, None where it waits for none that is known."""
+    nothing was predicted. With `cannot_tell` the bounds are too far apart for `ns` to say anything, or a replay would
+    take too long, and any part may be saved. `paced_ns` is the time of a step that the loop waits for, None where it
+    waits for none that is known."""
 
     ns: Ns
     low_ns: Ns
@@ -67,6 +78,11 @@ class Saves(Record, frozen=True):
         return self.method == REPLAY and self.low_ns > 0
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether there is no bound, either: nothing was replayed, and all of the time may be saved."""
+        return self.cannot_tell and self.method != REPLAY
+
+    @property
     def shown_ns(self) -> int:
         """The time shown with the share: the prediction, or the upper bound."""
         return self.ns if self.has_bounds else self.high_ns
@@ -81,6 +97,8 @@ class Saves(Record, frozen=True):
         """`up to 12.3%`, or both bounds of a replay: `31 to 36%`, `36%` where they are the same. Bounds too far apart
         for a figure are `anywhere between 25 and 60%`."""
         high = format_share(self.high_ns, self.of_ns)
+        if self.is_unknown:
+            return UNKNOWN_PART
         if not self.has_bounds:
             return f"up to {high}"
         if self.cannot_tell:
@@ -97,6 +115,8 @@ class Saves(Record, frozen=True):
     def of(self) -> str:
         """What the figure is a share of, and how much time that is: `of a step (4.1 ms)`, with the length of the step
         that was replayed, as other lengths of steps are medians."""
+        if self.is_unknown:
+            return f"of {self.whole}: {TOO_LONG}"
         return f"of {self.whole} ({self.time}){f': {CANNOT_TELL} how much' if self.cannot_tell else ''}"
 
     @property

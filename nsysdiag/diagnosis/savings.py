@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import KERNELS, PROFILER, REPLAY, UNKNOWN, Predicted, Saves
+from nsysdiag.diagnosis.facts import KERNELS, PROFILER, REPLAY, UNKNOWN, Predicted, Saves, TooMany
 from nsysdiag.diagnosis.one_problem import (
     ABOUT,
     EXPLAINED,
@@ -77,6 +77,8 @@ def _predicted(finding: Finding, found: Predicted | str, limits: FindingThreshol
     promised = finding.saves
     if promised is None:
         return finding
+    if isinstance(found, TooMany):
+        return replace(finding, saves=replace(promised, high_ns=promised.of_ns, reason=found, cannot_tell=True))
     if isinstance(found, str):
         return replace(finding, saves=replace(promised, reason=found))
     if found.reason:
@@ -99,8 +101,11 @@ def _predicted(finding: Finding, found: Predicted | str, limits: FindingThreshol
 
 
 def _capped(finding: Finding, most_ns: int) -> Finding:
-    """With a ceiling of `most_ns` at most, and no more than a window is predicted to save."""
+    """With a ceiling of `most_ns` at most, and no more than a window is predicted to save; with that one where nothing
+    is known."""
     saves = finding.saves
+    if saves is not None and saves.is_unknown:
+        return replace(finding, ceiling_ns=most_ns)
     most = min(most_ns, saves.high_ns) if saves is not None and saves.per == WINDOW else most_ns
     return replace(finding, ceiling_ns=min(finding.ceiling_ns, most))
 
@@ -150,7 +155,7 @@ def weighed_share(finding: Finding) -> float:
     """The same for its severity. Where the replay cannot tell it is half of that, or what is saved at least: a sure
     saving of about that size comes first."""
     saves = finding.saves
-    if saves is None or not saves.cannot_tell:
+    if saves is None or saves.is_unknown or not saves.cannot_tell:
         return saved_share(finding)
     return max(saves.ns / 2, saves.low_ns) / max(saves.of_ns, 1)
 

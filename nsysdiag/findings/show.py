@@ -146,6 +146,8 @@ def _saved(finding: Finding) -> str | None:
     """What it saves; for kernels, that a kernel profile is needed."""
     if finding.saves is not None:
         saves = finding.saves
+        if saves.is_unknown:
+            return saves.figure
         if saves.cannot_tell:
             return f"unsure, {saves.figure.removeprefix('anywhere ')}"
         return f"{saves.figure} ({format_ns(saves.shown_ns)})"

@@ -57,9 +57,10 @@ class Prediction(Struct, frozen=True):
         several streams may run at the same time then, where they did not. Nor is more saved than `taken_ns`, if it is
         given."""
         model = self.changes.model
-        least = max(math.ceil((1 - most) * self.now.ns), 0 if taken_ns is None else self.now.ns - taken_ns)
-        if model.stretch.stepwise and len(distinct_values(model.launched_by)) == 1:
+        least = math.ceil((1 - most) * self.now.ns)
+        if len(distinct_values(model.launched_by)) == 1:
             least -= max(round(computing(model, self.now) - computing(model, self.run)), 0)
+        least = least if taken_ns is None else max(least, self.now.ns - taken_ns)
         run = replace(self.run, longer=max(least - self.run.ns, 0))
         low_ns = min(self.low_ns, run.ns) if self.entangled else max(self.low_ns, least)
         return replace(self, run=run, low_ns=low_ns, high_ns=max(self.high_ns, least))

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.diagnosis.facts import TooMany
 
 LEAST_ERROR = 0.005
 """Share of the replayed time: no prediction is better, however well the model reproduces what was recorded. What takes
@@ -82,7 +83,7 @@ def stretch_of(
     per_step = max(int(before[-1] - before[0]) // (len(inside) - 1), 1)
     count = min(len(inside) - 1, MOST_STEPS, max(wanted // per_step, FEWEST_STEPS))
     if FEWEST_STEPS * per_step > most:
-        return f"{FEWEST_STEPS} steps hold more than {most:,} operations, too many to replay"
+        return TooMany(f"{FEWEST_STEPS} steps hold more than {most:,} operations, too many to replay")
     first = (len(inside) - 1 - count) // 2
     if before[first] == before[first + count]:
         return "no GPU work was recorded in the steps of the judged time"
@@ -92,7 +93,7 @@ def stretch_of(
 def _whole(lo: int, hi: int, starts: IntArray, most: int) -> Stretch | str:
     count = int(np.searchsorted(starts, hi) - np.searchsorted(starts, lo))
     if count > most:
-        return f"the judged time holds {count:,} operations and no steps, too many to replay"
+        return TooMany(f"the judged time holds {count:,} operations and no steps, too many to replay")
     if count == 0:
         return "no GPU work was recorded in the judged time"
     return Stretch(np.array([lo, hi], np.int64), stepwise=False)

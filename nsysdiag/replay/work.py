@@ -245,19 +245,28 @@ class Pace(Struct, frozen=True):
 
 def pace_of(work: Work, ready: IntArray, others: Before, devices: int) -> Pace:
     """Medians of what is seen; with few cases of a class those of the device, with few of these a usual figure. `ready`
-    is when the launch of each operation was on its way; `others` are waits for other streams."""
+    is when the launch of each operation was on its way; `others` are waits for other streams. A gap is that of an
+    operation whose launch had arrived when the one before ended.
+
+    ```
+    stream    [==A==)..gap..[==B==)          ..[==A==)....[==B==)
+    launch    [B]--latency->                        [B]--latency->     no gap: B starts when its launch arrives
+    ```
+    """
     order = stream_order(work)
     ended, free = (_latest_end(work, pairs) for pairs in (order, others))
     launched = (work.launch >= 0) & (ended >= 0)
     gap, latency = work.start - ended, work.start - ready
-    queued = launched & (ready <= ended) & (free <= ended) & (gap >= 0) & (gap <= LATENCY_HIGHEST_NS)
-    idle = launched & (work.issued >= np.maximum(ended, free)) & (latency <= LATENCY_HIGHEST_NS)
-    held = (free > ended) & (ready <= free) & (work.start - free <= LATENCY_HIGHEST_NS)
     group = joint(work.device, work.kind, len(Class))
+    idle = launched & (work.issued >= np.maximum(ended, free)) & (latency <= LATENCY_HIGHEST_NS)
+    usual = _usual(latency[idle], group[idle], devices, LATENCY_NS)
+    arrived = ready + usual[work.device, work.kind]
+    queued = launched & (arrived <= ended) & (free <= ended) & (gap >= 0) & (gap <= LATENCY_HIGHEST_NS)
+    held = (free > ended) & (arrived <= free) & (work.start - free <= LATENCY_HIGHEST_NS)
     return Pace(
         _usual(gap[queued], group[queued], devices, GAP_NS),
         _usual((work.start - free)[held], group[held], devices, GAP_NS),
-        _usual(latency[idle], group[idle], devices, LATENCY_NS),
+        usual,
         _usual(gap[queued], group[queued], devices, NONE) != NONE,
     )
 
