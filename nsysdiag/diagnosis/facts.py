@@ -58,9 +58,9 @@ class Saves(Record, frozen=True):
     """How much shorter the judged step or window gets if a finding is repaired: `ns`, between `low_ns` and `high_ns`,
     of its length `of_ns`: the mean of the replayed steps, or the window; without a replay the mean step. `per` is
     `step` or `window`. `method` is `replay` for a prediction, `bound` for an upper bound; `reason` then says why
-    nothing was predicted. With `cannot_tell` the bounds are too far apart for `ns` to say anything, or a replay would
-    take too long, and any part may be saved. `paced_ns` is the time of a step that the loop waits for, None where it
-    waits for none that is known."""
+    nothing was predicted. With `cannot_tell` the bounds are too far apart for `ns` to say anything. Without a replay it
+    says that one would take too long: any part may be saved. `paced_ns` is the time of a step that the loop waits for,
+    None where it waits for none that is known."""
 
     ns: Ns
     low_ns: Ns
