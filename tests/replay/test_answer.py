@@ -12,7 +12,7 @@ from nsysdiag import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.pipeline.whatif import whatif
 from nsysdiag.record import to_json
-from nsysdiag.replay.answer import answered
+from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Identity, Transform, WhatIf
 from nsysdiag.replay.predict import identity_of
 from nsysdiag.replay.run import adding_up
@@ -93,6 +93,14 @@ def test_a_start_is_replayed_from_its_first_call_on(shared: Shared) -> None:
     assert report.diagnosis.basis == "cold"
     phases = [phase for phase in report.phases if phase.judged]
     assert found.now_ns == phases[-1].end_ns - phases[0].start_ns
+
+
+def test_the_step_of_a_refused_prediction_is_the_mean_one() -> None:
+    """As are the steps that findings save a part of."""
+    report = replay_of_pair("sleep").report
+    steps = next(each.steps for each in report.phases if each.judged and each.steps)
+    assert steps.mean_ns != steps.median_ns
+    assert refused(report, [], "too few rows").now_ns == steps.mean_ns
 
 
 @pytest.mark.slow
