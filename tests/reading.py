@@ -12,7 +12,7 @@ from nsysdiag.trace.trace import Trace
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.pipeline.stages import Progress
+    from nsysdiag.pipeline.reading import Progress
     from nsysdiag.trace.columns import Columns
 
 Requests = dict[str, list[str]]

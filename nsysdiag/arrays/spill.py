@@ -61,6 +61,13 @@ def spill(record: T, kept: Iterable[object] = ()) -> T:
     return found
 
 
+def laid(record: T, *kept: object) -> T:
+    """As `spill`, and the pages of arrays that were spilled before leave memory too."""
+    found = spill(record, kept)
+    evict()
+    return found
+
+
 def evict() -> None:
     """Drop the pages of spilled arrays from memory. Pages that are accessed again are read back by the system."""
     if _FORGET is None or not _mapped:
@@ -172,6 +179,11 @@ def trim() -> None:
     """Between two stages, evict spilled arrays and return freed memory to the system. Otherwise glibc keeps it in
     pieces that may not fit the arrays of the next stage."""
     evict()
-    trim = getattr(_library, "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    give_back()
+
+
+def give_back() -> None:
+    """Return freed memory to the system; does nothing without glibc."""
+    malloc_trim = getattr(_library, "malloc_trim", None)
+    if malloc_trim is not None:
+        malloc_trim(0)

@@ -1,5 +1,5 @@
-"""The entrances of the program: a trace file in, a report out. `trace` and `device` hold the steps between them,
-`before_after` compares."""
+"""The entrances of the program: a trace file in, a report out. `analysis` has the stages between them, `before_after`
+compares."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
 from nsysdiag.errors import UsageError, printable
 from nsysdiag.iterations.reference import referenced
-from nsysdiag.pipeline import trace as trace_steps
+from nsysdiag.pipeline.analysis import analysis_of, devices_of
+from nsysdiag.pipeline.reading import Progress
 from nsysdiag.pipeline.result import TraceResult
-from nsysdiag.pipeline.stages import Progress
 from nsysdiag.report import Report
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.trace import Trace, open_trace
@@ -44,20 +44,18 @@ def analyze_trace(
     """The report of an open trace, with its table of time if `keep_time`. Raises UsageError for settings that do not
     fit."""
     _check(settings)
-    report, time = trace_steps.steps.run(
-        trace_steps.report_and_time, progress, trace=trace, settings=settings, keep_time=keep_time
-    )
+    found = analysis_of(trace, settings, progress, keep_time=keep_time)
     trace.check_unchanged()
-    made = referenced(priced(report, settings.cost), settings.reference_step_ns)
+    made = referenced(priced(found.report, settings.cost), settings.reference_step_ns)
     if keep_time:
-        made.keep_time(time)
+        made.keep_time([each.time for each in found.job.reported if each.time is not None])
     return made
 
 
 def analyze_devices(trace: Trace, settings: Settings) -> TraceResult:
     """The devices of an open trace, for a comparison of ranks. Raises UsageError for settings that do not fit."""
     _check(settings)
-    return trace_steps.steps.run(trace_steps.trace_result, trace=trace, settings=settings, keep_time=False)
+    return devices_of(trace, settings)
 
 
 def _check(settings: Settings) -> None:

@@ -1,162 +1,211 @@
-"""The steps of one device that make the figures of its report."""
+"""The figures of one device: its part of the report."""
 
 from __future__ import annotations
 
-import numpy as np
-from msgspec import structs
+from concurrent.futures import Future
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
+import numpy as np
+from msgspec import Struct, structs
+
+from nsysdiag.arrays.background import Background
+from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, union
+from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
 from nsysdiag.communication.communication import collective_kinds, mpi_calls
-from nsysdiag.config.settings import Settings
 from nsysdiag.copies.copies import copy_report
-from nsysdiag.counters import counters as counter_report
-from nsysdiag.counters.counters import Counters, Measured, gap_notes, measured_sm_active, with_sm_active
+from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.health import device_notes
-from nsysdiag.diagnosis.missing import Missing
-from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.host import HostActivity
-from nsysdiag.events.memory import Memory
-from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.sharing import Sharing
-from nsysdiag.gap_groups.details import GapContext, describe_gaps, largest_gaps
-from nsysdiag.gap_groups.groups import GapKeys, kinds_of_gaps, pack_places, signature_rows
-from nsysdiag.gaps.gaps import Gaps
+from nsysdiag.gap_groups.details import describe_gaps, largest_gaps
+from nsysdiag.gap_groups.groups import kinds_of_gaps, pack_places, signature_rows
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.report import DeviceIterations, device_iterations, pack_iterations
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.launches.launches import depth_of_queue, launch_report
 from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.ledger.ledger import Ledger, Slices, pack_gaps
-from nsysdiag.ledger.untraced_graphs import PartialReplays
-from nsysdiag.memory import unified
+from nsysdiag.ledger.ledger import coverage, pack_gaps
 from nsysdiag.memory.device import device_memory
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
+from nsysdiag.memory.unified import unified_memory
 from nsysdiag.phases.phases import JobPhases
-from nsysdiag.pipeline.stages import Stages
+from nsysdiag.pipeline.device_gaps import DeviceGaps
+from nsysdiag.pipeline.device_roots import DeviceRoots
+from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.reading import Reading
 from nsysdiag.report import (
     Communication,
     Copies,
+    DeviceId,
+    DeviceReport,
     Gap,
     GapsPacked,
     IterationReport,
     KernelRow,
     Launch,
     OpCounts,
-    QueueDepth,
     SignatureRow,
+    Verdict,
     Window,
 )
 from nsysdiag.time.table import TimeTable
-from nsysdiag.trace.columns import Strings
 from nsysdiag.utilization.facts import Utilization
-from nsysdiag.utilization.utilization import utilization as measure_utilization
-from nsysdiag.wakeups.batches import RootSlices
-
-steps: Stages = Stages()
+from nsysdiag.utilization.utilization import utilization
 
 
-@steps.step()
-def iterations(repeating: Loop | None, time: TimeTable, strings: Strings, job_phases: JobPhases) -> DeviceIterations:
+class DeviceFigures(Struct, frozen=True):
+    """A device's part of the report, without its verdict, and its GPU metrics."""
+
+    report: DeviceReport
+    metrics: GpuMetrics | None
+
+
+class _Inputs(Struct, frozen=True):
+    """What all figures of a device are made of."""
+
+    found: DeviceGaps
+    roots: DeviceRoots
+    time: TimeTable
+    iterations: DeviceIterations
+    reading: Reading
+    host: HostSide
+
+
+def figures_of(
+    found: DeviceGaps,
+    roots: DeviceRoots,
+    time: TimeTable,
+    job_phases: JobPhases,
+    reading: Reading,
+    host: HostSide,
+    background: Background,
+) -> DeviceFigures:
+    """The figures of a device. Those that need no others are made by the second thread."""
+    iterations = _iterations(found.repeating.result(), time, job_phases, reading)
+    of = _Inputs(found, roots, time, iterations, reading, host)
+    metrics = background.begin(_metrics, of)
+    used = background.begin(_utilization, of, metrics)
+    launch = background.begin(_launch, of)
+    packed_gaps = background.begin(_packed_gaps, of)
+    signatures = signature_rows(roots.context, roots.keys, iterations.steady)
+    packed_iterations = background.begin(_packed_iterations, of, signatures)
+    evict()
+    notes, largest, copies = _notes(of, metrics), _largest(of), _copies(of)
+    kernels = found.kernels.result()
+    split, ledger, calibration = found.split, found.ledger, found.calibration
+    drained = (found.gaps.end - found.gaps.start)[roots.drained.flag]
+    covered = coverage(ledger.total)
+    report = DeviceReport(
+        key=found.device.key,
+        name=found.device.gpu.name,
+        sm_count=found.device.gpu.sm_count,
+        ids=[DeviceId(pid=pid, device_id=number) for pid, number in found.device.ids],
+        window=_window(found.window, reading.activity),
+        window_ns=split.window_ns,
+        busy_ns=split.busy_ns,
+        idle_ns=split.idle_ns,
+        compute_ns=split.compute_ns,
+        exposed_comm_ns=split.exposed_comm_ns,
+        exposed_copy_ns=split.exposed_copy_ns,
+        overlapped_comm_ns=split.overlapped_comm_ns,
+        ops=_counts(found.device, found.inside),
+        ledger=ledger.total,
+        root_ledger=dict(roots.root_totals.total),
+        labels=ledger.labels,
+        sync_drained={"gaps": len(drained), "ns": int(drained.sum())},
+        coverage=None if covered is None else round(covered, 6),
+        floor_ns=calibration.floor_ns,
+        floor_calibrated=calibration.floor_calibrated,
+        launch_latency_ns=calibration.latency_ns,
+        launch_latency_calibrated=calibration.latency_calibrated,
+        verdict=Verdict(id="", sentence=""),
+        gap_count=len(found.gaps),
+        gaps=largest,
+        gaps_packed=packed_gaps.result(),
+        signatures=signatures,
+        iterations=packed_iterations.result(),
+        launch=launch.result(),
+        kernels=kernels,
+        copies=copies,
+        communication=_communication(of, kernels),
+        utilization=used.result(),
+        notes=notes,
+        root_labels=roots.root_totals.labels,
+        gpu_metrics=metrics.result(),
+        unified_memory=_unified_memory(of),
+        memory=_allocated(of),
+    )
+    trim()
+    return DeviceFigures(report, metrics.result())
+
+
+def _iterations(repeating: Loop | None, time: TimeTable, job_phases: JobPhases, reading: Reading) -> DeviceIterations:
     """What the iterations are made of."""
     pauses = Intervals.of([(each.start, each.end) for each in job_phases.phases if each.name == "pause"])
-    return device_iterations(repeating, time, strings, pauses)
+    return device_iterations(repeating, time, reading.strings, pauses)
 
 
-@steps.step(background=True)
-def metrics(
-    measured: Measured | None,
-    device: DeviceTimeline,
-    activity: DeviceActivity,
-    ranges: NvtxRanges,
-    strings: Strings,
-    window: AnalysisWindow,
-    gaps: Gaps,
-    split: WindowSplit,
-    iterations: DeviceIterations,
-    settings: Settings,
-) -> GpuMetrics | None:
+def _metrics(of: _Inputs) -> GpuMetrics | None:
     """What the GPU's own counters say of the window."""
-    if measured is None or not window.length_ns:
+    found, reading = of.found, of.reading
+    if found.measured is None or not found.window.length_ns:
         return None
-    return counter_report.gpu_metrics(
-        measured,
-        device,
-        activity.api_calls.rows,
-        ranges,
-        strings,
-        window.parts,
-        Intervals(gaps.start, gaps.end),
-        split,
-        iterations.report,
-        settings.thresholds.clock,
+    return gpu_metrics(
+        found.measured,
+        found.device,
+        reading.activity.api_calls.rows,
+        reading.ranges,
+        reading.strings,
+        found.window.parts,
+        Intervals(found.gaps.start, found.gaps.end),
+        found.split,
+        of.iterations.report,
+        reading.settings.thresholds.clock,
     )
 
 
-@steps.step(background=True)
-def utilization(
-    device: DeviceTimeline,
-    activity: DeviceActivity,
-    strings: Strings,
-    window: AnalysisWindow,
-    split: WindowSplit,
-    inside: BoolArray,
-    metrics: GpuMetrics | None,
-    settings: Settings,
-) -> Utilization:
+def _utilization(of: _Inputs, metrics: Future[GpuMetrics | None]) -> Utilization:
     """How well the GPU was used, by its counters or by what was launched."""
-    sms = measured_sm_active(metrics)
-    return measure_utilization(device, window.parts, split, inside, activity.shapes, strings, settings, sms)
-
-
-@steps.step(background=True)
-def ahead(
-    context: GapContext,
-    window: AnalysisWindow,
-    activity: DeviceActivity,
-    layered: LayeredEvidence,
-    settings: Settings,
-) -> QueueDepth | None:
-    """How far the host was ahead."""
-    return depth_of_queue(context, layered, activity, window.parts, settings.thresholds)
-
-
-@steps.step(background=True)
-def launch(
-    context: GapContext,
-    window: AnalysisWindow,
-    inside: BoolArray,
-    activity: DeviceActivity,
-    layered: LayeredEvidence,
-    untraced: dict[int, Intervals],
-    partial_graphs: PartialReplays,
-    ahead: QueueDepth | None,
-    settings: Settings,
-) -> Launch:
-    """How work reached the device."""
-    return launch_report(
-        context, window, inside, activity, layered, untraced, partial_graphs, ahead, settings.thresholds
+    found, reading = of.found, of.reading
+    return utilization(
+        found.device,
+        found.window.parts,
+        found.split,
+        found.inside,
+        reading.activity.shapes,
+        reading.strings,
+        reading.settings,
+        measured_sm_active(metrics.result()),
     )
 
 
-@steps.step(background=True)
-def packed_gaps(gaps: Gaps, ledger: Ledger, keys: GapKeys, lane: IntArray) -> GapsPacked:
-    """All gaps in a few bytes each."""
-    return pack_gaps(gaps, ledger, pack_places(keys, lane >= 0))
+def _launch(of: _Inputs) -> Launch:
+    """How work reached the device, and how far the host was ahead."""
+    found, activity, limits = of.found, of.reading.activity, of.reading.settings.thresholds
+    context, layered = of.roots.context, of.host.layered
+    ahead = depth_of_queue(context, layered, activity, found.window.parts, limits)
+    return launch_report(
+        context, found.window, found.inside, activity, layered, of.host.untraced, of.host.partial_graphs, ahead, limits
+    )
 
 
-@steps.step()
-def signatures(context: GapContext, keys: GapKeys, iterations: DeviceIterations) -> list[SignatureRow]:
-    """Gaps that look alike, added up."""
-    return signature_rows(context, keys, iterations.steady)
+def _notes(of: _Inputs, metrics: Future[GpuMetrics | None]) -> list[str]:
+    """What a reader must know before trusting the numbers."""
+    device, window, reading = of.found.device, of.found.window, of.reading
+    made = device_notes(
+        sharing=of.host.sharing.notes.get(device.key),
+        malformed=device.malformed,
+        narrowed_away=window.narrowed and window.length_ns == 0,
+        migrated_share=_migrated_share(device, of.found.split),
+        # As WDDM does, the driver may hold launches back to submit several at once.
+        batched=reading.trace.has("TARGET_INFO_WDDM_CONTEXTS"),
+    )
+    unlikely = gap_notes(metrics.result(), reading.settings.thresholds.gap_sm_active)
+    return [*made, *of.found.missing.result().note(), *reading.counters.result().absence(device), *unlikely]
 
 
-@steps.step()
-def migrated_share(device: DeviceTimeline, split: WindowSplit) -> float:
+def _migrated_share(device: DeviceTimeline, split: WindowSplit) -> float:
     """The share of the time with kernels in which pages of unified memory migrated as well."""
     operations = device.operations
     if not operations.migration.any() or not split.kernel_ns:
@@ -166,130 +215,78 @@ def migrated_share(device: DeviceTimeline, split: WindowSplit) -> float:
     return intersect(kernels, union(spans[operations.migration])).total() / kernels.total()
 
 
-@steps.step()
-def notes(
-    device: DeviceTimeline,
-    window: AnalysisWindow,
-    missing: Missing,
-    counters: Counters,
-    metrics: GpuMetrics | None,
-    sharing: Sharing,
-    migrated_share: float,
-    batched_launches: bool,
-    settings: Settings,
-) -> list[str]:
-    """What a reader must know before trusting the numbers."""
-    found = device_notes(
-        sharing=sharing.notes.get(device.key),
-        malformed=device.malformed,
-        narrowed_away=window.narrowed and window.length_ns == 0,
-        migrated_share=migrated_share,
-        batched=batched_launches,
-    )
-    unlikely = gap_notes(metrics, settings.thresholds.gap_sm_active)
-    return [*found, *missing.note(), *counters.absence(device), *unlikely]
-
-
-@steps.step()
-def largest(context: GapContext, measured: Measured | None, settings: Settings) -> list[Gap]:
+def _largest(of: _Inputs) -> list[Gap]:
     """The largest gaps in full."""
-    return with_sm_active(describe_gaps(context, largest_gaps(context, settings.gaps)), measured)
+    context = of.roots.context
+    return with_sm_active(describe_gaps(context, largest_gaps(context, of.reading.settings.gaps)), of.found.measured)
 
 
-@steps.step()
-def copies(
-    device: DeviceTimeline,
-    activity: DeviceActivity,
-    inside: BoolArray,
-    split: WindowSplit,
-    iterations: DeviceIterations,
-    memory: Memory,
-    settings: Settings,
-) -> Copies:
+def _packed_gaps(of: _Inputs) -> GapsPacked:
+    """All gaps in a few bytes each."""
+    places = pack_places(of.roots.keys, of.roots.context.lane >= 0)
+    return pack_gaps(of.found.gaps, of.found.ledger, places)
+
+
+def _copies(of: _Inputs) -> Copies:
     """Copies and sets."""
-    return copy_report(device, activity, inside, split, iterations.steady, memory.limits[device.key], settings.memory)
+    device, reading = of.found.device, of.reading
+    limits = of.host.memory.limits[device.key]
+    return copy_report(
+        device, reading.activity, of.found.inside, of.found.split, of.iterations.steady, limits, reading.settings.memory
+    )
 
 
-@steps.step()
-def communication(
-    kernels: list[KernelRow],
-    collectives: Collectives,
-    inside: BoolArray,
-    split: WindowSplit,
-    host: HostActivity,
-    gaps: Gaps,
-    lane: IntArray,
-    threads: IntArray,
-) -> Communication:
+def _communication(of: _Inputs, kernels: list[KernelRow]) -> Communication:
     """Communication kernels and MPI calls."""
     rows = [row for row in kernels if row.communication]
+    host, found, roots = of.host.host, of.found, of.roots
     return Communication(
         kernels=rows,
         total_ns=sum(row.total_ns for row in rows),
-        exposed_ns=split.exposed_comm_ns,
-        overlapped_ns=split.overlapped_comm_ns,
-        kinds=collective_kinds(collectives, inside, split),
-        mpi=mpi_calls(host.mpi, gaps, lane, threads, host.axis),
+        exposed_ns=found.split.exposed_comm_ns,
+        overlapped_ns=found.split.overlapped_comm_ns,
+        kinds=collective_kinds(roots.collectives, found.inside, found.split),
+        mpi=mpi_calls(host.mpi, found.gaps, roots.context.lane, roots.threads, host.axis),
     )
 
 
-@steps.step()
-def unified_memory(
-    device: DeviceTimeline, activity: DeviceActivity, window: AnalysisWindow, memory: Memory, settings: Settings
-) -> UnifiedMemory | None:
+def _unified_memory(of: _Inputs) -> UnifiedMemory | None:
     """Migrations and page faults."""
-    return unified.unified_memory(memory, device.ids, window, activity.duration_ns, settings.memory.thrash_moves)
+    found, reading = of.found, of.reading
+    limit, duration = reading.settings.memory.thrash_moves, reading.activity.duration_ns
+    return unified_memory(of.host.memory, found.device.ids, found.window, duration, limit)
 
 
-@steps.step()
-def allocated(
-    device: DeviceTimeline,
-    activity: DeviceActivity,
-    layered: LayeredEvidence,
-    window: AnalysisWindow,
-    iterations: DeviceIterations,
-    ledger: Ledger,
-    memory: Memory,
-    settings: Settings,
-) -> DeviceMemory | None:
+def _allocated(of: _Inputs) -> DeviceMemory | None:
     """The memory of the device over time."""
+    device, memory = of.found.device, of.host.memory
     return device_memory(
         memory.usage,
         device,
-        activity.api_calls,
-        layered.facts.creates_context,
-        window,
-        iterations.steady,
+        of.reading.activity.api_calls,
+        of.host.layered.facts.creates_context,
+        of.found.window,
+        of.iterations.steady,
         memory.limits[device.key],
-        ledger.total.get(ALLOCATION, 0),
-        settings.memory,
+        of.found.ledger.total.get(ALLOCATION, 0),
+        of.reading.settings.memory,
     )
 
 
-@steps.step(background=True)
-def packed_iterations(
-    iterations: DeviceIterations,
-    root_slices: RootSlices,
-    slices: Slices,
-    time: TimeTable,
-    device: DeviceTimeline,
-    kernels: list[KernelRow],
-    context: GapContext,
-    keys: GapKeys,
-    signatures: list[SignatureRow],
-) -> IterationReport | None:
+def _packed_iterations(of: _Inputs, signatures: list[SignatureRow]) -> IterationReport | None:
     """The report on the iterations with the numbers of every steady one, where there are any."""
+    found, roots, iterations = of.found, of.roots, of.iterations
     if iterations.report is None or iterations.steady is None:
         return iterations.report
-    steady = iterations.steady
-    roots = None if root_slices.slices is slices else time.root_causes(steady)
-    kinds = kinds_of_gaps(context.frame.gaps, keys, signatures)
-    packed = pack_iterations(steady, iterations.parts, roots, device, kernels, kinds, context.strings)
+    same = roots.root_slices.slices is found.slices
+    causes = None if same else of.time.root_causes(iterations.steady)
+    kinds = kinds_of_gaps(found.gaps, roots.keys, signatures)
+    kernels, strings = found.kernels.result(), of.reading.strings
+    packed = pack_iterations(iterations.steady, iterations.parts, causes, found.device, kernels, kinds, strings)
     return structs.replace(iterations.report, packed=packed)
 
 
-@steps.step()
-def shown_window(window: AnalysisWindow, activity: DeviceActivity) -> Window:
+def _window(window: AnalysisWindow, activity: DeviceActivity) -> Window:
     """The window as a record."""
     parts = list(zip(window.parts.start.tolist(), window.parts.end.tolist(), strict=True))
     return Window(
@@ -302,8 +299,7 @@ def shown_window(window: AnalysisWindow, activity: DeviceActivity) -> Window:
     )
 
 
-@steps.step()
-def operation_counts(device: DeviceTimeline, inside: BoolArray) -> OpCounts:
+def _counts(device: DeviceTimeline, inside: BoolArray) -> OpCounts:
     """How many operations there are of each category."""
     of = np.bincount(device.operations.category[inside], minlength=len(Category))
     return OpCounts(

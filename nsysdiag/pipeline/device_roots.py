@@ -1,152 +1,112 @@
-"""The steps of one device that follow waits to their roots, and what describes its gaps."""
+"""The second part of one device: waits followed to their roots, and what describes its gaps."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.causes.evidence import EvidenceLayer
-from nsysdiag.communication import communication
-from nsysdiag.config.settings import Settings
-from nsysdiag.events.callchains import CallChains
+from nsysdiag.arrays.spill import evict, laid, trim
+from nsysdiag.communication.communication import launching_lanes, mpi_meetings, time_in_mpi
 from nsysdiag.events.collectives import Collectives, find_collectives
-from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.host import HostActivity
-from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.python_stacks import PythonStacks
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapKeys
 from nsysdiag.gaps.launch_frame import LaunchFrame
 from nsysdiag.ledger.drained import Drained, sync_drained
-from nsysdiag.ledger.ledger import CauseTotals, Ledger, Slices, add_up
-from nsysdiag.pipeline.stages import Stages
-from nsysdiag.stacks.call_sites import HostSide
-from nsysdiag.stacks.samples import LeafSymbols
-from nsysdiag.trace.columns import Strings
+from nsysdiag.ledger.ledger import CauseTotals, add_up
+from nsysdiag.pipeline.device_gaps import DeviceGaps
+from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.reading import Reading
+from nsysdiag.stacks.call_sites import HostSide as CallSites
 from nsysdiag.wakeups.batches import RootSlices, attribute_roots
 from nsysdiag.wakeups.levels import Chains, follow
-from nsysdiag.wakeups.loaders import Finder, HostTrace, ThreadNames, WaitingThreads
-from nsysdiag.wakeups.waits import Files
 from nsysdiag.wakeups.wake_chain import WakeChains
-
-steps: Stages = Stages()
-
-
-@steps.step(spills=True)
-def lane(frame: LaunchFrame, activity: DeviceActivity, host: HostActivity) -> IntArray:
-    """The lane of the thread that launched the operation behind each gap, on the axis of the host; -1 for none."""
-    calls = activity.api_calls.rows
-    if len(calls) == 0:
-        return np.full(len(frame.call), -1, dtype=np.int32)
-    return np.where(frame.call >= 0, host.axis.rank(calls.thread[frame.call]), -1).astype(np.int32)
+from nsysdiag.wakeups.wakers import WakeFinder
 
 
-@steps.step()
-def chains(
-    slices: Slices,
-    lane: IntArray,
-    launching: WaitingThreads,
-    host_trace: HostTrace,
-    finder: Finder,
-    settings: Settings,
-) -> Chains:
-    """The wake chains behind the waits of launching threads."""
-    return follow(slices, lane, launching, host_trace, finder, settings.thresholds.root_floor, settings.disabled)
+class DeviceRoots(Struct, frozen=True):
+    """The idle time of a device by root cause. `context` describes the gaps by what the launching threads did,
+    `root_context` by its root causes; `keys` is what makes gaps alike. `threads` are the lanes of the threads that
+    launched on the device; `meetings` the MPI calls in which these met those of other ranks; `in_mpi` the time in which
+    any of them is in a call of MPI."""
+
+    chains: Chains
+    root_slices: RootSlices
+    root_totals: CauseTotals
+    drained: Drained
+    context: GapContext
+    root_context: GapContext
+    keys: GapKeys
+    collectives: Collectives
+    threads: IntArray
+    meetings: Collectives
+    in_mpi: Intervals
 
 
-@steps.step(spills=True, trims=True)
-def root_slices(slices: Slices, chains: Chains, names: ThreadNames, settings: Settings) -> RootSlices:
-    """The slices by root cause."""
-    return attribute_roots(slices, chains, names, settings.thresholds.root_floor)
-
-
-@steps.step()
-def wake_chains(
-    slices: Slices,
-    chains: Chains,
-    names: ThreadNames,
-    files: Files,
-    leaf_symbols: LeafSymbols,
-    host_trace: HostTrace,
-    settings: Settings,
-) -> WakeChains:
-    """The chains as records."""
-    calls = host_trace.tables.os_calls.names
-    return WakeChains(slices, chains, names, files, leaf_symbols, calls, settings.thresholds.root_floor)
-
-
-@steps.step(spills=True)
-def drained(frame: LaunchFrame, draining: list[EvidenceLayer], host: HostActivity, lane: IntArray) -> Drained:
-    """The gaps that a synchronization opened."""
-    return sync_drained(frame, draining, host.axis, lane)
-
-
-@steps.step()
-def context(
-    device: DeviceTimeline,
-    frame: LaunchFrame,
-    slices: Slices,
-    ledger: Ledger,
-    drained: Drained,
-    lane: IntArray,
-    host: HostActivity,
-    host_trace: HostTrace,
-    strings: Strings,
-    leaf_symbols: LeafSymbols,
-    wake_chains: WakeChains,
-    call_chains: CallChains,
-    python_stacks: PythonStacks,
-) -> GapContext:
-    """The gaps with all that describes them."""
-    return GapContext(
-        device=device,
-        frame=frame,
-        slices=slices,
-        ledger=ledger,
+def roots_of(found: DeviceGaps, reading: Reading, host: HostSide, finder: Callable[[], WakeFinder]) -> DeviceRoots:
+    """The root causes of a device's idle time."""
+    settings, floor = reading.settings, reading.settings.thresholds.root_floor
+    slices, activity = found.slices, reading.activity
+    lane = laid(_lane(found.frame, reading, host))
+    chains = follow(slices, lane, host.launching, host.traced, finder, floor, settings.disabled)
+    evict()
+    root_slices = laid(attribute_roots(slices, chains, host.names, floor), slices)
+    trim()
+    drained = laid(sync_drained(found.frame, host.draining, host.host.axis, lane))
+    context = _context(found, reading, host, lane, chains, drained)
+    keys = laid(GapKeys.of(context, found.ledger.dominant))
+    threads = launching_lanes(found.device, activity.api_calls.rows, host.host.axis)
+    trim()
+    return DeviceRoots(
+        chains,
+        root_slices,
+        root_totals=found.ledger if root_slices.slices is slices else add_up(root_slices.slices),
         drained=drained,
-        lane=lane,
-        axis=host.axis,
-        ranges=host_trace.ranges,
-        strings=strings,
-        thread_names=host_trace.thread_names,
-        samples=host.samples,
-        leaf_symbols=leaf_symbols,
-        wake_chains=wake_chains,
-        host_side=HostSide(frame, slices, ledger.dominant, lane, host, call_chains, python_stacks),
+        context=context,
+        root_context=replace(context, slices=root_slices.slices),
+        keys=keys,
+        collectives=find_collectives(found.device, activity.api_calls.rows, reading.ranges, reading.strings),
+        threads=threads,
+        meetings=mpi_meetings(host.host.mpi, threads, host.host.axis),
+        in_mpi=time_in_mpi(host.host.mpi, threads, host.host.axis),
     )
 
 
-@steps.step()
-def root_totals(root_slices: RootSlices, slices: Slices, ledger: Ledger) -> CauseTotals:
-    """Idle time by root cause."""
-    return ledger if root_slices.slices is slices else add_up(root_slices.slices)
+def _lane(frame: LaunchFrame, reading: Reading, host: HostSide) -> IntArray:
+    """The lane of the thread that launched the operation behind each gap, on the axis of the host; -1 for none."""
+    calls = reading.activity.api_calls.rows
+    if len(calls) == 0:
+        return np.full(len(frame.call), -1, dtype=np.int32)
+    return np.where(frame.call >= 0, host.host.axis.rank(calls.thread[frame.call]), -1).astype(np.int32)
 
 
-@steps.step(spills=True)
-def keys(context: GapContext, ledger: Ledger) -> GapKeys:
-    """What makes gaps alike."""
-    return GapKeys.of(context, ledger.dominant)
+def _context(
+    found: DeviceGaps, reading: Reading, host: HostSide, lane: IntArray, chains: Chains, drained: Drained
+) -> GapContext:
+    """The gaps with all that describes them."""
+    dominant = found.ledger.dominant
+    return GapContext(
+        device=found.device,
+        frame=found.frame,
+        slices=found.slices,
+        ledger=found.ledger,
+        drained=drained,
+        lane=lane,
+        axis=host.host.axis,
+        ranges=reading.ranges,
+        strings=reading.strings,
+        thread_names=host.traced.thread_names,
+        samples=host.host.samples,
+        leaf_symbols=host.leaf_symbols,
+        wake_chains=_wake_chains(found, reading, host, chains),
+        host_side=CallSites(found.frame, found.slices, dominant, lane, host.host, host.call_chains, host.python_stacks),
+    )
 
 
-@steps.step()
-def collectives(device: DeviceTimeline, activity: DeviceActivity, ranges: NvtxRanges, strings: Strings) -> Collectives:
-    """The communication kernels."""
-    return find_collectives(device, activity.api_calls.rows, ranges, strings)
-
-
-@steps.step()
-def threads(device: DeviceTimeline, activity: DeviceActivity, host: HostActivity) -> IntArray:
-    """The lanes of the threads that launched on the device."""
-    return communication.launching_lanes(device, activity.api_calls.rows, host.axis)
-
-
-@steps.step()
-def meetings(host: HostActivity, threads: IntArray) -> Collectives:
-    """The MPI calls in which these threads met those of other ranks."""
-    return communication.mpi_meetings(host.mpi, threads, host.axis)
-
-
-@steps.step()
-def in_mpi(host: HostActivity, threads: IntArray) -> Intervals:
-    """The time in which any of these threads is in a call of MPI."""
-    return communication.time_in_mpi(host.mpi, threads, host.axis)
+def _wake_chains(found: DeviceGaps, reading: Reading, host: HostSide, chains: Chains) -> WakeChains:
+    """The chains as records."""
+    calls, floor = host.tables.os_calls.names, reading.settings.thresholds.root_floor
+    return WakeChains(found.slices, chains, host.names, host.files, host.leaf_symbols, calls, floor)

@@ -13,7 +13,7 @@ from nsysdiag.config.settings import AFTERWARDS, Settings
 from nsysdiag.cost.cost import priced
 from nsysdiag.errors import UsageError, printable
 from nsysdiag.iterations.reference import referenced
-from nsysdiag.pipeline.stages import Progress
+from nsysdiag.pipeline.reading import Progress
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 from nsysdiag.saved_files import is_saved_report, read_report, read_side

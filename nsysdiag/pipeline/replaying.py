@@ -1,4 +1,4 @@
-"""The steps that build the model of the judged time, which a replay runs again with something changed."""
+"""The model of the judged time, which a replay runs again with something changed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes.evidence import HostEvidence
-from nsysdiag.config.settings import Settings
 from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE
-from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.mpi_messages import read_messages
 from nsysdiag.iterations.loop import NVTX
-from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
+from nsysdiag.ledger.classify import layer_evidence
+from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.reading import Reading
 from nsysdiag.pipeline.result import DeviceResult
-from nsysdiag.pipeline.stages import Stages
 from nsysdiag.ranks.clocks import MatchedCollectives, bring_together, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.matching import candidates, confirmed
 from nsysdiag.replay.model import Model, model_of
@@ -27,11 +27,7 @@ from nsysdiag.replay.moments import Met, MpiCalls, Transfers, all_of, both, exch
 from nsysdiag.replay.mpi_messages import waits_for_messages
 from nsysdiag.replay.predict import Predictions
 from nsysdiag.replay.stretch import MOST_OPERATIONS, Repeating, stretch_of
-from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.trace import Trace
-from nsysdiag.wakeups.loaders import HostTrace, WaitingThreads
-from nsysdiag.wakeups.runs import Runs
-from nsysdiag.wakeups.wakers import WakeFinder
 
 NO_WORK = "no GPU work was recorded"
 NOT_ASKED = "no replay was asked for"
@@ -43,9 +39,6 @@ MOST_IN_ANALYSIS = 30_000
 """So many operations are replayed inside an analysis where less would tell nothing: three steps, or a window without
 steps. They take about a quarter of a second."""
 Builder = Callable[[int, int], Model | str]
-
-
-steps: Stages = Stages()
 
 
 class Together(Struct, frozen=True):
@@ -60,8 +53,7 @@ class Together(Struct, frozen=True):
         return not len(self.kernels) and not len(self.mpi)
 
 
-@steps.step(deferred=True)
-def together(trace: Trace, results: list[DeviceResult], devices: list[DeviceTimeline], host: HostActivity) -> Together:
+def _together(trace: Trace, results: list[DeviceResult], devices: list[DeviceTimeline], host: HostActivity) -> Together:
     """In calls of MPI the ranks of this trace meet where they do not in communication kernels."""
     kernels, calls = [Met.nothing()], [MpiCalls.nothing()]
     by_mpi = meet_by_mpi(results)
@@ -119,8 +111,7 @@ def _groups(trace: Trace, results: list[DeviceResult], *, by_mpi: bool) -> Itera
             yield group
 
 
-@steps.step(deferred=True)
-def repeating_time(results: list[DeviceResult], together: Callable[[], Together]) -> Repeating | str:
+def _repeating_time(results: list[DeviceResult], together: Callable[[], Together]) -> Repeating | str:
     """The judged time with the borders of its steps, or why nothing in it can be predicted. A start that is judged
     begins with the first CUDA call."""
     if not results:
@@ -136,26 +127,14 @@ def repeating_time(results: list[DeviceResult], together: Callable[[], Together]
     return Repeating(focus.parts, steps, loop is not None and loop.source == NVTX)
 
 
-@steps.step()
-def builder(
-    repeating_time: Callable[[], Repeating | str],
-    activity: DeviceActivity,
-    devices: list[DeviceTimeline],
-    layered: LayeredEvidence,
-    launching: WaitingThreads,
-    host_trace: HostTrace,
-    runs: Callable[[], Runs],
-    strings: Strings,
-    together: Callable[[], Together],
-    settings: Settings,
-) -> Builder:
+def builder_of(results: list[DeviceResult], reading: Reading, host: HostSide) -> Builder:
     """Builds the model of so many operations of that time, and of so many at most where it needs more; or says why
     there is none."""
-
+    activity, devices = reading.activity, reading.devices
+    together = cache(lambda: _together(reading.trace, results, devices, host.host))
+    repeating_time = cache(lambda: _repeating_time(results, together))
     # That of the devices holds much: it is freed before, and few replays need one.
-    @cache
-    def finder() -> WakeFinder:
-        return WakeFinder(host_trace.tables, runs(), host_trace.profilers, host_trace.low, host_trace.high)
+    finder = host.finder()
 
     def build(wanted: int, most: int) -> Model | str:
         repeating = repeating_time()
@@ -169,11 +148,11 @@ def builder(
         if isinstance(stretch, str):
             return stretch
         stretch = replace(stretch, named=repeating.named)
-        floor = settings.thresholds.root_floor
-        threads, traced, evidence = launching, host_trace, layered
-        if stretch.begin < host_trace.low:  # a start that is judged begins before the first work of a device
-            traced = replace(host_trace, low=stretch.begin)
-            threads = traced.waiting(launching.host.axis.threads)
+        floor = reading.settings.thresholds.root_floor
+        threads, traced, evidence = host.launching, host.traced, host.layered
+        if stretch.begin < traced.low:  # a start that is judged begins before the first work of a device
+            traced = replace(traced, low=stretch.begin)
+            threads = traced.waiting(host.launching.host.axis.threads)
             evidence = layer_evidence(HostEvidence.of(threads.host, threads.facts))
         return model_of(
             stretch,
@@ -183,7 +162,7 @@ def builder(
             threads,
             traced,
             finder,
-            strings,
+            reading.strings,
             together().kernels,
             together().mpi,
             floor,
@@ -192,12 +171,11 @@ def builder(
     return build
 
 
-@steps.step(background=True)
-def predictions(builder: Builder, activity: DeviceActivity, settings: Settings) -> Predictions | str:
+def predictions_of(builder: Builder, reading: Reading) -> Predictions | str:
     """The predicted savings of findings, by the replay of a stretch short enough to cost little compared with the
     analysis; or why nothing is predicted."""
-    if not settings.replay:
+    if not reading.settings.replay:
         return NOT_ASKED
-    wanted = min(max(round(PART * len(activity.operations)), FEWEST), MOST_OPERATIONS)
+    wanted = min(max(round(PART * len(reading.activity.operations)), FEWEST), MOST_OPERATIONS)
     model = builder(wanted, MOST_IN_ANALYSIS)
     return model if isinstance(model, str) else Predictions.of(model)

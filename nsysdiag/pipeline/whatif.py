@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from nsysdiag.config.settings import Settings
 from nsysdiag.errors import printable
-from nsysdiag.pipeline import trace as trace_steps
-from nsysdiag.pipeline.replaying import Builder
-from nsysdiag.pipeline.stages import Progress, Stages
+from nsysdiag.pipeline.analysis import analysis_of
+from nsysdiag.pipeline.reading import Progress
 from nsysdiag.replay.answer import answered, refused
 from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.replay.model import Model
@@ -19,7 +18,7 @@ from nsysdiag.replay.predict import Predictions, Told, identity_of, reason_again
 from nsysdiag.replay.stretch import MOST_AT_ALL, MOST_OPERATIONS
 from nsysdiag.report import Report
 from nsysdiag.shortage import Attempt
-from nsysdiag.trace.trace import open_trace
+from nsysdiag.trace.trace import Trace, open_trace
 
 
 class Replayed(Struct, frozen=True):
@@ -31,18 +30,16 @@ class Replayed(Struct, frozen=True):
     told: Told = {}
 
 
-steps: Stages = Stages(trace_steps.steps)
-
-
-@steps.step()
 def replayed(
-    builder: Builder, report: Report, predictions: Predictions | str, transforms: Sequence[Transform]
+    trace: Trace, settings: Settings, progress: Progress | None = None, transforms: Sequence[Transform] = ()
 ) -> Replayed:
     """What the report's savings were predicted with is replayed again, or there would be two answers to one question.
     Without that each finding takes replays of its own, so without transforms less time is replayed."""
+    found = analysis_of(trace, settings, progress)
+    predictions = found.job.predictions
     if isinstance(predictions, Predictions):
-        return Replayed(report, predictions.model, predictions.known)
-    return Replayed(report, builder(MOST_OPERATIONS, MOST_AT_ALL if transforms else MOST_OPERATIONS))
+        return Replayed(found.report, predictions.model, predictions.known)
+    return Replayed(found.report, found.job.builder(MOST_OPERATIONS, MOST_AT_ALL if transforms else MOST_OPERATIONS))
 
 
 def whatif(
@@ -59,9 +56,7 @@ def whatif(
         Attempt(f"replay '{printable(os.fsdecode(path))}'") as attempt,
         open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace,
     ):
-        found = steps.run(
-            replayed, attempt.noting(progress), trace=trace, settings=settings, transforms=transforms, keep_time=False
-        )
+        found = replayed(trace, settings, attempt.noting(progress), transforms)
         trace.check_unchanged()
     if isinstance(found.model, str):
         return refused(found.report, transforms, found.model)

@@ -14,8 +14,8 @@ from nsysdiag.errors import UsageError, printable
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline import analyze_devices
+from nsysdiag.pipeline.reading import Progress
 from nsysdiag.pipeline.result import TraceResult
-from nsysdiag.pipeline.stages import Progress
 from nsysdiag.ranks.clocks import RankTimeline, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.comparison import compare_ranks
 from nsysdiag.ranks.job import diagnose_ranks

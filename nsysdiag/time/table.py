@@ -14,8 +14,8 @@ from nsysdiag.time.facts import STATES
 
 WORK, IDLE = STATES[:3], STATES.index("idle")
 CODE: dict[str, int] = {name: code for code, name in enumerate(FAMILIES)}
-_BLOCK = 1 << 20
-"""Rows that are added up at a time: a sum over millions of rows takes some 30 MB more memory."""
+_BLOCK = 1 << 18
+"""Rows that are added up at a time: a sum over millions of rows takes some 10 MB more memory."""
 
 
 class TimeTable(Struct, frozen=True):

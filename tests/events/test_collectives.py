@@ -10,7 +10,7 @@ import pytest
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.collectives import KINDS, Collectives, find_collectives, kind_of
 from nsysdiag.events.nvtx import FIELD, read_ranges
-from nsysdiag.pipeline import reading
+from nsysdiag.pipeline.reading import read_activity
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder, global_tid
 
@@ -24,10 +24,8 @@ GENERIC = "ncclDevKernel_Generic_4"
 def collectives_of(trace: TraceBuilder, folder: Path) -> Collectives:
     """Those of the only device."""
     with open_trace(trace.write(folder / "trace.sqlite")) as opened:
-        activity = reading.steps.run(
-            reading.activity, trace=opened, settings=Settings(communication_patterns=("nccl",))
-        )
         ranges = read_ranges(opened)
+        activity = read_activity(opened, ranges, Settings(communication_patterns=("nccl",)))
         (device,) = activity.devices
         return find_collectives(device, activity.api_calls.rows, ranges, opened.strings)
 

@@ -18,10 +18,11 @@ from nsysdiag.copies.copies import top_copies
 from nsysdiag.copies.facts import TopCopy
 from nsysdiag.counters.facts import KernelMetrics
 from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.nvtx import read_ranges
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.kernels import ncu_command, top_kernels
 from nsysdiag.kernels.kinds import kernel_families
-from nsysdiag.pipeline import reading
+from nsysdiag.pipeline.reading import read_activity
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder
@@ -59,7 +60,7 @@ def closed() -> Iterator[None]:
 
 def looked_at(path: Path) -> Looked:
     trace = OPENED.enter_context(open_trace(path))
-    return Looked(reading.steps.run(reading.activity, trace=trace, settings=Settings()), trace.strings)
+    return Looked(read_activity(trace, read_ranges(trace), Settings()), trace.strings)
 
 
 def steps() -> TraceBuilder:

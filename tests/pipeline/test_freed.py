@@ -36,7 +36,7 @@ def test_after_the_last_device_and_not_before(tmp_path: Path, monkeypatch: pytes
         alive.append(finders[0]() is not None)
         return attribute_roots(*arguments)
 
-    monkeypatch.setattr("nsysdiag.pipeline.reading.WakeFinder", made)
+    monkeypatch.setattr("nsysdiag.pipeline.host.WakeFinder", made)
     monkeypatch.setattr("nsysdiag.pipeline.device_roots.follow", followed)
     monkeypatch.setattr("nsysdiag.pipeline.device_roots.attribute_roots", attributed)
     trace = tmp_path / "trace.sqlite"

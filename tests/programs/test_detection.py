@@ -9,8 +9,10 @@ from typing import get_type_hints
 import pytest
 
 from nsysdiag import typed
+from nsysdiag.arrays.background import Background
 from nsysdiag.config.settings import Settings
-from nsysdiag.pipeline import reading
+from nsysdiag.pipeline.host import look_at_host
+from nsysdiag.pipeline.reading import read, silent
 from nsysdiag.programs.facts import FRAMEWORKS, TITLES, Framework
 from nsysdiag.programs.names import RULES, TraceNames, frameworks_of, ids_of
 from nsysdiag.trace.trace import open_trace
@@ -25,9 +27,8 @@ def told(**names: tuple[str, ...]) -> list[str]:
 
 
 def found_in(path: Path) -> list[Framework]:
-    with open_trace(path) as trace:
-        found: list[Framework] = reading.steps.run(reading.frameworks, trace=trace, settings=Settings())
-    return found
+    with open_trace(path) as trace, Background() as background:
+        return look_at_host(read(trace, Settings(), background, silent), silent).frameworks
 
 
 class TestNames:

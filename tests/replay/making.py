@@ -16,7 +16,7 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.event_waits import StreamWaits
 from nsysdiag.events.rows import Rows
-from nsysdiag.pipeline.whatif import Replayed, replayed, steps
+from nsysdiag.pipeline.whatif import Replayed, replayed
 from nsysdiag.replay.device_waits import DeviceWaits, DeviceWaitTable
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import MpiCalls, ThreadActions
@@ -96,8 +96,7 @@ def activity_of(work: Work, devices: int = 2, **others: object) -> SimpleNamespa
 def replay_of(path: Path, settings: Settings = SETTINGS) -> Replayed:
     """The report about a trace, and the model of its judged time."""
     with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
-        found: Replayed = steps.run(replayed, None, trace=trace, settings=settings, transforms=(), keep_time=False)
-    return found
+        return replayed(trace, settings)
 
 
 def replay_of_program(build: Build, gpus: int = 1, capture: Capture = EVERYTHING) -> Replayed:

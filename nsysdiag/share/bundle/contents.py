@@ -20,7 +20,7 @@ from nsysdiag.document.names import table, text
 from nsysdiag.document.view import Causes, window_parts
 from nsysdiag.epoch import source_date_epoch
 from nsysdiag.formats.format import FORMATS, RenderOptions
-from nsysdiag.pipeline.stages import Progress
+from nsysdiag.pipeline.reading import Progress
 from nsysdiag.report import Report
 from nsysdiag.share.bundle.slicing import TraceSlice, slice_of
 from nsysdiag.share.redaction import Names, redacted_by

@@ -1,0 +1,175 @@
+"""The fourth stage: what is said of all devices together."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from nsysdiag.arrays.background import Background
+from nsysdiag.arrays.intervals import Intervals, union
+from nsysdiag.arrays.spill import laid, trim
+from nsysdiag.diagnosis.health import left_out_gpus, malformed_warnings
+from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge
+from nsysdiag.diagnosis.late import followed, lateness, with_late
+from nsysdiag.diagnosis.missing import unseen_everywhere
+from nsysdiag.diagnosis.savings import predict_of
+from nsysdiag.diagnosis.sentences import unseen_host
+from nsysdiag.diagnosis.shortage import with_shortage
+from nsysdiag.diagnosis.unused_gpus import working_processes
+from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.gpus import gpus_present
+from nsysdiag.events.identity import mpi_ranks
+from nsysdiag.host.alone import Alone, host_alone
+from nsysdiag.host.facts import HostReport
+from nsysdiag.host.report import host_report, over_time, scene_of
+from nsysdiag.host.states import thread_states
+from nsysdiag.host.sync_latency import Working
+from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.reading import Progress, Reading
+from nsysdiag.pipeline.replaying import Builder, builder_of, predictions_of
+from nsysdiag.pipeline.result import DeviceResult, TraceResult
+from nsysdiag.programs.names import ids_of
+from nsysdiag.ranks.clocks import meet_by_mpi, rank_timeline
+from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks
+from nsysdiag.ranks.facts import RankComparison
+from nsysdiag.replay.predict import Predictions
+from nsysdiag.trace.capabilities import was_asked
+from nsysdiag.trace.trace import Trace
+
+HOST_TABLES = ("OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS")
+"""What shows the host outside of CUDA calls."""
+
+
+class Job(Struct, frozen=True):
+    """The job of a trace: the results of all devices and of those that are `reported`, what `threads` and CPUs did
+    meanwhile (None where no device worked), the devices as `ranks` (None where they have nothing in common), the
+    predictions of savings (or why nothing is predicted) with the builder of their model, and the diagnosis."""
+
+    results: list[DeviceResult]
+    reported: list[DeviceResult]
+    warnings: list[str]
+    threads: HostReport | None
+    ranks: RankComparison | None
+    builder: Builder
+    predictions: Predictions | str
+    judgment: Judgment
+
+
+def judge_job(
+    results: list[DeviceResult], reading: Reading, host: HostSide, background: Background, progress: Progress
+) -> Job:
+    """What holds the job up, and what to do about it."""
+    reported = [each for each in results if each.report.key in reading.shown]
+    builder = builder_of(results, reading, host)
+    predictions = background.begin(predictions_of, builder, reading)
+    warnings = row_warnings(reading, host)
+    progress("looking at threads and CPUs", 0.9)
+    threads = _threads(reported, reading, host)
+    progress("writing the report", 0.95)
+    ranks = _ranks(results, reading.trace)
+    judgment = _judgment(results, reported, ranks, threads, predictions.result(), reading, host)
+    return Job(results, reported, warnings, threads, ranks, builder, predictions.result(), judgment)
+
+
+def row_warnings(reading: Reading, host: HostSide) -> list[str]:
+    """What is wrong with the rows of the trace."""
+    found = [*left_out_gpus(reading.activity), *malformed_warnings(host.host.malformed)]
+    return found if reading.devices else [*found, *unseen_everywhere(reading.unseen.result())]
+
+
+def devices_for_ranks(results: list[DeviceResult], reading: Reading, host: HostSide) -> TraceResult:
+    """The devices of a trace, for a comparison of ranks."""
+    trace = reading.trace
+    return TraceResult(
+        [each for each in results if each.report.key in reading.shown],
+        row_warnings(reading, host),
+        ids_of(host.frameworks),
+        gpus_present(trace),
+        reading.activity.duration_ns,
+        predictions_of(builder_of(results, reading, host), reading),
+        scheduled=host.scheduled,
+        ranks=mpi_ranks(trace),
+        host_unseen=_host_unseen(trace),
+    )
+
+
+def _host_unseen(trace: Trace) -> bool:
+    return not any(map(trace.has, HOST_TABLES))
+
+
+def _threads(reported: list[DeviceResult], reading: Reading, host: HostSide) -> HostReport | None:
+    """What all threads of the programs that used the devices did meanwhile; None where no time is under analysis."""
+    mine = [each for each in reading.devices if each.key in reading.shown]
+    scene = laid(scene_of(host.traced, host.host, mine, [reading.windows[each.key] for each in mine]), host.traced)
+    if scene is None:
+        return None
+    states = thread_states(scene)
+    working = [Working(each.split.busy, reading.windows[each.report.key].parts) for each in reported]
+    made = host_report(scene, states, over_time(scene, states, working))
+    del scene, states
+    trim()
+    return made
+
+
+def _ranks(results: list[DeviceResult], trace: Trace) -> RankComparison | None:
+    """The devices as ranks, where they ran collectives together or are in step by their iterations."""
+    if len(results) < 2:
+        return None
+    by_mpi = meet_by_mpi(results)
+    timelines = [rank_timeline(each.report.key, trace.file, 0, None, each, by_mpi=by_mpi) for each in results]
+    compared = compare_ranks(timelines)
+    return compared if compared.groups or compared.basis == ITERATIONS else None
+
+
+def _alone(reading: Reading, host: HostSide) -> Alone | None:
+    """What threads did in a trace without GPU activity; None where there is any."""
+    if reading.devices:
+        return None
+    return host_alone(host.traced, host.call_chains, *host.recorded_span, looped=host.loop is not None)
+
+
+def _paging(activity: DeviceActivity) -> Intervals:
+    """The set of time in which pages of unified memory move."""
+    operations = activity.operations
+    return union(Intervals(operations.start, operations.end)[operations.migration])
+
+
+def _judgment(
+    results: list[DeviceResult],
+    reported: list[DeviceResult],
+    ranks: RankComparison | None,
+    threads: HostReport | None,
+    predictions: Predictions | str,
+    reading: Reading,
+    host: HostSide,
+) -> Judgment:
+    """Of chosen devices it is what holds these up, which may be another one."""
+    trace, settings = reading.trace, reading.settings
+    late = lateness([result.report for result in results], ranks)
+    every = with_late([finding for result in results for finding in result.findings], late, settings.findings)
+    keys = {each.report.key for each in reported}
+    found = [each for each in every if each.device in keys]
+    host_unseen = _host_unseen(trace)
+    found = unseen_host(found) if host_unseen else found
+    return judge(
+        results[0].job_phases if results else NO_PHASES,
+        [followed(result.phases, late.get(result.report.key)) for result in reported],
+        results[0].focus if results else NO_FOCUS,
+        with_shortage(found, threads),
+        frameworks=ids_of(host.frameworks),
+        gpus_present=gpus_present(trace),
+        processes=working_processes(reading.activity) if settings.device is None else None,
+        duration_ns=reading.activity.duration_ns,
+        recorded=host.recorded_span,
+        host_loop=host.loop,
+        alone=_alone(reading, host),
+        cuda_asked=was_asked(trace.capabilities(), "cuda-api"),
+        limits=settings.findings,
+        missing={result.report.key: result.missing for result in results},
+        predict=predict_of(predictions),
+        ranks=mpi_ranks(trace),
+        scheduled=host.scheduled,
+        host_unseen=host_unseen,
+        in_turns=host.sharing.in_turns,
+        paging=_paging(reading.activity),
+        behind={result.report.key: result.behind for result in reported},
+    )

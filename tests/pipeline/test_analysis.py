@@ -1,0 +1,55 @@
+"""The stages of an analysis: in their order, with progress, and with what the second thread finds wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsysdiag import analyze, open_trace
+from nsysdiag.config.settings import Settings
+from nsysdiag.pipeline import analysis
+from nsysdiag.pipeline.analysis import analysis_of, devices_of
+from tests.shared import Shared
+
+
+@pytest.fixture
+def trace(shared: Shared) -> str:
+    return str(shared.fixture("sim_two_gpus.sqlite"))
+
+
+def test_progress_only_grows(trace: str) -> None:
+    told: list[tuple[str, float]] = []
+    analyze(trace, progress=lambda step, share: told.append((step, share)))
+    shares = [share for _, share in told]
+    assert shares == sorted(shares)
+    assert shares[0] == 0.0
+    assert len({step for step, _ in told}) == len(told) > 3
+
+
+def test_ranks_need_neither_the_report_nor_the_host(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for stage in ("judge_job", "write_report"):
+        monkeypatch.setattr(analysis, stage, None)
+    with open_trace(trace) as opened:
+        found = devices_of(opened, Settings())
+    assert [each.report.key for each in found.devices] == ["gpu0", "gpu1"]
+
+
+def test_a_table_of_time_is_kept_on_request_alone(trace: str) -> None:
+    with open_trace(trace) as opened:
+        kept = [analysis_of(opened, Settings(), keep_time=keep).job.results for keep in (False, True)]
+    assert [[each.time is not None for each in results] for results in kept] == [[False] * 2, [True] * 2]
+
+
+class BrokenError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("function", ["reading.read_counters", "device_figures.launch_report", "job.predictions_of"])
+def test_errors_of_the_second_thread_reach_the_caller(
+    function: str, trace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_values: object) -> None:
+        raise BrokenError
+
+    monkeypatch.setattr(f"nsysdiag.pipeline.{function}", broken)
+    with pytest.raises(BrokenError):
+        analyze(trace)
