@@ -25,7 +25,7 @@ from nsysdiag.events.rows import distinct, picked, taken
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.phases.facts import PhaseDevice, Waited
 from nsysdiag.phases.phases import JobPhases
-from nsysdiag.time.columns import Before
+from nsysdiag.time.columns import TimeBefore
 from nsysdiag.time.table import CODE, WORK, TimeTable
 from nsysdiag.units import uncapitalized
 from nsysdiag.wakeups.batches import BY
@@ -209,7 +209,7 @@ def charged_before(found: JobPhases, start: Start | None) -> Start | None:
     return start.between(first.start, first.end) if first.name == "start-up" else None
 
 
-def rows_before(start: Start | None) -> Before:
+def rows_before(start: Start | None) -> TimeBefore:
     """Its rows for the table of time."""
     parts = [
         (CODE[name], at, intersect(spans, did))
@@ -222,7 +222,7 @@ def rows_before(start: Start | None) -> Before:
     code, call = (np.repeat(np.array([each[at] for each in parts], dtype=np.int64), length)[order] for at in (0, 1))
     begun = spans.start[order] if start is None else start.host.axis.time(spans.start[order])
     placed = Intervals(begun, begun + (spans.end - spans.start)[order])
-    return Before(placed, code, call, [] if start is None else list(start.did))
+    return TimeBefore(placed, code, call, [] if start is None else list(start.did))
 
 
 def _of_phase(

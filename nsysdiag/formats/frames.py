@@ -18,7 +18,7 @@ from nsysdiag.errors import InputError, UsageError
 from nsysdiag.formats.rows import BY_NAME
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.rows import BY_NAME as OF_RANKS
-from nsysdiag.time.facts import NAMED, Column, TimeColumns
+from nsysdiag.time.facts import NAMED, NameColumn, TimeColumns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -108,9 +108,9 @@ def _stacked(parts: list[pd.Series[Any]]) -> Any:
 
 
 def _time_of(table: TimeColumns, report: Report) -> pd.DataFrame:
-    phase = Column(table.phase, [each.name for each in report.phases])
+    phase = NameColumn(table.phase, [each.name for each in report.phases])
     columns: dict[str, Any] = {
-        "device": _of_names(Column(np.zeros(len(table.start), dtype=np.int64), [table.device])),
+        "device": _of_names(NameColumn(np.zeros(len(table.start), dtype=np.int64), [table.device])),
         "start_ns": table.start,
         "end_ns": table.end,
         "ns": table.end - table.start,
@@ -128,7 +128,7 @@ def _or_none(values: npt.NDArray[Any]) -> Any:
     return pd.arrays.IntegerArray(np.maximum(values, 0).astype(np.int64), values < 0)
 
 
-def _of_names(column: Column) -> Any:
+def _of_names(column: NameColumn) -> Any:
     """Names as categories of which each occurs once, in the order of the first of equal ones."""
     names = list(dict.fromkeys(column.names))
     place = {name: at for at, name in enumerate(names)}

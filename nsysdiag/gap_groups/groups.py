@@ -27,7 +27,7 @@ from nsysdiag.pseudonyms import pseudonym
 from nsysdiag.report import SignatureRow
 from nsysdiag.stacks.call_sites import Place, places_of
 from nsysdiag.time.columns import OfSlices
-from nsysdiag.time.facts import Column
+from nsysdiag.time.facts import NameColumn
 
 # What makes two gaps alike: the operations on both sides, the place in the program, and the cause that leads.
 
@@ -118,9 +118,9 @@ def slices_in_words(context: GapContext, keys: GapKeys) -> OfSlices:
     lane = context.lane[rows.gap]
     threads = np.append(tid_of(context.axis.threads), -1)
     named = {
-        "call": Column(rows.text, [typed.plain(text) for text in context.slices.texts]),
-        "place": Column(np.where(lane >= 0, keys.path[rows.gap], -1), [" › ".join(path) for path in keys.paths]),
-        "operation": Column(keys.following[rows.gap], keys.next_names),
+        "call": NameColumn(rows.text, [typed.plain(text) for text in context.slices.texts]),
+        "place": NameColumn(np.where(lane >= 0, keys.path[rows.gap], -1), [" › ".join(path) for path in keys.paths]),
+        "operation": NameColumn(keys.following[rows.gap], keys.next_names),
     }
     return OfSlices(threads[lane], named)
 

@@ -2,7 +2,7 @@
 
 ```
 read             -> Reading              what is read of the trace, and the window of each device
-look_at_host     -> HostSide             what threads and CPUs did, and what that is evidence of
+look_at_host     -> HostReading             what threads and CPUs did, and what that is evidence of
 look_at_devices  -> list[DeviceResult]   every device: its table of time, its figures, its findings
 judge_job        -> Job                  what holds the job up, and what to do about it
 write_report     -> Report

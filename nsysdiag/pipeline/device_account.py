@@ -27,7 +27,7 @@ from nsysdiag.findings.attribution import Attribution, slice_kinds
 from nsysdiag.memory.unified import demand_migrations
 from nsysdiag.pipeline.device_gaps import DeviceGaps
 from nsysdiag.pipeline.device_roots import DeviceRoots
-from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.time.table import CODE, TimeTable
 
@@ -44,7 +44,7 @@ class DeviceAccount(Struct, frozen=True):
     time: TimeTable
 
 
-def account_of(found: DeviceGaps, roots: DeviceRoots, reading: Reading, host: HostSide) -> DeviceAccount:
+def account_of(found: DeviceGaps, roots: DeviceRoots, reading: Reading, host: HostReading) -> DeviceAccount:
     """The time of a device by bottleneck."""
     rooted, context = roots.root_slices, roots.root_context
     kinds = laid(slice_kinds(context, host.layered, Attribution.by_root(rooted)))
@@ -57,7 +57,7 @@ def account_of(found: DeviceGaps, roots: DeviceRoots, reading: Reading, host: Ho
     return DeviceAccount(kinds, families, waits, idle.made, time)
 
 
-def _device_waits(found: DeviceGaps, reading: Reading, host: HostSide) -> DeviceWaitCalls:
+def _device_waits(found: DeviceGaps, reading: Reading, host: HostReading) -> DeviceWaitCalls:
     device, before, axis = found.device, host.layered.before, host.host.axis
     calls, launch = reading.activity.api_calls.rows, device.launch[device.launch >= 0]
     lane = axis.rank(calls.thread[launch])
@@ -81,7 +81,7 @@ def _idle(
     families: IntArray,
     waits: DeviceWaitCalls,
     reading: Reading,
-    host: HostSide,
+    host: HostReading,
 ) -> IdlePieces:
     """The idle time by bottleneck. In `foreign` another program had the GPU, by its counters; `compiles` is the time
     inside ranges that compile, empty where so many rows are missing that all idle time is unknown."""
@@ -100,11 +100,11 @@ def _idle(
         foreign,
         host.host.axis,
         compiles,
-        waits_seen=bool(len(host.os_calls) or len(host.scheduling.on_cpu)),
+        waits_seen=bool(len(host.host.os_calls) or len(host.host.scheduling.on_cpu)),
     )
 
 
-def _busy(found: DeviceGaps, host: HostSide) -> list[Piece]:
+def _busy(found: DeviceGaps, host: HostReading) -> list[Piece]:
     """The time of work by bottleneck."""
     device, hollow = found.device, found.hollow.result()
     operations = device.operations
@@ -117,7 +117,7 @@ def _busy(found: DeviceGaps, host: HostSide) -> list[Piece]:
     )
 
 
-def _other_devices(found: DeviceGaps, roots: DeviceRoots, host: HostSide) -> IntArray:
+def _other_devices(found: DeviceGaps, roots: DeviceRoots, host: HostReading) -> IntArray:
     """The number of the other device that each slice waited for, -1 for none."""
     calls = (host.layered.before[SYNCHRONIZATION], host.layered.inside[SYNCHRONIZATION])
     return waited_for(roots.root_slices.slices, roots.context.lane, calls, found.waits.other, host.host.axis)

@@ -32,7 +32,7 @@ from nsysdiag.memory.unified import unified_memory
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline.device_gaps import DeviceGaps
 from nsysdiag.pipeline.device_roots import DeviceRoots
-from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.report import (
     Communication,
@@ -69,7 +69,7 @@ class _Inputs(Struct, frozen=True):
     time: TimeTable
     iterations: DeviceIterations
     reading: Reading
-    host: HostSide
+    host: HostReading
 
 
 def figures_of(
@@ -78,7 +78,7 @@ def figures_of(
     time: TimeTable,
     job_phases: JobPhases,
     reading: Reading,
-    host: HostSide,
+    host: HostReading,
     background: Background,
 ) -> DeviceFigures:
     """The figures of a device. Those that need no others are made by the second thread."""

@@ -24,7 +24,7 @@ from nsysdiag.pipeline.device_account import DeviceAccount
 from nsysdiag.pipeline.device_figures import DeviceFigures
 from nsysdiag.pipeline.device_gaps import DeviceGaps
 from nsysdiag.pipeline.device_roots import DeviceRoots
-from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.programs.names import ids_of
 from nsysdiag.report import DeviceReport, Finding
@@ -55,7 +55,7 @@ def device_findings(
     figures: DeviceFigures,
     before: Start | None,
     reading: Reading,
-    host: HostSide,
+    host: HostReading,
     finder: Callable[[], WakeFinder],
 ) -> DeviceFindings:
     """The findings of a device; less sure where rows are missing. `before` is judged time before its first work."""
@@ -84,7 +84,7 @@ def _idle_findings(
     judged: JudgedTime,
     report: DeviceReport,
     reading: Reading,
-    host: HostSide,
+    host: HostReading,
     finder: Callable[[], WakeFinder],
 ) -> tuple[FindingContext, IdleFindings]:
     """The findings on time in which the device waited, or worked exposed, and what all findings of it are about."""

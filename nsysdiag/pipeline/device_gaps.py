@@ -27,7 +27,7 @@ from nsysdiag.ledger.busy import WindowSplit, split_window
 from nsysdiag.ledger.classify import classify
 from nsysdiag.ledger.ledger import Ledger, Slices, ledger_of
 from nsysdiag.ledger.untraced_graphs import untraced_on
-from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.report import KernelRow
 from nsysdiag.timeline.facts import TimelineLevels
@@ -65,7 +65,7 @@ class DeviceGaps(Struct, frozen=True):
     overview: Future[TimelineLevels | None]
 
 
-def gaps_of(device: DeviceTimeline, reading: Reading, host: HostSide, background: Background) -> DeviceGaps:
+def gaps_of(device: DeviceTimeline, reading: Reading, host: HostReading, background: Background) -> DeviceGaps:
     """The gaps of a device, classified."""
     activity, window = reading.activity, reading.windows[device.key]
     loops = background.begin(_loops, device, window, reading)
@@ -123,7 +123,7 @@ def _repeating(loops: Future[list[Loop]]) -> Loop | None:
 
 
 def _without_work(
-    device: DeviceTimeline, window: AnalysisWindow, reading: Reading, host: HostSide
+    device: DeviceTimeline, window: AnalysisWindow, reading: Reading, host: HostReading
 ) -> EmptyIterations | None:
     if window.narrowed:
         return None
@@ -136,7 +136,7 @@ def _hollow(
     return hollow_time(device, split, residency(activity.shapes, device.gpu), measured)
 
 
-def _slices(side: DeviceSide, reading: Reading, host: HostSide) -> Slices:
+def _slices(side: DeviceSide, reading: Reading, host: HostReading) -> Slices:
     dropped = host.partial_graphs.spans.get(side.device.number, Intervals.empty())
     untraced = untraced_on(side.device, reading.activity, host.untraced)
     return classify(side, host.layered, untraced, reading.settings.disabled, dropped)
@@ -148,7 +148,7 @@ def _inside(device: DeviceTimeline, window: AnalysisWindow) -> BoolArray:
     return contains(window.parts, device.operations.start)
 
 
-def _missing(device: DeviceTimeline, reading: Reading, host: HostSide) -> Missing:
+def _missing(device: DeviceTimeline, reading: Reading, host: HostReading) -> Missing:
     unseen, reported = reading.unseen.result(), reading.trace.events_dropped
     return missing_of(device, reading.activity, unseen, host.partial_graphs, reported=reported)
 

@@ -14,7 +14,7 @@ from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
 from nsysdiag.phases.signal import StepLoop as PhaseLoop
 from nsysdiag.pipeline.device_gaps import DeviceGaps
-from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.time.table import TimeTable
 
@@ -54,7 +54,7 @@ def phases_of(
     outside: Outside | None,
     job_phases: JobPhases,
     reading: Reading,
-    host: HostSide,
+    host: HostReading,
 ) -> DevicePhases:
     """What a device did in each phase."""
     before = _before(outside, job_phases, reading, host)
@@ -64,7 +64,7 @@ def phases_of(
     return made
 
 
-def time_before(found: DeviceGaps, reading: Reading, host: HostSide) -> Outside | None:
+def time_before(found: DeviceGaps, reading: Reading, host: HostReading) -> Outside | None:
     """What the program did from its first CUDA call to the device's first work, as far as anything was recorded; or in
     the chosen time before that work."""
     window = found.window
@@ -76,7 +76,7 @@ def time_before(found: DeviceGaps, reading: Reading, host: HostSide) -> Outside 
     return replace(outside, since=max(window.asked, host.recorded_span[0]))
 
 
-def _before(outside: Outside | None, job_phases: JobPhases, reading: Reading, host: HostSide) -> Start | None:
+def _before(outside: Outside | None, job_phases: JobPhases, reading: Reading, host: HostReading) -> Start | None:
     if outside is None or not job_phases.phases:
         return None
     begin = job_phases.phases[0].start if outside.since is None else outside.since

@@ -18,9 +18,9 @@ from nsysdiag.gaps.launch_frame import LaunchFrame
 from nsysdiag.ledger.drained import Drained, sync_drained
 from nsysdiag.ledger.ledger import CauseTotals, add_up
 from nsysdiag.pipeline.device_gaps import DeviceGaps
-from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
-from nsysdiag.stacks.call_sites import HostSide as CallSites
+from nsysdiag.stacks.call_sites import HostSide
 from nsysdiag.wakeups.batches import RootSlices, attribute_roots
 from nsysdiag.wakeups.levels import Chains, follow
 from nsysdiag.wakeups.wake_chain import WakeChains
@@ -46,7 +46,7 @@ class DeviceRoots(Struct, frozen=True):
     in_mpi: Intervals
 
 
-def roots_of(found: DeviceGaps, reading: Reading, host: HostSide, finder: Callable[[], WakeFinder]) -> DeviceRoots:
+def roots_of(found: DeviceGaps, reading: Reading, host: HostReading, finder: Callable[[], WakeFinder]) -> DeviceRoots:
     """The root causes of a device's idle time."""
     settings, floor = reading.settings, reading.settings.thresholds.root_floor
     slices, activity = found.slices, reading.activity
@@ -75,7 +75,7 @@ def roots_of(found: DeviceGaps, reading: Reading, host: HostSide, finder: Callab
     )
 
 
-def _lane(frame: LaunchFrame, reading: Reading, host: HostSide) -> IntArray:
+def _lane(frame: LaunchFrame, reading: Reading, host: HostReading) -> IntArray:
     """The lane of the thread that launched the operation behind each gap, on the axis of the host; -1 for none."""
     calls = reading.activity.api_calls.rows
     if len(calls) == 0:
@@ -84,7 +84,7 @@ def _lane(frame: LaunchFrame, reading: Reading, host: HostSide) -> IntArray:
 
 
 def _context(
-    found: DeviceGaps, reading: Reading, host: HostSide, lane: IntArray, chains: Chains, drained: Drained
+    found: DeviceGaps, reading: Reading, host: HostReading, lane: IntArray, chains: Chains, drained: Drained
 ) -> GapContext:
     """The gaps with all that describes them."""
     dominant = found.ledger.dominant
@@ -102,11 +102,11 @@ def _context(
         samples=host.host.samples,
         leaf_symbols=host.leaf_symbols,
         wake_chains=_wake_chains(found, reading, host, chains),
-        host_side=CallSites(found.frame, found.slices, dominant, lane, host.host, host.call_chains, host.python_stacks),
+        host_side=HostSide(found.frame, found.slices, dominant, lane, host.host, host.call_chains, host.python_stacks),
     )
 
 
-def _wake_chains(found: DeviceGaps, reading: Reading, host: HostSide, chains: Chains) -> WakeChains:
+def _wake_chains(found: DeviceGaps, reading: Reading, host: HostReading, chains: Chains) -> WakeChains:
     """The chains as records."""
     calls, floor = host.tables.os_calls.names, reading.settings.thresholds.root_floor
     return WakeChains(found.slices, chains, host.names, host.files, host.leaf_symbols, calls, floor)

@@ -23,7 +23,7 @@ from nsysdiag.pipeline.device_findings import device_findings, judged_time
 from nsysdiag.pipeline.device_gaps import DeviceGaps, gaps_of
 from nsysdiag.pipeline.device_phases import DevicePhases, phases_of, phases_of_job, signal_of, time_before
 from nsysdiag.pipeline.device_roots import DeviceRoots, roots_of
-from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.report import DeviceReport, Finding
@@ -53,7 +53,7 @@ class _Together(Struct, frozen=True):
 
 
 def look_at_devices(
-    reading: Reading, host: HostSide, background: Background, *, keep_time: bool = False
+    reading: Reading, host: HostReading, background: Background, *, keep_time: bool = False
 ) -> list[DeviceResult]:
     """The results of all devices. With `keep_time` each has its table of time."""
     finder = host.finder()  # let go with this function
@@ -68,14 +68,18 @@ def look_at_devices(
 
 
 def _alone(
-    device: DeviceTimeline, reading: Reading, host: HostSide, finder: Callable[[], WakeFinder], background: Background
+    device: DeviceTimeline,
+    reading: Reading,
+    host: HostReading,
+    finder: Callable[[], WakeFinder],
+    background: Background,
 ) -> _Alone:
     gaps = gaps_of(device, reading, host, background)
     roots = roots_of(gaps, reading, host, finder)
     return _Alone(gaps, roots, account_of(gaps, roots, reading, host))
 
 
-def _meet(every: list[_Alone], reading: Reading, host: HostSide) -> list[_Together]:
+def _meet(every: list[_Alone], reading: Reading, host: HostReading) -> list[_Together]:
     """Waits for other devices are charged to what these did; the phases of the job are those of all devices, and one of
     them is judged."""
     own = {each.gaps.device.number: each.account.time for each in every}
@@ -92,7 +96,7 @@ def _meet(every: list[_Alone], reading: Reading, host: HostSide) -> list[_Togeth
 def _result(
     met: _Together,
     reading: Reading,
-    host: HostSide,
+    host: HostReading,
     finder: Callable[[], WakeFinder],
     background: Background,
     *,
@@ -135,7 +139,7 @@ def _lanes(
     return with_lanes(overview, roots.context, roots.threads, report, findings, reading.activity, narrowed=narrowed)
 
 
-def _phases(met: _Together, host: HostSide) -> list[PhaseDevice]:
+def _phases(met: _Together, host: HostReading) -> list[PhaseDevice]:
     """What the device did in each phase, with what took most of those that are not judged."""
     found, context = [], met.alone.roots.root_context
     for at, (phase, each) in enumerate(zip(met.job_phases.phases, met.phases.devices, strict=True)):

@@ -45,7 +45,7 @@ from nsysdiag.wakeups.wakers import BEFORE_NS, WakeFinder
 MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap
 
 
-class HostSide(Struct, frozen=True):
+class HostReading(Struct, frozen=True):
     """What the threads of a trace did. `host` is that of the threads that launched work, on an axis of their own;
     `layered` what the host-side rules of all causes make of their calls; `draining` the calls that drain a device.
 
@@ -86,7 +86,7 @@ class HostSide(Struct, frozen=True):
         return cache(lambda: WakeFinder(traced.tables, runs(), traced.profilers, traced.low, traced.high))
 
 
-def look_at_host(reading: Reading, progress: Progress) -> HostSide:
+def look_at_host(reading: Reading, progress: Progress) -> HostReading:
     """Reads the tables of the host, and runs the host-side rules of all causes."""
     trace, activity, ranges = reading.trace, reading.activity, reading.ranges
     progress("reading host activity", 0.3)
@@ -100,7 +100,7 @@ def look_at_host(reading: Reading, progress: Progress) -> HostSide:
     evidence = HostEvidence.of(host, facts)
     layered = laid(layer_evidence(evidence), evidence)
     traced = _traced(trace, reading, tables, facts, host)
-    return HostSide(
+    return HostReading(
         tables=tables,
         recorded_span=span,
         frameworks=frameworks,

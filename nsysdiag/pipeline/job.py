@@ -23,7 +23,7 @@ from nsysdiag.host.facts import HostReport
 from nsysdiag.host.report import host_report, over_time, scene_of
 from nsysdiag.host.states import thread_states
 from nsysdiag.host.sync_latency import Working
-from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Progress, Reading
 from nsysdiag.pipeline.replaying import Builder, builder_of, predictions_of
 from nsysdiag.pipeline.result import DeviceResult, TraceResult
@@ -55,7 +55,7 @@ class Job(Struct, frozen=True):
 
 
 def judge_job(
-    results: list[DeviceResult], reading: Reading, host: HostSide, background: Background, progress: Progress
+    results: list[DeviceResult], reading: Reading, host: HostReading, background: Background, progress: Progress
 ) -> Job:
     """What holds the job up, and what to do about it."""
     reported = [each for each in results if each.report.key in reading.shown]
@@ -70,13 +70,13 @@ def judge_job(
     return Job(results, reported, warnings, threads, ranks, builder, predictions.result(), judgment)
 
 
-def row_warnings(reading: Reading, host: HostSide) -> list[str]:
+def row_warnings(reading: Reading, host: HostReading) -> list[str]:
     """What is wrong with the rows of the trace."""
     found = [*left_out_gpus(reading.activity), *malformed_warnings(host.host.malformed)]
     return found if reading.devices else [*found, *unseen_everywhere(reading.unseen.result())]
 
 
-def devices_for_ranks(results: list[DeviceResult], reading: Reading, host: HostSide) -> TraceResult:
+def devices_for_ranks(results: list[DeviceResult], reading: Reading, host: HostReading) -> TraceResult:
     """The devices of a trace, for a comparison of ranks."""
     trace = reading.trace
     return TraceResult(
@@ -96,7 +96,7 @@ def _host_unseen(trace: Trace) -> bool:
     return not any(map(trace.has, HOST_TABLES))
 
 
-def _threads(reported: list[DeviceResult], reading: Reading, host: HostSide) -> HostReport | None:
+def _threads(reported: list[DeviceResult], reading: Reading, host: HostReading) -> HostReport | None:
     """What all threads of the programs that used the devices did meanwhile; None where no time is under analysis."""
     mine = [each for each in reading.devices if each.key in reading.shown]
     scene = laid(scene_of(host.traced, host.host, mine, [reading.windows[each.key] for each in mine]), host.traced)
@@ -120,7 +120,7 @@ def _ranks(results: list[DeviceResult], trace: Trace) -> RankComparison | None:
     return compared if compared.groups or compared.basis == ITERATIONS else None
 
 
-def _alone(reading: Reading, host: HostSide) -> Alone | None:
+def _alone(reading: Reading, host: HostReading) -> Alone | None:
     """What threads did in a trace without GPU activity; None where there is any."""
     if reading.devices:
         return None
@@ -140,7 +140,7 @@ def _judgment(
     threads: HostReport | None,
     predictions: Predictions | str,
     reading: Reading,
-    host: HostSide,
+    host: HostReading,
 ) -> Judgment:
     """Of chosen devices it is what holds these up, which may be another one."""
     trace, settings = reading.trace, reading.settings

@@ -17,7 +17,7 @@ from nsysdiag.events.host import HostActivity
 from nsysdiag.events.mpi_messages import read_messages
 from nsysdiag.iterations.loop import NVTX
 from nsysdiag.ledger.classify import layer_evidence
-from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.ranks.clocks import MatchedCollectives, bring_together, meet_by_mpi, rank_timeline
@@ -127,7 +127,7 @@ def _repeating_time(results: list[DeviceResult], together: Callable[[], Together
     return Repeating(focus.parts, steps, loop is not None and loop.source == NVTX)
 
 
-def builder_of(results: list[DeviceResult], reading: Reading, host: HostSide) -> Builder:
+def builder_of(results: list[DeviceResult], reading: Reading, host: HostReading) -> Builder:
     """Builds the model of so many operations of that time, and of so many at most where it needs more; or says why
     there is none."""
     activity, devices = reading.activity, reading.devices

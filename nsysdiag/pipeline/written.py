@@ -8,7 +8,7 @@ from msgspec import structs
 from nsysdiag.diagnosis.health import NOT_RECORDED, recapture
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.phrases import finished
-from nsysdiag.pipeline.host import HostSide
+from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.job import Job
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
@@ -16,7 +16,7 @@ from nsysdiag.timeline.timeline import with_threads
 from nsysdiag.version import __version__
 
 
-def write_report(job: Job, reading: Reading, host: HostSide) -> Report:
+def write_report(job: Job, reading: Reading, host: HostReading) -> Report:
     """The report on a job."""
     trace, settings = reading.trace, reading.settings
     judgment, predictions = job.judgment, job.predictions

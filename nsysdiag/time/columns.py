@@ -11,7 +11,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.cause import FAMILIES
-from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, Column, TimeColumns
+from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, NameColumn, TimeColumns
 from nsysdiag.time.table import TimeTable
 
 
@@ -19,10 +19,10 @@ class OfSlices(Struct, frozen=True):
     """What is known of each slice of idle time: codes, -1 for none, and names."""
 
     thread: IntArray
-    named: dict[str, Column]
+    named: dict[str, NameColumn]
 
 
-class Before(Struct, frozen=True):
+class TimeBefore(Struct, frozen=True):
     """Time before the first work of a device: disjoint spans, the bottleneck of each (an index into FAMILIES), and what
     the host did, an index into `words`."""
 
@@ -36,7 +36,7 @@ def time_columns(
     device: str,
     table: TimeTable,
     of_slices: OfSlices,
-    before: Before,
+    before: TimeBefore,
     phases: Intervals,
     judged: Iterable[int],
     steps: Intervals,
@@ -49,17 +49,17 @@ def time_columns(
     piece = table.slice[row]
     phase = np.append(np.full(ahead, 0 if len(phases) else -1), place_in(phases, spans.start))
     named = {
-        "state": Column(_joined(ahead, EVERY_STATE.index(OUTSIDE), table.state[row]), list(EVERY_STATE)),
-        "bottleneck": Column(np.append(before.bottleneck, table.bottleneck[row]), list(FAMILIES)),
-        "cause": Column(_joined(ahead, -1, _of_slice(table.own, piece)), list(CAUSES)),
-        "root_cause": Column(_joined(ahead, -1, _of_slice(table.root, piece)), list(CAUSES)),
-        "waits_for": Column(_joined(ahead, -1, _numbered(table.other[row], devices)), list(devices.values())),
+        "state": NameColumn(_joined(ahead, EVERY_STATE.index(OUTSIDE), table.state[row]), list(EVERY_STATE)),
+        "bottleneck": NameColumn(np.append(before.bottleneck, table.bottleneck[row]), list(FAMILIES)),
+        "cause": NameColumn(_joined(ahead, -1, _of_slice(table.own, piece)), list(CAUSES)),
+        "root_cause": NameColumn(_joined(ahead, -1, _of_slice(table.root, piece)), list(CAUSES)),
+        "waits_for": NameColumn(_joined(ahead, -1, _numbered(table.other[row], devices)), list(devices.values())),
     }
     for name, column in of_slices.named.items():
-        named[name] = Column(_joined(ahead, -1, _of_slice(column.code, piece)), column.names)
+        named[name] = NameColumn(_joined(ahead, -1, _of_slice(column.code, piece)), column.names)
     calls = named["call"]
     called = np.append(before.call + len(calls.names), calls.code[ahead:])
-    named["call"] = Column(called, [*calls.names, *before.words])
+    named["call"] = NameColumn(called, [*calls.names, *before.words])
     return TimeColumns(
         device=device,
         start=np.append(before.spans.start, spans.start),

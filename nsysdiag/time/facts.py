@@ -16,7 +16,7 @@ NAMED = ("state", "bottleneck", "cause", "root_cause", "waits_for", "call", "pla
 """The columns of names, in their order."""
 
 
-class Column(Struct, frozen=True):
+class NameColumn(Struct, frozen=True):
     """A column of names: `code` is an index into `names`, -1 for none."""
 
     code: IntArray
@@ -38,11 +38,11 @@ class TimeColumns(Struct, frozen=True):
     judged: BoolArray
     step: IntArray
     thread: IntArray
-    named: dict[str, Column]
+    named: dict[str, NameColumn]
 
     @classmethod
     def empty(cls) -> TimeColumns:
         """Those of a trace without a device."""
         none = np.empty(0, dtype=np.int64)
-        named = {name: Column(none, []) for name in NAMED}
+        named = {name: NameColumn(none, []) for name in NAMED}
         return cls("", none, none, none, none.astype(np.bool_), none, none, named)
