@@ -40,9 +40,11 @@ HOST_TABLES = ("OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS")
 
 
 class Job(Struct, frozen=True):
-    """The job of a trace: the results of all devices and of those that are `reported`, what `threads` and CPUs did
-    meanwhile (None where no device worked), the devices as `ranks` (None where they have nothing in common), the
-    predictions of savings (or why nothing is predicted) with the builder of their model, and the diagnosis."""
+    """The job of a trace: the results of all devices, those that are `reported`, and the judgment.
+
+    `threads` is what threads and CPUs did meanwhile, None where no device worked. `ranks` compares the devices, None
+    where they have nothing in common. `predictions` are those of savings, or a sentence why there are none; `builder`
+    makes the model that they rest on."""
 
     results: list[DeviceResult]
     reported: list[DeviceResult]

@@ -32,7 +32,7 @@ Progress = Callable[[str, float], None]
 
 
 def silent(_step: str, _share: float) -> None:
-    """Progress that nobody is told of."""
+    """Progress that is not shown."""
 
 
 class Reading(Struct, frozen=True):
