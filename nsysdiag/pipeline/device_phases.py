@@ -20,8 +20,8 @@ from nsysdiag.time.table import TimeTable
 
 
 class DevicePhases(Struct, frozen=True):
-    """What a device did in each phase of the job. `before` is the time before its first work, from the first CUDA call
-    of the job on or in the chosen time, None where nothing was recorded."""
+    """What a device did in each phase of the job. `before` is the time before its first work (None: not recorded), from
+    the first CUDA call of the job on or in the chosen time."""
 
     devices: list[PhaseDevice]
     before: Start | None
