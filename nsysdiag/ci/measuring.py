@@ -9,8 +9,8 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.ci.names import GPU_METRICS, Measure
 from nsysdiag.comparison.side import IDLE, LENGTH, by_iterations
 from nsysdiag.config.settings import disabled_causes
-from nsysdiag.diagnosis.focus import added
 from nsysdiag.fields import ZERO_IF_NONE, Needs, WhyNone, fields_of, markers_of
+from nsysdiag.phases.facts import added
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.time.facts import STATES

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.facts import KERNELS
-from nsysdiag.phases.facts import LEAST_WORK, Basis, PhaseDevice, PhaseSteps, Waited
+from nsysdiag.phases.facts import LEAST_WORK, Basis, PhaseDevice, PhaseSteps, added
 from nsysdiag.phases.phases import CHOSEN, INSIDE_STEP, FoundPhase, JobPhases
 
 SECOND_NS = 1_000_000_000
@@ -144,25 +144,3 @@ def _outside_kernels(devices: list[PhaseDevice]) -> int:
     """A device that waits for another one's kernels is outside of kernels itself."""
     waited = sum(each.ns for device in working(devices) for each in device.waited if each.bottleneck in KERNELS)
     return waited + sum(ns for name, ns in job_account(devices).items() if name not in KERNELS)
-
-
-def added(parts: list[PhaseDevice]) -> PhaseDevice:
-    """Several phases of one device as one."""
-    return PhaseDevice(
-        key=parts[0].key,
-        compute_ns=sum(part.compute_ns for part in parts),
-        exposed_comm_ns=sum(part.exposed_comm_ns for part in parts),
-        exposed_copy_ns=sum(part.exposed_copy_ns for part in parts),
-        idle_ns=sum(part.idle_ns for part in parts),
-        outside_ns=sum(part.outside_ns for part in parts),
-        ledger=summed(part.ledger for part in parts),
-        account=summed(part.account for part in parts),
-        account_base=parts[0].account_base,
-        waited=[Waited(*pair, ns) for pair, ns in _waited(parts).items()],
-        late_ns=sum(part.late_ns for part in parts),
-        late_kept_ns=sum(part.late_kept_ns for part in parts),
-    )
-
-
-def _waited(parts: list[PhaseDevice]) -> dict[tuple[str, str], int]:
-    return summed({(each.device, each.bottleneck): each.ns} for part in parts for each in part.waited)

@@ -18,6 +18,7 @@ from nsysdiag.document.words import chain_label, path_label, row_query
 from nsysdiag.host import rows as host
 from nsysdiag.launches import words as launches
 from nsysdiag.memory import show as memory
+from nsysdiag.phases.facts import PhaseDevice, added
 from nsysdiag.ranks.show.rows import RANK_COLUMNS
 from nsysdiag.report import (
     CauseInfo,
@@ -32,6 +33,7 @@ from nsysdiag.report import (
     SignatureRow,
     Slice,
 )
+from nsysdiag.time.facts import STATES
 from nsysdiag.utilization import show as utilization
 
 
@@ -60,6 +62,36 @@ class _LabelRow(NamedTuple):
     label: str
     idle_ns: int
     root_idle_ns: int
+
+
+class _SumRow(NamedTuple):
+    """The time of a device, in one scope, that has a `name` in a column of the table of time; `share` is its part of
+    the scope."""
+
+    scope: str
+    column: str
+    name: str
+    ns: int
+    share: float | None
+
+
+def _sums(report: Report) -> Iterator[tuple[str, _SumRow]]:
+    """The sums of states, bottlenecks and causes of each device: over the judged time, then phase by phase."""
+    for device in report.devices:
+        for scope, found in _scopes(report, device.key):
+            states = {name: getattr(found, f"{name}_ns") for name in STATES}
+            whole = sum(found.account.values())
+            for column, sums in (("state", states), ("bottleneck", found.account), ("cause", found.ledger)):
+                for name, ns in by_time(sums):
+                    yield device.key, _SumRow(scope, column, name, ns, part(ns, whole))
+
+
+def _scopes(report: Report, key: str) -> Iterator[tuple[str, PhaseDevice]]:
+    phases = [each for phase in report.phases for each in phase.devices if each.key == key]
+    judged = None if report.diagnosis is None else report.diagnosis.phase
+    if phases:
+        yield JUDGED, added(phases if judged is None else [phases[judged]])
+        yield from ((f"phase {at}", each) for at, each in enumerate(phases))
 
 
 def _gaps(report: Report) -> Iterator[_GapRow]:
@@ -100,6 +132,15 @@ _GAPS = (
     RecordColumn[_GapRow]("call_site", "text", lambda row: call_site_label(row.gap.call_site, whole)),
     RecordColumn[_GapRow]("nvtx_elsewhere", "text", lambda row: path_label(row.gap.nvtx_elsewhere)),
 )
+WINDOW, JUDGED = "window", "judged"
+"""The time that a table adds up: all of a device's window, or what the diagnosis is about."""
+
+
+def _scoped(shown: tuple[RecordColumn[Any], ...], scope: str) -> tuple[RecordColumn[Any], ...]:
+    """The columns, and behind them the time that their sums are of."""
+    return (*shown, RecordColumn[Any]("scope", "text", lambda _: scope))
+
+
 _DEVICES = """
     name window_start_ns=window.start_ns window_end_ns=window.end_ns window_ns busy_ns compute_ns exposed_comm_ns
     exposed_copy_ns idle_ns coverage verdict=verdict.id gap_count kernels=ops.kernel memcpys=ops.memcpy
@@ -141,24 +182,33 @@ _FINDINGS = (
     RecordColumn[Finding]("chain", "text", lambda finding: chain_label(finding.chain)),
     RecordColumn[Finding]("rows", "text", lambda finding: "; ".join(row_query(row) for row in finding.rows)),
 )
+_SUMS = (
+    RecordColumn[tuple[str, _SumRow]]("device", "text", lambda pair: pair[0]),
+    RecordColumn[tuple[str, _SumRow]]("scope", "text", lambda pair: pair[1].scope),
+    RecordColumn[tuple[str, _SumRow]]("column", "text", lambda pair: pair[1].column),
+    RecordColumn[tuple[str, _SumRow]]("name", "text", lambda pair: pair[1].name),
+    RecordColumn[tuple[str, _SumRow]]("ns", "integer", lambda pair: pair[1].ns),
+    RecordColumn[tuple[str, _SumRow]]("share_of_scope", "number", lambda pair: pair[1].share),
+)
 _TABLES: tuple[RecordTable[Report, Any], ...] = (
     RecordTable("gaps", _GAPS, _gaps),
-    of_devices("devices", columns(DeviceReport, _DEVICES), lambda device: [device]),
-    RecordTable("ledger", _LEDGER, _ledger),
-    of_devices("labels", columns(_LabelRow), _labels),
-    of_devices("kernels", _KERNELS, lambda device: device.kernels),
+    of_devices("devices", _scoped(columns(DeviceReport, _DEVICES), WINDOW), lambda device: [device]),
+    RecordTable("ledger", _scoped(_LEDGER, WINDOW), _ledger),
+    of_devices("labels", _scoped(columns(_LabelRow), WINDOW), _labels),
+    RecordTable("time_sums", _SUMS, _sums),
+    of_devices("kernels", _scoped(_KERNELS, WINDOW), lambda device: device.kernels),
     *memory.TABLES,
     of_devices("communication", _KERNELS, lambda device: device.communication.kernels),
     of_devices("collectives", columns(CollectiveKind), lambda device: device.communication.kinds),
     of_devices("mpi", columns(MpiCall), lambda device: device.communication.mpi),
     RecordTable("ranks", RANK_COLUMNS, lambda report: report.ranks.ranks if report.ranks else ()),
-    of_devices("signatures", _SIGNATURES, lambda device: device.signatures),
+    of_devices("signatures", _scoped(_SIGNATURES, WINDOW), lambda device: device.signatures),
     of_devices("iterations", _ITERATIONS, lambda device: device.iterations.rows if device.iterations else ()),
     *launches.TABLES,
     *host.TABLES,
     *cost.TABLES,
     *utilization.TABLES,
     *counters.TABLES,
-    RecordTable("findings", _FINDINGS, lambda report: report.findings),
+    RecordTable("findings", _scoped(_FINDINGS, JUDGED), lambda report: report.findings),
 )
 BY_NAME = {table.name: table for table in _TABLES}

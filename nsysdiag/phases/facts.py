@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from nsysdiag.arrays.groups import summed
 from nsysdiag.fields import CauseId, Count, Moment, NsByCause, OwnText, Period, Sentence, Share, TotalNs
 from nsysdiag.record import Record
 from nsysdiag.units import format_count, format_ns
@@ -172,3 +173,25 @@ class BehindWait(Struct, frozen=True):
     bottleneck: str
     other: Place | None
     ns: int
+
+
+def added(parts: list[PhaseDevice]) -> PhaseDevice:
+    """Several phases of one device as one."""
+    return PhaseDevice(
+        key=parts[0].key,
+        compute_ns=sum(part.compute_ns for part in parts),
+        exposed_comm_ns=sum(part.exposed_comm_ns for part in parts),
+        exposed_copy_ns=sum(part.exposed_copy_ns for part in parts),
+        idle_ns=sum(part.idle_ns for part in parts),
+        outside_ns=sum(part.outside_ns for part in parts),
+        ledger=summed(part.ledger for part in parts),
+        account=summed(part.account for part in parts),
+        account_base=parts[0].account_base,
+        waited=[Waited(*pair, ns) for pair, ns in _waited(parts).items()],
+        late_ns=sum(part.late_ns for part in parts),
+        late_kept_ns=sum(part.late_kept_ns for part in parts),
+    )
+
+
+def _waited(parts: list[PhaseDevice]) -> dict[tuple[str, str], int]:
+    return summed({(each.device, each.bottleneck): each.ns} for part in parts for each in part.waited)

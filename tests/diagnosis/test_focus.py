@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import structs
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.diagnosis.focus import Focus, Scope, added, focus_of, job_account, window_ns, working
-from nsysdiag.phases.facts import Basis, PhaseDevice, Waited
+from nsysdiag.diagnosis.focus import Focus, Scope, focus_of, job_account, window_ns, working
+from nsysdiag.phases.facts import Basis, PhaseDevice, Waited, added
 from nsysdiag.phases.phases import FoundPhase, JobPhases
 
 

@@ -52,3 +52,17 @@ def test_the_table_is_not_saved(tmp_path: Path, shared: Shared) -> None:
     assert saved == report
     with pytest.raises(UsageError, match="not saved"):
         _ = saved.time
+
+
+def test_sums_of_each_scope_are_a_table_of_their_own(shared: Shared) -> None:
+    report = nsysdiag.analyze(shared.fixture("sim_starved_training.sqlite"))
+    tables, rows = nsysdiag.frames(report), report.time
+    sums = tables["time_sums"]
+    mine = sums[(sums.device == "gpu1") & (sums.scope == "judged")]
+    judged = rows[rows.judged & (rows.device == "gpu1")]
+    for column in ("state", "cause"):
+        assert dict(mine[mine.column == column][["name", "ns"]].to_numpy()) == by(judged, column)
+    assert mine[mine.column == "bottleneck"].ns.sum() == judged.ns.sum()
+    assert {*sums.scope} == {"judged", *(f"phase {at}" for at in range(len(report.phases)))}
+    assert {*tables["ledger"].scope} == {"window"}
+    assert {*tables["findings"].scope} == {"judged"}
