@@ -66,6 +66,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
             ),
             kernel_table(device, found.kernels, context, "Communication kernels", f"{exposed} of it exposed.", PAGE),
         ],
+        f"{exposed} exposed, {hidden} hidden behind compute",
     )
 
 

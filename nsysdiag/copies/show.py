@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document.blocks import PAGE, TICKET, Column, Details, Limit, Lines, Section, Table
 from nsysdiag.document.kinds import BAR, BYTES, COUNT, RATE, SHARE, TEXT, TIME, part
+from nsysdiag.document.words import counted
 from nsysdiag.memory.words import copy_sentences
-from nsysdiag.units import format_ns
+from nsysdiag.units import format_bytes, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
@@ -91,6 +92,8 @@ def section(device: DeviceReport, _context: Context) -> Section | None:
             ),
             Details("Rates by direction, and pageable against pinned memory", _rates(copies), PAGE),
         ],
+        f"{counted(sum(row.count for row in copies.rows), 'operation')}, "
+        f"{format_bytes(sum(row.bytes for row in copies.rows))}; {format_ns(device.exposed_copy_ns)} exposed",
     )
 
 

@@ -14,7 +14,7 @@ from nsysdiag.document.curve import CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.kinds import COUNT, HERTZ, NAME, SHARE, TEXT, TIME
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.packed import unpack_metric
-from nsysdiag.document.words import instant
+from nsysdiag.document.words import counted, instant
 from nsysdiag.units import format_bytes, format_hertz, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -224,7 +224,14 @@ def section(device: DeviceReport, context: Context) -> Section | None:
         span = f"From {instant(found.start_ns)} to {instant(found.end_ns)}"
         caption = f"{span}, each from 0 to 100% of what the hardware can do; a break in a curve means no samples."
         blocks.append(Chart(curves, "Counters over time", captions=[caption]))
-    return Section("gpu-metrics", TITLE, [*blocks, _means(found), *_by_name(found)])
+    return Section("gpu-metrics", TITLE, [*blocks, _means(found), *_by_name(found)], _gist(found))
+
+
+def _gist(found: GpuMetrics) -> str:
+    """The share of active SMs, or how many counters there are."""
+    active = metric(found, "sm_active")
+    number = counted(len(found.metrics), "counter")
+    return f"{share(active.window)} of the SMs active on average, {number}" if active else number
 
 
 def _means(found: GpuMetrics) -> Table:

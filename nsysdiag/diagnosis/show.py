@@ -27,6 +27,7 @@ from nsysdiag.diagnosis.entries import account_table, joined
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
+    EVERYWHERE,
     NOT_PAGE,
     NOT_TERMINAL,
     PAGE,
@@ -41,6 +42,7 @@ from nsysdiag.document.blocks import (
     Limit,
     Lines,
     Paragraph,
+    Scope,
     Section,
     Table,
 )
@@ -63,7 +65,8 @@ if TYPE_CHECKING:
     from nsysdiag.phases.facts import Phase, PhaseDevice
     from nsysdiag.report import DeviceReport, Finding, Report
 
-MOST_IDS = 300
+MOST_IDS, MOST_SPANS = 300, 4
+ALWAYS = ("compute", "idle")
 CUDA_CALLS, MORE_OF_HOST = "cuda-api", "To see more of the host, capture again with"
 MANY = 2
 GPUS_JUDGED = "GPUs in the judged time"
@@ -102,9 +105,9 @@ def opening(context: Context) -> list[Block]:
         headline,
         *action(found, report.findings),
         *_phase_lines(report, found),
-        *phase_strip(report.phases, found.basis, found.phase),
+        *phase_strip(report.phases, found.basis, found.phase)[0 if several else 1 :],
         Table("", PHASES, _phase_rows(report, found) if several else [], limit=IN_TICKET),
-        Paragraph(title, "quiet", PAGE),
+        Paragraph(f"{title}: {format_ns(_judged_ns(report, found))}", "quiet", PAGE),
         replace(account_chart(account, title, host_unseen=host_unseen(report)), limit=NOT_TERMINAL),
         replace(account_chart(account, "", host_unseen=host_unseen(report)), limit=TERMINAL),
     ]
@@ -184,6 +187,12 @@ def _judged(report: Report, found: Diagnosis) -> dict[str, list[PhaseDevice]]:
     return by_device
 
 
+def _judged_ns(report: Report, found: Diagnosis) -> int:
+    """How much time the account of a device is of."""
+    phases = report.phases if found.phase is None else [report.phases[found.phase]]
+    return sum(phase.counted_ns for phase in phases)
+
+
 def _phase_rows(report: Report, found: Diagnosis) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = [
         (
@@ -199,17 +208,19 @@ def _phase_rows(report: Report, found: Diagnosis) -> list[tuple[object, ...]]:
 
 
 def each_gpu(context: Context) -> list[Block]:
-    """One row a device, in text one for all that show the same; of a single device only the page has it."""
+    """One row a device, in text one for all that show the same; of a single device, which is the whole job, only what
+    its bar counts elsewhere than one expects."""
     report, found = context.report, context.report.diagnosis
     if found is None or not report.phases:
         return []
     judged = _judged(report, found)
     unseen = host_unseen(report)
-    page = account_table(judged, GPUS_JUDGED, PAGE, host_unseen=unseen)
+    table, *notes = account_table(judged, GPUS_JUDGED, PAGE, host_unseen=unseen)
     if len(judged) == 1:
-        return page
+        return notes
     return [
-        *page,
+        table,
+        *notes,
         *joined(account_table(judged, GPUS_JUDGED, TERMINAL, host_unseen=unseen)),
         *joined(account_table(judged, "", IN_TICKET, host_unseen=unseen)),
     ]
@@ -249,13 +260,17 @@ def overview(context: Context) -> Section | None:
     """Each device at a glance, or what a trace without GPU work holds instead where no diagnosis says so."""
     report = context.report
     if report.devices:
-        return Section("overview", "GPUs", [_glance(device) for device in report.devices])
+        alone = len(report.devices) == 1
+        spans = "; ".join(f"{device.key}: {words.window_sentence(device)}" for device in report.devices[:MOST_SPANS])
+        glances = [_glance(device, alone=alone) for device in report.devices]
+        return Section("overview", "GPU" if alone else "GPUs", glances, scope=Scope("window", spans))
     if report.diagnosis is not None:
         return None
     return Section("overview", "GPUs", [Paragraph(f"{words.NO_GPU_WORK}.", "verdict"), *_nothing(report)])
 
 
-def _glance(device: DeviceReport) -> Entry:
+def _glance(device: DeviceReport, *, alone: bool) -> Entry:
+    """A device at a glance; of one that is `alone` the page has the headline above."""
     columns = (
         Column("Part of the window", TEXT, head=True),
         Column("Time", TIME),
@@ -266,14 +281,16 @@ def _glance(device: DeviceReport) -> Entry:
     rows = [(each.label, each.ns, each.ns, part(each.ns, device.window_ns)) for each in parts]
     segments = stack((each.label, each.ns, None, each.id) for each in parts)
     ids = ", ".join(f"device {entry.device_id} of process {entry.pid}" for entry in device.ids)
-    lines = [f"Window: {words.window_sentence(device)}.", f"Ran: {words.ops_sentence(device.ops)}."]
+    ran = f"Ran: {words.ops_sentence(device.ops)}."
+    known = [f"Known as: {clip(ids, MOST_IDS)}."] if ids else []
     return Entry(
         device.name,
         [
-            Paragraph(device.verdict.sentence, "verdict"),
+            Paragraph(device.verdict.sentence, "verdict", NOT_PAGE if alone else EVERYWHERE),
             Chart(StackedBar(DIVIDES, segments, device.window_ns), DIVIDES, id=device.key),
             FigureRow(_cards(device), PAGE, cards=True),
-            Lines([*lines, *([f"Known as: {clip(ids, MOST_IDS)}."] if ids else [])]),
+            Lines([f"Window: {words.window_sentence(device)}.", ran, *known], NOT_PAGE),
+            Lines([ran, *known], PAGE),
             *(Paragraph(note, "note") for note in device.notes),
             Table("", columns, rows, limit=NOT_PAGE),
         ],
@@ -282,7 +299,8 @@ def _glance(device: DeviceReport) -> Entry:
 
 
 def _cards(device: DeviceReport) -> list[Fact]:
-    """The numbers of a device, each part of its window in the colour that it has above."""
+    """The numbers of a device, each part of its window in the colour that it has above; parts of no time are left
+    out."""
     notes = {
         "communication": f"{format_ns(device.overlapped_comm_ns)} hidden" if device.overlapped_comm_ns else "",
         "idle": words.counted(device.gap_count, "gap"),
@@ -293,7 +311,6 @@ def _cards(device: DeviceReport) -> list[Fact]:
         if found.util_time_share is None
         else [Fact("Dashboard", percent_of(found.util_time_share), note=real_note(found))]
     )
-    covered = "nothing to cover" if device.coverage is None else words.confidence_word(device.coverage)
     return [
         Fact("Window", device.window_ns, TIME, note=_outside(device)),
         *dashboard,
@@ -303,8 +320,8 @@ def _cards(device: DeviceReport) -> list[Fact]:
                 each.label, each.ns, share, " · ".join(filter(None, (format_ns(each.ns), notes.get(each.id)))), each.id
             )
             for each in window_parts(device)
+            if each.ns or each.id in ALWAYS
         ),
-        Fact("Coverage", device.coverage, SHARE, note=covered),
     ]
 
 
@@ -336,4 +353,5 @@ def method(context: Context) -> Section | None:
     if not devices:
         return None
     thresholds = [f"{device.name} ({device.key}): {words.calibration_sentence(device)}" for device in devices]
-    return Section("method", "Method", [Paragraph(words.METHOD, limit=PAGE), Lines(thresholds, PAGE)])
+    gist = f"{words.counted(len(devices), 'GPU')}: thresholds, and how idle time gets its causes"
+    return Section("method", "Method", [Paragraph(words.METHOD, limit=PAGE), Lines(thresholds, PAGE)], gist)

@@ -282,12 +282,23 @@ Block = (
 )
 
 
+class Scope(Struct, frozen=True):
+    """The time that the sums of a section are of: its `name` in a word, and its length and place in `span`, which the
+    page shows on hover."""
+
+    name: str
+    span: str
+
+
 class Section(Struct, frozen=True):
-    """All about one subject, of one device or of the whole report."""
+    """All about one subject, of one device or of the whole report. The page folds one with a `gist`: the line, a number
+    first, that stands for it until it is opened. One without sums has no `scope`."""
 
     id: str
     title: str
     blocks: Sequence[Block]
+    gist: str = ""
+    scope: Scope | None = None
 
 
 class Document(Struct, frozen=True):

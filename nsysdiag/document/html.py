@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -36,7 +37,7 @@ from nsysdiag.document.curve import Curve, CurveStrips
 from nsysdiag.document.figures import StackedBar, Stacks, percent
 from nsysdiag.document.histogram import Histogram
 from nsysdiag.document.kinds import KEY, MISSING, StatusMark
-from nsysdiag.document.names import clip
+from nsysdiag.document.names import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -67,6 +68,8 @@ SHAPES: dict[type[object], str] = {
 }
 """The macro of each drawing; the others have templates of their own."""
 MOST_HINT = 400
+_LONG_WORD = re.compile(r"\S{17,}")
+_PIECE = re.compile(r"\w{0,24}\W{0,8}", re.ASCII)
 EXACT = ("moment", "share", "side", "change")
 """Kinds whose short form says least."""
 
@@ -88,6 +91,17 @@ def figures(blocks: Sequence[Block]) -> Iterator[object]:
                 yield from filter(None, [view().get("figure")])
             case Details(blocks=inner) | Entry(blocks=inner):
                 yield from figures(inner)
+
+
+def breakable(name: str) -> Markup:
+    """A name that may break after the signs in its long words, or else after 24 letters: so a column can be less wide
+    than the name, and no word breaks elsewhere."""
+
+    def pieces(word: re.Match[str]) -> str:
+        held = (_PIECE.findall(part) for part in re.split(r"(?<=_)(?!_)", word[0]))
+        return "\0".join(piece for part in held for piece in part if piece)
+
+    return Markup("<wbr>").join(_LONG_WORD.sub(pieces, visible(name)).split("\0"))
 
 
 def _drawn(block: Block, environment: Environment, macros: Any, level: int, values: Mapping[str, object]) -> Markup:

@@ -8,12 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.communication import show as communication
 from nsysdiag.copies import show as copies
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
 from nsysdiag.diagnosis import show as diagnosis
+from nsysdiag.document.blocks import Scope, Section
+from nsysdiag.document.words import window_sentence
 from nsysdiag.formats.html.sections import findings, gaps, timeline
 from nsysdiag.formats.html.sections import section as ledger
 from nsysdiag.gap_groups import chart as gap_lengths
@@ -31,7 +34,6 @@ from nsysdiag.utilization import show as utilization
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from nsysdiag.document.blocks import Section
     from nsysdiag.document.context import Context
     from nsysdiag.report import DeviceReport
 
@@ -77,11 +79,18 @@ def groups(context: Context) -> list[SectionGroup]:
     return [
         SectionGroup(None, _held(show(context) for show in OPENING)),
         *(
-            SectionGroup(device, _held(show(device, context) for show in PER_DEVICE))
+            SectionGroup(
+                device, [_of_window(each, device) for each in _held(show(device, context) for show in PER_DEVICE)]
+            )
             for device in context.report.devices
         ),
         SectionGroup(None, _held(show(context) for show in CLOSING)),
     ]
+
+
+def _of_window(section: Section, device: DeviceReport) -> Section:
+    """Unless it says otherwise, a section of a device is about its window."""
+    return replace(section, scope=section.scope or Scope("window", window_sentence(device)))
 
 
 def _held(found: Iterable[Section | None]) -> list[Section]:

@@ -28,7 +28,7 @@ from nsysdiag.document.kinds import COUNT, STACK, TEXT, TIME, share_of
 from nsysdiag.document.packed import unpack
 from nsysdiag.document.view import by_time
 from nsysdiag.document.view import share_of as some
-from nsysdiag.units import NS_PER, format_exact_ns, format_ns
+from nsysdiag.units import NS_PER, format_exact_ns, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
@@ -39,8 +39,10 @@ EDGES = tuple(NS_PER["us"] * 10**power for power in range(7))
 
 
 def lengths(device: DeviceReport, context: Context) -> Section | None:
-    """The gaps of each decade of lengths, from the shortest decade that has one to the longest."""
-    if not device.gaps_packed.count:
+    """The gaps of each decade of lengths, from the shortest decade that has one to the longest; None where all gaps are
+    of one decade."""
+    rows = _decades(device, context.causes) if device.gaps_packed.count else []
+    if len(rows) < 2:
         return None
     columns = (
         Column("Length", TEXT, head=True),
@@ -51,16 +53,18 @@ def lengths(device: DeviceReport, context: Context) -> Section | None:
     )
     title = f"All {words.counted(device.gap_count, 'gap')}"
     note = "The bars divide the time by each gap’s largest cause."
-    table = Table(title, columns, _decades(device, context.causes), note=note, sortable=False, limit=PAGE)
-    return Section("gap-lengths", "Gaps by length", [*_chart(device, context.causes), table])
+    table = Table(title, columns, rows, note=note, sortable=False, limit=PAGE)
+    label, count, total, *_more = max(rows, key=lambda row: row[2])
+    gist = f"{format_share(total, device.idle_ns)} of the idle time in {words.counted(count, 'gap')} of {label}"
+    return Section("gap-lengths", "Gaps by length", [*_chart(device, context.causes), table], gist)
 
 
-def _decades(device: DeviceReport, causes: Causes) -> list[tuple[object, ...]]:
+def _decades(device: DeviceReport, causes: Causes) -> list[tuple[str, int, int, int, StackedBar | None]]:
     _starts, lengths, codes = unpack(device.gaps_packed)
     decade = np.searchsorted(np.array(EDGES), lengths, side="right")
     longest = max(int(lengths[decade == index].sum()) for index in range(len(EDGES) + 1))
     ids = device.gaps_packed.cause_ids
-    rows: list[tuple[object, ...]] = []
+    rows: list[tuple[str, int, int, int, StackedBar | None]] = []
     for index in range(int(decade.min()), int(decade.max()) + 1):
         mine, code = lengths[decade == index], codes[decade == index]
         total = int(mine.sum())

@@ -183,6 +183,18 @@ def groups(device: DeviceReport, context: Context) -> list[Block]:
     return [Paragraph(f"{words.signatures_sentence(device)}.", limit=NOT_PAGE), table, *_terminal(entries)]
 
 
+def groups_gist(device: DeviceReport) -> str:
+    """How much of the idle time the groups hold, and what the largest costs."""
+    largest = max(row.total_ns for row in device.signatures)
+    return f"{words.signatures_sentence(device)}; the largest costs {format_ns(largest)}"
+
+
+def gaps_gist(device: DeviceReport) -> str:
+    """How many gaps there are, and how long the longest is."""
+    longest = max(gap.end_ns - gap.start_ns for gap in device.gaps)
+    return f"{words.counted(device.gap_count, 'gap')}, the longest {format_ns(longest)}"
+
+
 def _group(row: SignatureRow, causes: Causes) -> tuple[object, ...]:
     return (
         row.total_ns,
@@ -261,6 +273,7 @@ def ranges(device: DeviceReport, context: Context) -> Section | None:
         f"Of the {recurring} above, which hold {covered} of the idle time. "
         "Each gap counts in one row, by the main cause of its group."
     )
+    page = context.rows(MAX_RANGES) if len(rows) > 1 else 0  # what one range holds, the gap groups say
     table = Table(
         "Idle time by the ranges that were open on the launching thread",
         columns,
@@ -269,9 +282,10 @@ def ranges(device: DeviceReport, context: Context) -> Section | None:
         noun="paths",
         order="with most time",
         first=SHOWN_AT_FIRST,
-        limit=replace(_limit(context), page=context.rows(MAX_RANGES)),
+        limit=replace(_limit(context), page=page),
     )
-    return Section("nvtx", "NVTX ranges", [table])
+    gist = f"{words.counted(len(rows), 'path')} of ranges hold {covered} of the idle time, one {format_ns(rows[0][0])}"
+    return Section("nvtx", "NVTX ranges", [table], gist)
 
 
 def _range(

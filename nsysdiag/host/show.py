@@ -6,12 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.bars import HEIGHT, SLOT, HoverArea
-from nsysdiag.document.blocks import PAGE, TICKET, Block, Cell, Chart, Column, Limit, Lines, Section, Table
+from nsysdiag.document.blocks import PAGE, TICKET, Block, Cell, Chart, Column, Limit, Lines, Scope, Section, Table
 from nsysdiag.document.curve import CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.kinds import COUNT, NAME, TEXT, TIME, CellKind, share_of
-from nsysdiag.document.words import instant
+from nsysdiag.document.words import counted, instant
 from nsysdiag.host.words import (
     METRICS,
+    SPAN,
     TITLE,
     facts,
     holder_name,
@@ -22,7 +23,7 @@ from nsysdiag.host.words import (
     stall_label,
     thread_name,
 )
-from nsysdiag.units import capitalized, format_count
+from nsysdiag.units import capitalized, format_count, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
@@ -100,7 +101,15 @@ def section(context: Context) -> Section | None:
                 total=host.contention.holder_count if host.contention else None,
             ),
         ],
+        _gist(host),
+        Scope("windows", f"{format_ns(host.end_ns - host.start_ns)}: {SPAN}"),
     )
+
+
+def _gist(host: HostReport) -> str:
+    """How many threads there are, and how long they waited for a CPU where that is known."""
+    threads, found = counted(host.thread_count, "thread"), host.contention
+    return threads if found is None else f"{threads}, waited {format_ns(found.preempted_ns)} for a CPU"
 
 
 def _over_time(host: HostReport) -> list[Block]:

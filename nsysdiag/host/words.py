@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, HostReport, HostThread, SyncLatency
 
 TITLE = "Host: threads and CPUs"
+SPAN = "from the start of the first to the end of the last window of a device"
 NOTABLE_SHARE = 0.01
 """Of the range: what a launching thread must have lost before it is worth a line."""
 INFLATED, INFLATED_NS = 1.5, 5_000
@@ -41,10 +42,8 @@ def host_sentences(host: HostReport) -> list[str]:
 def facts(host: HostReport) -> list[str]:
     """What holds for the whole table: the range, and what the trace cannot tell."""
     length = host.end_ns - host.start_ns
-    before = (
-        f"{format_ns(length)} from {instant(host.start_ns)} to {instant(host.end_ns)}, from the start of the first to "
-    )
-    lines = [f"{before}the end of the last window of a device; {counted(host.thread_count, 'thread')}."]
+    place = f"{format_ns(length)} from {instant(host.start_ns)} to {instant(host.end_ns)}"
+    lines = [f"{place}, {SPAN}; {counted(host.thread_count, 'thread')}."]
     if host.contention is None:
         lines.append(
             "Scheduling was not captured: it is unknown when and why threads were off a CPU. Times on a CPU are "

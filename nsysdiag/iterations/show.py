@@ -71,6 +71,8 @@ def section(device: DeviceReport, context: Context) -> Section | None:
             *_lengths(found, context),
             _slow(found, causes) if slow else Paragraph("None is much longer than the median.", limit=PAGE),
         ],
+        f"{format_count(found.count)}, median {format_ns(found.p50_ns)}, p95 {format_ns(found.p95_ns)}, "
+        f"worst {format_ns(found.worst_ns)}; {format_count(found.slow_count)} slow",
     )
 
 

@@ -40,11 +40,13 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     unseen = _whole_graphs(device)
     if not device.kernels:
         return Section("kernels", "Kernels", [Paragraph(unseen)]) if unseen else None
+    total, runs = sum(row.total_ns for row in device.kernels), sum(row.count for row in device.kernels)
+    gist = f"{counted(runs, 'run')} of {counted(len(device.kernels), 'kernel')}: {format_ns(total)} over all streams"
     limit = Limit(page=context.rows(MAX_ROWS), ticket=TOP_ROWS, summary=0, brief=0)
     note = "Summed over streams, so shares may pass 100%."
     table = kernel_table(device, device.kernels, context, "Kernels inside the window", note, limit)
     graphs = [Paragraph(unseen)] if unseen else []
-    return Section("kernels", "Kernels", [*graphs, *_durations(device.launch.kernel), table])
+    return Section("kernels", "Kernels", [*graphs, *_durations(device.launch.kernel), table], gist)
 
 
 def _whole_graphs(device: DeviceReport) -> str:
@@ -92,8 +94,8 @@ def kernel_table(
 
 
 def _durations(found: Distribution | None) -> list[Block]:
-    """A histogram of how long single kernels ran; nothing where the report does not say."""
-    if found is None or not any(count for _start, count in found.bins):
+    """A histogram of how long single kernels ran; nothing where the report does not say, or all are alike."""
+    if found is None or sum(count > 0 for _start, count in found.bins) < 2:
         return []
     starts, counts = [start for start, _count in found.bins], [count for _start, count in found.bins]
     behind = next((edge for edge in EDGES if edge > max(starts[-1], FIRST_EDGE - 1)), starts[-1])

@@ -108,6 +108,8 @@ def section(device: DeviceReport, context: Context) -> Section | None:
             *_graphs(launch),
             Details("Durations of kernels, launch calls and waits", _distributions(device), PAGE),
         ],
+        f"{counted(launch.launched_ops, 'operation')} launched, {format_count(launch.found_device_idle)} of them to an "
+        "idle device",
     )
 
 
@@ -278,4 +280,6 @@ def calls(device: DeviceReport, context: Context) -> Section | None:
                 limit=PAGE,
             )
         ],
+        f"{counted(sum(row.count for row in found), 'call')}, most time in {found[0].name}: "
+        f"{format_ns(found[0].total_ns)}",
     )

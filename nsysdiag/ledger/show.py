@@ -25,9 +25,7 @@ MERGED = 44
 
 
 def blocks(device: DeviceReport, context: Context) -> list[Block]:
-    """Nothing where the device was never idle."""
-    if not device.idle_ns:
-        return []
+    """The causes, and where wake-ups moved time, the root causes."""
     columns = (
         Column("Cause", TEXT, head=True),
         Column("Time", TIME),

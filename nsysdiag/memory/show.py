@@ -6,17 +6,29 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, HoverArea, Line, band, stairs
-from nsysdiag.document.blocks import NOT_BRIEF, Block, Chart, Column, Fact, FigureRow, Limit, Lines, Section, Table
+from nsysdiag.document.blocks import (
+    NOT_BRIEF,
+    Block,
+    Chart,
+    Column,
+    Fact,
+    FigureRow,
+    Limit,
+    Lines,
+    Scope,
+    Section,
+    Table,
+)
 from nsysdiag.document.columns import columns, of_devices
 from nsysdiag.document.curve import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.figures import percent
 from nsysdiag.document.kinds import BAR, BYTES, COUNT, RATE, TEXT, TIME, part
 from nsysdiag.document.packed import MemoryBuckets, unpack_level
-from nsysdiag.document.words import instant
+from nsysdiag.document.words import counted, instant
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, MigrationRow, PinningClass
 from nsysdiag.memory.words import DRIVER_NOTE, level_sentences, unified_sentences
 from nsysdiag.report import CopyRow
-from nsysdiag.units import format_bytes, format_count
+from nsysdiag.units import format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
@@ -128,6 +140,8 @@ def unified_memory(device: DeviceReport, _context: Context) -> Section | None:
             Lines(unified_sentences(device), Limit(summary=MOST_LINES, brief=0)),
             Table("Migrations of unified memory", MIGRATIONS, rows, note="By direction and cause."),
         ],
+        f"{counted(sum(row.count for row in found.rows), 'migration')}, "
+        f"{format_bytes(sum(row.bytes for row in found.rows))} in {format_ns(sum(row.total_ns for row in found.rows))}",
     )
 
 
@@ -143,7 +157,10 @@ def device_memory(device: DeviceReport, context: Context) -> Section | None:
         peak = f"at most {format_bytes(memory.peak_bytes)}, at {instant(memory.peak_at_ns)}"
         label = f"Allocated device memory, from {span}: {peak}"
         blocks.append(Chart(drawing, label, captions=[f"From {span}. {DRIVER_NOTE}"]))
-    return Section("device-memory", "Device memory", blocks)
+    gist = f"{format_bytes(memory.peak_bytes)} at the peak"
+    length = f"{format_ns(memory.end_ns - memory.start_ns)} from {instant(memory.start_ns)}"
+    scope = Scope("run", f"{length}: all that was captured of the memory of this device")
+    return Section("device-memory", "Device memory", blocks, gist, scope)
 
 
 def memory_facts(memory: DeviceMemory) -> list[Fact]:

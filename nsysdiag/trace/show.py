@@ -66,7 +66,13 @@ def health(context: Context) -> Section:
         Details("Tables of the trace", [Table("Rows of each table", TABLES, tables, note=LARGEST_ID, sortable=False)]),
         Details("Settings of this analysis", [Table("Settings", SETTINGS, settings, sortable=False)]),
     ]
-    return Section("health", "Trace health", blocks)
+    return Section("health", "Trace health", blocks, _gist(report, len(absent)))
+
+
+def _gist(report: Report, absent: int) -> str:
+    """How many kinds of evidence are missing, and how many warnings there are."""
+    warnings = words.counted(len(report.trace.warnings), "warning")
+    return f"{absent:,} of {len(report.trace.capabilities):,} kinds of evidence missing, {warnings}"
 
 
 def _evidence(report: Report, absent: int) -> Table:

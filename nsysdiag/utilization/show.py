@@ -165,6 +165,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
             Paragraph(METHOD, tone="quiet", limit=PAGE),
             *_shapes(found, context),
         ],
+        f"{percent_of(found.util_time_share)} on a dashboard" + (f"; {note}" if (note := real_note(found)) else ""),
     )
 
 
@@ -172,11 +173,6 @@ def _facts(found: Utilization) -> list[Fact]:
     return [
         Fact("Utilization by time", found.util_time_share, SHARE),
         Fact("By polling", found.util_period_share, SHARE),
-        Fact("Busy", found.busy_share, SHARE),
-        Fact("Computing", found.compute_share, SHARE),
-        Fact("Exposed communication", found.exposed_comm_share, SHARE),
-        Fact("Exposed copies", found.exposed_copy_share, SHARE),
-        Fact("Idle", found.idle_share, SHARE),
         Fact(SOURCES.get(found.sm_source or "", "SM activity"), found.sm_active_share, SHARE),
         Fact("SM capacity filled, estimated", found.estimate.resident_share, SHARE),
         Fact("SM activity / utilization", found.efficiency, RATIO),

@@ -54,7 +54,7 @@ const address = (() => {
     const element = anchor && document.getElementById(anchor);
     if (!element) return;
     for (let at = element; at; at = at.parentElement) if (at.nodeName === "DETAILS") at.open = true;
-    for (const fold of element.querySelectorAll(":scope > details.more, :scope > :is(h2, h3) + details")) fold.open = true;
+    for (const fold of element.querySelectorAll(":scope > :is(details.fold, details.more), :scope > :is(h2, h3) + details")) fold.open = true;
     for (const old of document.querySelectorAll(".target")) old.classList.remove("target");
     element.classList.add("target");
     element.scrollIntoView({ behavior: "instant" });

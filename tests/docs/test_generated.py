@@ -22,6 +22,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.cli.help import grouped
+from nsysdiag.document.glossary import TERMS
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.formats import FORMATS
 from nsysdiag.formats.csv_ import TABLES
@@ -98,6 +99,10 @@ def causes() -> str:
 def findings() -> str:
     rows = ((f"`{rule.id}`", rule.title, rule.meaning) for rule in FINDING_RULES.values())
     return table(("finding", "title", "meaning"), rows)
+
+
+def terms() -> str:
+    return table(("term", "meaning"), TERMS.items())
 
 
 def formats() -> str:
@@ -217,6 +222,7 @@ SECTIONS = {
     "findings": Section(DOCS / "causes.md", findings),
     "commands": Section(DOCS / "cli.md", commands),
     "formats": Section(DOCS / "formats.md", formats),
+    "terms": Section(DOCS / "reading-a-report.md", terms),
     "cause": Section(CONTRIBUTING, cause),
     "gallery": Section(DOCS / "gallery.md", gallery),
 } | {

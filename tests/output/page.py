@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
+PART_OF_TEXT = {"abbr", "wbr"}
+"""What only explains or divides the words of a text."""
 
 
 @dataclass
@@ -41,6 +44,8 @@ class _Parser(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if len(dict(attrs)) != len(attrs):
             self.faults.append(f"an attribute twice in <{tag}>")
+        if tag in PART_OF_TEXT:
+            return
         element = Element(tag, {name: value or "" for name, value in attrs}, self.current)
         self.current.children.append(element)
         if tag not in VOID:
@@ -52,6 +57,8 @@ class _Parser(HTMLParser):
             self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
+        if tag in PART_OF_TEXT:
+            return
         if self.current.tag != tag or self.current.parent is None:
             self.faults.append(f"</{tag}> inside <{self.current.tag}>")
             return
@@ -59,6 +66,11 @@ class _Parser(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.current.text += data
+
+
+def unexplained(page: str) -> str:
+    """The page without what explains or divides the words of its texts."""
+    return re.sub(rf"</?(?:{'|'.join(sorted(PART_OF_TEXT))})\b[^>]*>", "", page)
 
 
 def parse(page: bytes) -> Element:

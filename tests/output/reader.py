@@ -11,6 +11,7 @@ from tests.output.devtools import Browser
 
 _KEYS = {"Enter": (13, "\r"), "PageDown": (34, ""), "PageUp": (33, ""), "ArrowDown": (40, ""), "End": (35, "")}
 KEEP_COPIES = "navigator.clipboard.writeText = async (text) => { window.copied = text; }"
+UNFOLD = "document.querySelectorAll('details.fold').forEach((each) => { each.open = true; })"
 ROWS = "Array.from(document.querySelectorAll('#{table} table[data-first] tbody')).filter((each) => !each.hidden)"
 
 
@@ -40,9 +41,11 @@ class Reader(Browser):
 
     file: Path
 
-    def start(self, hash: str = "") -> None:
-        """Open the file, at a place of it."""
+    def start(self, hash: str = "", *, unfold: bool = True) -> None:
+        """Open the file, at a place of it, and the sections that are folded below a line."""
         self.open(f"{self.file.as_uri()}{hash}")
+        if unfold:
+            self.value(UNFOLD)
         self.value(f"{KEEP_COPIES}; 0")
 
     def first(self, code: str) -> None:

@@ -46,8 +46,9 @@ def browser(running: Browser) -> Browser:
 
 
 def go_to(browser: Browser, section: str) -> None:
-    """Scroll to a section and wait for its figure."""
+    """Unfold a section, scroll to it and wait for its figure."""
     browser.value("document.documentElement.style.scrollBehavior = 'auto', 0")
+    browser.value(f"document.querySelectorAll('#{section} > .fold').forEach((each) => {{ each.open = true; }}), 0")
     browser.value(f"document.getElementById('{section}').scrollIntoView(), 0")
     browser.until(f"document.querySelector('#{section} .chart.live .main-svg') !== null")
 

@@ -35,7 +35,7 @@ from nsysdiag.phases.facts import Did, Phase, PhaseDevice
 from nsysdiag.report import Report
 from nsysdiag.units import format_share
 from tests.diagnosis.programs import PROGRAMS
-from tests.output.page import parse
+from tests.output.page import parse, unexplained
 from tests.output.samples import MS, SAMPLES, device, finding, report
 
 if TYPE_CHECKING:
@@ -445,7 +445,7 @@ class TestGpus:
     def shown(self, shared: Shared, name: str, form: str) -> str:
         simulation, _ = PROGRAMS[name].run()
         made = shared.report(shared.file(f"{name}-screen.sqlite", simulation.write))
-        return FORMATS[form].render(made, RenderOptions(command="nsysdiag")).decode()
+        return unexplained(FORMATS[form].render(made, RenderOptions(command="nsysdiag")).decode())
 
     @pytest.mark.slow
     def test_waiting_for_a_late_one_is_apart(self, shared: Shared) -> None:

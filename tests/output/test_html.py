@@ -151,8 +151,9 @@ class TestContent:
 
     def test_has_the_sections_of_each_device(self) -> None:
         ids = [section.attributes["id"] for section in tree("several_devices").all("section")]
-        for index in range(4):
-            assert f"gpu-{index}-ledger" in ids
+        for index, each in enumerate(SAMPLES["several_devices"]().devices):
+            assert (f"gpu-{index}-ledger" in ids) == (each.idle_ns > 0)
+            assert f"gpu-{index}-kernels" in ids
         assert "ranks" in ids
         assert len(ids) == len(set(ids))
 
@@ -201,15 +202,19 @@ class TestContent:
 
     @pytest.mark.slow
     def test_less_pressing_findings_fold_their_evidence(self) -> None:
-        severities = ("high", "medium", "low", "info", "odd")
-        made = [finding(f"f-{severity}", severity=severity) for severity in severities]
+        severities = ("high", "high", "high", "medium", "odd")
+        made = [finding(f"f-{at}", severity=severity) for at, severity in enumerate(severities)]
         folded = [_folds(article) for article in _findings(report([device()], made))]
         assert folded == [False, False, True, True, True]
+
+    def test_the_first_finding_shows_its_evidence_whatever_its_severity(self) -> None:
+        made = [finding(f"f-{at}", severity="low") for at in range(2)]
+        assert [_folds(article) for article in _findings(report([device()], made))] == [False, True]
 
     def test_the_same_on_another_device_refers_to_the_first(self) -> None:
         made = [finding("f-a"), finding("f-b", device="gpu1"), finding("f-c", device="gpu1", advice=["Else."])]
         first, same, other = _findings(report([device(), device(1)], made))
-        assert [_folds(each) for each in (first, same, other)] == [False, True, False]
+        assert [_folds(each) for each in (first, same, other)] == [False, True, True]
         links = [link.attributes["href"] for link in same.all("a") if link.attributes.get("class") != "anchor"]
         assert links == ["#f-a"]
         assert "Same as on gpu0, above" in _words(same)

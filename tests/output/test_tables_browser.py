@@ -220,7 +220,8 @@ class TestLinks:
         assert reader.value("location.hash") == "#t=100-200&g=0.150&gaps.sort=-1"
 
     def test_an_anchor_beside_a_state_leads_there(self, reader: Reader) -> None:
-        reader.start("#kernels&gaps.sort=-1")
+        reader.start("#kernels&gaps.sort=-1", unfold=False)
+        assert reader.value("document.querySelector('#kernels > details').open")
         assert reader.column("gaps", 1)[0] == LAST
         assert abs(reader.value("document.getElementById('kernels').getBoundingClientRect().top")) < 40
 
@@ -287,7 +288,7 @@ def test_without_scripts_all_is_there_to_read(chromium: Chromium, tmp_path: Path
     with Reader(chromium, scripts=False) as reader:
         reader.file = tmp_path / "page.html"
         reader.file.write_bytes(FORMATS["html"].render(tool_report(), RenderOptions()))
-        reader.open(reader.file.as_uri())
+        reader.start()
         assert reader.value("document.documentElement.className") == ""
         visible = "(each) => each.checkVisibility() && each.getBoundingClientRect().height > 0"
         assert reader.value(f"Array.from(document.querySelectorAll('.finding')).filter({visible}).length") == 8

@@ -13,6 +13,7 @@ from nsysdiag.saved import from_json
 from nsysdiag.utilization.chart import MOST_STEPS, WIDTH, draw_utilization
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.utilization.show import real_note, sm_sentences, utilization_sentences
+from tests.output.page import unexplained
 from tests.output.samples import device, never_idle, report
 from tests.output.utilization_samples import MS, long_utilization, measured_utilization, series, utilization_of
 
@@ -90,7 +91,7 @@ def test_an_estimate_is_called_one_everywhere() -> None:
 
 
 def test_the_card_in_the_overview() -> None:
-    page = shown("html")
+    page = unexplained(shown("html"))
     assert '<dt>Dashboard</dt><dd><span class="value">55.0%</span><span class="note">11.0% of SMs, estimated' in page
 
 

@@ -24,7 +24,7 @@ from nsysdiag import units
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Detail, Document, Section, shown
 from nsysdiag.document.context import Context
-from nsysdiag.document.html import figures, html_of, width_of
+from nsysdiag.document.html import breakable, figures, html_of, width_of
 from nsysdiag.document.names import brief, clip, visible
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import RenderOptions
@@ -40,6 +40,7 @@ from nsysdiag.formats.html.assets import (
     templates_folder,
     timeline_script,
 )
+from nsysdiag.formats.html.terms import explained
 from nsysdiag.formats.html.timeline.data import timelines
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def framed(
             script=Markup(script),
         )
     )
-    return (squeezed(html).rstrip() + "\n").encode()
+    return (explained(squeezed(html)).rstrip() + "\n").encode()
 
 
 def document(
@@ -226,6 +227,7 @@ def environment() -> Environment:
         "instant": words.instant,
         "clip": clip,
         "brief": brief,
+        "breakable": breakable,
         "width": width_of,
     }
     return made

@@ -24,6 +24,7 @@ from nsysdiag.document.blocks import (
     Name,
     Paragraph,
     Part,
+    Scope,
     Section,
     Table,
 )
@@ -36,7 +37,7 @@ from nsysdiag.document.words import confidence_word, instant
 from nsysdiag.findings.first import brief_of
 from nsysdiag.findings.show import anchors, items_of, left_out, rows_of
 from nsysdiag.ranks.show import words
-from nsysdiag.units import format_bytes, format_share
+from nsysdiag.units import format_bytes, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
@@ -135,7 +136,11 @@ def devices(context: Context) -> Section | None:
     found = context.report.ranks
     if found is None:
         return None
-    return Section("ranks", words.DEVICES_TITLE, rank_blocks(found, context.causes, brief=True))
+    blocks, compared = rank_blocks(found, context.causes, brief=True), found.basis
+    longest = max((rank.span_ns for rank in found.ranks), default=0)
+    span = f"{words.basis_sentence(found)} At most {format_ns(longest)}."
+    scope = Scope(compared if compared in words.BASES else "window", span)
+    return Section("ranks", words.DEVICES_TITLE, blocks, words.gist(found), scope)
 
 
 def sections(report: RanksReport) -> list[Section]:

@@ -21,16 +21,21 @@ COMPARED = {
     "exposed_copy_ns": "exposed copies",
     "idle_ns": "idle",
 }
-_BASES = {
+BASES = {
     "collectives": "From the end of the first to the end of the last collective common to all ranks.",
     "iterations": "From the first to the last iteration.",
     "window": "Each rank's whole window: no collective common to all ranks was found.",
 }
 
 
+def gist(found: RankComparison) -> str:
+    """How many devices are compared, and how many of them are late."""
+    return f"{counted(len(found.ranks), 'GPU')} compared, {counted(len(found.stragglers), 'straggler')}"
+
+
 def basis_sentence(found: RankComparison) -> str:
     """Which time is compared."""
-    return _BASES.get(found.basis, found.basis)
+    return BASES.get(found.basis, found.basis)
 
 
 def imbalance_sentence(found: RankComparison) -> str:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from nsysdiag.formats.html.sections.section import ReportSection
     from nsysdiag.report import Finding
 
-OPEN = ("high", "medium")
-"""Findings of these severities show their evidence at once; the others fold it, so that the timeline comes sooner."""
+OPEN = 2
+"""So many findings of high severity show their evidence at once; the others fold it, so that the timeline comes
+sooner."""
 
 
 class FindingView(Struct, frozen=True):
@@ -90,11 +91,17 @@ def _draw(context: Context, finding: Finding, findings: list[Finding], names: di
         queries=[(f"{row.name}, {format_ns(row.ns)}", words.row_query(row)) for row in finding.rows],
         gap=_gap(context, finding),
         span=_span(context, finding),
-        folded=twin is not None or finding.severity not in OPEN,
+        folded=twin is not None or not _is_open(finding, findings),
         same=names[id(twin)] if twin else "",
         same_device=twin.device if twin else "",
         markdown=escape(finding_markdown(context.report, finding)),  # its line ends are meant
     )
+
+
+def _is_open(finding: Finding, findings: list[Finding]) -> bool:
+    """Is it the first of all, or one of the first of high severity?"""
+    high = [each for each in findings if each.severity == "high"][:OPEN]
+    return any(each is finding for each in high or findings[:1])
 
 
 def _device(context: Context, finding: Finding) -> str:

@@ -14,7 +14,7 @@ from nsysdiag.document.names import call_site_label, host_code_label
 from nsysdiag.document.view import Causes, by_length, by_total, evidence, flags, slices_by_time
 from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.formats.html.timeline.data import gap_key
-from nsysdiag.gap_groups.show import groups, longest
+from nsysdiag.gap_groups.show import gaps_gist, groups, groups_gist, longest
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def recurring_view(context: Context, device: DeviceReport) -> View:
 
 
 recurring: DeviceSection = device_section(
-    "signatures", "Gap groups", lambda device: device.signatures, recurring_view, groups
+    "signatures", "Gap groups", lambda device: device.signatures, recurring_view, groups, gist=groups_gist
 )
 
 
@@ -147,5 +147,5 @@ def _when(operation: Operation | None) -> str:
 
 
 section: DeviceSection = device_section(
-    "gaps", "Longest gaps", lambda device: device.gaps, longest_view, longest, charts
+    "gaps", "Longest gaps", lambda device: device.gaps, longest_view, longest, charts, gaps_gist
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from nsysdiag.document import words
-from nsysdiag.document.blocks import Block, Chart, Custom, Section
+from nsysdiag.document.blocks import Block, Chart, Custom, Scope, Section
 from nsysdiag.document.context import Context
 from nsysdiag.document.figures import StackedBar, Stacks, percent, safe_color
 from nsysdiag.document.histogram import time_ticks
@@ -34,14 +34,17 @@ def report_section(
     view: Callable[[Context], View],
     fallback: Callable[[Context], list[Block]] = lambda _context: [],
     charts: Callable[[Context], list[Chart]] = lambda _context: [],
+    scope: Callable[[Context], Scope | None] = lambda _context: None,
 ) -> ReportSection:
     """`view` gives the values for `templates/sections/ID.html`, for the page alone, and `charts` the charts that it
-    draws; other formats show the blocks of `fallback`. The section is left out where nothing of it is `there`."""
+    draws; other formats show the blocks of `fallback`. The section is left out where nothing of it is `there`; `scope`
+    is that of its sums."""
 
     def section(context: Context) -> Section | None:
         if not there(context):
             return None
-        return _section(id, title, partial(view, context), fallback(context), partial(charts, context))
+        drawn = _drawn(id, partial(view, context), fallback(context), partial(charts, context))
+        return Section(id, title, [drawn], scope=scope(context))
 
     return section
 
@@ -53,22 +56,21 @@ def device_section(
     view: Callable[[Context, DeviceReport], View],
     fallback: Callable[[DeviceReport, Context], list[Block]] = lambda _device, _context: [],
     charts: Callable[[Context, DeviceReport], list[Chart]] = lambda _context, _device: [],
+    gist: Callable[[DeviceReport], str] = lambda _device: "",
 ) -> DeviceSection:
-    """The same for each device."""
+    """The same for each device, folded on the page below its `gist` if it has one."""
 
     def section(device: DeviceReport, context: Context) -> Section | None:
         if not there(device):
             return None
         made, drawn = partial(view, context, device), partial(charts, context, device)
-        return _section(id, title, made, fallback(device, context), drawn)
+        return Section(id, title, [_drawn(id, made, fallback(device, context), drawn)], gist(device))
 
     return section
 
 
-def _section(
-    id: str, title: str, view: Callable[[], View], fallback: list[Block], charts: Callable[[], list[Chart]]
-) -> Section:
-    return Section(id, title, [Custom(f"sections/{id}.html", cache(view), fallback, charts=charts)])
+def _drawn(id: str, view: Callable[[], View], fallback: list[Block], charts: Callable[[], list[Chart]]) -> Custom:
+    return Custom(f"sections/{id}.html", cache(view), fallback, charts=charts)
 
 
 # The idle ledger: what the device waited for, to the nanosecond.
@@ -95,7 +97,7 @@ def charts(context: Context, device: DeviceReport) -> list[Chart]:
     rows = [
         (cut.label, StackedBar(label, cut.segments, device.idle_ns)) for cut, label in zip(cuts, labels, strict=True)
     ]
-    return [Chart(Stacks(rows), DIVIDES)] if device.idle_ns else []
+    return [Chart(Stacks(rows), DIVIDES)]
 
 
 def _cuts(context: Context, device: DeviceReport) -> list[LedgerCut]:
@@ -122,7 +124,6 @@ def view(context: Context, device: DeviceReport) -> View:
         "root_places": {row.cause.id for row in roots},
         "coverage": words.coverage_sentence(device.coverage),
         "drained": words.drained_sentence(device),
-        "calibration": words.calibration_sentence(device),
     }
 
 
@@ -138,4 +139,6 @@ def _draw(row: LedgerRow, longest: int) -> CauseRow:
     )
 
 
-section: DeviceSection = device_section("ledger", "What the GPU waited for", lambda _device: True, view, blocks, charts)
+section: DeviceSection = device_section(
+    "ledger", "What the GPU waited for", lambda device: device.idle_ns, view, blocks, charts
+)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from nsysdiag.document import words
 from nsysdiag.document.bars import LegendEntry, by_bottleneck, entry_of
-from nsysdiag.document.blocks import Chart
+from nsysdiag.document.blocks import Chart, Scope
 from nsysdiag.document.context import Context
 from nsysdiag.document.lanes import DrawnLanes, LaneGroup
 from nsysdiag.document.view import WORK
@@ -16,7 +16,7 @@ from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline.data import timeline_data, timelines
 from nsysdiag.formats.html.timeline.gaps import DrawnGaps, drawn_gaps
 from nsysdiag.formats.html.timeline.still import LABELS, still_lanes
-from nsysdiag.units import format_count, format_exact_ns, format_share
+from nsysdiag.units import format_count, format_exact_ns, format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,6 +118,13 @@ def _lane_sentences(levels: TimelineLevels) -> Iterator[str]:
         yield f"{words.counted(levels.threads_left_out, 'more launching thread')} not drawn."
 
 
+def _run(context: Context) -> Scope:
+    """From the first to the last operation of all devices."""
+    drawn = [levels for _device, levels in timelines(context.report)]
+    start, end = min(each.start_ns for each in drawn), max(each.end_ns for each in drawn)
+    return Scope("run", f"{format_ns(end - start)} from {words.instant(start)} to {words.instant(end)}")
+
+
 section: ReportSection = report_section(
-    "timeline", "Timeline", lambda context: timelines(context.report), view, charts=charts
+    "timeline", "Timeline", lambda context: timelines(context.report), view, charts=charts, scope=_run
 )
