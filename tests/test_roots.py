@@ -94,8 +94,8 @@ def test_waits_lead_to_their_roots(name: str, shared: Shared) -> None:
     check_roots(*reported(name, shared))
 
 
-@pytest.mark.sampled(normal=13)
-@pytest.mark.parametrize(("name", "variant"), crossed(SEEN, list(VARIANTS), 12))
+@pytest.mark.sampled(normal=3)
+@pytest.mark.parametrize(("name", "variant"), crossed(SEEN, list(VARIANTS), 12, thorough=2))
 def test_other_captures_lead_there_too(name: str, variant: str, shared: Shared) -> None:
     found = reported(name, shared, VARIANTS[variant])
     # A write into a pipe is shorter than that, and nothing else tells who ended a read.

@@ -82,6 +82,7 @@ def test_bounds_are_of_the_same_length(name: str) -> None:
     assert len({(each.saves.per, each.saves.of_ns) for each in report.findings if each.saves}) == 1
 
 
+@pytest.mark.slow
 def test_of_the_commands(shared: Shared) -> None:
     """`analyze` and `whatif` read a trace each for itself."""
     trace = shared.trace("slow_rank")
