@@ -133,7 +133,7 @@ thread         [read][launch]
             Advice(
                 (
                     "Write less, in larger pieces, and call fsync less often: no writes at all would save this time. "
-                    "Another thread can write logs and checkpoints: it saves less if its writes take longer than the "
+                    "Or let another thread write logs and checkpoints: less is saved if that takes longer than the "
                     "rest of the steps.",
                 )
             ),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, color_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.findings.rules import FINDING_RULES
 from scripts._rule_pages import write
@@ -37,7 +37,7 @@ def test_a_page_has_all_that_is_asked_of_one(folder: Path, cause: Cause) -> None
     headings = ["On the timeline", "How to confirm it", "What to do", "What it is confused with", "Sources"]
     assert [each for each in headings if f"\n## {each}\n" not in page] == []
     assert page.startswith(f"# `{cause.id}`: {cause.title}\n")
-    assert all(part in page for part in (cause.meaning, cause.picture.strip("\n"), cause.color, *cause.confirm))
+    assert all(part in page for part in (cause.meaning, cause.picture.strip("\n"), color_of(cause.id), *cause.confirm))
     assert all(each.difference in page for each in cause.confused_with)
 
 
