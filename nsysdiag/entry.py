@@ -1,17 +1,15 @@
-"""Entry point of the program: installs signal handlers before slow imports, and uses UTF-8 for names."""
+"""Entry point of the program: signals are answered before slow imports, and names are UTF-8."""
 
 from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
 
-from nsysdiag.signals import SIGNALS, exit_at_once
+from nsysdiag.signals import Ended, ignore, raise_ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import NoReturn
 
 UTF8 = "utf8"
@@ -20,31 +18,30 @@ GARBAGE_SEARCHED = 200_000
 
 
 def main() -> NoReturn:
-    """Run the command line of this process, and exit with its code."""
-    exit_at_once()
+    """Run the command line of this process, and exit with its code, or with that of a signal."""
     _in_utf8()
+    raise_ended()
     gc.set_threshold(GARBAGE_SEARCHED)
     try:
-        _program()()
+        from nsysdiag.cli.app import main as run
+
+        run()
+    except Exception as error:
+        if Ended.last is None:
+            raise
+        raise SystemExit(_said(Ended.last)) from error
+    except Ended as ended:
+        raise SystemExit(_said(ended)) from None
     finally:
+        ignore()
         gc.freeze()  # all that is left goes with the process
 
 
-def _program() -> Callable[[], NoReturn]:
-    """The command line. Ends the process with one sentence where there is not enough memory to import it."""
-    from nsysdiag.errors import MemoryShortError
-    from nsysdiag.shortage import LAST_WORDS, is_shortage, one_thread_of_openblas, released
-
-    one_thread_of_openblas()
-    try:
-        from nsysdiag.cli.app import main as run
-    except Exception as error:
-        if not is_shortage(released(error)):
-            raise
-        if sys.stderr is not None:
-            os.write(2, LAST_WORDS)
-        sys.exit(MemoryShortError.exit_code)
-    return run
+def _said(ended: Ended) -> int:
+    ignore()
+    if sys.stderr is not None:
+        print(f"nsysdiag: {ended.sentence}", file=sys.stderr)
+    return ended.exit_code
 
 
 def _in_utf8() -> None:
@@ -55,17 +52,8 @@ def _in_utf8() -> None:
     locale takes one more start of the interpreter. Under the locale C, Python turns the mode on by default. An explicit
     `-X utf8=0` is respected.
     """
-    if UTF8 in sys._xoptions:
-        _hold_signals(False)
-    elif sys.getfilesystemencoding() != "utf-8" and sys.executable:
-        _hold_signals(True)
-        try:
+    if UTF8 not in sys._xoptions and sys.getfilesystemencoding() != "utf-8" and sys.executable:
+        try:  # noqa: SIM105, contextlib would have to be imported
             os.execv(sys.executable, [sys.executable, "-X", UTF8, *sys.orig_argv[1:]])
         except OSError:
-            _hold_signals(False)
-
-
-def _hold_signals(hold: bool) -> None:
-    """Between the two starts a signal waits, for it would be answered by nothing of ours."""
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_BLOCK if hold else signal.SIG_UNBLOCK, SIGNALS)
+            pass

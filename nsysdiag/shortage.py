@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import re
 
 from nsysdiag.errors import MemoryShortError
@@ -14,18 +13,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-START_BYTES = 192 << 20
-"""Address space that the libraries map before a trace is read, with some reserve. 176 MiB were measured with NumPy,
-pandas, the columnar driver and one thread of OpenBLAS. With less, OpenBLAS ends the process."""
-SPARE_BYTES = 512 << 20
-"""Address space that must remain for a second thread or the columnar driver. If they get no memory, glibc or the C++
-library aborts the process. A single thread that reads with sqlite3 gets an error instead. A thread maps 8 MiB of stack
-and 128 MiB of heap."""
-LAST_WORDS = b"nsysdiag: not enough memory\n"
-"""Prepared, as there may be no memory to make a sentence."""
-_OPENBLAS = "OPENBLAS_NUM_THREADS"
-_added: set[str] = set()
-"""Variables of the environment that this program has set."""
 _SQLITE_NOMEM, _PRIMARY = 7, 0xFF
 _BY_MESSAGE = {"sqlite3", "adbc_driver_manager", "nanoarrow", "zlib"}
 """Packages whose errors say it in words only."""
@@ -66,13 +53,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             left += [each.__context__, each.__cause__]
 
 
-def released(error: BaseException) -> BaseException:
-    """The error without tracebacks, whose frames hold what took the memory."""
-    for each in _chain(error):
-        each.__traceback__ = None
-    return error
-
-
 def memory_short(error: BaseException, tried: str, hint: str | None = None) -> MemoryShortError:
     """The error for the user: what was tried, and how much memory was asked for where that is known."""
     amount = next((found for each in _chain(error) if (found := _AMOUNT.search(str(each)))), None)
@@ -110,43 +90,3 @@ class Attempt:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if isinstance(error, Exception) and is_shortage(error):
             raise memory_short(error, self._tried + self._step, self._hint) from error
-
-
-def has_room(size: int) -> bool:
-    """Whether this process could get `size` bytes of memory now, by a test mapping that is released at once."""
-    import mmap
-
-    if not hasattr(mmap, "MAP_PRIVATE"):
-        return True
-    try:
-        mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
-    except OSError as error:
-        return error.errno != errno.ENOMEM
-    return True
-
-
-def has_spare() -> bool:
-    """Whether there is memory enough for a second thread and the columnar driver."""
-    return has_room(SPARE_BYTES)
-
-
-def require_start() -> None:
-    """Raise MemoryShortError where the libraries could not be loaded."""
-    if not has_room(START_BYTES):
-        raise MemoryShortError(
-            f"not enough memory to start: the libraries alone take {START_BYTES >> 20} MiB of address space",
-            hint="raise the limit (ulimit -v, or that of the job or container)",
-        )
-
-
-def one_thread_of_openblas() -> None:
-    """On import, NumPy's OpenBLAS maps 40 MiB and starts a thread for each CPU; if it cannot, it interrupts the
-    process. One thread is enough here. A number set by the user is kept."""
-    if _OPENBLAS not in os.environ:
-        os.environ[_OPENBLAS] = "1"
-        _added.add(_OPENBLAS)
-
-
-def given_environment() -> dict[str, str]:
-    """The environment without what this program has added for itself, for a program that it starts for the user."""
-    return {name: value for name, value in os.environ.items() if name not in _added}

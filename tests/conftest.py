@@ -14,12 +14,10 @@ import coverage
 import hypothesis
 import pytest
 
-from nsysdiag.shortage import one_thread_of_openblas
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported: its threads spin beside the other worker
 
-one_thread_of_openblas()  # as the command line does, before numpy is imported: its threads spin beside the other worker
-
-from tests import levels  # noqa: E402
-from tests.shared import shared  # noqa: E402, F401, a fixture of every test
+from tests import levels
+from tests.shared import shared  # noqa: F401, a fixture of every test
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -5,8 +5,6 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from nsysdiag.shortage import has_spare
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
@@ -29,16 +27,8 @@ class Background:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="nsysdiag-beside")
 
     def begin(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Future[T]:
-        """Begin this once what was begun before is done. The result raises what the work raised. Where memory is short,
-        the work is done now, in the caller's thread."""
-        if has_spare():
-            return self._pool.submit(work, *args, **named)
-        done: Future[T] = Future()
-        try:
-            done.set_result(work(*args, **named))
-        except Exception as error:
-            done.set_exception(error)
-        return done
+        """Begin this once what was begun before is done. The result raises what the work raised."""
+        return self._pool.submit(work, *args, **named)
 
     def __enter__(self) -> Self:
         return self

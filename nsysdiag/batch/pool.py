@@ -26,7 +26,6 @@ from nsysdiag.batch.worker import OUT_OF_MEMORY
 from nsysdiag.errors import InputError, MemoryShortError, NsysdiagError
 from nsysdiag.private import private_folder
 from nsysdiag.shortage import is_shortage
-from nsysdiag.signals import undisturbed
 
 Watch = Callable[[int, list[str]], None]
 """Called with how many inputs are left, and which are in hand, whenever that changes."""
@@ -102,7 +101,6 @@ class _WorkerPool(Struct):
             worker.task = task  # it died at once, and is found dead with the task in hand
         return None
 
-    @undisturbed
     def _hired(self) -> _Worker:
         self.workers.append(_Worker(*start_worker(self.scratch)))
         return self.workers[-1]
@@ -189,7 +187,6 @@ _FLAGS = {"isolated": "-I", "ignore_environment": "-E", "no_user_site": "-s"}
 """What keeps this process from settings and modules of the user keeps its workers from them too."""
 
 
-@undisturbed
 def start_worker(scratch: str) -> tuple[subprocess.Popen[bytes], Connection]:
     """A new worker, and the parent's end of its pipe. It has the module path of this process without the current
     folder, plus the folder of this package. Raises OSError if the system starts no more processes."""

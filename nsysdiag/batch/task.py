@@ -20,7 +20,7 @@ from nsysdiag.formats.write import write
 from nsysdiag.record import UNREADABLE, to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
-from nsysdiag.shortage import is_shortage, memory_short, released
+from nsysdiag.shortage import is_shortage, memory_short
 
 Load = Callable[[Path, Settings], Report]
 Command = Callable[[Report], str]
@@ -78,7 +78,6 @@ def work(task: Task) -> Outcome:
 
 def out_of_memory(each: Input, error: Exception) -> Outcome:
     """The outcome of an input for which memory ran out, or no process could be started."""
-    released(error)
     step = error.message if isinstance(error, MemoryShortError) else ""
     short = MemoryShortError(step, hint=LESS) if step else memory_short(error, f"analyse '{each.shown}'", LESS)
     return failed(each, short)

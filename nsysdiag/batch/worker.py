@@ -14,8 +14,8 @@ from __future__ import annotations
 import signal
 import sys
 
-from nsysdiag.shortage import is_shortage, released, require_start
-from nsysdiag.signals import Ended, EndingByExceptions, exit_at_once
+from nsysdiag.shortage import is_shortage
+from nsysdiag.signals import Ended, ignore, raise_ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,24 +29,22 @@ def main(pipe: int, scratch: str) -> NoReturn:
     """Serve the pipe with that descriptor (on Windows, handle), with private files in `scratch`, and exit. SIGTERM ends
     it quietly, with 143; SIGINT and SIGHUP are the parent's to answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    exit_at_once(quiet=True)
-    if sys.platform != "win32":
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    from nsysdiag.messages import note_messages_of_python
-
-    note_messages_of_python()  # its hook is set first: EndingByExceptions puts one of its own before it
+    raise_ended()
     code = 0
     try:
-        with EndingByExceptions():
-            _serve(pipe, scratch)
+        if sys.platform != "win32":
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        _serve(pipe, scratch)
     except Ended as ended:
         code = ended.exit_code
     except Exception as error:
-        if is_shortage(error):
-            released(error)
+        if Ended.last is not None:
+            code = Ended.last.exit_code
+        elif is_shortage(error):
             code = OUT_OF_MEMORY
         elif not isinstance(error, EOFError | OSError):  # the parent wants no more, or is gone
             raise
+    ignore()
     sys.exit(code)
 
 
@@ -55,7 +53,6 @@ def _serve(pipe: int, scratch: str) -> None:
     from multiprocessing import connection
 
     ours = getattr(connection, "PipeConnection" if sys.platform == "win32" else "Connection")(pipe)
-    require_start()
     from nsysdiag.arrays.spill import share_one_heap
     from nsysdiag.batch.task import work
 

@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from nsysdiag.errors import OutputError, printable
-from nsysdiag.signals import undisturbed
 
 SUFFIX, STREAM = ".nsys-rep", ".qdstrm"
 """A report, and what nsys leaves where it has no importer that makes one."""
@@ -26,7 +25,6 @@ def beside(path: Path) -> Path:
     return path.absolute().with_name(f".nsysdiag-{secrets.token_hex(8)}{SUFFIX}")
 
 
-@undisturbed
 def keep(written: Path, path: Path, *, force: bool) -> Path:
     """Rename a file atomically, and return its name: without `force` the next free one, if another process has taken it
     since. On failure raises OutputError, which names the file's current path."""

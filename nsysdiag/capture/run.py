@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from nsysdiag.errors import UsageError, printable
-from nsysdiag.shortage import given_environment
 from nsysdiag.signals import HandedOn
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def run(
             process = os.posix_spawn(
                 nsys.path,
                 command,
-                {**given_environment(), **more, "TMPDIR": str(folder)},
+                {**os.environ, **more, "TMPDIR": str(folder)},
                 file_actions=[
                     *((os.POSIX_SPAWN_DUP2, stream, number) for stream, number in streams.items()),
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

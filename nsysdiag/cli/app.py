@@ -27,8 +27,6 @@ from nsysdiag.cli import (
 )
 from nsysdiag.cli.console import run
 from nsysdiag.cli.help import WIDEST, GroupedCommand
-from nsysdiag.messages import note_messages_of_python
-from nsysdiag.shortage import require_start
 from nsysdiag.trace.parquet.names import is_parquet_folder
 from nsysdiag.version import __version__
 
@@ -97,13 +95,10 @@ def nsysdiag(
     """Show the help where no command is given: a first look is not a mistake."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-    else:
-        require_start()
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line, `sys.argv` by default, or complete one for a shell, and exit with its code."""
     if completion.VARIABLE in os.environ:
         completion.complete(app)
-    note_messages_of_python()
     sys.exit(run(app, sys.argv[1:] if arguments is None else arguments))

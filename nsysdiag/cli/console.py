@@ -9,7 +9,7 @@ import errno
 import os
 import signal
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
@@ -17,8 +17,8 @@ from typer.main import get_command
 
 from nsysdiag.errors import MemoryShortError, NsysdiagError, OutputError, printable
 from nsysdiag.messages import TEXT, note, note_traceback, without_workflow_commands
-from nsysdiag.shortage import LAST_WORDS, is_shortage, memory_short, released
-from nsysdiag.signals import Ended, EndingByExceptions
+from nsysdiag.shortage import is_shortage, memory_short
+from nsysdiag.signals import Ended
 from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
@@ -139,34 +139,33 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     context = None
     try:
         # Not through the command's own main(): that one ends a closed pipe with 1, a broken budget.
-        with EndingByExceptions(), get_command(app).make_context("nsysdiag", list(arguments)) as context:
+        with get_command(app).make_context("nsysdiag", list(arguments)) as context:
             context.command.invoke(context)
             if sys.stdout is not None:
                 sys.stdout.flush()
     except typer.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, typer.Abort) as stop:
-        ended = stop if isinstance(stop, Ended) else Ended(signal.SIGINT)
-        complain(ended.sentence)
-        return ended.exit_code
+        return _ended(stop if isinstance(stop, Ended) else Ended(signal.SIGINT))
     except BrokenPipeError:
         abandon_stdout()
     except Exception as error:
+        if Ended.last is not None:
+            return _ended(Ended.last)
         if "--debug" in arguments:
-            with suppress(MemoryError):
-                note_traceback(error)
+            note_traceback(error)
         return _short(error, context.invoked_subcommand if context else None) if is_shortage(error) else _explain(error)
-    return 0
+    return 0 if Ended.last is None else _ended(Ended.last)
+
+
+def _ended(ended: Ended) -> int:
+    complain(ended.sentence)
+    return ended.exit_code
 
 
 def _short(error: Exception, command: str | None) -> int:
-    """What holds the memory goes first: to make the sentence takes some too."""
-    released(error)
-    try:
-        shown = error if isinstance(error, MemoryShortError) else memory_short(error, "run this command")
-        complain(shown.message, shown.hint or HINTS.get(command or "", MORE_MEMORY))
-    except MemoryError:
-        os.write(2, LAST_WORDS)
+    shown = error if isinstance(error, MemoryShortError) else memory_short(error, "run this command")
+    complain(shown.message, shown.hint or HINTS.get(command or "", MORE_MEMORY))
     return MemoryShortError.exit_code
 
 

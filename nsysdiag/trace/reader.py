@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from nsysdiag.shortage import has_room, has_spare
 from nsysdiag.trace.buffers import Buffers, Pair, Sink, SplitBuffers
 from nsysdiag.trace.columns import Columns, TextColumn, Values, defaults
 from nsysdiag.trace.query import Choice, ChosenPairs, TimeLimit, any_text_sql, count_sql, select_sql
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 # The fast reader: columns through the ADBC driver of SQLite, as Arrow batches without pyarrow.
 
 BATCH_ROWS = 65536
-ROOM_BYTES = 64 << 20
-"""Memory that must be free before a batch is read: two threads read at once, at most 16 columns of 8 bytes, and buffers
-grow by doubling."""
 _FORMATS = {ColumnType.INTEGER: "l", ColumnType.REAL: "g"}
 
 
@@ -49,8 +45,6 @@ class NotColumnarError(Exception):
 def read_arrow(connections: Connections, sql: str, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
     """Read the result of `sql`, numbers only, into the buffers. Raises NotColumnarError where the driver is
     missing or refuses, such as for text in an integer column."""
-    if not has_spare():
-        raise NotColumnarError("not enough memory for the columnar driver")
     try:
         import adbc_driver_manager
         import nanoarrow
@@ -90,8 +84,6 @@ def _batches(stream: Any, schema: Any) -> Iterator[Any]:
     address = stream._addr()
     get_next = _Stream.from_address(address).get_next
     while True:
-        if not has_room(ROOM_BYTES):  # without memory the driver crashes; the other reader says so
-            raise NotColumnarError("not enough memory for the columnar driver")
         batch = allocate_c_array(schema)
         if code := get_next(address, batch._addr()):
             raise NotColumnarError(f"the driver stopped with error {code}")

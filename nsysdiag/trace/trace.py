@@ -13,7 +13,6 @@ from msgspec import structs
 from nsysdiag import typed
 from nsysdiag.errors import InputError, UsageError, printable
 from nsysdiag.limits import short_name
-from nsysdiag.shortage import has_spare
 from nsysdiag.trace.buffers import Pair
 from nsysdiag.trace.capabilities import Captured, capabilities
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, resolve
@@ -187,9 +186,8 @@ class Trace:
         return self._read(spec, found, [start], ChosenRows(ids)).integers(start)
 
     def read_ahead(self, requests: Sequence[Request]) -> None:
-        """Begin to read these tables in the background; `read` of the same columns returns the result, once. If memory
-        is short, tables are read on demand."""
-        if self._ahead is None and has_spare():
+        """Begin to read these tables in the background; `read` of the same columns returns the result, once."""
+        if self._ahead is None:
             self._ahead = ReadAhead(self._read_all, requests)
 
     def _read_all(self, table: str, *columns: str) -> Columns:

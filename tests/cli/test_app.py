@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from nsysdiag import __version__
 from nsysdiag.cli.console import emit
 from nsysdiag.errors import InputError, OutputError, UsageError
 from nsysdiag.messages import TEXT
-from nsysdiag.signals import EndingByExceptions
+from nsysdiag.signals import SIGNALS, Ended, raise_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,23 +191,22 @@ class TestErrors:
     ) -> None:
         number = getattr(signal, name)
         monkeypatch.setattr("nsysdiag.pipeline.analyze", lambda *_: signal.raise_signal(number))
-        before = signal.signal(number, signal.SIG_DFL)  # under nohup it is to be ignored, and stays so
-        request.addfinalizer(lambda: signal.signal(number, before))
+        before = {each: signal.signal(each, signal.SIG_DFL) for each in SIGNALS}  # under nohup one is ignored
+        request.addfinalizer(lambda: [signal.signal(each, handler) for each, handler in before.items()])
+        monkeypatch.setattr(Ended, "last", None)
+        raise_ended()
         result = cli("analyze", trace)
         assert (result.code, result.stderr) == (code, f"nsysdiag: ended by {name}\n")
-        assert signal.getsignal(number) == signal.SIG_DFL
 
-    def test_elsewhere_than_in_the_main_thread_signals_stay_as_they_are(self) -> None:
-        seen: list[object] = []
-
-        def look() -> None:
-            with EndingByExceptions():
-                seen.append(signal.getsignal(signal.SIGTERM))
-
-        thread = threading.Thread(target=look)
-        thread.start()
-        thread.join()
-        assert seen == [signal.SIG_DFL]
+    def test_a_signal_whose_exception_was_lost(
+        self, cli: Callable[..., Result], analysis: FakeAnalysis, trace: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As where the import of an extension module clears it, or raises another."""
+        monkeypatch.setattr(Ended, "last", Ended(signal.SIGTERM))
+        assert (cli("analyze", trace).code, cli("rules").code) == (143, 143)
+        analysis.error = ImportError("cannot load module")
+        result = cli("analyze", trace)
+        assert (result.code, result.stderr) == (143, "nsysdiag: ended by SIGTERM\n")
 
     def test_control_characters_are_shown_not_sent(
         self, cli: Callable[..., Result], analysis: FakeAnalysis, trace: Path

@@ -5,11 +5,7 @@ from __future__ import annotations
 
 import errno
 import json
-import os
-import resource
-import shutil
 import sqlite3
-import subprocess
 import sys
 import zlib
 from functools import partial
@@ -30,13 +26,11 @@ from nsysdiag.record import to_json
 from nsysdiag.shortage import is_shortage
 from tests.batch.loads import loading, tasks_of
 from tests.builder import TraceBuilder
-from tests.cli.every_command import COMMANDS, console_script, write_inputs
 from tests.levels import quick
 from tests.output import samples
-from tests.simulator.large import write_large
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from nsysdiag.config.settings import Settings
     from nsysdiag.report import Report
@@ -137,17 +131,6 @@ class TestEveryCommand:
         more = [OTHER] if command in ("ranks", "compare") else []
         self._check(cli(command, TRACE, *more), TRACE, "sqlite")
 
-    def test_the_sentence_of_last_resort(
-        self,
-        cli: Callable[..., Result],
-        inputs: set[str],
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        monkeypatch.setattr(A_STEP, partial(fail, MemoryError))
-        monkeypatch.setattr("nsysdiag.cli.console.complain", partial(fail, MemoryError))
-        result = cli("analyze", TRACE, "--debug")
-        assert (result.code, result.stderr.splitlines()[-1]) == (2, "nsysdiag: not enough memory")
-
 
 def no_memory(_path: Path, _settings: Settings, *, kind: str) -> Report:
     raise SHORTAGES[kind]()
@@ -205,89 +188,3 @@ def test_zlib_without_memory_is_no_damaged_report(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("nsysdiag.arrays.codes.base64.b64decode", partial(fail, SHORTAGES["zlib"]))
     with pytest.raises(MemoryError):
         from_text(text, 100)
-
-
-def test_with_little_memory_left_one_thread_reads_with_sqlite3(
-    inputs: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The columnar driver and a second thread could only end the process."""
-    expected = analyze(TRACE)
-    monkeypatch.setattr("nsysdiag.shortage.has_room", lambda _size: False)
-    monkeypatch.setattr("nsysdiag.trace.catalog.Connections.adbc", partial(fail, AssertionError))
-    monkeypatch.setattr("threading.Thread.start", partial(fail, AssertionError))
-    assert to_json(analyze(TRACE)) == to_json(expected)
-
-
-MIB = 1 << 20
-LIMITS = (40, 120, 200, 235, 242, 250, 258, 266, 280, 320, 450, 900)
-"""MiB of address space: Python itself starts with about 14, and the libraries take 192 beyond the 40 of the program's
-beginning. The next ones are those where the analysis of the trace below runs out of memory at some step."""
-READING = ("info", "analyze", "redacted", "render", "compare", "ranks", "bundle", "demo")
-LARGE = "counted_training.sqlite"
-
-
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sources")
-    write_inputs(folder)
-    (folder / LARGE).unlink()
-    write_large(folder / LARGE, 60_000)
-    console_script(folder / "bin")
-    return folder
-
-
-def limited(sources: Path, folder: Path, line: Sequence[str], mib: int | None, threads: str | None) -> tuple[int, str]:
-    """The exit code and stderr of a command in a fresh folder with the inputs, under a limit of address space."""
-    folder.mkdir()
-    for path in sources.glob("*.*"):
-        (folder / path.name).hardlink_to(path)
-    (folder / "tmp").mkdir()
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(folder / "tmp")}
-    environment |= {"PYTHONDONTWRITEBYTECODE": "1", **({"OPENBLAS_NUM_THREADS": threads} if threads else {})}
-    size = resource.RLIM_INFINITY if mib is None else mib * MIB
-    done = subprocess.run(
-        [sys.executable, "-P", str(sources / "bin" / "nsysdiag"), *line],
-        cwd=folder,
-        env=environment,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)),
-        capture_output=True,
-        check=False,
-        timeout=300,
-    )
-    return done.returncode, done.stderr.decode()
-
-
-def contents(folder: Path, sources: Path) -> dict[str, bytes]:
-    """What a command left behind."""
-    paths = [path for path in folder.rglob("*") if path.is_file() and not (sources / path.name).exists()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "name", ["info", "analyze", "redacted", "render", "compare", "ranks", "bundle", "demo", "batch"]
-)
-def test_under_any_limit(sources: Path, tmp_path: Path, name: str) -> None:
-    """All of it, with the same bytes, or one sentence and nothing."""
-    line = COMMANDS[name]
-    code, told = limited(sources, tmp_path / "free", line, None, None)
-    assert code == 0, told
-    complete = contents(tmp_path / "free", sources)
-    codes = set()
-    for at, mib in enumerate(LIMITS):
-        folder = tmp_path / str(mib)
-        code, told = limited(sources, folder, line, mib, "1" if at % 2 else None)
-        codes.add(code)
-        found = contents(folder, sources)
-        assert not list((folder / "tmp").iterdir())
-        assert "Traceback" not in told, (mib, told)
-        if code == 0:
-            assert found == complete, mib
-        elif name == "batch" and code == 4:
-            assert "could not be analysed" in told
-            assert all(found[each] == complete[each] for each in found if each.startswith("out/") and "/" in each[4:])
-        else:
-            assert (code, found) == (2, {}), (mib, told)
-            assert told.splitlines()[0].startswith("nsysdiag: not enough memory"), (mib, told)
-        shutil.rmtree(folder)
-    assert {0, 2} <= codes

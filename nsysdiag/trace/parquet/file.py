@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from nsysdiag.errors import InputError, printable
-from nsysdiag.shortage import has_spare, is_shortage, memory_short
+from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.identity import has_changed
 from nsysdiag.trace.parquet.footer import Extremes, extremes
 
@@ -130,8 +130,6 @@ def _first_line(error: BaseException) -> str:
 def table_file(path: Path, most: int) -> TableFile:
     """The table in a file with a footer of at most `most` bytes. Raises InputError for other files, and if pyarrow is
     missing."""
-    if not has_spare():
-        raise memory_short(MemoryError(), f"read '{printable(path)}'")
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
