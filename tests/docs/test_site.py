@@ -12,13 +12,13 @@ from urllib.parse import quote_plus, unquote, urlsplit
 import pytest
 
 from tests.docs.conftest import ROOT
+from tests.output.browser import Browser
 from tests.output.conftest import chromium  # noqa: F401, a fixture
-from tests.output.devtools import Browser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.output.devtools import Chromium
+    from tests.output.browser import Chromium
 
 
 LOADED = {("link", "href"), ("script", "src"), ("img", "src"), ("source", "srcset"), ("iframe", "src")}

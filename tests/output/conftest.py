@@ -11,7 +11,7 @@ import pytest
 import nsysdiag
 from nsysdiag.cli.demo import bundled_trace
 from tests.conftest import BROWSERS
-from tests.output.devtools import Chromium
+from tests.output.browser import Chromium
 from tests.shared import Shared
 
 
@@ -22,9 +22,9 @@ def demo(shared: Shared) -> nsysdiag.Report:
 
 
 @pytest.fixture(scope="session")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+def chromium() -> Iterator[Chromium]:
     """A browser that runs as long as the tests, for pages that share nothing."""
     program = next(found for found in map(shutil.which, BROWSERS) if found)
-    made = Chromium(program, tmp_path_factory.mktemp("chromium"))
+    made = Chromium(program)
     yield made
     made.close()

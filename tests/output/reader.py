@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from pathlib import Path
-from typing import Any
 
-from tests.output.devtools import Browser
+from tests.output.browser import Browser
 
-_KEYS = {"Enter": (13, "\r"), "PageDown": (34, ""), "PageUp": (33, ""), "ArrowDown": (40, ""), "End": (35, "")}
 KEEP_COPIES = "navigator.clipboard.writeText = async (text) => { window.copied = text; }"
 UNFOLD = "document.querySelectorAll('details.fold').forEach((each) => { each.open = true; })"
 ROWS = "Array.from(document.querySelectorAll('#{table} table[data-first] tbody')).filter((each) => !each.hidden)"
@@ -50,19 +47,12 @@ class Reader(Browser):
 
     def first(self, code: str) -> None:
         """Run this in every page before its own scripts."""
-        self._ask("Page.addScriptToEvaluateOnNewDocument", source=code)
-
-    def press(self, key: str) -> None:
-        """Press a key where the focus is."""
-        code, text = _KEYS[key]
-        typed = {"text": text} if text else {}
-        for kind in ("keyDown", "keyUp"):
-            self._ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **typed)
+        self.do(self.page.add_init_script, code)
 
     def write(self, selector: str, text: str) -> None:
         """Type into a field."""
         self.value(f"document.querySelector({selector!r}).focus()")
-        self._ask("Input.insertText", text=text)
+        self.do(self.page.keyboard.insert_text, text)
 
     def choose(self, selector: str, value: str) -> None:
         """Pick a value of a list."""
@@ -88,13 +78,18 @@ class Reader(Browser):
         """The text of the element that has the focus."""
         return str(self.value("document.activeElement.textContent"))
 
-    def downloads(self, folder: Path) -> None:
-        """Where files that the page offers go."""
-        allowed = {"behavior": "allow", "downloadPath": str(folder), "browserContextId": self._context}
-        self._chromium.ask("Browser.setDownloadBehavior", **allowed)
+    def taken(self, selector: str, path: Path) -> None:
+        """Click on what offers a file, and keep that as `path`."""
+        place = self.value(SETTLED.format(selector=repr(selector)))
+
+        def take() -> None:
+            with self.page.expect_download() as offered:
+                self.page.mouse.click(*place)
+            offered.value.save_as(path)
+
+        self.do(take)
 
     def printed(self) -> int:
         """How many pages of paper the page takes."""
-        options: dict[str, Any] = {"preferCSSPageSize": True, "printBackground": True}
-        document = base64.b64decode(self._ask("Page.printToPDF", **options)["data"])
+        document = self.do(self.page.pdf, prefer_css_page_size=True, print_background=True)
         return len(re.findall(rb"/Type /Page\b(?!s)", document))

@@ -12,7 +12,7 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Report
 from tests.conftest import AXE
 from tests.levels import some
-from tests.output.devtools import Chromium
+from tests.output.browser import Chromium
 from tests.output.reader import Reader
 from tests.output.samples import SAMPLES
 

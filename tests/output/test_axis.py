@@ -14,7 +14,7 @@ from nsysdiag.formats.batch.history import share_levels
 from nsysdiag.formats.html.assets import asset
 from nsysdiag.memory.show import level_lines
 from nsysdiag.units import NS_PER
-from tests.output.devtools import Browser, Chromium
+from tests.output.browser import Browser, Chromium
 
 times = st.integers(0, 2**63 - 1)
 SECOND = NS_PER["s"]

@@ -11,7 +11,7 @@ import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.ranks.show.registry import RENDERERS
 from nsysdiag.replay.show.registry import RENDERERS as PREDICTIONS
-from tests.output.devtools import Browser, Chromium
+from tests.output.browser import Browser, Chromium
 from tests.output.page import Element, parse
 from tests.output.rank_samples import ranks_report
 from tests.output.samples import SAMPLES

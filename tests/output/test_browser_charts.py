@@ -10,7 +10,7 @@ import pytest
 
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.assets import plotly
-from tests.output.devtools import Browser, Chromium
+from tests.output.browser import Browser, Chromium
 from tests.output.samples import SAMPLES
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

@@ -30,8 +30,8 @@ from nsysdiag.formats.figures import look
 from nsysdiag.formats.figures.by_name import FIGURES, NamedFigure, charts, drawn
 from nsysdiag.formats.html.assets import asset
 from nsysdiag.units import format_exact_ns, format_ns
+from tests.output.browser import Browser, Chromium
 from tests.output.compare_samples import COMPARISONS
-from tests.output.devtools import Browser, Chromium
 from tests.output.page import Element, parse
 from tests.output.rank_samples import ranks_report
 from tests.output.samples import SAMPLES

@@ -12,7 +12,7 @@ import pytest
 import nsysdiag
 from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.formats import FORMATS, RenderOptions
-from tests.output.devtools import Chromium
+from tests.output.browser import Chromium
 from tests.output.reader import Reader
 from tests.simulator.scenarios import SCENARIOS, scenario
 

@@ -22,7 +22,7 @@ from tests.ranks.run import one_file
 
 if TYPE_CHECKING:
     import nsysdiag
-    from tests.output.devtools import Chromium
+    from tests.output.browser import Chromium
     from tests.shared import Shared
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tests.output.devtools import Chromium
+    from tests.output.browser import Chromium
 
 SAID = "The input pipeline is late · saves 31 to 36% of a step (replay)"
 TEXT = f"{SAID}: 5.00 → 3.25 ms."

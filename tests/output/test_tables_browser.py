@@ -12,7 +12,7 @@ import pytest
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Gap, Report, Slice
-from tests.output.devtools import Chromium
+from tests.output.browser import Chromium
 from tests.output.reader import Reader
 from tests.output.samples import SAMPLES, device, finding, gap, kernel, report
 
@@ -84,7 +84,7 @@ class TestOrder:
 
     def test_the_keyboard_sorts_too_and_it_is_announced(self, reader: Reader) -> None:
         reader.value(f"document.querySelector({header('kernels', 8)!r}).focus()")
-        reader.press("Enter")
+        reader.key("Enter")
         assert reader.column("kernels", 8)[0].startswith(WILD)
         assert "sorted by Kernel, ascending" in reader.text("#kernels [role=status]")
 
@@ -132,12 +132,12 @@ class TestPages:
 
     def test_arrows_go_from_row_to_row_and_page_down_turns(self, reader: Reader) -> None:
         reader.value("document.querySelector('#gaps tbody tr').focus()")
-        reader.press("ArrowDown")
+        reader.key("ArrowDown")
         assert SECOND in reader.focused()
-        reader.press("PageDown")
+        reader.key("PageDown")
         assert "0.140000 s" in reader.focused()
         assert len(reader.column("gaps", 0)) == 5
-        reader.press("PageUp")
+        reader.key("PageUp")
         assert FIRST in reader.focused()
 
     def test_only_one_row_is_a_stop_of_the_tab_key(self, reader: Reader) -> None:
@@ -145,7 +145,7 @@ class TestPages:
 
     def test_enter_opens_the_evidence_of_a_row(self, reader: Reader) -> None:
         reader.value("document.querySelector('#gaps tbody tr').focus()")
-        reader.press("Enter")
+        reader.key("Enter")
         assert reader.value("document.querySelector('#gaps tbody details').open")
 
 
@@ -174,11 +174,8 @@ class TestTakeAlong:
         assert reader.text("#f-0 button.copy") == "Copied"
 
     def test_csv_has_plain_numbers_and_no_formulas(self, reader: Reader, tmp_path: Path) -> None:
-        reader.downloads(tmp_path)
-        reader.click_on("#kernels .take button + button")
         written = tmp_path / "train.kernels.csv"
-        while not written.exists():
-            reader.value("new Promise((done) => setTimeout(done, 20))")
+        reader.taken("#kernels .take button + button", written)
         with written.open(encoding="utf-8", newline="") as file:
             title, *rows = list(csv.reader(file))
         assert title[:3] == ["Total (ns)", "Of window", "Runs"]

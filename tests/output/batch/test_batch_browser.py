@@ -10,7 +10,7 @@ from nsysdiag.formats.batch.registry import write_all
 from tests.conftest import AXE
 from tests.levels import some
 from tests.output.batch_samples import BATCHES, CAUSES, HISTORIES
-from tests.output.devtools import Chromium
+from tests.output.browser import Chromium
 from tests.output.reader import Reader
 from tests.output.test_axe import ALL_RULES, COLOURS, violations
 

@@ -10,8 +10,8 @@ from nsysdiag.comparison.show.registry import RENDERERS
 from nsysdiag.formats import RenderOptions
 from tests.conftest import AXE
 from tests.levels import some
+from tests.output.browser import Chromium
 from tests.output.compare_samples import COMPARISONS
-from tests.output.devtools import Chromium
 from tests.output.reader import Reader
 from tests.output.test_axe import ALL_RULES, COLOURS, violations
 

@@ -11,7 +11,7 @@ import pytest
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Gap
-from tests.output.devtools import Browser, Chromium
+from tests.output.browser import Browser, Chromium
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

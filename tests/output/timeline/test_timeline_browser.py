@@ -12,7 +12,7 @@ import pytest
 
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Report
-from tests.output.devtools import Browser, Chromium
+from tests.output.browser import Browser, Chromium
 from tests.output.gpu_metric_samples import gpu_metrics
 from tests.output.samples import HOSTILE, MS, SAMPLES, device, report
 from tests.output.timeline.samples import lane, served, timeline
