@@ -90,3 +90,16 @@ class Attempt:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if isinstance(error, Exception) and is_shortage(error):
             raise memory_short(error, self._tried + self._step, self._hint) from error
+
+
+def has_room(size: int) -> bool:
+    """Whether this process could get `size` bytes of memory now, by a test mapping that is released at once."""
+    import mmap
+
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return True
+    try:
+        mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except OSError as error:
+        return error.errno != errno.ENOMEM
+    return True

@@ -29,17 +29,12 @@ _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+(\[\d+\])?")
 
 
-def read_settings(path: Path) -> Settings:
-    """The settings of a file, defaults for the rest; `config` is its name.
+def read_file(path: Path) -> tuple[Settings, list[BudgetEntry]]:
+    """The settings of a file, defaults for the rest, and its budgets; `config` is its name.
 
     Raises UsageError for an unreadable file, an unknown setting or an invalid value, with the file and the key, or with
     line and column.
     """
-    return read_file(path)[0]
-
-
-def read_file(path: Path) -> tuple[Settings, list[BudgetEntry]]:
-    """The settings of a file, as `read_settings` has them, and its budgets."""
     table = _own_table(_parsed(path), path)
     known = _fields(Settings)
     structs = {name for name, kind in known.items() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)}

@@ -444,13 +444,6 @@ def model_of(
     return model
 
 
-def _threads_of(host_trace: HostTrace) -> IntArray:
-    """The threads with calls or ranges, but for the profiler's own."""
-    known = (host_trace.tables.os_calls.thread, host_trace.ranges.rows.thread)
-    threads = np.unique(np.concatenate([distinct_values(each) for each in known]))
-    return np.setdiff1d(threads, host_trace.profilers)
-
-
 def _spans(program: Program, host: LayeredEvidence) -> Owned:
     return on_axis(host.host.axis, program.thread, program.start, program.end)
 

@@ -43,16 +43,3 @@ def test_what_was_not_begun_yet_is_dropped_at_the_end() -> None:
     assert running.result()
     assert waiting.cancelled()
     assert not never.is_set()
-
-
-def test_without_memory_for_a_thread_the_caller_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nsysdiag.arrays.background.has_spare", lambda: False)
-
-    def fail() -> None:
-        raise ValueError("of the work")
-
-    with Background() as background:
-        assert background.begin(current_thread).result() is current_thread()
-        failed = background.begin(fail)
-    with pytest.raises(ValueError, match="of the work"):
-        failed.result()

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nsysdiag.config.file import PLAIN, _filled, read_settings
+from nsysdiag.config.file import PLAIN, _filled, read_file
 from nsysdiag.config.settings import CostSettings, FindingThresholds, Settings, Thresholds
 from nsysdiag.errors import UsageError
 
@@ -56,31 +56,31 @@ def said_of(path: Path, text: str) -> str:
     """The error about this content, without the folder."""
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError) as raised:
-        read_settings(path)
+        read_file(path)
     return raised.value.message.replace(f"{path.parent}/", "")
 
 
 def test_everything(file: Path) -> None:
     file.write_text(EVERYTHING)
-    assert read_settings(file) == MEANT
+    assert read_file(file)[0] == MEANT
 
 
 def test_the_table_of_a_shared_file(tmp_path: Path) -> None:
     path = tmp_path / "pyproject.toml"
     shared = EVERYTHING.replace("[", "[tool.nsysdiag.").replace('[tool.nsysdiag."', '["')
     path.write_text('[project]\nname = "x"\n[tool.other]\ngaps = "many"\n[tool.nsysdiag]' + shared)
-    assert read_settings(path) == msgspec.structs.replace(MEANT, config="pyproject.toml")
+    assert read_file(path)[0] == msgspec.structs.replace(MEANT, config="pyproject.toml")
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "\ufeff"])
 def test_an_empty_file_changes_nothing(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
-    assert read_settings(file) == Settings(config="nsysdiag.toml")
+    assert read_file(file)[0] == Settings(config="nsysdiag.toml")
 
 
 def test_a_byte_order_mark_is_no_error(file: Path) -> None:
     file.write_text("\ufeffgaps = 3\r\n", encoding="utf-8")
-    assert read_settings(file).gaps == 3
+    assert read_file(file)[0].gaps == 3
 
 
 @pytest.mark.parametrize("text", ['[project]\nname = "x"\n', "[tool.ruff]\n", "tool = 3\n", "[[tool.nsysdiag]]\n"])
@@ -144,12 +144,12 @@ def test_what_is_no_toml(file: Path, text: str, place: str) -> None:
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"there is no settings file .*missing\.toml"):
-        read_settings(tmp_path / "missing.toml")
+        read_file(tmp_path / "missing.toml")
     with pytest.raises(UsageError, match=r"cannot read the settings file .*: Is a directory"):
-        read_settings(tmp_path)
+        read_file(tmp_path)
     (tmp_path / "x.toml").write_bytes(b"gaps = 3\nx = '\xff'")
     with pytest.raises(UsageError, match=r"x\.toml is not UTF-8 text, as TOML must be \(byte 14\)"):
-        read_settings(tmp_path / "x.toml")
+        read_file(tmp_path / "x.toml")
 
 
 def test_a_file_that_nests_without_end(file: Path) -> None:
@@ -170,7 +170,7 @@ def test_every_struct_of_the_settings_can_stand_in_a_file(file: Path) -> None:
         lines = [f"{field} = {getattr(kind(), field)}" for field in kind.__struct_fields__]
         plain = [line for line in lines if line.split(" = ")[1].replace(".", "").isdigit()]
         file.write_text("\n".join([f"[{name}]", *plain]))
-        assert read_settings(file) == Settings(config="nsysdiag.toml")
+        assert read_file(file)[0] == Settings(config="nsysdiag.toml")
 
 
 class Example(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ import tempfile
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -353,12 +353,8 @@ class TestLinks:
 class TestLimits:
     """More than there is room for, and what is missing here."""
 
-    @pytest.mark.parametrize("module", [parquet_rows, "nsysdiag.trace.parquet.file"], ids=["columns", "files"])
-    def test_no_memory(self, module: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        if isinstance(module, str):
-            monkeypatch.setattr(f"{module}.has_spare", lambda: False)
-        else:
-            monkeypatch.setattr(module, "has_room", lambda _: False)
+    def test_no_memory(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(parquet_rows, "has_room", lambda _: False)
         with pytest.raises(MemoryShortError, match="not enough memory to "):
             outcome(folder)
 

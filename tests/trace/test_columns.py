@@ -282,17 +282,6 @@ def test_without_the_driver_rows_are_read_one_by_one(
     assert warnings == []
 
 
-@pytest.mark.parametrize("asked", ["has_spare", "has_room"])
-def test_without_memory_for_the_driver_rows_are_read_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
-) -> None:
-    """It is asked for before the driver is loaded, and before each batch, where the driver would crash."""
-    monkeypatch.setattr(f"nsysdiag.trace.reader.{asked}", lambda *_: False)
-    columns, warnings = read(small_trace(tmp_path / "t.sqlite"), "adbc", KERNELS, "start", "end")
-    assert (columns["start"].tolist(), columns["end"].tolist()) == ([100], [200])
-    assert warnings == []
-
-
 @both_readers
 def test_absent_and_empty_tables_read_as_empty_typed_columns(tmp_path: Path, reader: str) -> None:
     path = execute(small_trace(tmp_path / "t.sqlite"), NVTX)

@@ -24,7 +24,6 @@ from nsysdiag.errors import InputError, NsysdiagError
 
 _LETTERS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%/()*+-;,=.?@^_`{|}~"
 _PLACES = 85 ** np.arange(4, -1, -1, dtype=np.uint32)
-_BACK = bytes.maketrans(b",./", b"<>&")
 _SMALLEST = 9
 Place = tuple[int, int]
 """Where a column is in the block: offset and length in bytes."""
@@ -36,11 +35,6 @@ def to_carried(data: bytes) -> str:
     words = np.frombuffer(data + bytes(missing), dtype=">u4").astype(np.uint32)
     letters = np.frombuffer(_LETTERS, dtype=np.uint8)[words[:, np.newaxis] // _PLACES % 85]
     return str(letters.tobytes()[: letters.size - missing], "ascii")
-
-
-def from_carried(text: str) -> bytes:
-    """The bytes back. Raises ValueError for any other text."""
-    return base64.b85decode(text.encode("ascii").translate(_BACK))
 
 
 def compressed(data: bytes) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsysdiag.errors import InputError, printable
+from nsysdiag.shortage import has_room
 from nsysdiag.trace.parquet.file import AGAIN_HINT
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, TimeLimit
 from nsysdiag.trace.rows import to_integer
@@ -208,6 +209,8 @@ def refuse_foreign(table: str, schema: Any, names: Iterable[str]) -> None:
 GROUP_ROWS = 1 << 16
 """So many rows are read at once: nsys writes groups of 2,048, and each read has its price. Four times as many left the
 cache of a core: 4,000,000 rows took 0.31 instead of 0.23 s of CPU time."""
+CELL_BYTES = 16
+"""A number as it is read, and as it is kept."""
 UNSIGNED = 1 << 63
 """From here on an unsigned number of the file is a negative one here."""
 
@@ -305,10 +308,13 @@ def _statistics(file: TableFile, table: FoundTable, name: str) -> list[Statistic
 
 
 def read_groups(opened: Any, places: list[int], names: list[str]) -> dict[str, Any]:
-    """Columns of consecutive row groups. Raises ValueError if the number of rows is not that of the footer."""
+    """Columns of consecutive row groups. Raises MemoryError if memory is short, ValueError if the number of rows is not
+    that of the footer."""
     if not names:
         return {}
     rows = sum(opened.metadata.row_group(place).num_rows for place in places)
+    if not has_room(rows * len(names) * CELL_BYTES):  # a small file may list any number of rows
+        raise MemoryError(f"Unable to allocate {rows * len(names) * CELL_BYTES} bytes")
     read = opened.read_row_groups(places, columns=names, use_threads=False)
     if read.num_rows != rows:
         raise ValueError(f"its footer lists {rows:,} rows, its pages hold {read.num_rows:,}")
