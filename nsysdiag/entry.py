@@ -19,10 +19,10 @@ GARBAGE_SEARCHED = 200_000
 
 def main() -> NoReturn:
     """Run the command line of this process, and exit with its code, or with that of a signal."""
-    _in_utf8()
-    raise_ended()
-    gc.set_threshold(GARBAGE_SEARCHED)
     try:
+        raise_ended()
+        _in_utf8()
+        gc.set_threshold(GARBAGE_SEARCHED)
         from nsysdiag.cli.app import main as run
 
         run()
