@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.formats.html.assets import asset, from_carried, to_carried
+from nsysdiag.formats.html.assets import asset, to_carried
+from tests.output.carrying import from_carried
 
 
 @given(st.binary(max_size=200))

@@ -16,8 +16,9 @@ from nsysdiag.document.names import visible
 from nsysdiag.errors import InputError
 from nsysdiag.findings.show import finding_markdown
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.html.assets import content_hash, from_carried
+from nsysdiag.formats.html.assets import content_hash
 from nsysdiag.report import Report
+from tests.output.carrying import from_carried
 from tests.output.page import Element, parse
 from tests.output.rendered import EVERY_SAMPLE, rendered, tree
 from tests.output.samples import HOSTILE, SAMPLES, US, device, finding, iterations, report

@@ -11,7 +11,8 @@ import pytest
 from plotly.offline import get_plotlyjs_version
 
 from nsysdiag.formats import FORMATS
-from nsysdiag.formats.html.assets import content_hash, from_carried, plotly
+from nsysdiag.formats.html.assets import content_hash, plotly
+from tests.output.carrying import from_carried
 from tests.output.rendered import EVERY_SAMPLE, rendered, tree
 
 ROOT = Path(__file__).parent.parent.parent

@@ -247,6 +247,8 @@ PROGRAM_TABLES = (
     "MPI_OTHER_EVENTS",
 )
 """Only a traced program leaves rows here. Scheduling and samples may be those of the whole machine."""
+PROCESS_TREE_TABLES = (*PROGRAM_TABLES, "SCHED_EVENTS", "COMPOSITE_EVENTS")
+"""The same of a capture whose scheduling and samples are those of the program's process tree alone."""
 
 
 class SliceCut(Struct, frozen=True):

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from nsysdiag.formats.html.assets import Blob, from_carried
+from nsysdiag.formats.html.assets import Blob
 from nsysdiag.formats.html.timeline.data import MOST_CURVES, metric_curves
+from tests.output.carrying import from_carried
 from tests.output.samples import device
 from tests.output.timeline.samples import packed
 
