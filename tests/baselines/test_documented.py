@@ -12,7 +12,7 @@ from typer.main import get_command
 from nsysdiag.baselines.accepted import FILE, read_accepted
 from nsysdiag.ci.budgets import parse_budgets
 from nsysdiag.cli.app import app
-from nsysdiag.config.file import read_settings
+from nsysdiag.config.file import read_file
 
 TEXT = (Path(__file__).parents[2] / "docs" / "baselines.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
@@ -30,7 +30,7 @@ def test_commands_are_understood(line: str) -> None:
 def test_settings_and_acceptances_are_understood(tmp_path: Path) -> None:
     settings, accepted = re.findall(r"^```ini\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
     (tmp_path / "nsysdiag.toml").write_text(settings)
-    assert read_settings(tmp_path / "nsysdiag.toml").baseline.runs == 20
+    assert read_file(tmp_path / "nsysdiag.toml")[0].baseline.runs == 20
     (tmp_path / FILE).write_text(accepted)
     assert [each.expression.text for each in read_accepted(tmp_path)] == ["length:+9%"]
 

@@ -20,7 +20,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.ci.budgets import budgets_of, parse_budgets
 from nsysdiag.ci.names import measures
 from nsysdiag.cli.demo import bundled_trace
-from nsysdiag.config.file import read_file, read_settings
+from nsysdiag.config.file import read_file
 from nsysdiag.cost.cost import price_of
 from tests.conftest import NODE_MODULES
 from tests.docs.pages import PAGES, ROOT, fenced, name_of, page, shell_lines, text
@@ -163,7 +163,7 @@ def test_first_budgets_are_understood(tmp_path: Path) -> None:
 def test_settings_shown_are_understood(tmp_path: Path) -> None:
     (example,) = fenced(page("settings.md"), "toml")
     (tmp_path / "nsysdiag.toml").write_text(example, encoding="utf-8")
-    settings = read_settings(tmp_path / "nsysdiag.toml")
+    settings = read_file(tmp_path / "nsysdiag.toml")[0]
     named = {"gaps", "disabled", "communication_patterns", "step", "thresholds", "findings", "cost", "config"}
     assert settings.changed().keys() == named
     assert price_of("NVIDIA H100 80GB HBM3", settings.cost) == (3.2, "H100")
