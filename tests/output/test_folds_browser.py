@@ -11,7 +11,7 @@ import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Report
 from tests.levels import some
-from tests.output.devtools import Chromium
+from tests.output.browser import Chromium
 from tests.output.reader import Reader
 from tests.output.samples import SAMPLES
 from tests.shared import Shared
