@@ -182,5 +182,5 @@ def capitalized(text: str) -> str:
 
 
 def uncapitalized(text: str) -> str:
-    """As it stands inside a sentence: `another process had the GPU`, and still `OS memory call`."""
+    """As it stands inside a sentence: `another process had the GPU`, and still `OS memory calls`."""
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]

@@ -172,8 +172,8 @@ def test_transfers_are_in_powers_of_ten(size: int, text: str) -> None:
     ("title", "inside"),
     [
         ("Another process had the GPU", "another process had the GPU"),
-        ("Other CUDA API call", "other CUDA API call"),
-        ("OS memory call", "OS memory call"),
+        ("Other CUDA calls", "other CUDA calls"),
+        ("OS memory calls", "OS memory calls"),
         ("", ""),
     ],
 )

@@ -18,7 +18,7 @@ def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
 
 CAUSE = Cause(
     id="blocked",
-    title="Blocked, call not traced",
+    title="Blocked in an untraced call",
     meaning="The launching thread was scheduled out, waiting in a call that was not captured.",
     side="host",
     tables=("SCHED_EVENTS",),

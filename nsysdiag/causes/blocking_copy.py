@@ -16,14 +16,14 @@ from nsysdiag.causes.cause import (
     Lookalike,
     OwnCall,
     Variant,
-    matching,
 )
 from nsysdiag.causes.evidence import DRAINED, READ_BACK, EvidenceLayer, HostEvidence, layer_of, named, named_rows
 from nsysdiag.events.axis import NamedRows
 
 COPIES = re.compile(r"(cuda|cu)Memcpy.*")
 READS_BACK = "read-back of at most 64 bytes"
-LABELS = (READS_BACK, "pageable memory", "synchronous call")
+PAGEABLE, SYNCHRONOUS = "pageable memory", "synchronous call"
+LABELS = (READS_BACK, PAGEABLE, SYNCHRONOUS)
 _ASYNC = re.compile(r".*Async.*")
 
 
@@ -168,7 +168,7 @@ thread    [cudaMemcpy     ]   [launch]
             "a value is read back",
             "keep the value on the device and read it every n steps",
             KEEP_ON_DEVICE,
-            label=matching(r"read-back"),
+            labels=(READS_BACK,),
             family="sync",
         ),
         Variant(
@@ -237,13 +237,13 @@ thread    [cudaMemcpy     ]   [launch]
                     source="mpi_cuda",
                 ),
             ),
-            label=matching(r"pageable"),
+            labels=(PAGEABLE,),
         ),
         Variant(
             "synchronous",
             "a synchronous call",
             "use cudaMemcpyAsync on a stream of its own",
-            label=matching(r"synchronous"),
+            labels=(SYNCHRONOUS,),
         ),
         Variant("other", "", "copy asynchronously from pinned memory"),
     ),

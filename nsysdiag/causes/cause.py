@@ -150,14 +150,14 @@ KEEP_ON_DEVICE = Advice(
 
 class Variant(Struct, frozen=True):
     """`title` is added to that of the cause, empty for none. `fix` is the short form of the plain `advice`, which ends
-    a causal chain; without `advice`, that of the cause is used. `label` and `call` are patterns on a slice's label and
-    text; `hint` is one of the facts above. `family` is the bottleneck of its time; None means that of the cause."""
+    a causal chain; without `advice`, that of the cause is used. `labels` are those of a slice, or its whole evidence where
+    that is no call; `call` is a pattern on the name of its call; `hint` is one of the facts above. `family` is the bottleneck of its time; None means that of the cause."""
 
     id: str
     title: str
     fix: str
     advice: Advice = PLAIN
-    label: re.Pattern[str] | None = None
+    labels: tuple[str, ...] = ()
     call: re.Pattern[str] | None = None
     hint: str | None = None
     family: Family | None = None
@@ -166,13 +166,13 @@ class Variant(Struct, frozen=True):
         """Is this a slice with this label and text (empty: none)?"""
         if self.hint is not None and self.hint != hint:
             return False
-        if self.label is not None and not self.label.search(label):
+        if self.labels and label not in self.labels and call not in self.labels:
             return False
         return self.call is None or self.call.search(call) is not None
 
 
 def matching(pattern: str) -> re.Pattern[str]:
-    """A pattern for labels or calls, looked for anywhere in them."""
+    """A pattern for names of calls, looked for anywhere in them."""
     return re.compile(pattern)
 
 
@@ -224,7 +224,7 @@ class Cause(Struct, frozen=True):
     `confirm` describes how to check the cause in Nsight Systems, `confused_with` similar causes.
 
     Time of `follows_wakeups` causes is a wait until another thread wakes this one, whose own cause is then the root
-    cause; `sampled`: CPU samples show the code. Rules: gaps of the launch case `case` belong wholly to it. `host` finds
+    cause; `sampled`: CPU samples show the code; `names_call`: titles name the call. Rules: gaps of the launch case `case` belong wholly to it. `host` finds
     evidence on the launching thread before the launch call, `call` inside it, `own_call` in the call as a whole,
     `device` after it. Inside the call, causes claim in the order of `call_order`, then of the registry. If its evidence
     is inside the call, `after_call` labels the time until the operation begins; None for no label.
@@ -250,6 +250,7 @@ class Cause(Struct, frozen=True):
     accepted: bool = False
     follows_wakeups: bool = False
     sampled: bool = False
+    names_call: bool = False
     case: LaunchCase | None = None
     host: HostRule | None = None
     call: HostRule | None = None

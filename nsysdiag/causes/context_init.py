@@ -40,7 +40,7 @@ def own_call(evidence: HostEvidence) -> OwnCall:
 
 CAUSE = Cause(
     id="context_init",
-    title="Context creation",
+    title="CUDA context creation",
     meaning="The launching thread was creating or resetting a CUDA context.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),

@@ -13,7 +13,7 @@ def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
 
 CAUSE = Cause(
     id="cuda_api",
-    title="Other CUDA API call",
+    title="Other CUDA calls",
     meaning="The launching thread was inside another CUDA call: launches of other work, queries, event records, or a library call.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUBLAS_EVENTS", "CUDNN_EVENTS"),
@@ -72,4 +72,5 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
         Variant("other", "", "move the call out of the step, or cache its result"),
     ),
     host=evidence,
+    names_call=True,
 )

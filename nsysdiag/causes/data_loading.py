@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes import io_wait, off_cpu, os_memory
+from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant
+from nsysdiag.causes.ids import HOST_CODE
 
 READS, COMPUTES = "reads", "computes"
 
@@ -87,7 +89,7 @@ worker    [read a file             ][put]
                     source="tf_data",
                 ),
             ),
-            label=matching(r"io_wait|Input and output|os_memory"),
+            labels=(io_wait.CAUSE.id, os_memory.CAUSE.id),
         ),
         Variant(
             COMPUTES,
@@ -113,7 +115,7 @@ worker    [read a file             ][put]
                     source="tf_data",
                 ),
             ),
-            label=matching(r"host_compute|Host code"),
+            labels=(HOST_CODE,),
         ),
         Variant(
             "no_cpu",
@@ -125,7 +127,7 @@ worker    [read a file             ][put]
                     "launching thread its own CPU (taskset, numactl).",
                 )
             ),
-            label=matching(r"off_cpu|Preempted"),
+            labels=(off_cpu.CAUSE.id,),
         ),
         Variant("other", "", "load ahead: more workers, a deeper queue"),
     ),

@@ -1,27 +1,27 @@
-"""Device stall: the operation was launched, and the device did not start it."""
+"""Queued work not started: the operation was launched, and the device did not start it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant, matching
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT
 from nsysdiag.events.operations import Category
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
 
-LABELS = ["between queued copies"]
+BETWEEN_COPIES = "between queued copies"
 
 
 def explain(side: DeviceSide) -> Explained:
     """All that is left on the device side."""
     gaps, category = side.frame.gaps, side.device.operations.category
     copies = (category[gaps.previous] == Category.MEMCPY) & (category[gaps.next] == Category.MEMCPY)
-    return Explained(np.ones(len(gaps), dtype=np.bool_), np.where(copies, 0, -1), LABELS, [])
+    return Explained(np.ones(len(gaps), dtype=np.bool_), np.where(copies, 0, -1), [BETWEEN_COPIES], [])
 
 
 CAUSE = Cause(
     id="device_stall",
-    title="Device stall",
+    title="Queued work not started",
     meaning="The operation had been launched long before, nothing in the trace held it back, and the device did not "
     "start it.",
     side="device",
@@ -52,7 +52,7 @@ thread [launch]                          long ago
             Advice(
                 ("Between queued copies this is set-up time, about 30 µs each: merge small copies into larger ones.",)
             ),
-            label=matching(r"between queued copies"),
+            labels=(BETWEEN_COPIES,),
         ),
         Variant("other", "", "look for dependencies that were not traced"),
     ),

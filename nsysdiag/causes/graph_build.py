@@ -14,6 +14,7 @@ CALLS = re.compile(
 )
 BEGIN = re.compile(r"(cuda|cu)StreamBeginCapture\w*")
 END = re.compile(r"(cuda|cu)StreamEndCapture")
+CAPTURE = "capture"
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
@@ -34,12 +35,12 @@ def _captures(evidence: HostEvidence) -> EvidenceLayer:
     paired = before >= 0
     paired &= begin.spans.start[before] // stride == end.spans.start // stride if len(begin) else False
     spans = Intervals(begin.spans.start[before[paired]], end.spans.end[paired])
-    return plain_layer(spans, "stream capture", "capture")
+    return plain_layer(spans, "stream capture", CAPTURE)
 
 
 CAUSE = Cause(
     id=GRAPH_BUILD,
-    title="Graph building",
+    title="CUDA graph building",
     meaning="The launching thread was capturing, instantiating, updating or uploading a CUDA graph.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
@@ -77,7 +78,7 @@ thread         [capture][instantiate][launch]
             "a graph is captured",
             "capture once for each shape and replay",
             Advice(("Capture once for each shape, before the loop; pad varying shapes to a few sizes.",)),
-            label=matching(r"capture"),
+            labels=(CAPTURE,),
         ),
         Variant(
             "instantiate",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant, matching
+from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
 
 NODES_MISSING = "nodes missing"
 """The label of a launch of which some nodes are in the trace."""
 
 CAUSE = Cause(
     id="graph_untraced",
-    title="Inside an untraced CUDA graph",
+    title="Untraced CUDA graph",
     meaning="A graph was launched, but the trace holds neither its kernels nor a graph row. Or it lacks nodes that other "
     "launches of the graph have. The device was probably busy.",
     side="gap",
@@ -45,7 +45,7 @@ thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
                     "GPU did between the nodes in the trace is unknown.",
                 )
             ),
-            label=matching(NODES_MISSING),
+            labels=(NODES_MISSING,),
         ),
         Variant(
             "other",

@@ -12,7 +12,6 @@ from nsysdiag.causes.cause import (
     FrameworkAdvice,
     Lookalike,
     Variant,
-    matching,
 )
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_inside, plain_layer, setting
 from nsysdiag.causes.ids import HOST_CODE
@@ -154,7 +153,7 @@ thread         ~~ computes ~~[launch]
                     "non-blocking, CUDA-aware calls while the interior computes.",
                 )
             ),
-            label=matching(r"MPI"),
+            labels=(INSIDE_MPI,),
         ),
         Variant(
             "interpreter",

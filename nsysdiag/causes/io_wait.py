@@ -1,4 +1,4 @@
-"""Input and output: the thread waits for a file, a pipe or a socket."""
+"""File and network I/O: the thread waits for a file, a pipe or a socket."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
 
 CALLS = re.compile(
@@ -54,7 +54,7 @@ def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
 
 CAUSE = Cause(
     id="io_wait",
-    title="Input and output",
+    title="File and network I/O",
     meaning="The launching thread was in a read, write, open, poll or other call on a file, pipe, socket or device.",
     side="host",
     tables=("OSRT_API",),
@@ -124,7 +124,7 @@ thread         [read][launch]
                     source="tf_data",
                 ),
             ),
-            label=matching(READS),
+            labels=(READS,),
         ),
         Variant(
             "writes",
@@ -137,7 +137,7 @@ thread         [read][launch]
                     "rest of the steps.",
                 )
             ),
-            label=matching(WRITES),
+            labels=(WRITES,),
             family="host",
         ),
         Variant(
@@ -156,7 +156,7 @@ thread         [read][launch]
                     source="data_loader",
                 ),
             ),
-            label=matching(PEERS),
+            labels=(PEERS,),
         ),
         Variant(
             "driver",
@@ -168,14 +168,14 @@ thread         [read][launch]
                     "calls it (call chains of OS calls: --osrt-backtrace-threshold), and call it once, before the loop.",
                 )
             ),
-            label=matching(DRIVER),
+            labels=(DRIVER,),
             family="host",
         ),
         Variant(
             "descriptors",
             "opens and closes",
             "take the call out of the launching thread",
-            label=matching(OTHER),
+            labels=(OTHER,),
             family="host",
         ),
         Variant("other", "", "take the call out of the launching thread"),

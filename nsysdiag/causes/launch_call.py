@@ -11,7 +11,7 @@ FIRST_USE = "first launch of this kernel"
 
 CAUSE = Cause(
     id="launch_call",
-    title="Inside the launch call",
+    title="Long launch calls",
     meaning="The device was idle while the thread was inside the call that launches the next operation.",
     side="call",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
@@ -112,7 +112,7 @@ thread          [launch  ]
                     "kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
                 )
             ),
-            label=matching(FIRST_USE),
+            labels=(FIRST_USE,),
             family="startup",
         ),
         Variant("other", "", "launch less: CUDA graphs, fused kernels"),
@@ -123,4 +123,5 @@ thread          [launch  ]
         ),
     ),
     opening="{thread} is inside {call}",
+    names_call=True,
 )

@@ -87,7 +87,7 @@ thread         [pthread_cond_wait][launch]
                     source="gil",
                 ),
             ),
-            label=matching(r"GIL"),
+            labels=(INTERPRETER_LOCK,),
         ),
         Variant(
             "timed",

@@ -14,6 +14,8 @@ from nsysdiag.events.host import UNKNOWN_LOADING
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.units import format_ns
 
+FIRST_LAUNCH, FIRST_USE = "first launch of a kernel", "first launch of this kernel"
+COPIED = "code is copied to the device"
 CALLS = re.compile(r"cu(Module|Library)Load\w*|cudaLibraryLoad\w*|cuLink\w+|nvrtc\w+")
 LOADING_KINDS = (
     OverheadType.DRIVER_COMPILER,
@@ -26,7 +28,7 @@ def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Outermost loading calls, slow first launches of a kernel, and loading that the profiler saw."""
     api = evidence.host.api
     first = api.take(api.outermost & evidence.facts.first_launch[api.row])
-    return [layer_of(evidence.calls(CALLS)), loading_rows(evidence), layer_of(first, "first launch of a kernel")]
+    return [layer_of(evidence.calls(CALLS)), loading_rows(evidence), layer_of(first, FIRST_LAUNCH)]
 
 
 def nested_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
@@ -48,12 +50,12 @@ def loading_rows(evidence: HostEvidence) -> EvidenceLayer:
 
 def own_call(evidence: HostEvidence) -> OwnCall:
     """Slow first launches of a kernel."""
-    return OwnCall(evidence.facts.first_launch, "first launch of this kernel")
+    return OwnCall(evidence.facts.first_launch, FIRST_USE)
 
 
 CAUSE = Cause(
     id="module_load",
-    title="Module loading",
+    title="CUDA module loading",
     meaning="Device code was compiled or loaded: by a loading call, by lazy loading at the first launch, or by a JIT "
     "compiler.",
     side="host",
@@ -138,7 +140,7 @@ thread         [launch, loads its code     ]
                     source="lazy_loading",
                 ),
             ),
-            call=matching(r"first launch|copied to the device"),
+            labels=(FIRST_LAUNCH, FIRST_USE, COPIED),
         ),
         Variant(
             "library",
@@ -176,5 +178,5 @@ thread         [launch, loads its code     ]
     call=nested_evidence,
     own_call=own_call,
     call_order=20,
-    after_call="code is copied to the device",
+    after_call=COPIED,
 )

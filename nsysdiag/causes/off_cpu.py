@@ -1,11 +1,11 @@
-"""Preempted: the thread could have run, and had no CPU."""
+"""Waiting for a CPU: the thread could have run, and had no CPU."""
 
 from __future__ import annotations
 
 import re
 
 from nsysdiag.arrays.intervals import subtract, union
-from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, named, plain_layer
 from nsysdiag.events import scheduling
 from nsysdiag.events.scheduling import maybe_ready
@@ -18,6 +18,7 @@ NON_WAITS = re.compile(
     r"|_*sem_(post|trywait|init|destroy|getvalue)|sched_[gs]et\w+|signal|sigaction|raise|kill"
 )
 
+CPU_TAKEN = "another thread held its CPU"
 UNTRACED = "in no captured OS call"
 """Preempted, or in a wait that nsys does not trace: CPython's timed waits for a lock are one."""
 
@@ -34,7 +35,7 @@ def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     may_wait = union(calls.take(~named(calls, NON_WAITS)).spans)
     in_no_call = subtract(union(scheduling.out[traced & maybe_ready(scheduling.out)]), may_wait)
     return [
-        plain_layer(scheduling.out[scheduling.held], "another thread held the CPU", "another thread held its CPU"),
+        plain_layer(scheduling.out[scheduling.held], "another thread held the CPU", CPU_TAKEN),
         plain_layer(scheduling.out[scheduling.runnable], "runnable, without a CPU", "runnable"),
         plain_layer(in_no_call, "scheduled out, in no captured OS call", UNTRACED),
     ]
@@ -42,7 +43,7 @@ def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
 
 CAUSE = Cause(
     id="off_cpu",
-    title="Preempted",
+    title="Waiting for a CPU",
     meaning="The launching thread was ready to run and had no CPU: another thread held it.",
     side="host",
     tables=("SCHED_EVENTS", "OSRT_API"),
@@ -132,7 +133,7 @@ CPU            |another thread|
                     fix="bind each rank to CPUs of its own",
                 ),
             ),
-            label=matching(r"held its CPU"),
+            labels=(CPU_TAKEN,),
         ),
         Variant("other", "", "give the process more CPUs, or fewer threads"),
     ),

@@ -19,7 +19,7 @@ def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
 
 CAUSE = Cause(
     id="os_memory",
-    title="OS memory call",
+    title="OS memory calls",
     meaning="The launching thread was mapping, unmapping or protecting memory, often for large temporary buffers.",
     side="host",
     tables=("OSRT_API",),

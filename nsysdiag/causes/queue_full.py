@@ -18,7 +18,7 @@ nested_evidence = evidence
 
 CAUSE = Cause(
     id="queue_full",
-    title="Command buffer full",
+    title="Launch queue full",
     meaning="The launch queue of a device was full, so the launching thread had to wait: the host is ahead, not late.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_OVERHEAD",),

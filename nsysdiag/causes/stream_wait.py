@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant, matching
+from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT, Threshold
 from nsysdiag.gaps import gaps as stream_waits
-from nsysdiag.gaps.gaps import LABELS
+from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
 from nsysdiag.units import format_ns
 
@@ -79,16 +79,16 @@ stream 9  (wait event)       [==next==)
                     source="mpi_cuda",
                 ),
             ),
-            label=matching(r"communication"),
+            labels=(WAITS_FOR_COMMUNICATION,),
         ),
         Variant(
             "copy",
             "for a copy",
             "start the copy earlier, on a stream of its own",
             Advice(("Start the copy earlier, on a stream of its own, while kernels of the step before still run.",)),
-            label=matching(r"a copy"),
+            labels=(WAITS_FOR_COPY,),
         ),
-        Variant("device", "for another device", "balance the work of the devices", label=matching(r"another device")),
+        Variant("device", "for another device", "balance the work of the devices", labels=(OTHER_DEVICE,)),
         Variant("other", "", "record the event right after the producer"),
     ),
     accepted=True,

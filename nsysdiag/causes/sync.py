@@ -16,7 +16,6 @@ from nsysdiag.causes.cause import (
     FrameworkAdvice,
     Lookalike,
     Variant,
-    matching,
 )
 from nsysdiag.causes.evidence import (
     DRAINED,
@@ -29,13 +28,15 @@ from nsysdiag.causes.evidence import (
     named_rows,
 )
 from nsysdiag.events.axis import NamedRows
+from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.units import format_ns
 
 CALLS = re.compile(r"cuda(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize")
+STREAM, EVENT, DEVICE = "waits for a stream", "waits for an event", "waits for the device"
 _KINDS = (
-    ("waits for a stream", re.compile(r".*StreamSynchronize")),
-    ("waits for an event", re.compile(r".*EventSynchronize")),
-    ("waits for the device", re.compile(r".*(Device|Thread|Ctx)Synchronize")),
+    (STREAM, re.compile(r".*StreamSynchronize")),
+    (EVENT, re.compile(r".*EventSynchronize")),
+    (DEVICE, re.compile(r".*(Device|Thread|Ctx)Synchronize")),
 )
 _QUERIES = re.compile(r"(cuda|cu)(Event|Stream)Query")
 _SLEEPS = re.compile(r"_*((clock_)?nanosleep|u?sleep|p?poll|p?select6?|sched_yield|thrd_(sleep|yield))")
@@ -233,7 +234,7 @@ thread    [cudaStreamSynchronize] [launch]
                     "cudaEventBlockingSync and wait for it in another thread.",
                 )
             ),
-            label=matching(r"spins on a query"),
+            labels=(SPINS,),
         ),
         Variant(
             "other_device",
@@ -245,7 +246,7 @@ thread    [cudaStreamSynchronize] [launch]
                     "of a host synchronization. Use one launching thread or process per GPU.",
                 )
             ),
-            label=matching(r"another device"),
+            labels=(OTHER_DEVICE,),
         ),
         Variant(
             "event",
@@ -269,7 +270,7 @@ thread    [cudaStreamSynchronize] [launch]
                     fix="wait on the device: Stream.wait_event",
                 ),
             ),
-            label=matching(r"an event"),
+            labels=(EVENT,),
         ),
         Variant(
             "device",
@@ -307,9 +308,9 @@ thread    [cudaStreamSynchronize] [launch]
                     fix="wait for one stream, and only before MPI calls",
                 ),
             ),
-            label=matching(r"the device"),
+            labels=(DEVICE,),
         ),
-        Variant("stream", "waits for a stream", "synchronize once per many steps", label=matching(r"a stream")),
+        Variant("stream", "waits for a stream", "synchronize once per many steps", labels=(STREAM,)),
         Variant("other", "", "remove or delay the synchronization"),
     ),
     host=evidence,

@@ -195,7 +195,7 @@ thread     [MPI_Sendrecv        ][launch]
 BEFORE_WORK = FindingRule(
     id="before_work",
     bottleneck="host",
-    title="Before the first work of the GPU",
+    title="Time before the first GPU work",
     meaning="What the program did from its first CUDA call to the first work of the device: a part of start-up.",
     picture="""
 thread  [cudaMalloc][host code........][launch]

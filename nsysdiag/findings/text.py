@@ -279,11 +279,19 @@ def _title(facts: _Facts, elsewhere: bool) -> str:
         title = BUILDING
     if spot.rest:
         return f"{title}, elsewhere"
-    title = f"{title}: {facts.kind.title}" if facts.kind.title and facts.alone else title
+    kind = facts.kind.title if facts.alone else ""
+    kind = kind or (_only_call(facts) if CAUSES[spot.cause].names_call else "")
+    title = f"{title}: {kind}" if kind else title
     title = f"{title} on another thread" if elsewhere else title
     place = typed.nvtx(facts.path[-1], LONGEST_PLACE) if facts.placed and facts.path else ""
     where = f"{'' if facts.whole else 'mostly '}{'awaited ' if elsewhere else ''}in {place}"
     return f"{title}, {where}" if place else title
+
+
+def _only_call(facts: _Facts) -> str:
+    """The call that almost all of the hotspot's time is in; empty if there is none."""
+    total = sum(ns for ns, _ in facts.calls.values())
+    return next((call for call, (ns, _) in facts.calls.items() if ns >= ALMOST_ALL * total and _is_function(call)), "")
 
 
 def _variant(facts: _Facts) -> str:

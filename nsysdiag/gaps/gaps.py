@@ -154,14 +154,9 @@ def _latency(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity, waits
 # Which gaps a cudaStreamWaitEvent explains: the next operation had to wait for another stream.
 
 SLACK_NS = 50_000
-OTHER_DEVICE = "waits for another device"
-LABELS = [
-    "waits for compute",
-    "waits for communication",
-    "waits for a copy",
-    OTHER_DEVICE,
-    "producer unknown",
-]
+WAITS_FOR_COMPUTE, WAITS_FOR_COMMUNICATION = "waits for compute", "waits for communication"
+WAITS_FOR_COPY, OTHER_DEVICE = "waits for a copy", "waits for another device"
+LABELS = [WAITS_FOR_COMPUTE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY, OTHER_DEVICE, "producer unknown"]
 _COMPUTE, _COMMUNICATION, _COPY, _OTHER_DEVICE, _UNKNOWN = range(5)
 
 

@@ -81,7 +81,7 @@ class TestContents:
         assert "has the verdict of the trace, and the same cause leads" in section
         assert "| gpu0 | Verdict | input-bound | input-bound |" in section
         assert "| gpu0 | Compute | 10.2% | 11.5% |" in section
-        assert "| gpu0 | Idle: Input and output |" in section
+        assert "| gpu0 | Idle: File and network I/O |" in section
 
     def test_findings_with_their_evidence(self, cli: Cli, folder: Path, train: Path) -> None:
         cli("bundle", train, "-o", "ticket.zip")

@@ -162,8 +162,8 @@ class TestPlaces:
             (["loss"], 200_000, 1),
         ]
         assert [each.title for each in reads] == [
-            "Input and output: reads, in forward #",
-            "Input and output: reads, in loss",
+            "File and network I/O: reads, in forward #",
+            "File and network I/O: reads, in loss",
         ]
         assert len({each.id for each in reads}) == 2
 
@@ -173,9 +173,9 @@ class TestPlaces:
         long = "forward of " + "the encoder " * 8
         report = report_of(self.steps((long, 400_000), ("loss", 200_000), (long, 300_000)), tmp_path)
         (read, _) = [each for each in report.findings if each.cause == "io_wait"]
-        assert read.title == f"Input and output: reads, in {long[:60]}"
+        assert read.title == f"File and network I/O: reads, in {long[:60]}"
         (hidden, _) = [each for each in redacted(report, key).findings if each.cause == "io_wait"]
-        assert hidden.title == f"Input and output: reads, in {hidden.nvtx[0]}"
+        assert hidden.title == f"File and network I/O: reads, in {hidden.nvtx[0]}"
         assert "encoder" not in hidden.nvtx[0]
 
     def test_small_places_stay_together(self, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ class TestPlaces:
         report = report_of(self.steps(*((name, 100_000) for name in "abcde")), tmp_path)
         reads = [each for each in report.findings if each.cause == "io_wait"]
         assert [each.lost_ns for each in reads] == [200_000, 100_000, 100_000, 100_000]
-        assert (reads[0].id, reads[0].title) == ("f-io_wait-rest", "Input and output, elsewhere")
+        assert (reads[0].id, reads[0].title) == ("f-io_wait-rest", "File and network I/O, elsewhere")
 
     def test_what_nobody_knows_is_never_divided(self, tmp_path: Path) -> None:
         trace = first().nvtx("a", 105_000, 320_000).kernel(300_000, 400_000, launch=(280_000, 290_000))
@@ -221,7 +221,7 @@ class TestPlaces:
 class TestKinds:
     def test_each_cause_has_kinds_and_the_last_takes_all(self) -> None:
         for kinds in (cause.variants for cause in CAUSES.values()):
-            assert (kinds[-1].label, kinds[-1].call, kinds[-1].hint) == (None, None, None)
+            assert (kinds[-1].labels, kinds[-1].call, kinds[-1].hint) == ((), None, None)
             assert len({kind.id for kind in kinds}) == len(kinds)
 
     def test_a_value_that_is_read_back(self, tmp_path: Path) -> None:
@@ -472,7 +472,7 @@ class TestIterations:
         found = by_cause(report)
         slow = found["slow_iterations"]
         assert (slow.lost_ns, slow.ceiling_ns, slow.nvtx) == (0, 1_000_000, ["step #"])
-        assert slow.evidence == ["iteration 6: +1.00 ms: input and output +1.00 ms"]
+        assert slow.evidence == ["iteration 6: +1.00 ms: file and network I/O +1.00 ms"]
         assert [where(row) for row in slow.rows] == [("CUPTI_ACTIVITY_KIND_KERNEL", 3_400_000, None, 107)]
         assert sum(each.lost_ns for each in report.findings) <= report.devices[0].idle_ns
 

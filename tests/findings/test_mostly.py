@@ -179,5 +179,5 @@ def test_a_smaller_finding_with_a_name_does_not_stand_for_a_larger_one(tmp_path:
         for number in (2, 3, 4, 62, 64, 66):
             trace.sample(at - 7_900 * US + number * 100 * US, symbols=("fill", "main"))
     report = analyze(trace.write(tmp_path / "trace.sqlite"), Settings(replay=False))
-    assert "preempted" in headline(report)
+    assert "waiting for a CPU" in headline(report)
     assert "fill" not in headline(report)

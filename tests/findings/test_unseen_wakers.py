@@ -67,7 +67,7 @@ def test_what_was_waited_for_is_not_in_the_trace(by: str, tmp_path: Path) -> Non
     assert root is not None
     assert root.chain[-1].endswith("waits for the other end; what that was for is not in the trace")
     found = next(each for each in report.findings if each.cause == "io_wait")
-    assert found.title.startswith("Input and output: waits for a pipe or socket")
+    assert found.title.startswith("File and network I/O: waits for a pipe or socket")
     assert "disk" not in " ".join(found.advice)
     saves = report.diagnosis.saves
     assert saves is not None
