@@ -811,7 +811,7 @@ def names_nothing(call: str | None) -> bool:
 
 
 class Outlook(Record, frozen=True):
-    """A step (or the window, `per`) of the busiest device, now and as predicted with a finding repaired: ns by what it
+    """A step (or the window, `per`) of the busiest device, now and as predicted with a finding fixed: ns by what it
     did (`compute`, `exposed_comm`, `exposed_copy`) and by the causes of its idle time."""
 
     finding: HashedId

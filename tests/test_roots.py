@@ -57,7 +57,7 @@ NAMED_OTHERWISE = {
     # What makes the rank late, and what the others wait for it, are one problem.
     "slow_rank": {"late_rank"},
 }
-"""Findings that name something else than the root cause of the idle time, since they say what to repair."""
+"""Findings that name something else than the root cause of the idle time, since they say what to fix."""
 
 
 def reported(name: str, shared: Shared, capture: Capture | None = None) -> tuple[Report, list[DeviceTruth]]:

@@ -333,6 +333,6 @@ def compiling(ranges: NvtxRanges, axis: ThreadAxis) -> Intervals:
     if not compiles.any():
         return Intervals.empty()
     rows = np.flatnonzero(compiles[ranges.rows.name])
-    lane = axis.rank(ranges.rows.thread[rows])
+    lane = axis.lane(ranges.rows.thread[rows])
     rows, lane = rows[lane >= 0], lane[lane >= 0]
     return union(axis.place(lane, Intervals(ranges.rows.start[rows], ranges.rows.end[rows])))

@@ -124,7 +124,7 @@ def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges) -> 
     initialization. What is inside MPI_Init, or a range that compiles, and is not CUDA's own start, is charged to
     that."""
     axis = layered.host.axis
-    lane = int(axis.rank(np.array([outside.thread], dtype=np.int64))[0])
+    lane = int(axis.lane(np.array([outside.thread], dtype=np.int64))[0])
     ready = _initialized(layered, lane, outside)
     others = {MPI_INIT: _in_mpi_init(layered.host), COMPILING: compiling(ranges, axis)}
     found: dict[str, list[Intervals]] = {}

@@ -1,4 +1,4 @@
-"""`nsysdiag whatif`: how long a step would be after a repair."""
+"""`nsysdiag whatif`: how long a step would be after a fix."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,7 +40,7 @@ def whatif(
         ),
     ] = None,
     finding: Annotated[
-        list[str] | None, _changes("--finding", "ID", "Repair this finding of the report; repeatable.")
+        list[str] | None, _changes("--finding", "ID", "Fix this finding of the report; repeatable.")
     ] = None,
     kernel: Annotated[
         list[str] | None,
@@ -101,7 +101,7 @@ def whatif(
     quiet: options.QuietOption = False,
     debug: options.DebugOption = False,
 ) -> None:
-    """Predict how long a step is after a repair.
+    """Predict how long a step is after a fix.
 
     Replays the trace's own dependencies with the changes that the options ask for, all together. Without any, lists
     what each finding would bring. Prints a summary, and writes files only where -o names them.

@@ -54,7 +54,7 @@ def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit) 
 def launching_lanes(device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:
     """The lanes of the threads that launched on the device."""
     launch = device.launch[device.launch >= 0]
-    return axis.rank(distinct_values(calls.thread[launch]) if len(launch) else launch)
+    return axis.lane(distinct_values(calls.thread[launch]) if len(launch) else launch)
 
 
 def mpi_meetings(mpi: NamedRows, threads: IntArray, axis: ThreadAxis) -> Collectives:

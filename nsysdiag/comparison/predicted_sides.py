@@ -105,7 +105,7 @@ def _predicted(device: WhatIfDevice, step: Length) -> DeviceLength:
 
 
 def replayed(found: WhatIf, side: OneSide) -> OneSide:
-    """The capture that a prediction was made of, as it was replayed: the same steps, so that what changes is the repair
+    """The capture that a prediction was made of, as it was replayed: the same steps, so that what changes is the fix
     alone. Any other capture, and that of a prediction that does not hold its idle time by cause, stays as it is."""
     whole = all(each.ledger_now or not each.now.idle_ns for each in found.devices)
     if not whole or [each.fingerprint for each in side.traces] != [found.trace.fingerprint]:

@@ -1,4 +1,4 @@
-"""The diagnosis of a job as plain data: one bottleneck by one account, and the saving of its repair."""
+"""The diagnosis of a job as plain data: one bottleneck by one account, and the saving of its fix."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TooMany(str):
 
 
 class Saves(Record, frozen=True):
-    """How much shorter the judged step or window gets if a finding is repaired: `ns`, between `low_ns` and `high_ns`,
+    """How much shorter the judged step or window gets if a finding is fixed: `ns`, between `low_ns` and `high_ns`,
     of its length `of_ns`: the mean of the replayed steps, or the window; without a replay the mean step. `per` is
     `step` or `window`. `method` is `replay` for a prediction, `bound` for an upper bound; `reason` then says why
     nothing was predicted. With `cannot_tell` the bounds are too far apart for `ns` to say anything. Without a replay it
@@ -149,7 +149,7 @@ def _whole_percent(ns: int, of_ns: int) -> str:
 
 
 class Predicted(NamedTuple):
-    """What a repair saves of the replayed step or window (`per`) of length `of_ns`: `ns`, between `low_ns` and
+    """What a fix saves of the replayed step or window (`per`) of length `of_ns`: `ns`, between `low_ns` and
     `high_ns`. Or the `reason` why that is not predicted. `paced_ns` is as in `Saves`, 0 for none."""
 
     per: str

@@ -147,7 +147,7 @@ def judge(
     `recorded` are the times of the first and the last event; `host_loop` is what repeats on the host of a trace
     without GPU activity, `alone` what its threads did. `cuda_asked` says that CUDA tracing was on although there is no
     CUDA call. `missing` what was not recorded of each device, by its key; `ranks` are those of the trace,
-    None where it is one of several; `predict` tells what the repair of a finding saves, by replay; `scheduled` says
+    None where it is one of several; `predict` tells what the fix of a finding saves, by replay; `scheduled` says
     that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU. `behind` is
     what threads did behind waits, `paging` the set of time in which pages of unified memory move."""
     judged = judged_parts(devices, focus)

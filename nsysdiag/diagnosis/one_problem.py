@@ -32,9 +32,9 @@ from nsysdiag.units import format_share
 # How much of the judged time a finding may save, and why that differs from its share of the time.
 
 OTHER_WORK = (LATE_RANK.id, SLOW_ITERATIONS.id, EMPTY_ITERATIONS.id)
-"""Causes whose repair may change how much each GPU computes."""
+"""Causes whose fix may change how much each GPU computes."""
 HIDDEN = (EXPOSED_COPY.id, EXPOSED_COMM.id, EXPOSED_MPI.id)
-"""Causes whose repair is to run kernels at the same time."""
+"""Causes whose fix is to run kernels at the same time."""
 ABOUT = 0.01
 """Shares closer than that are the same here: a prediction is not exact."""
 EXPLAINED = 0.0025
@@ -66,7 +66,7 @@ class Bound(Struct, frozen=True):
 
 
 def bound_of(finding: Finding, judged: dict[str, Judged]) -> Bound:
-    """The job is no shorter than the kernels of any one of its GPUs, unless a repair changes these."""
+    """The job is no shorter than the kernels of any one of its GPUs, unless a fix changes these."""
     if finding.bottleneck in KERNELS or finding.cause in OTHER_WORK:
         return Bound()
     compute = {key: each.compute_ns / each.account_ns for key, each in judged.items() if each.account_ns}
@@ -113,7 +113,7 @@ def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
 
 
 def _elsewhere(finding: Finding) -> str:
-    """To which bottleneck time counts that a repair of a finding saves as well."""
+    """The bottleneck that time is charged to which a fix of a finding saves as well."""
     return "to what made others late" if finding.cause == LATE_RANK.id else COUNTED_BEFORE
 
 
@@ -126,7 +126,7 @@ Together = Callable[[Iterable[int]], int]
 def each_problem_once(found: list[Finding], limits: FindingThresholds) -> list[Finding]:
     """The findings of a job. A `part_of` points to the finding that may be about the same problem; it stays where that
     one promises the saving of both."""
-    read_backs = _joined(found, _are_one_repair, sum, limits)
+    read_backs = _joined(found, _are_one_fix, sum, limits)
     turns = _joined(read_backs, _take_turns, max, limits)
     return _marked(_joined(turns, _is_late_by, max, limits), limits)
 
@@ -148,7 +148,7 @@ def each_advice_once(found: list[Finding]) -> list[Finding]:
     ]
 
 
-def _are_one_repair(one: Finding, other: Finding) -> bool:
+def _are_one_fix(one: Finding, other: Finding) -> bool:
     """A synchronization and a neighbouring blocking copy, for example: their times are disjoint, and one advice is for
     both."""
     return bool(one.nvtx and one.advice and LATE_RANK.id not in (one.cause, other.cause)) and all(

@@ -34,7 +34,7 @@ def returned(
 ) -> tuple[list[PhaseDevice], list[Finding]]:
     """The accounts of devices and the findings on them with this time where it belongs. Of a wait that saves less than
     its share, even at most, the difference is returned. What a thread did behind waits that keep the time is a finding
-    where its repair saves something, too."""
+    where its fix saves something, too."""
     total = sum(sum(each.account.values()) for each in judged)
     moved = [part for finding in findings for part in _of_wait(finding, behind, total)]
     accounts = [_account(each, [part for part in moved if part.device == each.key]) for each in judged]

@@ -1,4 +1,4 @@
-"""The sentences of a diagnosis: what takes the time, of which time, and what to repair first."""
+"""The sentences of a diagnosis: what takes the time, of which time, and what to fix first."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def limit_sentence(findings: list[Finding]) -> str:
 
 
 def action_sentence(action: Finding) -> str:
-    """What to repair first, and what that saves."""
+    """What to fix first, and what that saves."""
     advice = action.advice[0] if action.advice else action.title
     return f"{action.title}: saves {action.saves.words}. {advice}" if action.saves else f"{action.title}. {advice}"
 

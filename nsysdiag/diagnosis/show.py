@@ -83,7 +83,7 @@ PHASES = (
 
 
 def summary(context: Context) -> Section | None:
-    """The first screen: what holds the job up, what to repair first, when, and how each GPU fares. None for a report of
+    """The first screen: what holds the job up, what to fix first, when, and how each GPU fares. None for a report of
     an older version."""
     if context.report.diagnosis is None:
         return None
@@ -159,7 +159,7 @@ def _verdicts(
 
 
 def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
-    """What to fix first. If kernels lead and no repair has a notable saving, kernels come first, followed by the
+    """What to fix first. If kernels lead and no fix has a notable saving, kernels come first, followed by the
     finding that saves most."""
     if not found.action:
         return []

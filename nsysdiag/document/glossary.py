@@ -29,7 +29,7 @@ TERMS = {
     "pageable": "Host memory that the system may move: its copies take an extra step, and rarely run while kernels do.",
     "pinned": "Host memory that stays in its place, so that the GPU copies it directly while kernels run.",
     "preempted": "A thread is ready to run, but another one has its CPU.",
-    "replay": "The program is run again as a model of its launches, waits and kernels, with the repair in place.",
+    "replay": "The program is run again as a model of its launches, waits and kernels, with the fix in place.",
     "root cause": "What the thread did that ended the wait: a wait is charged to it rather than to the wait itself.",
     "SM": "Streaming multiprocessor: one of the parts of a GPU that run blocks of threads.",
     "steady": "Steps that repeat in much the same way, after the start-up.",

@@ -40,7 +40,7 @@ class ThreadAxis(Struct, frozen=True):
         """The length of a lane; one ns more than its span, so that lanes never touch."""
         return self.span + 1
 
-    def rank(self, threads: IntArray) -> IntArray:
+    def lane(self, threads: IntArray) -> IntArray:
         """The lane of each thread, -1 for a thread that has none."""
         if len(self.threads) == 0:
             return np.full(len(threads), -1, dtype=np.int64)
@@ -114,7 +114,7 @@ class NamedRows(Struct, frozen=True):
 def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[NamedRows, int]:
     """The calls of the axis's threads, and how many were left out: without 0 <= start <= end, or ending after `latest`,
     long after the capture."""
-    rank = axis.rank(table.thread)
+    rank = axis.lane(table.thread)
     valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest)
     row = np.flatnonzero((rank >= 0) & valid).astype(np.int32)
     if len(row) == len(rank):

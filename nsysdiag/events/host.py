@@ -212,11 +212,11 @@ def cupti_inside_calls(axis: ThreadAxis, table: CallTable, api: NamedRows, lates
     valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest) & np.isin(table.kind, OF_CUPTI)
     # All threads of a process see the same work of CUPTI: it is looked up on an axis that has a lane for each process.
     processes = ThreadAxis(distinct_values(process_of(axis.threads)), axis.origin, axis.span)
-    rank = processes.rank(process_of(table.thread))
+    rank = processes.lane(process_of(table.thread))
     rows = np.flatnonzero(valid & (rank >= 0))
     busy = union(processes.place(rank[rows], Intervals(table.start[rows], table.end[rows])))
     # From the lane of each thread to that of its process.
-    shift = (processes.rank(process_of(axis.threads)) - np.arange(len(axis.threads))) * axis.stride
+    shift = (processes.lane(process_of(axis.threads)) - np.arange(len(axis.threads))) * axis.stride
     found = [Intervals.empty()]
     for at in range(0, len(api.spans) if len(busy) else 0, AT_ONCE):
         part = slice(at, at + AT_ONCE)

@@ -195,7 +195,7 @@ def path_codes(
     has the names of its ranges, outermost first, cut if long together (limits.short_path). Code 0 is the empty path;
     lane -1 always has it."""
     rows = ranges.rows
-    lane = axis.rank(rows.thread)
+    lane = axis.lane(rows.thread)
     rows, lane = rows.take(lane >= 0), lane[lane >= 0]
     spans = axis.place(lane, Intervals(rows.start, rows.end))
     position = np.where(rank >= 0, axis.position(np.maximum(rank, 0), time), -1)
@@ -233,8 +233,8 @@ def ranges_elsewhere(ranges: NvtxRanges, thread: IntArray, time: IntArray) -> li
     rows = rows.take(np.lexsort((rows.name, -rows.end, rows.start)))
     # A lane a process here, so that no process sees the ranges of another.
     axis = ThreadAxis.over(process_of(rows.thread), int(moments[0]), int(moments[-1]) + 1)
-    lane = axis.rank(process_of(thread))
-    spans = axis.place(axis.rank(process_of(rows.thread)), Intervals(rows.start, rows.end))
+    lane = axis.lane(process_of(thread))
+    spans = axis.place(axis.lane(process_of(rows.thread)), Intervals(rows.start, rows.end))
     position = np.where(lane >= 0, axis.position(np.maximum(lane, 0), time), -1)
     for level in enclosing(spans, position):
         inside = np.flatnonzero(level >= 0)

@@ -55,14 +55,14 @@ class PythonStacks(Struct):
         """The marks of the axis's threads: their positions, sorted, and which mark each is."""
         marks = self.marks
         thread = marks.thread
-        lane = axis.rank(thread)
+        lane = axis.lane(thread)
         sampled = np.flatnonzero(lane < 0)
         if len(sampled):
             process = process_of(thread[sampled])
             main = self._main_threads()
             category = np.array([main.get(each, -1) for each in process.tolist()], dtype=np.int64)
             mine = (category >= 0) & (marks.category[sampled] == category)
-            lane[sampled[mine]] = axis.rank(process[mine] | pid_of(process[mine]))
+            lane[sampled[mine]] = axis.lane(process[mine] | pid_of(process[mine]))
         known = np.flatnonzero(lane >= 0)
         position = axis.position(lane[known], marks.start[known])
         order = np.argsort(position, kind="stable")

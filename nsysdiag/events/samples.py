@@ -72,7 +72,7 @@ def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Sequence[Intervals]) -
     samples              .   .   .   .   .   .   .      vouch for all of it
     ```
     """
-    lane = axis.rank(rows.thread)
+    lane = axis.lane(rows.thread)
     threads, thread = distinct(rows.thread)
     order = np.lexsort((rows.time, thread))
     time, thread, lane = rows.time[order], thread[order], lane[order]

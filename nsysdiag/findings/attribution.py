@@ -20,7 +20,7 @@ from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.groups import GapKeys, normal_paths
+from nsysdiag.gap_groups.groups import GapGroupKeys, normal_paths
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.report import Root, Thread
 from nsysdiag.time.table import CODE, TimeTable
@@ -73,7 +73,7 @@ class Shares(Rows, frozen=True):
 def shares_of(
     context: GapContext,
     evidence: LayeredEvidence,
-    keys: GapKeys,
+    keys: GapGroupKeys,
     attribution: Attribution,
     kinds: IntArray,
     families: IntArray,
@@ -190,7 +190,7 @@ def last_calls(context: GapContext, host: HostActivity, slices: IntArray) -> tup
 def _made(
     context: GapContext,
     evidence: LayeredEvidence,
-    keys: GapKeys,
+    keys: GapGroupKeys,
     waits: DeviceWaitCalls,
     made: Made,
     focus: Intervals,

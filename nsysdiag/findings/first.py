@@ -10,7 +10,7 @@ from nsysdiag.report import Finding
 BRIEF = 3
 """The number of findings on the first screen."""
 KERNELS_LEAD, NOTABLE = 0.8, 0.1
-"""If kernels take this share of the time, and no repair saves this share, look at the kernels first."""
+"""If kernels take this share of the time, and no fix saves this share, look at the kernels first."""
 LITTLE = 0.05
 """Share of the time: a smaller finding without a known saving is not on the first screen."""
 OTHER_GPU, LATE_RANK, SINGLE_PRECISION = "other_gpu", "late_rank", "single_precision"

@@ -16,7 +16,7 @@ from nsysdiag.events.identity import joint, pid_of, tid_of
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.groups import GapKeys
+from nsysdiag.gap_groups.groups import GapGroupKeys
 from nsysdiag.report import Thread
 from nsysdiag.stacks.samples import SampledCode, sampled_code
 
@@ -146,7 +146,7 @@ class SpotGaps(Struct, frozen=True):
         groups = group_totals(code[self.gap], self.ns)
         return int(groups.code[0]), int(groups.total[0]) / int(self.ns.sum())
 
-    def typical(self, keys: GapKeys) -> int:
+    def typical(self, keys: GapGroupKeys) -> int:
         """The first gap of the signature with most of the time."""
         leading, _ = self.leading(keys.code)
         return int(self.gap[np.argmax(keys.code[self.gap] == leading)])

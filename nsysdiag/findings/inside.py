@@ -33,7 +33,7 @@ class RangeSets(Struct, frozen=True):
         """Each name is read once."""
         names: dict[str, int] = {}
         known = [names.setdefault(normal_range(name), len(names)) for name in ranges.names]
-        row = np.flatnonzero(axis.rank(ranges.rows.thread) >= 0)
+        row = np.flatnonzero(axis.lane(ranges.rows.thread) >= 0)
         return cls(ranges, axis, row, np.array(known, dtype=np.int64)[ranges.rows.name[row]], names)
 
     def inside(self, path: list[str]) -> Intervals:
@@ -47,7 +47,7 @@ class RangeSets(Struct, frozen=True):
 
     def _of(self, code: int) -> Intervals:
         rows = self.row[self.code == code]
-        lane = self.axis.rank(self.ranges.rows.thread[rows])
+        lane = self.axis.lane(self.ranges.rows.thread[rows])
         return union(self.axis.place(lane, Intervals(self.ranges.rows.start[rows], self.ranges.rows.end[rows])))
 
 

@@ -26,7 +26,7 @@ from nsysdiag.findings.hotspots import Hotspot, SpotGaps, code_in, path_of
 from nsysdiag.findings.inside import RangeSets, host_time
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.groups import GapKeys
+from nsysdiag.gap_groups.groups import GapGroupKeys
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import DeviceReport, EvidenceRow, Root, names_nothing
 from nsysdiag.stacks.samples import SampledCode
@@ -53,7 +53,7 @@ class FindingContext(Struct, frozen=True):
     about; `frameworks` (ids of programs.facts) select the advice."""
 
     gaps: GapContext
-    keys: GapKeys
+    keys: GapGroupKeys
     attribution: Attribution
     sightings: Sightings
     waits: DeviceWaitCalls
@@ -296,7 +296,7 @@ def _only_call(facts: _Facts) -> str:
 
 def _variant(facts: _Facts) -> str:
     """The id of the kind that a hotspot is limited to; of waits for input also that of almost all of it, which says
-    what to repair."""
+    what to fix."""
     spot = facts.spot
     if spot.kind is not None:
         return CAUSES[spot.cause].variants[spot.kind].id

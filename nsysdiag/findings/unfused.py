@@ -1,4 +1,4 @@
-"""Findings on kernels of one kind, with a bound of what their repair saves.
+"""Findings on kernels of one kind, with a bound of what their fix saves.
 
 Kernels that run one operator of a framework each can be fused with those next to them. Matrix products in single
 precision run faster on tensor cores.

@@ -38,7 +38,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _COUNTER = re.compile(r"(?<![^\W\d_])\d+|\d+(?![^\W_]|\d)")
 
 
-class GapKeys(Struct, frozen=True):
+class GapGroupKeys(Struct, frozen=True):
     """For each gap the codes of its previous and next operation, its NVTX path and its dominant cause (its index in the
     registry). The names of the codes have no counters. `code` numbers the different combinations in the order of their
     first gaps."""
@@ -53,7 +53,7 @@ class GapKeys(Struct, frozen=True):
     code: IntArray
 
     @classmethod
-    def of(cls, context: GapContext, dominant: IntArray) -> GapKeys:
+    def of(cls, context: GapContext, dominant: IntArray) -> GapGroupKeys:
         """The keys of all gaps of a device; `dominant` is the leading cause of each, by whatever ledger."""
         gaps = context.frame.gaps
         previous, previous_names = normal_operation_names(context.device, gaps.previous, context.strings)
@@ -112,7 +112,7 @@ def _numbered_by_first_gap(code: IntArray, start: IntArray) -> IntArray:
     return rank[code]
 
 
-def slices_in_words(context: GapContext, keys: GapKeys) -> OfSlices:
+def slices_in_words(context: GapContext, keys: GapGroupKeys) -> OfSlices:
     """The slices of `context` for the table of time: what the host did, where, and what ended the gap."""
     rows = context.slices.rows
     lane = context.lane[rows.gap]
@@ -128,7 +128,7 @@ def slices_in_words(context: GapContext, keys: GapKeys) -> OfSlices:
 MOST = 50
 
 
-def signature_rows(context: GapContext, keys: GapKeys, steady: Intervals | None) -> list[SignatureRow]:
+def signature_rows(context: GapContext, keys: GapGroupKeys, steady: Intervals | None) -> list[SignatureRow]:
     """The signatures with most idle time, at most fifty, each with its longest gap as representative.
 
     `steady` are the steady iterations of the device, which do not overlap (None: it has none). What a signature costs
@@ -158,7 +158,7 @@ def signature_rows(context: GapContext, keys: GapKeys, steady: Intervals | None)
     ]
 
 
-def kinds_of_gaps(gaps: Gaps, keys: GapKeys, rows: list[SignatureRow]) -> KindsOfGaps:
+def kinds_of_gaps(gaps: Gaps, keys: GapGroupKeys, rows: list[SignatureRow]) -> KindsOfGaps:
     """Which of the rows each gap is counted in."""
     place = np.full(int(keys.code.max(initial=-1)) + 1, -1, dtype=np.int64)
     place[keys.code[[row.representative_index for row in rows]]] = np.arange(len(rows))
@@ -177,7 +177,7 @@ def _longest(code: IntArray, length: IntArray, count: int) -> IntArray:
 
 
 def _row(
-    keys: GapKeys, gaps: Gaps, groups: Groups, at: int, longest: int, per_iteration_ns: int | None, place: Place
+    keys: GapGroupKeys, gaps: Gaps, groups: Groups, at: int, longest: int, per_iteration_ns: int | None, place: Place
 ) -> SignatureRow:
     """The group at place `at`, with its longest gap for words."""
     previous, following, path, cause = keys.words(longest)
@@ -210,7 +210,7 @@ gap. The names of real traces take under 6,000; a report has 10 and more bytes f
 _LEVEL = 3  # of a million gaps a twentieth of a second more than level 1, and a tenth less; level 6 twice that
 
 
-def pack_places(keys: GapKeys, known: BoolArray) -> GapPlaces:
+def pack_places(keys: GapGroupKeys, known: BoolArray) -> GapPlaces:
     """The places of all gaps; `known` tells of which the launching thread is known."""
     room = ROOM + int(FOR_EACH_GAP * len(known))
     operations = list(dict.fromkeys([*keys.previous_names, *keys.next_names]))

@@ -51,7 +51,7 @@ class Calls(Struct, frozen=True):
 
     def at(self, thread: IntArray, time: IntArray) -> IntArray:
         """The call that each thread is in at a time, -1 where it is in none."""
-        rank = self.axis.rank(thread)
+        rank = self.axis.lane(thread)
         if len(self.spans) == 0 or len(rank) == 0:
             return np.full(len(rank), -1, dtype=np.int64)
         position = self.axis.position(np.maximum(rank, 0), time)
@@ -102,11 +102,11 @@ def host_scene(
     axis = ThreadAxis.over(
         _threads(host_trace, processes, launched), host.axis.origin, host.axis.origin + host.axis.span
     )
-    rest = axis.threads[host.axis.rank(axis.threads) < 0]
+    rest = axis.threads[host.axis.lane(axis.threads) < 0]
     others = ThreadAxis.over(rest, axis.origin, axis.origin + axis.span)
     launching = np.zeros(len(axis.threads), dtype=np.bool_)
     for rows in launched:
-        launching[axis.rank(distinct_values(calls.thread[rows]))] = True
+        launching[axis.lane(distinct_values(calls.thread[rows]))] = True
     return HostScene(
         host_trace=host_trace,
         devices=devices,
@@ -149,7 +149,7 @@ def _sync_calls(host_trace: HostTrace, axis: ThreadAxis, low: int, high: int) ->
     wanted = np.array([SYNC_CALLS.fullmatch(name) is not None for name in names] + [False], dtype=np.bool_)
     row = np.flatnonzero(wanted[calls.name])
     row = row[(calls.start[row] >= low) & (calls.start[row] < high)]
-    lane = axis.rank(calls.thread[row])
+    lane = axis.lane(calls.thread[row])
     row, lane = row[lane >= 0], lane[lane >= 0]
     spans = Intervals(calls.start[row], calls.end[row])
     outer = outermost(spans, lane)

@@ -91,7 +91,7 @@ def _estimates(scene: HostScene, known: BoolArray) -> IntArray:
     period = sampling_periods(rows.time[order], thread[order], len(threads))
     inside = (rows.time >= scene.low) & (rows.time < scene.high)
     stood = np.minimum(np.bincount(thread[inside], minlength=len(threads)) * period, scene.span)
-    lane = scene.axis.rank(threads)
+    lane = scene.axis.lane(threads)
     chosen = (lane >= 0) & ~known[lane]
     result[lane[chosen]] = stood[chosen]
     return result
@@ -122,7 +122,7 @@ def _call_totals(scene: HostScene) -> CallTotals:
     count = len(scene.axis.threads)
     api_ns, api_calls = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     for calls in scene.api:
-        lane = scene.axis.rank(calls.axis.threads)
+        lane = scene.axis.lane(calls.axis.threads)
         mine = lane >= 0
         api_ns[lane[mine]] = calls.ns(scene.low, scene.high)[mine]
         api_calls[lane[mine]] = calls.count(scene.low, scene.high)[mine]
@@ -135,7 +135,7 @@ def _call_totals(scene: HostScene) -> CallTotals:
         sync_calls=np.bincount(scene.sync.lane, minlength=count),
         os_ns=scene.os_calls.ns(scene.low, scene.high),
         launches={
-            device.key: np.bincount(scene.axis.rank(thread[rows]), minlength=count)
+            device.key: np.bincount(scene.axis.lane(thread[rows]), minlength=count)
             for device, rows in zip(scene.devices, scene.launched, strict=True)
         },
     )

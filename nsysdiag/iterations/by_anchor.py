@@ -24,7 +24,7 @@ random distances are easily that alike."""
 SAME_TIME, AS_LONG = 0.8, 0.8
 """Two cover the same time if they share this part of the longer one; one explains about as much as another if it
 explains this part of it."""
-AS_REGULAR, REGULAR = 1.5, 0.02
+MAX_JITTER_RATIO, MAX_JITTER_SHARE = 1.5, 0.02
 """One is about as regular as the best if it deviates by so many times as much, or by no more than this share."""
 ALIKE_WORK, ALIKE_TIME = 0.02, 0.1
 """Repeats are alike if the numbers of their operations, and their lengths, differ by no more."""
@@ -188,7 +188,7 @@ def _pick(work: _AnchorWork, pool: _Candidates, free: IntArray, closes: Closes) 
     lead = int(free[np.argmax(pool.rows.explained[free])])
     rivals = free[pool.same_time(lead)[free] & (pool.rows.explained[free] >= AS_LONG * pool.rows.explained[lead])]
     irregular = pool.irregular[rivals]
-    good = rivals[irregular <= max(float(irregular.min()) * AS_REGULAR, REGULAR)]
+    good = rivals[irregular <= max(float(irregular.min()) * MAX_JITTER_RATIO, MAX_JITTER_SHARE)]
     names = work.names[pool.rows.name[good]]
     pick = int(good[np.lexsort((names, pool.irregular[good], pool.rows.count[good]))[0]])
     same = np.flatnonzero(pool.same_time(pick) & (pool.rows.count > pool.rows.count[pick]))

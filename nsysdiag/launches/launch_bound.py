@@ -181,7 +181,7 @@ def launch_bound_report(found: LaunchBoundPhases, context: GapContext, calls: Ca
 def _paths(top: LaunchBoundPhases, context: GapContext, calls: CallRows) -> list[list[str]]:
     """For each phase the ranges around both its first and its last launch; numbers in which they differ are `#`."""
     call = context.device.launch[np.concatenate((top.first_op, top.last_op))]
-    time, rank = calls.start[call], context.axis.rank(calls.thread[call])
+    time, rank = calls.start[call], context.axis.lane(calls.thread[call])
     # Only the ranges that are open at one of these few times: a trace may hold a million others.
     ordered, rows = np.sort(time), context.ranges.rows
     covers = np.searchsorted(ordered, rows.start) < np.searchsorted(ordered, rows.end)

@@ -230,7 +230,7 @@ def _queue_full_ns(
     if not spans:
         return 0
     calls = activity.api_calls.rows
-    feeding = axis.rank(distinct_values(calls.thread[device.launch[device.launch >= 0]]))
+    feeding = axis.lane(distinct_values(calls.thread[device.launch[device.launch >= 0]]))
     total = 0
     for each in spans:
         mine = each[np.isin(each.start // axis.stride, feeding)]

@@ -94,7 +94,7 @@ class _Splitter:
         self.axis: ThreadAxis = layered.host.axis
         calls = side.activity.api_calls
         thread = taken(calls.rows.thread, self.frame.call) if len(calls.rows) else self.frame.call
-        self.lane = np.where(self.frame.call >= 0, self.axis.rank(thread), -1)
+        self.lane = np.where(self.frame.call >= 0, self.axis.lane(thread), -1)
         launch = side.device.launch[side.device.operations.graph_node > 0]
         self.nodes = np.bincount(launch[launch >= 0], minlength=len(calls.rows))
         self.subject = ~np.isin(self.frame.case, _NEVER_UNTRACED)

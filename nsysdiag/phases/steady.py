@@ -82,7 +82,7 @@ class JobParts(Struct, frozen=True):
 
 
 def cosine(one: FloatArray, other: FloatArray) -> float:
-    """Of two mixes; 0 where either is empty."""
+    """Cosine similarity of two work mixes, 0 to 1; 0 if either is empty."""
     norm = float(np.linalg.norm(one) * np.linalg.norm(other))
     return float(one @ other) / norm if norm else 0.0
 

@@ -60,7 +60,7 @@ def account_of(found: DeviceGaps, roots: DeviceRoots, reading: Reading, host: Ho
 def _device_waits(found: DeviceGaps, reading: Reading, host: HostReading) -> DeviceWaitCalls:
     device, before, axis = found.device, host.layered.before, host.host.axis
     calls, launch = reading.activity.api_calls.rows, device.launch[device.launch >= 0]
-    lane = axis.rank(calls.thread[launch])
+    lane = axis.lane(calls.thread[launch])
     launches = np.sort(axis.position(lane, calls.start[launch])[lane >= 0])
     waits, copies = before[SYNCHRONIZATION], before[BLOCKING_COPY]
     return DeviceWaitCalls.of(waits, copies, device.number, found.split.busy, launches, axis)

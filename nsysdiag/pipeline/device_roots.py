@@ -13,7 +13,7 @@ from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.communication.communication import launching_lanes, mpi_meetings, time_in_mpi
 from nsysdiag.events.collectives import Collectives, find_collectives
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.groups import GapKeys
+from nsysdiag.gap_groups.groups import GapGroupKeys
 from nsysdiag.gaps.launch_frame import LaunchFrame
 from nsysdiag.ledger.drained import Drained, sync_drained
 from nsysdiag.ledger.ledger import CauseTotals, add_up
@@ -39,7 +39,7 @@ class DeviceRoots(Struct, frozen=True):
     drained: Drained
     context: GapContext
     root_context: GapContext
-    keys: GapKeys
+    keys: GapGroupKeys
     collectives: Collectives
     threads: IntArray
     meetings: Collectives
@@ -57,7 +57,7 @@ def roots_of(found: DeviceGaps, reading: Reading, host: HostReading, finder: Cal
     trim()
     drained = laid(sync_drained(found.frame, host.draining, host.host.axis, lane))
     context = _context(found, reading, host, lane, chains, drained)
-    keys = laid(GapKeys.of(context, found.ledger.dominant))
+    keys = laid(GapGroupKeys.of(context, found.ledger.dominant))
     threads = launching_lanes(found.device, activity.api_calls.rows, host.host.axis)
     trim()
     return DeviceRoots(
@@ -80,7 +80,7 @@ def _lane(frame: LaunchFrame, reading: Reading, host: HostReading) -> IntArray:
     calls = reading.activity.api_calls.rows
     if len(calls) == 0:
         return np.full(len(frame.call), -1, dtype=np.int32)
-    return np.where(frame.call >= 0, host.host.axis.rank(calls.thread[frame.call]), -1).astype(np.int32)
+    return np.where(frame.call >= 0, host.host.axis.lane(calls.thread[frame.call]), -1).astype(np.int32)
 
 
 def _context(

@@ -1,4 +1,4 @@
-"""What a repair would bring: reads a trace, analyses it, and replays its judged time with something changed."""
+"""What a fix would bring: reads a trace, analyses it, and replays its judged time with something changed."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Changes(Struct, frozen=True):
     Factors: `time` of each piece of host time; `unseen` of host time in no piece; `lag` of the cost of each wait, by
     the rows of `program`. `length` is the duration of each operation in ns, `cost` that of its launch. `held`, `full`
     and `woken` mark the remaining waits, `others` the waits that still are for all but their target.
-    `dropped` marks the removed edges, `doubted` those of them that the repair may have to keep. `unknown` are the
+    `dropped` marks the removed edges, `doubted` those of them that the fix may have to keep. `unknown` are the
     pieces of host time that it may have to keep. `eager` marks the operations that start as early as possible, `prompt`
     those without a residual. `more` is added to the length of each edge, in ns. `counted`: the place of the first
     border that counts, -1 for the usual one, and how many steps are one. `elsewhere` (one value): threads that the

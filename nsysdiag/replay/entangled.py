@@ -31,8 +31,8 @@ def loosened(changes: Changes) -> Changes | None:
     time is changed: that one releases it sooner."""
     model, edges = changes.model, changes.model.graph.edges
     woken, pieces = model.threads.woken, model.pieces
-    repaired = distinct_values(model.program.thread[pieces.owner[changes.time < 1]])
-    turns = met_by_chance(model) & ~((woken.lock > 0) & np.isin(woken.waker, repaired))
+    fixed = distinct_values(model.program.thread[pieces.owner[changes.time < 1]])
+    turns = met_by_chance(model) & ~((woken.lock > 0) & np.isin(woken.waker, fixed))
     at_once = (woken.end - woken.begin < WAITED_NS) & (woken.loader == 0)
     waits = (turns | at_once | (woken.confidence < SURE)) & changes.woken
     unknown = model.unknown_waits

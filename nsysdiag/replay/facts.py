@@ -1,4 +1,4 @@
-"""What a repair would bring, as plain data: predicted by replay, saved as JSON and read back unchanged."""
+"""What a fix would bring, as plain data: predicted by replay, saved as JSON and read back unchanged."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class CauseChange(Record, frozen=True):
 
 class Saving(Record, frozen=True):
     """What one finding, or several together, would bring: the length that is predicted without them. `finding` is None
-    where several are repaired, whose ids are in `findings`; `title` is that of the one finding. With `cannot_tell` the
+    where several are fixed, whose ids are in `findings`; `title` is that of the one finding. With `cannot_tell` the
     bounds are too far apart for `predicted_ns` to say anything."""
 
     finding: HashedId | None
@@ -97,7 +97,7 @@ class Saving(Record, frozen=True):
 class WhatIf(Result, frozen=True):
     """A prediction. Lengths are those of one step of the judged time, or of the window (`per`); `steps` is how many
     were replayed. low_ns <= predicted_ns <= high_ns. Without `transforms` predicted_ns is now_ns and `savings` lists
-    what each finding would bring; `floor_ns` is what stays when all are repaired. `refused` says why nothing is
+    what each finding would bring; `floor_ns` is what stays when all are fixed. `refused` says why nothing is
     predicted; lengths are those of now then. With `cannot_tell` the bounds are too far apart for `predicted_ns` to say
     anything. `paced_ns` is the time of a step that the loop waits for, None where it waits for none that is known.
     `caveats` says what the prediction leaves out, `reasons` why its bounds are apart. `causes` and `settings` are those

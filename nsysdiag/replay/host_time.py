@@ -97,6 +97,6 @@ def host_time(spans: Owned, layered: LayeredEvidence, launches: IntArray) -> tup
 
 def on_axis(axis: ThreadAxis, thread: IntArray, start: IntArray, end: IntArray) -> Owned:
     """Stretches of threads on the axis, each owned by its row."""
-    rank = axis.rank(thread)
+    rank = axis.lane(thread)
     kept = np.flatnonzero(rank >= 0)
     return Owned.of(axis.place(rank[kept], Intervals(start[kept], end[kept])), kept)

@@ -8,10 +8,10 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes import BLOCKING_COPY, PLACE, SYNCHRONIZATION
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.transforms import RepairScope
+from nsysdiag.replay.transforms import FixScope
 
 
-def with_rows(model: Model, part: RepairScope) -> RepairScope:
+def with_rows(model: Model, part: FixScope) -> FixScope:
     """A part with the waits that are in a row with one of its own: without that one, they would wait in its place.
 
     ```
@@ -25,7 +25,7 @@ def with_rows(model: Model, part: RepairScope) -> RepairScope:
         return part
     group = _rows_of(model)
     also = np.isin(group, group[held]) & (group >= 0)
-    return RepairScope(part.pieces, part.held | also, part.full, part.woken)
+    return FixScope(part.pieces, part.held | also, part.full, part.woken)
 
 
 def _for_results(model: Model) -> BoolArray:

@@ -151,7 +151,7 @@ class Model(Struct, frozen=True, dict=True):
     def on_axis(self, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:
         """Stretches of threads on the axis of `host`; those of other threads are empty."""
         axis = self.host.host.axis
-        rank = axis.rank(thread)
+        rank = axis.lane(thread)
         known = rank >= 0
         return axis.place(np.maximum(rank, 0), Intervals(np.where(known, start, 0), np.where(known, end, 0)))
 

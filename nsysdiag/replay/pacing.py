@@ -2,7 +2,7 @@
 
 ```
 as it was    [work ....][waits ...][work ....][waits ...]
-repaired     [work][waits ........][work][waits ........]     paced: as often as before
+fixed        [work][waits ........][work][waits ........]     paced: as often as before
              [work][waits ...][work][waits ...]               a wait as long as ever
 ```
 
@@ -119,7 +119,7 @@ def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: S
             # A message comes when it was sent: nothing else makes the wait for it as long as ever.
             sure = bool(sure) if by_message[waits.call[rows[0]]] else sure
             # What is seen in few steps, or a few times in a window without steps, paces no loop.
-            # Other ranks run the same program: what is repaired here is repaired there, too.
+            # Other ranks run the same program: what is fixed here is fixed there, too.
             mpi = bool(waits.mpi[rows[0]])
             outside = waits.cause[rows[0]] != PLACE[THREAD_WAIT]
             # A call that returned at once had what it read, or was no wait at all.
@@ -260,7 +260,7 @@ def outlived(
     ns = np.where((held.cause == PLACE[SYNCHRONIZATION]) & (lag > RETURN_NS), lag - RETURN_NS, 0)
     rows = np.flatnonzero(ns)
     length = pieces.end - pieces.start
-    known = union(axis.place(axis.rank(held.thread), Intervals(held.begin, held.end)))
+    known = union(axis.place(axis.lane(held.thread), Intervals(held.begin, held.end)))
     alone = (pieces.cause == PLACE[SYNCHRONIZATION]) & (length > RETURN_NS)
     # A thread that wakes another at the very end of a wait has that wait before it.
     unknown = np.flatnonzero(alone & (coverage(known, pieces.spans) == 0))

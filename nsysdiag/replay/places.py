@@ -13,12 +13,12 @@ from nsysdiag.causes.cause import AFTER_READ_BACK
 from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.transforms import RepairScope, of_cause
+from nsysdiag.replay.transforms import FixScope, of_cause
 from nsysdiag.report import Finding, Joined
 
 LATE_RANK = "late_rank"
 Problem = Finding | Joined
-"""What a repair is about: a cause, a variant of it, and a place."""
+"""What a fix is about: a cause, a variant of it, and a place."""
 Where = Callable[[Intervals], BoolArray]
 
 
@@ -28,13 +28,13 @@ def problems_of(finding: Finding) -> list[Problem]:
 
 
 def others(finding: Finding, among: Iterable[Finding]) -> list[Problem]:
-    """The problems of all other findings, which their own repairs take out. What makes a GPU late is none of these:
+    """The problems of all other findings, which their own fixes take out. What makes a GPU late is none of these:
     when the others no longer wait for it, it stays."""
     rest = [each for each in among if each.id != finding.id and each.cause != LATE_RANK]
     return [problem for each in rest for problem in problems_of(each)]
 
 
-def part_of(model: Model, problem: Problem, rest: Sequence[Problem], its: RepairScope) -> RepairScope | None:
+def part_of(model: Model, problem: Problem, rest: Sequence[Problem], its: FixScope) -> FixScope | None:
     """What a problem on a cause is about in the time `its`, `rest` being the problems of other findings. None where the
     replay knows nothing of it. It is inside the innermost range of its place in which anything is: the place is that of
     a gap, and a call that opened the gap may be in an outer range only."""
@@ -63,7 +63,7 @@ def _is_inside(other: Problem, problem: Problem, path: list[str]) -> bool:
     return like and (deeper or narrower) and other.nvtx[: len(path)] == path
 
 
-def _part(model: Model, problem: Problem, path: list[str]) -> RepairScope:
+def _part(model: Model, problem: Problem, path: list[str]) -> FixScope:
     """How much of each piece of host time and which waits are of a problem's cause and variant, inside `path`: what
     launching threads do there, and what others do that they wait for. What loading workers do is no part of it, as
     that is charged to the wait for input."""
@@ -73,7 +73,7 @@ def _part(model: Model, problem: Problem, path: list[str]) -> RepairScope:
     # Time in which others hold the interpreter lock is charged to the wait for it, whatever they do.
     behind = time_behind(model, woken & (threads.woken.interpreter == 0) & ~loads, ~loads)
     own = np.isin(model.program.thread[model.pieces.owner], model.launching)
-    part = RepairScope(
+    part = FixScope(
         pieces=np.maximum(where(model.pieces.spans) & own, model.pieces.inside(behind)),
         held=where(model.on_axis(threads.held.thread, threads.held.begin, threads.held.end)),
         full=where(model.on_axis(threads.full.thread, threads.full.begin, threads.full.end)),

@@ -17,9 +17,9 @@ from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.bounds import BoundCase, bounds_of, computing
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.facts import Identity, Saving, Transform
+from nsysdiag.replay.fixes import apply_fix, may_differ, taken_out
 from nsysdiag.replay.graph import NEVER_NS, EdgeKind, Edges, replay
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.repairs import may_differ, repair, taken_out
 from nsysdiag.replay.reshaped import with_edges
 from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle
 from nsysdiag.replay.transforms import MOST_NEAR, SHAPES, apply, edges_of
@@ -36,7 +36,7 @@ MOST_APART = 0.25
 
 class Prediction(Struct, frozen=True):
     """The length of a step or of the window as it was, as predicted with `changes`, and the bounds of that, in ns.
-    `why` says why the bounds are apart. `entangled`: more may be saved than what is repaired takes. Where processes run
+    `why` says why the bounds are apart. `entangled`: more may be saved than the fixed part takes. Where processes run
     at once on a GPU, more may run at once; where ranks wait for each other, one may hold up another."""
 
     changes: Changes
@@ -101,8 +101,8 @@ def predict(
     """With all these transforms together; `findings` are those of the report by id. Raises UsageError where one matches
     nothing."""
     known = findings or {}
-    repaired = [known[each.of] for each in transforms if each.option == "finding" and each.of in known]
-    unsure = any(each.option in SHAPES for each in transforms) or any(may_differ(model, each) for each in repaired)
+    fixed = [known[each.of] for each in transforms if each.option == "finding" and each.of in known]
+    unsure = any(each.option in SHAPES for each in transforms) or any(may_differ(model, each) for each in fixed)
     unsure |= bool(model.waits_before_mpi.any())
     views = [View.LIKELY, *([View.LEAST, View.MOST] if unsure else [])]
     rewired = with_edges(model, Edges.concatenate([Edges.empty(), *(edges_of(model, each) for each in transforms)]))
@@ -112,17 +112,17 @@ def predict(
             if transform.option != "finding":
                 apply(changes, transform)
             else:
-                _repair(changes, transform.of, known)
+                _fix(changes, transform.of, known)
     return prediction_of(likely, identity, others)
 
 
-def _repair(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> None:
+def _fix(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> None:
     if finding not in findings:
         near = difflib.get_close_matches(finding, findings, MOST_NEAR, 0) or list(findings)
         raise UsageError(f"there is no finding '{finding}'", hint="findings: " + ", ".join(near))
-    if reason := repair(changes, findings[finding], findings.values()):
+    if reason := apply_fix(changes, findings[finding], findings.values()):
         raise UsageError(
-            f"the repair of finding '{finding}' cannot be replayed: {reason}", hint="the report has a bound instead"
+            f"the fix of finding '{finding}' cannot be replayed: {reason}", hint="the report has a bound instead"
         )
 
 
@@ -140,7 +140,7 @@ Told = Mapping[str, Prediction | str]
 
 
 class Predictions(Struct, frozen=True):
-    """Predicts what repairing findings brings, by the replay of a model; each finding once."""
+    """Predicts what fixing findings brings, by the replay of a model; each finding once."""
 
     model: Model
     identity: Identity
@@ -153,7 +153,7 @@ class Predictions(Struct, frozen=True):
         return reason_against(model, identity) or cls(model, identity)
 
     def __call__(self, finding: Finding, among: Sequence[Finding] = (), most: float = 1.0) -> Predicted:
-        """What repairing a finding `among` all saves, at `most` this share, or why the replay cannot tell."""
+        """What fixing a finding `among` all saves, at `most` this share, or why the replay cannot tell."""
         if finding.id not in self.known:
             made = predicted(self.model, [finding], self.identity, among)
             self.known[finding.id] = (
@@ -197,7 +197,7 @@ def _strip(changes: Changes, run: Run, device: int) -> dict[str, int]:
 
 
 WORTH = 0.01
-"""Of the length: what one more repair has to bring to be named with those before it."""
+"""Of the length: what one more fix has to bring to be named with those before it."""
 
 
 def savings_of(model: Model, findings: Sequence[Finding], identity: Identity, told: Told) -> list[Saving]:
@@ -213,14 +213,14 @@ def savings_of(model: Model, findings: Sequence[Finding], identity: Identity, to
 def predicted(
     model: Model, findings: Sequence[Finding], identity: Identity, among: Sequence[Finding] = ()
 ) -> Prediction | str:
-    """With all these `among` all findings repaired, or why the replay cannot tell."""
+    """With all these `among` all findings fixed, or why the replay cannot tell."""
     views = [View.LIKELY]
     views += [View.LEAST] if any(may_differ(model, each) for each in findings) else []
     views += [View.MOST] if any(_waits_before_mpi(model, each) for each in findings) else []
     likely, *others = [Changes.none(model, view) for view in views]
     for changes in (likely, *others):
         for finding in findings:
-            if reason := repair(changes, finding, among):
+            if reason := apply_fix(changes, finding, among):
                 return reason
     return prediction_of(likely, identity, others)
 
@@ -260,10 +260,10 @@ def _saving(now: int, findings: Sequence[Finding], found: Prediction | str) -> S
 
 
 def floor_of(model: Model, findings: Sequence[Finding]) -> Run:
-    """With all findings repaired and without the host: operations, their order, and the meetings of ranks."""
+    """With all findings fixed and without the host: operations, their order, and the meetings of ranks."""
     changes = Changes.none(model)
     for finding in findings:
-        repair(changes, finding)
+        apply_fix(changes, finding)
     for gone in (changes.time, changes.unseen, changes.lag, changes.cost):
         gone[:] = 0
     for waits in (changes.held, changes.full, changes.woken):

@@ -145,7 +145,7 @@ def idle_by_cause(changes: Changes, run: Run, device: int) -> dict[str, int]:
     thread, until = _late_threads(changes, times, closing, decided)
     spans, cause = _timelines(changes, times)
     axis = model.host.host.axis
-    rank = np.where(thread > 0, axis.rank(thread), -1)
+    rank = np.where(thread > 0, axis.lane(thread), -1)
     late = np.flatnonzero(rank >= 0)
     # Replayed times may leave the recorded ones, so lanes are apart by the whole length of the replay here.
     origin, stride = int(times.min()), int(times.max() - times.min()) + 2
@@ -203,7 +203,7 @@ def _timelines(changes: Changes, times: IntArray) -> tuple[Intervals, IntArray]:
     start = np.concatenate((begin[owner] + offset, worked))
     end = np.concatenate((begin[owner] + offset + kept, np.maximum(until, worked)))
     cause = np.concatenate((pieces.cause[order], np.where(program.cause >= 0, program.cause, PLACE[FALLBACK])))
-    rank = model.host.host.axis.rank(np.concatenate((program.thread[owner], program.thread)))
+    rank = model.host.host.axis.lane(np.concatenate((program.thread[owner], program.thread)))
     origin, stride = int(times.min()), int(times.max() - times.min()) + 2
     spans = Intervals(rank * stride + start - origin, rank * stride + end - origin)
     some = np.flatnonzero((spans.end > spans.start) & (rank >= 0))

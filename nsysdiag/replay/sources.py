@@ -2,7 +2,7 @@
 
 ```
 as it was    [recv][waits for the encoder ........][recv][waits for the encoder ........]
-repaired     [recv ......][recv ......][recv ......]     no faster than the source, which the recording does not show
+fixed        [recv ......][recv ......][recv ......]     no faster than the source, which the recording does not show
 ```
 """
 

@@ -61,8 +61,8 @@ def apply(changes: Changes, transform: Transform) -> None:
         )
 
 
-class RepairScope(Struct, frozen=True):
-    """What a repair is about: how much of each piece of host time, 0 to 1, and masks over the waits of the three
+class FixScope(Struct, frozen=True):
+    """What a fix is about: how much of each piece of host time, 0 to 1, and masks over the waits of the three
     kinds."""
 
     pieces: FloatArray
@@ -75,16 +75,16 @@ class RepairScope(Struct, frozen=True):
         """Whether there is any."""
         return any(bool(each.any()) for each in (self.pieces, self.held, self.full, self.woken))
 
-    def within(self, other: RepairScope) -> RepairScope:
+    def within(self, other: FixScope) -> FixScope:
         """What of it is in another part, too."""
-        return RepairScope(
+        return FixScope(
             self.pieces * other.pieces, self.held & other.held, self.full & other.full, self.woken & other.woken
         )
 
-    def without(self, other: RepairScope) -> RepairScope:
+    def without(self, other: FixScope) -> FixScope:
         """What of it is not in another part."""
         pieces = np.maximum(self.pieces - other.pieces, 0.0)
-        return RepairScope(pieces, self.held & ~other.held, self.full & ~other.full, self.woken & ~other.woken)
+        return FixScope(pieces, self.held & ~other.held, self.full & ~other.full, self.woken & ~other.woken)
 
 
 def _without(changes: Changes, transform: Transform) -> bool:
@@ -96,11 +96,11 @@ def _without(changes: Changes, transform: Transform) -> bool:
     return _without_on_devices(changes, transform.of) or part.anything
 
 
-def of_cause(model: Model, cause: str) -> RepairScope:
+def of_cause(model: Model, cause: str) -> FixScope:
     """All host time and all waits of a cause. Input waits are those for threads that load data."""
     threads, place = model.threads, PLACE[cause]
     loads = threads.woken.loader > 0
-    return RepairScope(
+    return FixScope(
         pieces=(model.pieces.cause == place).astype(np.float64),
         held=threads.held.cause == place,
         full=threads.full.cause == place,
@@ -108,7 +108,7 @@ def of_cause(model: Model, cause: str) -> RepairScope:
     )
 
 
-def take_out(changes: Changes, cause: str, part: RepairScope) -> None:
+def take_out(changes: Changes, cause: str, part: FixScope) -> None:
     """A part of the host time of a cause takes no time, and nothing waits where a part of its waits is. A wait for
     another thread stays as long as that one works: the wait's own may be what nothing explains of that, and its return.
     A lock need not be waited for, though in doubt what its holder does is needed. So is what an unknown thread does

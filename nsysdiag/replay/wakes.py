@@ -274,7 +274,7 @@ def _waits(view: WaitingThreads, threads: IntArray, lo: int, hi: int) -> tuple[W
 def _on_its_cpu(view: WaitingThreads, waits: Waits) -> BoolArray:
     """Which waits a thread spent on its CPU: what it waited for had come before, or was free."""
     axis, length = view.host.axis, waits.end - waits.start
-    begin = axis.position(axis.rank(waits.thread), waits.start)
+    begin = axis.position(axis.lane(waits.thread), waits.start)
     found: BoolArray = coverage(view.host.scheduling.on_cpu, Intervals(begin, begin + length)) == length
     return found
 
@@ -286,4 +286,4 @@ def _in_a_cuda_call(host_trace: HostTrace, thread: IntArray, at: IntArray) -> Bo
     axis = ThreadAxis.over(thread, host_trace.low, host_trace.high)
     activity = host_trace.activity
     calls = union(place_api_calls(axis, activity.api_calls, activity.latest_ns).spans)
-    return contains(calls, axis.position(axis.rank(thread), at))
+    return contains(calls, axis.position(axis.lane(thread), at))

@@ -104,7 +104,7 @@ def thread_sources(
     host: HostActivity, ranges: NvtxRanges, thread: int, place: int, low: int, high: int
 ) -> list[LaneSource]:
     """All lanes of one thread (globalTid) over [low, high), those without rows left out; `place` is its number."""
-    rank = int(host.axis.rank(np.array([thread]))[0])
+    rank = int(host.axis.lane(np.array([thread]))[0])
     found = [*_nvtx(ranges, thread, place, low, high)]
     if rank >= 0:
         lanes = {"api": host.api, "os": host.os_calls}

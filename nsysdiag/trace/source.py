@@ -142,7 +142,7 @@ class TraceSource:
 
     @cached_property
     def connections(self) -> Connections:
-        """Those to the readable database."""
+        """SQLite connections to `readable`, opened on first use."""
         return Connections(self.uri)
 
     @property

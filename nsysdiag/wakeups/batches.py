@@ -141,7 +141,7 @@ def batches_of(rooted: RootSlices, chains: Chains, finder: Finder, floor: float,
     ns = np.zeros((len(rooted.workers), len(_KINDS)), dtype=np.int64)
     left = np.ones(len(rooted.workers), dtype=np.bool_)
     for level in chains.levels[1:]:
-        rank = level.view.host.axis.rank(rooted.workers)
+        rank = level.view.host.axis.lane(rooted.workers)
         here = np.flatnonzero(left & (rank >= 0))
         left[here] = False
         if len(here):
@@ -154,7 +154,7 @@ def _awaited(levels: list[ChainLevel], of: ChainLevel) -> Intervals:
     axis = of.view.host.axis
     found = [Intervals.empty()]
     for level in levels[1:]:
-        lane = axis.rank(level.pieces.thread)
+        lane = axis.lane(level.pieces.thread)
         mine = np.flatnonzero(level.loader & ~level.aside & (lane >= 0))
         found.append(axis.place(lane[mine], Intervals(level.pieces.start[mine], level.pieces.end[mine])))
     return union(*found)

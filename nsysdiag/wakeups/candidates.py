@@ -213,7 +213,7 @@ def stands_out(owner: IntArray, rate: FloatArray, chance: FloatArray) -> BoolArr
 # ```
 # T          [ sem_wait ---)   [ sem_wait ---)   [ sem_wait ---)   [ sem_wait ---)      119 times
 # waker      runs, posts ->|   runs, posts ->|   runs, posts ->|   runs, posts ->|      there 110 times
-# passer-by                       [== runs ==]                                          there 12 times, as at any moment
+# unrelated                       [== runs ==]                                          there 12 times, as at any moment
 # ```
 
 LEAST = 10

@@ -176,7 +176,7 @@ class _WakerSearch(Struct, frozen=True):
 
     def level(self, pieces: Pieces, view: WaitingThreads, before: _Before, *, last: bool) -> ChainLevel:
         """The level of these pieces; at the last one no waker is looked for."""
-        lane = view.host.axis.rank(pieces.thread)
+        lane = view.host.axis.lane(pieces.thread)
         away = vague(pieces, self.words)
         waits = view.waits(lane, pieces.start, away)
         asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NO_THREAD) & (not last)
@@ -210,7 +210,7 @@ def _next(
     """What the wakers did during the pieces that waited for them, until they woke them."""
     waiting, wakers = level.pieces.take(followed), level.wakers.take(followed)
     axis = view.host.axis
-    lane = axis.rank(wakers.thread)
+    lane = axis.lane(wakers.thread)
     time = Intervals(waiting.start, np.minimum(waiting.end, wakers.at))
     left = Owned.of(axis.place(lane, time), np.arange(len(followed)))
     parts = [waiting.take(followed[:0])]

@@ -213,7 +213,7 @@ class Loaders:
         named = np.array([NAMES.search(name) is not None for name in host_trace.ranges.names], dtype=np.bool_)
         chosen = rows.take(named[rows.name]) if len(rows) else rows
         self._axis = ThreadAxis.over(chosen.thread, host_trace.low, host_trace.high)
-        spans = self._axis.place(self._axis.rank(chosen.thread), Intervals(chosen.start, chosen.end))
+        spans = self._axis.place(self._axis.lane(chosen.thread), Intervals(chosen.start, chosen.end))
         self._ranges = union(spans)
         self._is_loader = cache(self._by_name_or_frames)
 
@@ -228,7 +228,7 @@ class Loaders:
     def in_range(self, thread: IntArray, time: Intervals) -> BoolArray:
         """True where a range that the thread named after loading data holds at least half of the time. That says what
         the time was for; that a thread waited for another one at all is for the wake-up to show."""
-        lane = self._axis.rank(thread)
+        lane = self._axis.lane(thread)
         covered = coverage(self._ranges, self._axis.place(np.maximum(lane, 0), time))
         return (lane >= 0) & (covered > 0) & (2 * covered >= time.end - time.start)
 

@@ -67,7 +67,7 @@ class Runs(Struct, frozen=True):
         kept &= (switches.time >= low) & (switches.time < high)
         switches = switches.take(kept)
         axis = ThreadAxis.over(switches.thread, low, high)
-        position = axis.position(axis.rank(switches.thread), switches.time)
+        position = axis.position(axis.lane(switches.thread), switches.time)
         comes_in, cpu = switches.comes_in, switches.cpu
         if not np.all(position[1:] > position[:-1]):
             order = np.lexsort((comes_in, position))
@@ -78,7 +78,7 @@ class Runs(Struct, frozen=True):
 
     def switched_in(self, thread: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
         """When each thread last came in within (start, end], and on which CPU; -1 where it did not."""
-        lane = self.axis.rank(thread)
+        lane = self.axis.lane(thread)
         at = self._last(lane, end)
         # The last event may be the thread going out again; the one before is then when it came in.
         at = np.where((at >= 0) & ~self._comes_in_at(at), at - 1, at)
@@ -90,7 +90,7 @@ class Runs(Struct, frozen=True):
 
     def switches(self, thread: IntArray, low: IntArray, high: IntArray) -> IntArray:
         """How often each thread came in or went out within (low, high]."""
-        lane = self.axis.rank(thread)
+        lane = self.axis.lane(thread)
         first, last = self._last(lane, low), self._last(lane, high)
         return np.where(lane >= 0, last - first, 0)
 
@@ -115,7 +115,7 @@ class Runs(Struct, frozen=True):
     def ran(self, thread: IntArray, moment: IntArray) -> IntArray:
         """How long before each moment the thread stopped running, in ns: 0 where it still ran, -1 where it never
         had."""
-        lane = self.axis.rank(thread)
+        lane = self.axis.lane(thread)
         at = self._last(lane, moment)
         known = (lane >= 0) & (at >= 0) & (self._lane_at(at) == lane)
         since = moment - self.axis.time(self.position[np.maximum(at, 0)]) if len(self.position) else moment

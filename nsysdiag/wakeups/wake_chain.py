@@ -86,7 +86,7 @@ class WakeChains:
             at = np.append(mine, -1)[nearest_before(pieces.start[mine], spans.start)]
             here = np.flatnonzero(~followed & (at >= 0) & (np.append(pieces.end, 0)[at] > spans.start))
             axis, samples = level.view.host.axis, level.view.host.samples
-            inside = axis.place(axis.rank(pieces.thread[at[here]]), spans[here])
+            inside = axis.place(axis.lane(pieces.thread[at[here]]), spans[here])
             ids.append(samples.inside(inside))
             period = max(period, samples.period_ns if len(ids[-1]) else 0)
             followed[here] = True
@@ -183,7 +183,7 @@ class WakeChains:
         sampled, host = rows.take(np.isin(rows.cause, _SAMPLED)), level.view.host
         samples = ""
         if len(sampled):
-            lane = host.axis.rank(sampled.thread)
+            lane = host.axis.lane(sampled.thread)
             low, high = (host.axis.position(lane, side) for side in (sampled.start, sampled.end))
             samples = leaf_text(host.samples, low, high, self._symbols)
         did += f"; samples in {samples}" if samples else ""

@@ -159,7 +159,7 @@ class WakeFinder:
 
     def _is_untraced(self, thread: int) -> bool:
         """Whether no OS call of a thread's process is traced. Others end waits for a pipe by a write that is."""
-        lane = int(self._runs.axis.rank(np.array([thread]))[0])
+        lane = int(self._runs.axis.lane(np.array([thread]))[0])
         return lane >= 0 and bool(self._untraced[lane])
 
     @cached_property
@@ -168,7 +168,7 @@ class WakeFinder:
 
     def _chance(self, thread: int, ends: int) -> float:
         """How likely a thread that may end such waits runs, or calls, around any moment."""
-        lane = int(self._runs.axis.rank(np.array([thread]))[0])
+        lane = int(self._runs.axis.lane(np.array([thread]))[0])
         counts = lane >= 0 and (ends != Ends.WRITE or self._is_untraced(thread))
         ran = float(self._runs.share[lane]) if counts else 0.0
         at = int(np.searchsorted(self._callers, thread))
@@ -262,7 +262,7 @@ class WakeFinder:
         most waits of the group."""
         looked = WakeMoments(moment.first - BEFORE_NS, moment.last + AFTER_NS)
         pairs = _callers_within(self._wake_calls, waits, looked)
-        # Who stands in a queue was woken by the first of several calls, who came in at once by the nearest.
+        # If queued: the first of several calls woke it. If scheduled at once: the nearest.
         first, last = moment.first[pairs.wait], moment.last[pairs.wait]
         pairs.distance[:] = np.where(first < last, pairs.at + BEFORE_NS - first, np.abs(last - pairs.at))
         one, several = alone(pairs), most_often(pairs, group)
@@ -333,7 +333,7 @@ class WakeFinder:
             return np.zeros(0, dtype=np.bool_)
         key, _ = group_and_thread(pairs, group)
         total = np.bincount(group[waits], minlength=int(group.max()) + 1)[group[pairs.wait]]
-        rate, chance = np.bincount(key)[key] / total, self._runs.share[self._runs.axis.rank(pairs.thread)]
+        rate, chance = np.bincount(key)[key] / total, self._runs.share[self._runs.axis.lane(pairs.thread)]
         result: BoolArray = (total >= REPEATED) & stands_out(pairs.wait, rate, chance)
         return result
 
@@ -366,7 +366,7 @@ class WakeFinder:
         chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
         if len(chosen) == 0 or len(self._runs.share) == 0:
             return
-        lane, ago = self._runs.axis.rank(usual[chosen]), self._runs.ran(usual[chosen], moment[chosen])
+        lane, ago = self._runs.axis.lane(usual[chosen]), self._runs.ran(usual[chosen], moment[chosen])
         there = (lane >= 0) & (ago >= 0) & (ago <= (moment - waits.start)[chosen])
         there &= (ago <= BEFORE_NS) | self._stood(cpu[chosen], moment[chosen] - np.maximum(ago, 0), moment[chosen])
         there &= self._runs.share[np.maximum(lane, 0)] <= 1 - STANDS_OUT

@@ -140,7 +140,7 @@ def steady_report() -> Json:
         "phases": phases,
         "findings": findings,
         "diagnosis": {
-            "headline": "Kernels take 50%; waiting for input (40%) can be repaired first.",
+            "headline": "Kernels take 50%; waiting for input (40%) can be fixed first.",
             "bottleneck": "kernels",
             "share": 0.5,
             "basis": "steady",

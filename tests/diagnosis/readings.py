@@ -73,7 +73,7 @@ READINGS = (
             SMALLER,
             r"(?i)launch-bound",
             r"(?i)\b\d+ (steps|iterations)\b",
-            r"(?i)(repair|fix) the feed path",
+            r"(?i)(fix|fix) the feed path",
             r"(?i)shorter (capture|time)",
         ),
         caps=(Cap("launch", 0.05), Cap("copies", 0.01)),
@@ -205,7 +205,7 @@ READINGS = (
             r"(?i)launch-bound",
             r"(?i)\btraining",
             r"(?i)\b\d+ (steps|iterations)\b",
-            r"(?i)(repair|fix) the feed path",
+            r"(?i)(fix|fix) the feed path",
         ),
     ),
     Reading(

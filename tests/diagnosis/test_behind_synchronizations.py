@@ -139,7 +139,7 @@ def prepare(t: Thread) -> Body:
 
 @pytest.mark.parametrize("read_back", [False, True])
 def test_host_code_behind_a_wait_has_a_finding_of_its_own(read_back: bool, tmp_path: Path) -> None:
-    """Either repair saves the same time: each is a finding, the wait first."""
+    """Either fix saves the same time: each is a finding, the wait first."""
     report = report_of(loop(prepare, read_back=read_back), EVERYTHING, tmp_path)
     wait, host = (each for each in report.findings if each.bottleneck in ("sync", "host"))
     assert (wait.bottleneck, host.cause, wait.saves and wait.saves.method) == ("sync", "host_compute", "replay")

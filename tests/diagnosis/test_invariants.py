@@ -190,11 +190,11 @@ BREAKS: list[tuple[str, str, Break]] = [
     ("mostly_is_more_than_half", "nothing of it", _diagnosis(headline="Input takes 40%: mostly read.")),
     ("mostly_is_more_than_half", "a part", _finding(0, share=0.1, named=[{"text": "read", "share": 0.2}])),
     (
-        "who_cannot_tell_repairs_nothing",
+        "who_cannot_tell_fixes_nothing",
         "both",
         lambda report: (
             _diagnosis(bottleneck="unknown", headline="The trace cannot tell.")(report),
-            _finding(0, title="Repair the feed path first")(report),
+            _finding(0, title="Fix the feed path first")(report),
         ),
     ),
 ]  # fmt: skip

@@ -205,7 +205,7 @@ class TestSeverity:
         assert found.severity == "high"
 
     @pytest.mark.parametrize("bottleneck", ["unknown", "profiler"])
-    def test_what_nobody_can_repair_is_information(self, bottleneck: str) -> None:
+    def test_what_nobody_can_fix_is_information(self, bottleneck: str) -> None:
         (found,) = of_job(finding(share=0.9, bottleneck=bottleneck))
         assert found.severity == "info"
 
@@ -264,7 +264,7 @@ class TestNotes:
         )
 
     @pytest.mark.parametrize("bottleneck", ["kernels", "parallelism"])
-    def test_but_a_repair_of_kernels_shortens_them(self, bottleneck: str) -> None:
+    def test_but_a_fix_of_kernels_shortens_them(self, bottleneck: str) -> None:
         times = {"gpu0": Judged(JUDGED, JUDGED, 990)}
         (found,) = job_findings([finding(ceiling=400, bottleneck=bottleneck)], times, None, LIMITS)
         assert saved_share(found) == 0.4

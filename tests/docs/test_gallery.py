@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NEVER_FIRST = {"profiler"}
 """A bottleneck that no headline names."""
-SENTENCES = re.compile(r"^\* \*\*(First screen|Evidence|Repair)\.\*\* (.+(?:\n  .+)*)", re.MULTILINE)
+SENTENCES = re.compile(r"^\* \*\*(First screen|Evidence|Fix)\.\*\* (.+(?:\n  .+)*)", re.MULTILINE)
 NUMBER = re.compile(r"\d[\d.,]*(?: to \d[\d.]*)? ?(?:%|ms\b|µs\b|ns\b|s\b|MB\b|MiB\b|GB/s|×)(?: \d[\d.]* ms)?")
 """With its unit, as reports write them."""
 README = """
@@ -79,7 +79,7 @@ def test_every_entry_has_a_section() -> None:
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_an_entry_has_three_short_sentences(entry: Entry) -> None:
     said = sentences(entry)
-    assert list(said) == ["First screen", "Evidence", "Repair"]
+    assert list(said) == ["First screen", "Evidence", "Fix"]
     assert [text for text in said.values() if len(text.split()) > 35] == []
 
 
@@ -99,12 +99,12 @@ def test_sentences_say_what_the_report_says(entry: Entry, made: Made) -> None:
         diagnosis, first = made.saved["diagnosis"], made.saved["findings"][0]
         assert diagnosis["bottleneck"] == entry.family
         assert format_share(diagnosis["share"], 1) in said["First screen"]
-        assert f"`{first['cause']}`" in said["Repair"]
-        assert figure(diagnosis["saves"]) in said["Repair"]
+        assert f"`{first['cause']}`" in said["Fix"]
+        assert figure(diagnosis["saves"]) in said["Fix"]
 
 
 def figure(saves: dict[str, Any] | None) -> str:
-    """How much the first repair saves, where the report promises anything."""
+    """How much the first fix saves, where the report promises anything."""
     return Saves(**saves).figure if saves else ""
 
 

@@ -87,7 +87,7 @@ def predicted() -> str:
 
 
 def compared() -> str:
-    before, after = loader(1, "train.sqlite"), loader(3, "repaired.sqlite")
+    before, after = loader(1, "train.sqlite"), loader(3, "fixed.sqlite")
     return printed("compare", before, after, "-o", "compare.html", until="The job")
 
 

@@ -107,7 +107,7 @@ def replay_of_program(build: Build, gpus: int = 1, capture: Capture = EVERYTHING
 
 @cache
 def replay_of_pair(name: str) -> Replayed:
-    """Those of the program of a pair as it is before its repair."""
+    """Those of the program of a pair as it is before its fix."""
     pair = PAIRS[name]
     return replay_of_program(pair.before, pair.gpus, pair.capture)
 

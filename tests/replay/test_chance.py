@@ -1,4 +1,4 @@
-"""Predictions of programs made by chance, against the repaired programs."""
+"""Predictions of programs made by chance, against the fixed programs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 
 from tests.levels import examples
 from tests.replay.pairs import chance_threads
-from tests.replay.pairs.chance import KERNELS, KINDS, REPAIRS, actions, of_helper, pairs
+from tests.replay.pairs.chance import FIXES, KERNELS, KINDS, actions, of_helper, pairs
 from tests.replay.pairs.pair import Pair
 from tests.replay.pairs.prediction import Outcome, predicted
 
 SEEDS = range(examples(150))
 MOST_ERROR = 0.01
-"""Of a step. Of 2,773 repairs of the first 1,000 programs none was refused, no truth was further outside of the bounds,
+"""Of a step. Of 2,773 fixes of the first 1,000 programs none was refused, no truth was further outside of the bounds,
 and no prediction was further off than 1.2%."""
 MOST_WRONG, MOST_OUTSIDE = 0.03, 0.1
 """Of programs of several threads so few truths are outside of the bounds, and by so much of a step at most: what holds
@@ -31,15 +31,15 @@ def outcome(pair: Pair) -> Outcome:
 
 
 @pytest.mark.slow
-def test_repairs_of_programs_made_by_chance() -> None:
-    """No prediction is refused, none promises what the repair does not bring."""
+def test_fixes_of_programs_made_by_chance() -> None:
+    """No prediction is refused, none promises what the fix does not bring."""
     found = [outcome(pair) for seed in SEEDS for pair in pairs(seed)]
     assert len(found) > len(SEEDS)
     assert [each for each in found if each.refused or not each.inside(MOST_ERROR)] == []
 
 
 def of_threads(seeds: Iterable[int]) -> list[Outcome]:
-    """The outcomes of repairs of programs of several threads that are predicted, as nearly all are. Where one makes a
+    """The outcomes of fixes of programs of several threads that are predicted, as nearly all are. Where one makes a
     program slower, as another thread takes more of a lock or of the GPU, it saves nothing."""
     found = [outcome(pair) for seed in seeds for pair in chance_threads.pairs(seed)]
     made = [replace(each, true=max(each.true, 0.0)) for each in found if not each.refused]
@@ -48,7 +48,7 @@ def of_threads(seeds: Iterable[int]) -> list[Outcome]:
 
 
 @pytest.mark.slow
-def test_repairs_of_programs_of_several_threads() -> None:
+def test_fixes_of_programs_of_several_threads() -> None:
     """Among them are threads that return late, that come to a wait once it is over, and that launch just when a step
     begins."""
     found = of_threads([0, 1, 2, 228, 1024, 1034])
@@ -57,7 +57,7 @@ def test_repairs_of_programs_of_several_threads() -> None:
 
 
 @pytest.mark.slow
-def test_repairs_of_many_programs_of_several_threads() -> None:
+def test_fixes_of_many_programs_of_several_threads() -> None:
     found = of_threads(range(3, examples(30)))
     wrong = [each for each in found if not each.inside(MOST_ERROR)]
     assert len(wrong) <= MOST_WRONG * len(found), wrong
@@ -75,11 +75,11 @@ def test_chance_makes_all_threads() -> None:
 
 
 def test_chance_makes_everything() -> None:
-    """Each kind of action and of repair; each program has all kernels, and is the same for the same seed."""
+    """Each kind of action and of fix; each program has all kernels, and is the same for the same seed."""
     programs = [actions(seed) for seed in range(60)]
     assert {each.kind for program in programs for each in program} == KINDS.keys()
     assert all({each.name for each in program} >= set(KERNELS) for program in programs)
-    assert {pair.name.split(": ")[1] for seed in range(60) for pair in pairs(seed)} == REPAIRS.keys()
+    assert {pair.name.split(": ")[1] for seed in range(60) for pair in pairs(seed)} == FIXES.keys()
     assert programs == [actions(seed) for seed in range(60)]
     helped = [of_helper(seed, len(program)) for seed, program in enumerate(programs)]
     assert [bool(each) for each in helped] == [False, True] * 30

@@ -1,15 +1,15 @@
-"""Predictions of programs made by chance that wait for input, against the repaired programs."""
+"""Predictions of programs made by chance that wait for input, against the fixed programs."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.levels import examples
-from tests.replay.pairs.chance_inputs import SOURCES, made, pairs, repairs
+from tests.replay.pairs.chance_inputs import SOURCES, fixes, made, pairs
 from tests.replay.test_chance import MOST_ERROR, MOST_WRONG, outcome
 
 SEEDS, MOST_OUTSIDE = range(examples(60)), 0.15
-"""Of a step. Of 280 repairs of 60 programs no truth was outside of its bounds by more than 1%."""
+"""Of a step. Of 280 fixes of 60 programs no truth was outside of its bounds by more than 1%."""
 QUICK = (20, 24, 35, 1025)
 """A stage behind workers, of whose waits it is mostly not known who ends them; workers that wait for the step, that
 keep a pace in turns; and four of which each ends some of the waits for a pipe."""
@@ -24,8 +24,8 @@ def test_some_programs_that_wait_for_input() -> None:
 
 
 @pytest.mark.slow
-def test_repairs_of_programs_that_wait_for_input() -> None:
-    """Few predictions promise what the repair does not bring, and none by much; few are refused."""
+def test_fixes_of_programs_that_wait_for_input() -> None:
+    """Few predictions promise what the fix does not bring, and none by much; few are refused."""
     found = [outcome(pair) for seed in SEEDS for pair in pairs(seed)]
     made = [each for each in found if not each.refused]
     assert len(made) > 0.9 * len(found) > len(SEEDS)
@@ -35,10 +35,10 @@ def test_repairs_of_programs_that_wait_for_input() -> None:
 
 
 def test_chance_makes_every_source() -> None:
-    """Each source of input, and each repair; each program is the same for the same seed."""
+    """Each source of input, and each fix; each program is the same for the same seed."""
     programs = [made(seed) for seed in range(60)]
     assert {each.source for each in programs} == SOURCES.keys()
-    assert {name for each in programs for name in repairs(each)} == {
+    assert {name for each in programs for name in fixes(each)} == {
         *("kernel", "host", "sleep", "sync", "workers", "ready", "decode", "read", "unseen")
     }
     assert programs == [made(seed) for seed in range(60)]

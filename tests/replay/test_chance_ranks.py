@@ -1,20 +1,20 @@
-"""Predictions of programs on several GPUs made by chance, against the repaired programs."""
+"""Predictions of programs on several GPUs made by chance, against the fixed programs."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.levels import examples
-from tests.replay.pairs.chance_ranks import ACTS, LATE, OWN, REPAIRS, WAYS, Job, job, needs, pairs
+from tests.replay.pairs.chance_ranks import ACTS, FIXES, LATE, OWN, WAYS, Job, job, needs, pairs
 from tests.replay.test_chance import outcome
 
 SEEDS, QUICK = range(examples(20)), (42, 47, 78, 84, 117)
 MOST_ERROR = 0.01
-"""Of a step. Of 386 repairs of the first 120 programs none was refused, and no truth was further outside."""
+"""Of a step. Of 386 fixes of the first 120 programs none was refused, and no truth was further outside."""
 
 
 def outside(seed: int) -> list[object]:
-    """The repairs of a program of which the prediction is refused, or promises what they do not bring."""
+    """The fixes of a program of which the prediction is refused, or promises what they do not bring."""
     found = [outcome(pair) for pair in pairs(seed)]
     assert found
     return [each for each in found if each.refused or not each.inside(MOST_ERROR)]
@@ -22,7 +22,7 @@ def outside(seed: int) -> list[object]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-def test_repairs_of_programs_made_by_chance(seed: int) -> None:
+def test_fixes_of_programs_made_by_chance(seed: int) -> None:
     assert outside(seed) == []
 
 
@@ -35,13 +35,13 @@ def test_some_of_them(seed: int) -> None:
 
 
 def test_chance_makes_everything() -> None:
-    """Each kind of action, reason to be late and repair; and the same program for the same seed."""
+    """Each kind of action, reason to be late and fix; and the same program for the same seed."""
     jobs = [job(seed) for seed in range(120)]
     kinds = {each.kind for one in jobs for each in one.actions}
     assert kinds == {*OWN, *(kind for way in WAYS.values() for kind in way), "join"}
     assert kinds < ACTS.keys()
     assert {one.why for one in jobs} == {"", *LATE}
-    assert all(any(needs(one, what) for one in jobs) for what in REPAIRS)
+    assert all(any(needs(one, what) for one in jobs) for what in FIXES)
     assert jobs == [job(seed) for seed in range(120)]
 
 

@@ -1,4 +1,4 @@
-"""Predictions of long programs made by chance in which nothing repeats, against the repaired programs."""
+"""Predictions of long programs made by chance in which nothing repeats, against the fixed programs."""
 
 from __future__ import annotations
 

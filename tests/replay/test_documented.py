@@ -157,15 +157,15 @@ def captured(name: str, folder: Path) -> Path:
 def test_captured_programs(tmp_path: Path) -> None:
     rows = []
     for suffix in ("", "_2022"):
-        for broken, repaired, transforms in CAPTURES:
+        for broken, fixed, transforms in CAPTURES:
             found = whatif(captured(broken + suffix, tmp_path), transforms)
-            true = whatif(captured(repaired + suffix, tmp_path)).now_ns
+            true = whatif(captured(fixed + suffix, tmp_path)).now_ns
             assert abs(found.predicted_ns - true) <= 0.06 * found.now_ns
             ns = (found.now_ns, true, found.predicted_ns, found.low_ns, found.high_ns)
             error = (true - found.predicted_ns) / found.now_ns
             change = f"`{text_of(transforms)}`"
             rows.append([broken + suffix, change, *(format_ns(each) for each in ns), f"{error:+.1%}"])
-    head = ("captured program", "change", "step", "repaired step", "predicted", "low", "high", "error")
+    head = ("captured program", "change", "step", "step with the fix", "predicted", "low", "high", "error")
     same_or_written("captures", table(head, rows))
 
 

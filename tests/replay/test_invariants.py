@@ -40,7 +40,7 @@ CAPTURES = (
     EVERYTHING.but(nvtx=False, event_rows=False),
 )
 SEEDS = (2, 109, 193, *range(200, 217))
-"""In the first three the repair of copies moves the first operation of the window."""
+"""In the first three the fix of copies moves the first operation of the window."""
 LEAST = 0.85
 """Of the traces with a steady phase: so many have a prediction."""
 

@@ -1,4 +1,4 @@
-"""Predictions against programs that were simulated again, repaired: is what they promise what the repair brings?"""
+"""Predictions against programs that were simulated again, fixed: is what they promise what the fix brings?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.diagnosis.programs.registry import Marks
 from tests.levels import some
 from tests.replay.pairs import PAIRS, Pair
 from tests.replay.pairs.pair import Truth, is_of_steps, length, loop, simulated, truth, varied
-from tests.replay.pairs.prediction import INSIDE, MEDIAN_ERROR, SETTINGS, Outcome, predicted, repairing, summary
+from tests.replay.pairs.prediction import INSIDE, MEDIAN_ERROR, SETTINGS, Outcome, fixing, predicted, summary
 from tests.shared import Shared
 from tests.simulator import Simulation
 from tests.simulator.actions import Thread
@@ -44,8 +44,8 @@ def cases() -> Sequence[ParameterSet]:
 
 @pytest.mark.sampled(quick=23)
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS.keys())
-def test_what_a_repair_brings(pair: Pair) -> None:
-    """It saves what the pair says, and the repaired program does the same work."""
+def test_what_a_fix_brings(pair: Pair) -> None:
+    """It saves what the pair says, and the fixed program does the same work."""
     ran = [simulated(build, pair.gpus) for build in (pair.before, pair.after)]
     least, most = pair.saves
     assert least <= Truth(*(length(*each, pair.steps, pair.warm) for each in ran)).saved <= most
@@ -120,8 +120,8 @@ def test_most_truths_lie_within_the_bounds(shared: Shared) -> None:
 
 
 @SLOW
-def test_a_finding_is_repaired(tmp_path: Path) -> None:
-    found = {pair.name: _repaired(pair, tmp_path) for pair in PAIRS.values() if pair.finding}
+def test_a_finding_is_fixed(tmp_path: Path) -> None:
+    found = {pair.name: _fixed(pair, tmp_path) for pair in PAIRS.values() if pair.finding}
     assert found == {
         "file read by another thread ahead, as its finding says": "io_wait",
         "host code around a range, as its finding says": "host_compute",
@@ -156,14 +156,14 @@ ALONE = [
     for pair in PAIRS.values()
     if len(pair.transforms) == 1 and pair.transforms[0].option == "without"
 ]
-"""The pairs that are repaired without one cause, and that cause."""
+"""The pairs that are fixed without one cause, and that cause."""
 FEWEST_SAID = 0.3
 """So many of these pairs have one finding on the cause, with a predicted saving."""
 
 
 @SLOW
-def test_the_report_promises_what_the_repair_brings(tmp_path: Path) -> None:
-    """Where one finding is about all that a pair repairs, the truth is within the bounds of its saving, or no further
+def test_the_report_promises_what_the_fix_brings(tmp_path: Path) -> None:
+    """Where one finding is about all that a pair fixes, the truth is within the bounds of its saving, or no further
     outside than 1% of a step."""
     chosen = some(ALONE, 3)
     known = [said for pair, cause in chosen if (said := _said(pair, cause, tmp_path)) is not None]
@@ -184,9 +184,9 @@ def _said(pair: Pair, cause: str, folder: Path) -> Outcome | None:
     return Outcome(pair.name, truth(pair).saved, *shares)
 
 
-def _repaired(pair: Pair, folder: Path) -> str:
+def _fixed(pair: Pair, folder: Path) -> str:
     trace = simulated(pair.before, pair.gpus)[0].write(folder / f"{pair.name}.sqlite")
-    return repairing(pair, trace).cause
+    return fixing(pair, trace).cause
 
 
 def test_a_summary() -> None:

@@ -85,7 +85,7 @@ def assert_as_long_as_kernels(stream: Sequence[int], kind: Sequence[int], run: o
 
 
 @pytest.mark.parametrize("name", [*VARIED, *TWO])
-def test_no_repair_goes_below_the_floor(name: str) -> None:
+def test_no_fix_goes_below_the_floor(name: str) -> None:
     found = replay_of_pair(name)
     model, findings = modelled(found), found.report.findings
     floor = floor_of(model, findings).ns

@@ -1,4 +1,4 @@
-"""A prediction: what each device does now and would do, where its idle time went, and what each repair would bring."""
+"""A prediction: what each device does now and would do, where its idle time went, and what each fix would bring."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ WATERFALL = (
 )
 SAVINGS = (
     Column("#", TEXT, head=True, length=20),
-    Column("Repaired", TEXT, length=90),
+    Column("Fix", TEXT, length=90),
     Column(PREDICTED, TIME, strong=True),
     Column("Saves", FIGURE),
     Column("Between", FIGURE, spare=True),
@@ -172,7 +172,7 @@ def _savings(found: WhatIf) -> list[Block]:
     numbers = {finding: str(at) for at, finding in enumerate(single, 1)}
     rows = [_saving(each, found, numbers) for each in found.savings]
     limit = Limit(page=MOST_SAVINGS, ticket=MOST_SAVINGS, summary=TOP_SAVINGS, brief=TOP_SAVINGS)
-    table = Table("Predicted savings of repairs", SAVINGS, rows, noun="repairs", sortable=False, limit=limit)
+    table = Table("Predicted savings of fixes", SAVINGS, rows, noun="fixes", sortable=False, limit=limit)
     refused = [
         f"{numbers.get(each.finding or '', 'Together')} is not predicted: {each.refused}"
         for each in found.savings

@@ -119,7 +119,7 @@ def _predicted(report: Report) -> list[tuple[Finding, Saves, Outlook]]:
 
 
 def _said(report: Report, finding: Finding, saves: Saves) -> str:
-    """What repairing a finding saves."""
+    """What fixing a finding saves."""
     title = ", ".join(filter(None, (finding.title, where(finding, len(report.devices)))))
     return f"{clip(title, MOST_TITLE)} · saves {saves.figure} of {saves.whole} (replay)"
 

@@ -37,12 +37,12 @@ def headline(found: WhatIf) -> str:
 
 
 def _best(found: WhatIf) -> str:
-    """What the best repair of one finding brings, and all together."""
+    """What the best fix of one finding brings, and all together."""
     best = min(single(found), key=lambda each: each.predicted_ns, default=None)
     floor = f", {format_ns(found.floor_ns)} with all (the floor)" if found.floor_ns is not None else ""
     if best is None:
         return f"no finding has a predicted saving{floor}"
-    return f"predicted {format_ns(best.predicted_ns)} with the best single repair{floor}"
+    return f"predicted {format_ns(best.predicted_ns)} with the best single fix{floor}"
 
 
 def single(found: WhatIf) -> list[Saving]:
@@ -93,8 +93,8 @@ def broken_identity(found: WhatIf) -> str:
 
 
 def floor(found: WhatIf) -> str:
-    """What stays when all findings are repaired; empty where that is not known."""
+    """What stays when all findings are fixed; empty where that is not known."""
     if found.floor_ns is None:
         return ""
     share = f" ({format_share(found.floor_ns, found.now_ns)})" if found.now_ns > 0 else ""
-    return f"{format_ns(found.floor_ns)}{share} remain when all of them are repaired: the kernels and their order."
+    return f"{format_ns(found.floor_ns)}{share} remain when all of them are fixed: the kernels and their order."

@@ -125,7 +125,7 @@ def no_finding_saves_more_than_its_phase_has(report: Json) -> Iterator[str]:
 VISIBLE = 0.003
 """A difference of shares beyond rounding."""
 OTHER_WORK = frozenset({"late_rank", "slow_iterations", "empty_iterations"})
-"""Causes whose repair may change what each GPU computes."""
+"""Causes whose fix may change what each GPU computes."""
 
 
 @invariant
@@ -139,7 +139,7 @@ def a_saving_above_the_share_is_explained(report: Json) -> Iterator[str]:
 
 @invariant
 def no_saving_shortens_the_kernels(report: Json) -> Iterator[str]:
-    """A repair of anything but kernels leaves the job as long as the GPU that computes most does compute."""
+    """A fix of anything but kernels leaves the job as long as the GPU that computes most does compute."""
     devices = working(devices_of(judged_phases(report)))
     if not devices or not all(sum(each["account"].values()) for each in devices.values()):
         return

@@ -43,7 +43,7 @@ BUSY = 0.9
 ROUNDED = 1e-5
 """Shares have six digits."""
 TELLING_NOTHING = re.compile(r"cannot tell", re.IGNORECASE)
-REPAIR_FIRST = re.compile(r"(repair|fix) .* first", re.IGNORECASE)
+FIX_FIRST = re.compile(r"(fix|fix) .* first", re.IGNORECASE)
 
 
 @invariant
@@ -94,13 +94,13 @@ def pinning_is_proposed_where_it_saves(report: Json) -> Iterator[str]:
 
 
 @invariant
-def who_cannot_tell_repairs_nothing(report: Json) -> Iterator[str]:
-    """Where the diagnosis is that the trace cannot tell, no other sentence says what to repair first."""
+def who_cannot_tell_fixes_nothing(report: Json) -> Iterator[str]:
+    """Where the diagnosis is that the trace cannot tell, no other sentence says what to fix first."""
     diagnosis = diagnosis_of(report)
     if diagnosis["bottleneck"] != "unknown" or not TELLING_NOTHING.search(diagnosis["headline"]):
         return
     others = [text for text in sentences(report) if text not in (diagnosis["headline"], diagnosis["action"])]
-    yield from (f"cannot tell, and: {text!r}" for text in others if REPAIR_FIRST.search(text))
+    yield from (f"cannot tell, and: {text!r}" for text in others if FIX_FIRST.search(text))
 
 
 MOSTLY = re.compile(r"(?<!\()\bmostly (?!empty)(?P<what>.+?)(?=; what that wait|; “|\. |\.$|, awaited|$)")

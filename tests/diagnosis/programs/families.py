@@ -254,7 +254,7 @@ def one_first_launch(sim: Simulation, marks: Marks) -> None:
         seconds=("kernels", "sync"),
         lead=(55, 86),
         headline=("assemble_matrix",),
-        never=(NO_PYTORCH, SMALLER, r"(?i)(repair|fix) the feed path"),
+        never=(NO_PYTORCH, SMALLER, r"(?i)(fix|fix) the feed path"),
     ),
     {"compute": (0.15, 0.25), "uncovered": (0.74, 0.85)},
     capture=CUDA_ONLY,

@@ -64,7 +64,7 @@ class TestHeadline:
         assert words.replayed(nothing) == "Nothing was replayed."
 
     def test_what_findings_would_bring(self) -> None:
-        said = "Step time 34.9 ms; predicted 18.9 ms with the best single repair, 12.1 ms with all (the floor)"
+        said = "Step time 34.9 ms; predicted 18.9 ms with the best single fix, 12.1 ms with all (the floor)"
         assert words.headline(listing()) == said
         none = replace(listing(), savings=[], floor_ns=None)
         assert words.headline(none) == "Step time 34.9 ms; no finding has a predicted saving"
@@ -157,7 +157,7 @@ def test_bounds_far_apart_are_no_prediction(name: str) -> None:
 def test_a_listing_says_what_it_cannot_tell(name: str) -> None:
     said = plain(shown(name, "unsure listing"))
     assert "1: anywhere between 17.0 and 31.0 ms: the trace cannot tell" in said
-    assert "predicted 30.0 ms with the best single repair" in said
+    assert "predicted 30.0 ms with the best single fix" in said
     assert "18.9" not in said
 
 

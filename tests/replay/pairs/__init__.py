@@ -1,4 +1,4 @@
-"""Pairs of simulated programs, as they are and repaired, by subject: the truth that predictions are held against."""
+"""Pairs of simulated programs, as they are and fixed, by subject: the truth that predictions are held against."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs made by chance, and repairs of them: no shape of a program that somebody thought of."""
+"""Programs made by chance, and fixes of them: no shape of a program that somebody thought of."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS = {
     "free": 1,
 }
 """What a program may do, and how often one is among others."""
-REPAIRS: dict[str, Sequence[Transform]] = {
+FIXES: dict[str, Sequence[Transform]] = {
     "kernel": (faster("kernel", "solve", 0.5),),
     "host": (faster("host", "update", 0.5),),
     "free": without("memory_allocation"),
@@ -43,7 +43,7 @@ REPAIRS: dict[str, Sequence[Transform]] = {
     "read": without("io_wait"),
     "blocking copy": (Transform("async-copies"),),
 }
-"""By the first words of what is repaired."""
+"""By the first words of what is fixed."""
 
 
 class Action(NamedTuple):
@@ -159,8 +159,8 @@ def _behind(t: Thread, waiting: Stream, awaited: Stream) -> Body:
     yield from t.wait_event(waiting, event)
 
 
-def repaired(before: Sequence[Action], what: str) -> list[Action]:
-    """The same actions with a repair; what is repaired away takes its place as nothing, so that others stay alike."""
+def fixed(before: Sequence[Action], what: str) -> list[Action]:
+    """The same actions with a fix; what is fixed away takes its place as nothing, so that others stay alike."""
     change = {"kernel": _halved, "host": _half, "blocking copy": _not_blocking}.get(what, _left_out)
     return [change(each) if each.kind.startswith(what) else each for each in before]
 
@@ -182,17 +182,17 @@ def _left_out(each: Action) -> Action:
 
 
 def pairs(seed: int) -> list[Pair]:
-    """A program and each repair that something in it needs."""
+    """A program and each fix that something in it needs."""
     before = actions(seed)
     helper = of_helper(seed, len(before))
     return [
         Pair(
             f"{seed}: {what}",
             before=partial(program, actions=before, helper=helper),
-            after=partial(program, actions=repaired(before, what), helper=helper),
+            after=partial(program, actions=fixed(before, what), helper=helper),
             transforms=tuple(transforms),
             saves=(0, 1),
         )
-        for what, transforms in REPAIRS.items()
+        for what, transforms in FIXES.items()
         if any(each.kind.startswith(what) for each in before)
     ]

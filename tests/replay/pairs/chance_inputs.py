@@ -1,4 +1,4 @@
-"""Programs made by chance that wait for input, and repairs of them: workers, disks, queues, timers, clients."""
+"""Programs made by chance that wait for input, and fixes of them: workers, disks, queues, timers, clients."""
 
 from __future__ import annotations
 
@@ -251,14 +251,14 @@ class _Loop:
 
 
 FIELDS_OF_WORKERS = ("queue", "demand")
-Repair = tuple[Sequence[Transform], Callable[[Input], Input]]
+Fix = tuple[Sequence[Transform], Callable[[Input], Input]]
 
 
-def repairs(made: Input) -> dict[str, Repair]:
-    """What may be repaired in a program, by name: what one asks for, and the program with it."""
+def fixes(made: Input) -> dict[str, Fix]:
+    """What may be fixed in a program, by name: what one asks for, and the program with it."""
     by_workers = made.source in FIELDS_OF_WORKERS
     loads = by_workers or made.source in ("client", "batcher")
-    found: dict[str, Repair] = {
+    found: dict[str, Fix] = {
         "kernel": ((faster("kernel", "detect", 0.5),), lambda each: replace(each, kernel=each.kernel // 2)),
     }
     if made.host:
@@ -289,16 +289,16 @@ def _without_reads(made: Input) -> Input:
 
 
 def pairs(seed: int) -> list[Pair]:
-    """A program and each repair that something in it needs."""
+    """A program and each fix that something in it needs."""
     before = made(seed)
     return [
         Pair(
             f"{seed}: {what}",
             before=partial(program, made=before),
-            after=partial(program, made=repaired(before)),
+            after=partial(program, made=fixed(before)),
             transforms=tuple(transforms),
             saves=(0, 1),
             refusable=True,
         )
-        for what, (transforms, repaired) in repairs(before).items()
+        for what, (transforms, fixed) in fixes(before).items()
     ]

@@ -1,4 +1,4 @@
-"""Programs on several GPUs made by chance, and repairs of them: no way to exchange that somebody thought of."""
+"""Programs on several GPUs made by chance, and fixes of them: no way to exchange that somebody thought of."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WAYS: dict[str, tuple[str, ...]] = {
 }
 """How ranks exchange."""
 LATE = ("host", "read", "kernels")
-REPAIRS: dict[str, Sequence[Transform]] = {
+FIXES: dict[str, Sequence[Transform]] = {
     "kernel": (faster("kernel", "solve", 0.5),),
     "host": (faster("host", "update", 0.5),),
     "synchronize": without("sync"),
@@ -42,7 +42,7 @@ REPAIRS: dict[str, Sequence[Transform]] = {
     "late": (Transform("rank-like", "median"),),
     "reduce in order": (Transform("overlap", "communication"),),
 }
-"""By what is repaired."""
+"""By what is fixed."""
 
 
 class Action(NamedTuple):
@@ -361,16 +361,16 @@ ACTS: dict[str, Callable[[Thread, _At], Body]] = {
 """What each kind of action does for a rank."""
 
 
-def repaired(before: Job, what: str) -> Job:
-    """The same job with a repair; what is repaired away takes its place as nothing, so that others stay alike."""
+def fixed(before: Job, what: str) -> Job:
+    """The same job with a fix; what is fixed away takes its place as nothing, so that others stay alike."""
     if what == "late":
         return before._replace(late=-1)
-    actions = tuple(_repaired(each, what) for each in before.actions)
+    actions = tuple(_fixed(each, what) for each in before.actions)
     late = -1 if what == "read" == before.why else before.late
     return before._replace(actions=actions, late=late, awaited=before.awaited and what != "synchronize")
 
 
-def _repaired(each: Action, what: str) -> Action:
+def _fixed(each: Action, what: str) -> Action:
     if each.kind != what:
         return each
     if what == "kernel":
@@ -381,7 +381,7 @@ def _repaired(each: Action, what: str) -> Action:
 
 
 def needs(before: Job, what: str) -> bool:
-    """Whether something in a job needs a repair."""
+    """Whether something in a job needs a fix."""
     if what == "late":
         return before.late >= 0
     kinds = {each.kind for each in before.actions}
@@ -390,18 +390,18 @@ def needs(before: Job, what: str) -> bool:
 
 
 def pairs(seed: int) -> list[Pair]:
-    """A job and each repair that something in it needs."""
+    """A job and each fix that something in it needs."""
     before = job(seed)
     return [
         Pair(
             f"{seed}: {what}",
             before=partial(program, job=before),
-            after=partial(program, job=repaired(before, what)),
+            after=partial(program, job=fixed(before, what)),
             transforms=tuple(transforms),
             saves=(0, 1),
             gpus=before.gpus,
             steps=STEPS,
         )
-        for what, transforms in REPAIRS.items()
+        for what, transforms in FIXES.items()
         if needs(before, what)
     ]

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tests.diagnosis.programs.registry import US, Marks, solver
-from tests.replay.pairs.chance import ACTS, NOT_BLOCKING, REPAIRS
+from tests.replay.pairs.chance import ACTS, FIXES, NOT_BLOCKING
 from tests.replay.pairs.pair import BACKGROUND, STEPS, Pair, loop, varied, waking, without
 from tests.simulator import Simulation
 from tests.simulator.actions import Thread
@@ -278,18 +278,18 @@ class Other:
             yield from self.shared.waiting(t, t.join(self.born))
 
 
-def repaired(program: Program, what: str) -> Program:
-    """The same with a repair; what is repaired away takes its place as nothing, so that others stay alike."""
+def fixed(program: Program, what: str) -> Program:
+    """The same with a fix; what is fixed away takes its place as nothing, so that others stay alike."""
     if what == LOCK_WAIT:
         return program._replace(lock="")
     return program._replace(
         actors=tuple(
-            actor._replace(parts=tuple(_repaired(part, what) for part in actor.parts)) for actor in program.actors
+            actor._replace(parts=tuple(_fixed(part, what) for part in actor.parts)) for actor in program.actors
         )
     )
 
 
-def _repaired(part: Part, what: str) -> Part:
+def _fixed(part: Part, what: str) -> Part:
     if not part.kind.startswith(what) or (what == "kernel" and part.name != "solve"):
         return part
     if what in ("kernel", "host"):
@@ -298,17 +298,17 @@ def _repaired(part: Part, what: str) -> Part:
 
 
 def pairs(seed: int) -> Iterator[Pair]:
-    """A program and each repair that something in it needs."""
+    """A program and each fix that something in it needs."""
     program = made(seed)
     kinds = {part.kind for actor in program.actors for part in actor.parts}
-    repairs = {what: transforms for what, transforms in REPAIRS.items() if any(each.startswith(what) for each in kinds)}
+    fixes = {what: transforms for what, transforms in FIXES.items() if any(each.startswith(what) for each in kinds)}
     if program.lock == "mutex":
-        repairs[LOCK_WAIT] = without("lock_wait")
-    for what, transforms in repairs.items():
+        fixes[LOCK_WAIT] = without("lock_wait")
+    for what, transforms in fixes.items():
         yield Pair(
             f"{seed}: {what}",
             before=partial(run, program=program),
-            after=partial(run, program=repaired(program, what)),
+            after=partial(run, program=fixed(program, what)),
             transforms=tuple(transforms),
             saves=(-1, 1),
             refusable=True,

@@ -117,8 +117,8 @@ def _pause(t: Thread, window: Window, batch: int) -> Body:
         yield from t.read_file(ns)
 
 
-def repaired(window: Window, cause: str) -> Window:
-    """The same with a cause of idle time repaired; a helper does what it did."""
+def fixed(window: Window, cause: str) -> Window:
+    """The same with a cause of idle time fixed; a helper does what it did."""
     if cause == "launch_call":
         return window._replace(call=0)
     if cause == window.end:
@@ -128,7 +128,7 @@ def repaired(window: Window, cause: str) -> Window:
 
 
 def causes(window: Window) -> Iterator[str]:
-    """What can be repaired in it. What a helper computes is a part of the same cause, so that is not repaired then."""
+    """What can be fixed in it. What a helper computes is a part of the same cause, so that is not fixed then."""
     yield "launch_call"
     if window.end:
         yield window.end
@@ -139,13 +139,13 @@ def causes(window: Window) -> Iterator[str]:
 
 
 def pairs(seed: int, most: int = MOST) -> Iterator[Pair]:
-    """A program and the repair of each cause in it, by its finding."""
+    """A program and the fix of each cause in it, by its finding."""
     window = made(seed, most)
     for cause in causes(window):
         yield Pair(
             f"{seed}: {cause}",
             before=partial(run, window=window),
-            after=partial(run, window=repaired(window, cause)),
+            after=partial(run, window=fixed(window, cause)),
             transforms=(),
             saves=(-1, 1),
             finding=cause,

@@ -1,4 +1,4 @@
-"""Several causes in one program: each repaired alone, and together. One may uncover another."""
+"""Several causes in one program: each fixed alone, and together. One may uncover another."""
 
 from __future__ import annotations
 

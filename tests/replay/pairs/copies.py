@@ -1,4 +1,4 @@
-"""Repairs of copies: calls that do not block, and copies beside kernels."""
+"""Fixes of copies: calls that do not block, and copies beside kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repairs of what the launching thread does: its own code, sleep, files, allocations, calls."""
+"""Fixes of what the launching thread does: its own code, sleep, files, allocations, calls."""
 
 from __future__ import annotations
 

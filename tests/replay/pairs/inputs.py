@@ -98,8 +98,8 @@ def collecting(sim: Simulation, marks: Marks, *, think: int, clients: int = 4, m
     waking(loop(sim, marks, step, process=process))
 
 
-def _pair(name: str, before: Input, transforms: Transform | tuple[Transform, ...], **repair: object) -> Pair:
-    after = replace(before, **repair)  # type: ignore[arg-type]
+def _pair(name: str, before: Input, transforms: Transform | tuple[Transform, ...], **fix: object) -> Pair:
+    after = replace(before, **fix)  # type: ignore[arg-type]
     return pair(name, partial(program, made=before), {"made": after}, transforms, (-0.02, 1.0), tolerated=1.0)
 
 

@@ -1,4 +1,4 @@
-"""Repairs of what keeps the launching thread from outside: a lock, a busy core, MPI."""
+"""Fixes of what keeps the launching thread from outside: a lock, a busy core, MPI."""
 
 from __future__ import annotations
 

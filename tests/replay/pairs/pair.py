@@ -1,4 +1,4 @@
-"""A program as it is and repaired, both simulated: what the repair truly brings, to hold a prediction against."""
+"""A program as it is and fixed, both simulated: what the fix truly brings, to hold a prediction against."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Step = Callable[[Thread, int], Body]
 class Pair:
     """`before` is the program that is captured, `after` the same, with the same random numbers, with what `transforms`
     describe. Both run `steps` steps on `gpus` devices, of which the first `warm` are not measured; without steps, all
-    is. The repair saves `saves` of a step, from and to.
+    is. The fix saves `saves` of a step, from and to.
 
-    `finding`: in place of transforms, the largest finding of this bottleneck or cause is repaired. A prediction may
+    `finding`: in place of transforms, the largest finding of this bottleneck or cause is fixed. A prediction may
     be off by `tolerated` of a step; where it is `refusable` it may be refused, or match nothing. `quick` ones are
     always predicted in tests."""
 
@@ -50,14 +50,14 @@ class Pair:
 def pair(
     name: str,
     program: Callable[..., None],
-    repair: dict[str, object],
+    fix: dict[str, object],
     transforms: Transform | Sequence[Transform],
     saves: tuple[float, float],
     **options: object,
 ) -> Pair:
-    """A pair of one program; `repair` are the arguments with which it is repaired."""
+    """A pair of one program; `fix` are the arguments with which it is fixed."""
     chosen = (transforms,) if isinstance(transforms, Transform) else tuple(transforms)
-    return Pair(name, program, partial(program, **repair), chosen, saves, **options)  # type: ignore[arg-type]
+    return Pair(name, program, partial(program, **fix), chosen, saves, **options)  # type: ignore[arg-type]
 
 
 def without(*causes: str) -> tuple[Transform, ...]:
@@ -145,14 +145,14 @@ def is_of_steps(op: Op) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Lengths of a step before and after the repair, in ns."""
+    """Lengths of a step before and after the fix, in ns."""
 
     before_ns: float
     after_ns: float
 
     @property
     def saved(self) -> float:
-        """The share of a step that the repair saves."""
+        """The share of a step that the fix saves."""
         return 1 - self.after_ns / self.before_ns
 
 

@@ -57,12 +57,12 @@ def predicted(pair: Pair, folder: Path) -> Outcome:
 
 
 def transforms(pair: Pair, trace: Path) -> Sequence[Transform]:
-    """The repair of a pair; where it is that of a finding, of the one that takes most."""
-    return (Transform("finding", repairing(pair, trace).id),) if pair.finding else pair.transforms
+    """The fix of a pair; where it is that of a finding, of the one that takes most."""
+    return (Transform("finding", fixing(pair, trace).id),) if pair.finding else pair.transforms
 
 
-def repairing(pair: Pair, trace: Path) -> Finding:
-    """The finding that a pair repairs."""
+def fixing(pair: Pair, trace: Path) -> Finding:
+    """The finding that a pair fixes."""
     findings = [each for each in analyze(trace, SETTINGS).findings if pair.finding in (each.bottleneck, each.cause)]
     assert findings, f"no finding of {pair.finding}"
     return max(findings, key=lambda each: each.share)

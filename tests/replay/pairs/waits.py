@@ -1,4 +1,4 @@
-"""Repairs of synchronizations and read-backs: what the host does while the device is empty is what they cost."""
+"""Fixes of synchronizations and read-backs: what the host does while the device is empty is what they cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs whose work runs once, repaired: a start, or a window without steps."""
+"""Programs whose work runs once, fixed: a start, or a window without steps."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def irregular(sim: Simulation, marks: Marks, *, host: float, queue: int = 0) -> 
     sim.thread(solver(sim), main, name="solver")
 
 
-def _of(name: str, program: partial[None], repair: dict[str, object], *rest: object, **options: object) -> Pair:
-    return pair(name, program, repair, *rest, steps=0, **options)  # type: ignore[arg-type]
+def _of(name: str, program: partial[None], fix: dict[str, object], *rest: object, **options: object) -> Pair:
+    return pair(name, program, fix, *rest, steps=0, **options)  # type: ignore[arg-type]
 
 
 LOADED = partial(once, loading=160 * MS, host=40 * MS)

@@ -1,4 +1,4 @@
-"""Repairs of what other threads and processes do while the launching thread waits for them."""
+"""Fixes of what other threads and processes do while the launching thread waits for them."""
 
 from __future__ import annotations
 

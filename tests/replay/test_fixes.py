@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from nsysdiag.causes import CAUSES, PLACE
 from nsysdiag.pipeline.whatif import Replayed
 from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.fixes import apply_fix
 from nsysdiag.replay.model import Model
-from nsysdiag.replay.repairs import repair
 from nsysdiag.report import Finding, Joined
 from tests.diagnosis.programs.registry import US, Marks, solver
 from tests.replay.making import VARIED, modelled, replay_of_pair, replay_of_program
@@ -63,10 +63,10 @@ def of_cause(cause: str, path: tuple[str, ...] = (), variant: str = "") -> Findi
     return replace(two_places().report.findings[0], cause=cause, nvtx=list(path), variant=variant, joined=[])
 
 
-def repaired(finding: Finding) -> Changes:
-    """The changes that repair it."""
+def fixed(finding: Finding) -> Changes:
+    """The changes that fix it."""
     changes = Changes.none(modelled(two_places()))
-    assert repair(changes, finding) == ""
+    assert apply_fix(changes, finding) == ""
     return changes
 
 
@@ -94,7 +94,7 @@ def ranges_of(model: Model, times: np.ndarray) -> set[str]:
     ],
 )
 def test_the_waits_in_the_range_of_a_finding(path: tuple[str, ...], calls: list[str]) -> None:
-    changes = repaired(of_cause("sync", path))
+    changes = fixed(of_cause("sync", path))
     held = changes.model.threads.held
     assert calls_gone(changes) == calls
     inner = ranges_of(changes.model, held.begin[~changes.held])
@@ -106,13 +106,13 @@ def test_the_waits_in_the_range_of_a_finding(path: tuple[str, ...], calls: list[
     [("stream", {"check"}), ("device", {"solve"}), ("read_back", {"norm"})],
 )
 def test_the_waits_of_the_variant_of_a_finding(variant: str, places: set[str]) -> None:
-    changes = repaired(of_cause("sync", variant=variant))
+    changes = fixed(of_cause("sync", variant=variant))
     assert ranges_of(changes.model, changes.model.threads.held.begin[~changes.held]) == places
 
 
 @pytest.mark.parametrize(("path", "places"), [((), {"check", "norm"}), (("step #", "norm"), {"norm"})])
 def test_the_host_time_in_the_range_of_a_finding(path: tuple[str, ...], places: set[str]) -> None:
-    changes = repaired(of_cause("sleep", path))
+    changes = fixed(of_cause("sleep", path))
     gone = changes.time == 0
     pieces = changes.model.pieces
     assert (pieces.cause[gone] == PLACE["sleep"]).all()
@@ -120,9 +120,9 @@ def test_the_host_time_in_the_range_of_a_finding(path: tuple[str, ...], places: 
 
 
 def places_of_sleep(finding: Finding, *others: Finding) -> set[str]:
-    """The ranges in which the threads no longer sleep when a finding among others is repaired."""
+    """The ranges in which the threads no longer sleep when a finding among others is fixed."""
     changes = Changes.none(modelled(two_places()))
-    assert repair(changes, finding, [finding, *others]) == ""
+    assert apply_fix(changes, finding, [finding, *others]) == ""
     pieces = changes.model.pieces
     gone = changes.time == 0
     return ranges_of(changes.model, changes.model.host.host.axis.time(pieces.start[gone]))
@@ -162,36 +162,36 @@ def test_a_finding_of_which_nothing_is_left_is_not_replayed() -> None:
     model = modelled(two_places())
     inner = [replace(of_cause("sleep", ("step #", each), "sleeps"), id=each) for each in ("check", "norm")]
     changes = Changes.none(model)
-    assert repair(changes, of_cause("sleep", (), "sleeps"), inner)  # a reason
+    assert apply_fix(changes, of_cause("sleep", (), "sleeps"), inner)  # a reason
     assert_unchanged(changes)
 
 
 @pytest.mark.parametrize("variant", ["garbage_collector", "interpreter"])
 def test_variants_that_only_samples_tell_are_not_replayed(variant: str) -> None:
-    assert repair(Changes.none(modelled(two_places())), of_cause("host_compute", variant=variant))  # a reason
+    assert apply_fix(Changes.none(modelled(two_places())), of_cause("host_compute", variant=variant))  # a reason
 
 
 @pytest.mark.parametrize("cause", [each.id for each in CAUSES.values() if each.unresolved or each.side == "device"])
 def test_what_no_advice_takes_away_is_not_replayed(cause: str) -> None:
-    assert repair(Changes.none(modelled(two_places())), of_cause(cause))  # a reason
+    assert apply_fix(Changes.none(modelled(two_places())), of_cause(cause))  # a reason
 
 
 @pytest.mark.parametrize("cause", ["kernels", "exposed_mpi", "late_rank", "exposed_comm", "no such cause"])
-def test_what_is_not_there_is_not_repaired(cause: str) -> None:
+def test_what_is_not_there_is_not_fixed(cause: str) -> None:
     changes = Changes.none(modelled(two_places()))
-    assert repair(changes, of_cause(cause))  # a reason
+    assert apply_fix(changes, of_cause(cause))  # a reason
     assert_unchanged(changes)
 
 
 def test_copies_that_dwarf_the_kernels_are_not_hidden() -> None:
     found = replay_of_pair("blocking copies that dwarf the kernels")
     changes = Changes.none(modelled(found))
-    assert repair(changes, replace(found.report.findings[0], cause="exposed_copy"))  # a reason
+    assert apply_fix(changes, replace(found.report.findings[0], cause="exposed_copy"))  # a reason
     assert_unchanged(changes)
 
 
 def assert_unchanged(changes: Changes) -> None:
-    """What cannot be repaired is left as it was."""
+    """What cannot be fixed is left as it was."""
     before = Changes.none(changes.model)
     for name in ("time", "lag", "length", "cost", "held", "full", "woken", "dropped", "eager"):
         assert np.array_equal(getattr(changes, name), getattr(before, name)), name
@@ -201,25 +201,25 @@ def test_the_rest_of_mpi_is_what_kernels_cannot_hide() -> None:
     found = replay_of_pair("wait in MPI")
     (finding,) = [each for each in found.report.findings if each.cause == "exposed_mpi"]
     changes = Changes.none(modelled(found))
-    assert repair(changes, finding) == ""
+    assert apply_fix(changes, finding) == ""
     assert ((changes.time >= 0) & (changes.time <= 1)).all()
     assert (changes.time < 1).any()
 
 
 @pytest.mark.parametrize("name", VARIED)
-def test_findings_about_the_host_are_repaired(name: str) -> None:
+def test_findings_about_the_host_are_fixed(name: str) -> None:
     found = replay_of_pair(name)
     for finding in found.report.findings:
         cause = CAUSES.get(finding.cause)
         if cause is not None and cause.side == "host" and not cause.unresolved:
-            assert repair(Changes.none(modelled(found)), finding) == ""
+            assert apply_fix(Changes.none(modelled(found)), finding) == ""
 
 
 START = "start before the first work, as its finding says"
 
 
 def test_a_start_may_save_nothing_of_its_initialization() -> None:
-    """A context is created and code is loaded in any case, so no lower bound is above 0; other repairs have one."""
+    """A context is created and code is loaded in any case, so no lower bound is above 0; other fixes have one."""
     found = replay_of_pair(START).report.findings
     startup = [each for each in found if each.bottleneck == "startup" and each.saves is not None]
     assert {"before_work", "module_load"} <= {each.cause for each in startup}
@@ -229,11 +229,11 @@ def test_a_start_may_save_nothing_of_its_initialization() -> None:
 
 
 @pytest.mark.parametrize("cause", ["module_load", "context_init", "memory_allocation", "host_compute"])
-def test_a_repair_leaves_what_comes_before_the_first_work(cause: str) -> None:
+def test_a_fix_leaves_what_comes_before_the_first_work(cause: str) -> None:
     """That is for the findings on the time before it."""
     found = replay_of_pair(START)
     model, finding = modelled(found), replace(found.report.findings[0], cause=cause, nvtx=[], variant="", joined=[])
     changes = Changes.none(model)
-    _ = repair(changes, finding)
+    _ = apply_fix(changes, finding)
     time = model.host.host.axis.time(model.pieces.end)
     assert (changes.time[time <= int(model.work.start.min())] == 1).all()

@@ -1,4 +1,4 @@
-"""What repairing a program really brings, by simulating it again repaired, and what the report promises of it."""
+"""What fixing a program really brings, by simulating it again fixed, and what the report promises of it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Build = Callable[[Simulation, Marks], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
-    """A program as it is and repaired; the repair is what findings of `bottleneck` propose, and brings `share` of the
+class Fix:
+    """A program as it is and fixed; the fix is what findings of `bottleneck` propose, and brings `share` of the
     time, from and to. Where `found` is false no finding has to propose it."""
 
     name: str
@@ -36,15 +36,15 @@ class Repair:
     found: bool = True
 
 
-REPAIRS = (
-    Repair(
+FIXES = (
+    Fix(
         "without the synchronization after each kernel",
         small_kernels,
         partial(small_kernels, synchronized=False),
         "sync",
         (0.3, 0.4),
     ),
-    Repair(
+    Fix(
         "without a synchronization before a slow worker",
         worker_behind,
         partial(worker_behind, synchronized=False),
@@ -52,35 +52,35 @@ REPAIRS = (
         (0.0, 0.07),
         found=False,
     ),
-    Repair(
+    Fix(
         "with copies beside the kernels",
         copies_and_kernels,
         partial(copies_and_kernels, overlapped=True),
         "copies",
         (0.38, 0.42),
     ),
-    Repair(
+    Fix(
         "with long copies beside short kernels",
         long_copies,
         partial(long_copies, overlapped=True),
         "copies",
         (0.03, 0.06),  # the copies dwarf the kernels: the finding is about fewer bytes, and overlap brings little
     ),
-    Repair(
+    Fix(
         "without an allocation in each step",
         allocations,
         partial(allocations, kept=True),
         "memory",
         (0.75, 0.82),
     ),
-    Repair(
+    Fix(
         "without checkpoints",
         checkpoints,
         partial(checkpoints, every=1_000),
         "host",
         (0.74, 0.82),
     ),
-    Repair(
+    Fix(
         "without the files that one rank reads",
         partial(ranks, gemm=4 * MS, exchange=300 * US, late_ns=6 * MS),
         partial(ranks, gemm=4 * MS, exchange=300 * US, late_ns=0),
@@ -89,7 +89,7 @@ REPAIRS = (
         gpus=8,
     ),
 )
-every_repair = pytest.mark.parametrize("repair", REPAIRS, ids=lambda repair: repair.name)
+every_fix = pytest.mark.parametrize("fix", FIXES, ids=lambda fix: fix.name)
 
 
 def _run(build: Build, gpus: int) -> Simulation:
@@ -104,13 +104,13 @@ def _length(simulation: Simulation) -> int:
     return max(op.end for op in ops) - min(op.start for op in ops)
 
 
-def _brings(repair: Repair) -> float:
-    return 1 - _length(_run(repair.after, repair.gpus)) / _length(_run(repair.before, repair.gpus))
+def _brings(fix: Fix) -> float:
+    return 1 - _length(_run(fix.after, fix.gpus)) / _length(_run(fix.before, fix.gpus))
 
 
-@every_repair
-def test_what_a_repair_brings(repair: Repair) -> None:
-    assert repair.share[0] <= _brings(repair) <= repair.share[1]
+@every_fix
+def test_what_a_fix_brings(fix: Fix) -> None:
+    assert fix.share[0] <= _brings(fix) <= fix.share[1]
 
 
 def _promised(report: Json, bottleneck: str) -> Json | None:
@@ -121,14 +121,14 @@ def _promised(report: Json, bottleneck: str) -> Json | None:
 
 
 @pytest.mark.slow
-@every_repair
-def test_the_report_promises_what_a_repair_brings(repair: Repair, tmp_path: Path) -> None:
-    trace = _run(repair.before, repair.gpus).write(tmp_path / "trace.sqlite")
+@every_fix
+def test_the_report_promises_what_a_fix_brings(fix: Fix, tmp_path: Path) -> None:
+    trace = _run(fix.before, fix.gpus).write(tmp_path / "trace.sqlite")
     report = as_json(analyze(trace, Settings(timeline=False)))
     assert diagnosis_of(report)
-    promised = _promised(report, repair.bottleneck)
+    promised = _promised(report, fix.bottleneck)
     if promised is None:
-        assert not repair.found, f"no finding of {repair.bottleneck} promises anything"
+        assert not fix.found, f"no finding of {fix.bottleneck} promises anything"
         return
     low, high = promised["low_ns"] / promised["of_ns"], promised["high_ns"] / promised["of_ns"]
-    assert low - SLACK <= _brings(repair) <= high + SLACK, promised
+    assert low - SLACK <= _brings(fix) <= high + SLACK, promised

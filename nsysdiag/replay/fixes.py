@@ -1,4 +1,4 @@
-"""What repairing a finding changes in a model: the waits, host time and order that the finding is about, no others."""
+"""What fixing a finding changes in a model: the waits, host time and order that the finding is about, no others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from nsysdiag.replay.in_a_row import with_rows
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.places import LATE_RANK, Problem, others, part_of, problems_of
 from nsysdiag.replay.rank_like import like_the_median
-from nsysdiag.replay.transforms import RepairScope, overlap, take_out
+from nsysdiag.replay.transforms import FixScope, overlap, take_out
 from nsysdiag.replay.work import Class
 from nsysdiag.report import Finding
 
@@ -41,26 +41,26 @@ POLLS = 1.2
 BUSY = 0.9
 """Of the replayed time: who reads for longer has no time to read more."""
 DWARFED = 2
-"""Copies that take more than this many times as long as all kernels cannot be overlapped. Then the repair is fewer
+"""Copies that take more than this many times as long as all kernels cannot be overlapped. Then the fix is fewer
 bytes, by an unknown amount."""
 OF_WORKERS: dict[str, tuple[str, ...]] = {
     READS: (io_wait.CAUSE.id, os_memory.CAUSE.id),
     COMPUTES: (host_compute.CAUSE.id, FALLBACK),
     "no_cpu": (PREEMPTION,),
 }
-"""Variants of input waits whose repair makes a part of the workers' time shorter; by any other they are ahead."""
+"""Variants of input waits whose fix makes a part of the workers' time shorter; by any other they are ahead."""
 ALONE = "there is one rank only"
 NOT_HIDDEN = "there is nothing to overlap it with"
 ALL_THE_TIME = "it runs all the time already: what fewer bytes save depends on how many they are"
-ON_THE_DEVICE = "the repair changes kernels or their order on the device"
+ON_THE_DEVICE = "the fix changes kernels or their order on the device"
 UNKNOWN_CAUSE = "its cause is not known"
 IN_SAMPLES = "only CPU samples can show which host code it is"
 NOT_THERE = "it does not occur in the replayed time"
 NOT_SEPARATE = "the replay cannot tell it from other findings on the same cause"
 
 
-def repair(changes: Changes, finding: Finding, among: Iterable[Finding] = ()) -> str:
-    """Make the changes that repair a finding and the findings joined with it; what is left to others `among` all
+def apply_fix(changes: Changes, finding: Finding, among: Iterable[Finding] = ()) -> str:
+    """Make the changes that fix a finding and the findings joined with it; what is left to others `among` all
     findings stays. Returns the reason if the replay has no such changes, or if the finding is not in the replayed
     time."""
     if changes.view == View.LEAST and may_only_move(changes.model, finding):
@@ -71,16 +71,16 @@ def repair(changes: Changes, finding: Finding, among: Iterable[Finding] = ()) ->
     if finding.cause == LATE_RANK:
         return _late_rank(changes, finding, its)
     rest = others(finding, among)
-    return next(filter(None, [_repair(changes, each, rest, its) for each in problems_of(finding)]), "")
+    return next(filter(None, [_fix(changes, each, rest, its) for each in problems_of(finding)]), "")
 
 
 def may_differ(model: Model, finding: Finding) -> bool:
-    """Whether a repair may save less than is likely."""
+    """Whether a fix may save less than is likely."""
     return finding.cause in (LATE_RANK, EXPOSED_MPI) or may_only_move(model, finding)
 
 
 def may_only_move(model: Model, finding: Finding) -> bool:
-    """Whether a repair may save nothing: more workers may wait for the same disk. Each start of a program has to create
+    """Whether a fix may save nothing: more workers may wait for the same disk. Each start of a program has to create
     a context and to load the code that it runs. What is loaded at another moment is in the window still; steps no
     longer have it. What the host does once before the first work may have no part that another thread can do."""
     starts = finding.bottleneck == STARTUP and finding.variant != COMPILING
@@ -107,14 +107,14 @@ def _polls(model: Model, finding: Finding) -> bool:
     return int(np.bincount(thread).max(initial=0)) >= POLLS * model.stretch.count
 
 
-def _its_time(model: Model, finding: Finding) -> RepairScope:
+def _its_time(model: Model, finding: Finding) -> FixScope:
     """The host time and the waits since the first work of a finding's devices: what is before that in a start is for
     the findings on this time."""
     keys, axis, threads = model.names.keys, model.host.host.axis, model.threads
     since = min(int(model.first[keys.index(each)]) for each in finding.devices or [finding.device] if each in keys)
     lanes = np.arange(len(axis.threads))
     after = axis.place(lanes, Intervals(np.full(len(lanes), since), np.full(len(lanes), model.stretch.end)))
-    return RepairScope(
+    return FixScope(
         pieces=model.pieces.inside(union(after)) if since > model.stretch.begin else np.ones(len(model.pieces)),
         held=threads.held.end > since,
         full=threads.full.end > since,
@@ -149,7 +149,7 @@ def _of_start(model: Model, finding: Finding) -> Intervals | None:
 
 
 def taken_out(model: Model, finding: Finding) -> int | None:
-    """For how long, in ns, any thread does what the repair of a start takes out: no more can be saved, as nothing runs
+    """For how long, in ns, any thread does what the fix of a start takes out: no more can be saved, as nothing runs
     in another order if that gets shorter. None for other findings, and where nothing is known of it."""
     spans = _of_start(model, finding) if finding.cause == BEFORE_WORK else None
     if spans is None:
@@ -158,15 +158,15 @@ def taken_out(model: Model, finding: Finding) -> int | None:
     return union(Intervals(begun, begun + (spans.end - spans.start))).total()
 
 
-def _late_rank(changes: Changes, finding: Finding, its: RepairScope) -> str:
+def _late_rank(changes: Changes, finding: Finding, its: FixScope) -> str:
     """What made it late is joined with it. That stays, as others have it, too; but input comes in time."""
     for each in finding.joined:
         if each.cause == INPUT_WAIT:
-            _repair(changes, replace(each, variant=""), [], its)
+            _fix(changes, replace(each, variant=""), [], its)
     return "" if like_the_median(changes) else ALONE
 
 
-def _repair(changes: Changes, problem: Problem, rest: Sequence[Problem], its: RepairScope) -> str:
+def _fix(changes: Changes, problem: Problem, rest: Sequence[Problem], its: FixScope) -> str:
     if problem.cause in RULES:
         full = problem.variant == FULL_LINK
         return ALL_THE_TIME if full else "" if RULES[problem.cause](changes, its) else NOT_HIDDEN
@@ -183,7 +183,7 @@ def _repair(changes: Changes, problem: Problem, rest: Sequence[Problem], its: Re
     return _take_out(changes, problem, rest, its)
 
 
-def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem], its: RepairScope) -> str:
+def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem], its: FixScope) -> str:
     part = part_of(changes.model, problem, rest, its)
     if part is not None and part.anything:
         part = with_rows(changes.model, part.without(_paced(changes)))
@@ -195,15 +195,15 @@ def _take_out(changes: Changes, problem: Problem, rest: Sequence[Problem], its: 
     return ""
 
 
-def _paced(changes: Changes) -> RepairScope:
-    """The waits that end at a time of their own or from outside: no repair of a finding takes them out."""
+def _paced(changes: Changes) -> FixScope:
+    """The waits that end at a time of their own or from outside: no fix of a finding takes them out."""
     model, threads = changes.model, changes.model.threads
     pieces = np.append(changes.paced & (threads.timed.outside > 0), False)[model.timed_of_piece].astype(np.float64)
     none = (np.zeros(len(each), dtype=np.bool_) for each in (threads.held, threads.full, threads.woken))
-    return RepairScope(pieces, *none)
+    return FixScope(pieces, *none)
 
 
-def _shorten_workers(changes: Changes, causes: tuple[str, ...], its: RepairScope) -> str:
+def _shorten_workers(changes: Changes, causes: tuple[str, ...], its: FixScope) -> str:
     """What threads that load data did for these causes takes no time; the rest of their work does."""
     model = changes.model
     mine = np.isin(model.program.thread[model.pieces.owner], loaders(model.threads.woken))
@@ -213,17 +213,17 @@ def _shorten_workers(changes: Changes, causes: tuple[str, ...], its: RepairScope
     return "" if mine.any() else NOT_THERE
 
 
-def _exposed_copy(changes: Changes, its: RepairScope) -> bool:
+def _exposed_copy(changes: Changes, its: FixScope) -> bool:
     work = changes.model.work
     copies, kernels = (int(work.length[work.kind == kind].sum()) for kind in (Class.COPY, Class.COMPUTE))
     return copies <= DWARFED * kernels and overlap(changes, Class.COPY)
 
 
-def _exposed_communication(changes: Changes, its: RepairScope) -> bool:
+def _exposed_communication(changes: Changes, its: FixScope) -> bool:
     return overlap(changes, Class.COMMUNICATION)
 
 
-def _exposed_mpi(changes: Changes, its: RepairScope) -> bool:
+def _exposed_mpi(changes: Changes, its: FixScope) -> bool:
     """Of the time in MPI calls stays what kernels cannot hide. In the view that saves least they wait for what no
     kernel may hide: a late rank, or a result that is needed."""
     model = changes.model
@@ -238,7 +238,7 @@ def _exposed_mpi(changes: Changes, its: RepairScope) -> bool:
     return bool(inside.any())
 
 
-RULES: dict[str, Callable[[Changes, RepairScope], bool]] = {
+RULES: dict[str, Callable[[Changes, FixScope], bool]] = {
     "exposed_copy": _exposed_copy,
     "exposed_comm": _exposed_communication,
     EXPOSED_MPI: _exposed_mpi,
