@@ -200,6 +200,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
 }
 BOTTLENECK_IDS: tuple[BottleneckId, ...] = get_args(BottleneckId)
 """All of them; a bottleneck's number in columns is its place here."""
+BOTTLENECK_NUMBER: dict[str, int] = {name: number for number, name in enumerate(BOTTLENECK_IDS)}
 OF_WORK: dict[str, str] = {each.work: each.id for each in BOTTLENECKS.values() if each.work}
 """The bottleneck of each kind of work, by its id in ledgers of iterations."""
 

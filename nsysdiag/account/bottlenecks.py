@@ -20,9 +20,9 @@ from nsysdiag.arrays.intervals import (
     subtract,
     union,
 )
+from nsysdiag.bottlenecks import BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import FALLBACK, PLACE, PREEMPTION, places
 from nsysdiag.causes.blocking_copy import READS_BACK
-from nsysdiag.causes.cause import Family
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.nvtx import NvtxRanges
@@ -30,7 +30,7 @@ from nsysdiag.events.rows import picked
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.time.facts import STATES
-from nsysdiag.time.table import CODE, IDLE, TimeTable
+from nsysdiag.time.table import IDLE, TimeTable
 
 # Idle time that synchronizations made: what the host did after a wait, and could have done during it.
 
@@ -196,7 +196,7 @@ class IdlePieces(Struct, frozen=True):
 
 def idle_pieces(
     slices: Slices,
-    family: IntArray,
+    bottleneck: IntArray,
     own: IntArray,
     lane: IntArray,
     mpi: Intervals,
@@ -207,8 +207,8 @@ def idle_pieces(
     *,
     waits_seen: bool = True,
 ) -> IdlePieces:
-    """Divides the idle time. `family` is the bottleneck of each slice by its cause, `own` the cause of what its thread
-    itself did, by its place in the registry. `lane` is the thread that launched after each slice's gap (-1: unknown),
+    """Divides the idle time. `bottleneck` is that of each slice by its cause, `own` the cause of what its thread itself
+    did, by its place in the registry. `lane` is the thread that launched after each slice's gap (-1: unknown),
     `mpi` the time inside MPI calls on the thread axis, `compiles` that inside ranges that compile. `foreign` is the set
     of time in which the GPU worked for another program. `waits_seen`: the trace shows when threads wait outside of
     CUDA calls.
@@ -223,11 +223,11 @@ def idle_pieces(
     """
     every, ns = Intervals(slices.rows.start, slices.rows.end), slices.ns
     row = np.arange(len(every), dtype=np.int32)
-    able = (lane >= 0) & ~np.isin(family, [CODE[name] for name in NOT_INSIDE_MPI])
+    able = (lane >= 0) & ~np.isin(bottleneck, [BOTTLENECK_NUMBER[name] for name in NOT_INSIDE_MPI])
     inside, outside = _cut(Owned.of(every, row), able, lane, mpi, axis)
-    builds = (lane >= 0) & np.isin(family, [CODE[name] for name in BUILDING])
+    builds = (lane >= 0) & np.isin(bottleneck, [BOTTLENECK_NUMBER[name] for name in BUILDING])
     built, outside = _cut(outside, builds, lane, Intervals.empty() if compiles is None else compiles, axis)
-    eligible = np.isin(family[outside.owner], [CODE[name] for name in WAITING_FOR_A_SYNC])
+    eligible = np.isin(bottleneck[outside.owner], [BOTTLENECK_NUMBER[name] for name in WAITING_FOR_A_SYNC])
     eligible &= np.isin(own[outside.owner], ON_ITS_OWN) & (coverage(foreign, outside.spans) == 0)
     made = made_by_waits(waits, outside.spans, lane[outside.owner], eligible, axis)
     begins = outside.spans.start.copy()
@@ -239,7 +239,7 @@ def idle_pieces(
         (inside.spans, _codes("communication", len(inside)), inside.owner),
         (built.spans, _codes("startup", len(built)), built.owner),
         (made.spans[counts], _codes("sync", int(counts.sum())), owner[counts]),
-        (Intervals(begins, outside.spans.end), family[outside.owner], outside.owner),
+        (Intervals(begins, outside.spans.end), bottleneck[outside.owner], outside.owner),
     ]
     return IdlePieces([piece for each in idle for piece in _of_others(*each, foreign)], made)
 
@@ -254,7 +254,7 @@ def busy_pieces(
     moved = migrations if moved is None else union(migrations, moved)
     paged, fetched = intersect(compute, migrations), intersect(copies, moved)
     working = subtract(compute, paged)
-    parts: list[tuple[Family, str, Intervals]] = [
+    parts: list[tuple[BottleneckId, str, Intervals]] = [
         ("memory", "compute", paged),
         ("memory", "exposed_copy", fetched),
         ("parallelism", "compute", intersect(working, hollow)),
@@ -279,14 +279,14 @@ def in_order(idle: IdlePieces, busy: list[Piece], other: IntArray, own: IntArray
     state = np.concatenate([np.full(len(each.spans), each.state, dtype=np.int8) for each in parts])[order]
     code = np.concatenate([each.code.astype(np.int8) for each in parts])[order]
     row = np.concatenate([each.slice.astype(np.int32) for each in parts])[order]
-    waiting = np.flatnonzero((row >= 0) & (code == CODE["sync"]))
+    waiting = np.flatnonzero((row >= 0) & (code == BOTTLENECK_NUMBER["sync"]))
     asked = np.full(len(row), -1, dtype=np.int16)
     asked[waiting] = other[row[waiting]]
     return TimeTable(spans, state, code, row, asked, own, root)
 
 
-def _codes(name: Family, count: int) -> IntArray:
-    return np.full(count, CODE[name], dtype=np.int8)
+def _codes(name: BottleneckId, count: int) -> IntArray:
+    return np.full(count, BOTTLENECK_NUMBER[name], dtype=np.int8)
 
 
 def _cut(pieces: Owned, able: BoolArray, lane: IntArray, borders: Intervals, axis: ThreadAxis) -> tuple[Owned, Owned]:

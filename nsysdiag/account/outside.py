@@ -13,7 +13,8 @@ from nsysdiag.account.bottlenecks import MPI_START_UP, compiling
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, subtract, union
-from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, family_of, variant_of
+from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
+from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, bottleneck_of, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, named
 from nsysdiag.events.axis import ThreadAxis
@@ -26,7 +27,7 @@ from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.phases.facts import PhaseDevice, Waited
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.time.columns import TimeBefore
-from nsysdiag.time.table import CODE, WORK, TimeTable
+from nsysdiag.time.table import WORK, TimeTable
 from nsysdiag.units import uncapitalized
 from nsysdiag.wakeups.batches import BY
 
@@ -132,17 +133,17 @@ def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges) -> 
     did: dict[str, list[Intervals]] = {}
     own = (outside.begin, ready, (*OF_CUDA, "unknown"))
     for begin, end, starting in ((outside.first, outside.begin, ()), own, (ready, outside.end, ())):
-        for family, word, spans in _divided(layered, _placed(axis, lane, begin, end)):
+        for bottleneck, word, spans in _divided(layered, _placed(axis, lane, begin, end)):
             left = spans
-            did.setdefault(word or (INITIALIZATION if family in starting else UNEXPLAINED), []).append(spans)
-            for part, time in others.items() if family != "startup" else ():
+            did.setdefault(word or (INITIALIZATION if bottleneck in starting else UNEXPLAINED), []).append(spans)
+            for part, time in others.items() if bottleneck != "startup" else ():
                 parts.setdefault(part, []).append(intersect(left, time))
                 left = subtract(left, time)
-            name = "startup" if family in (*starting, *PART_OF_A_START) else family
+            name = "startup" if bottleneck in (*starting, *PART_OF_A_START) else bottleneck
             found.setdefault(name, []).append(left)
     of_parts = {part: spans for part, each in parts.items() if len(spans := union(*each))}
     found.setdefault("startup", []).extend(of_parts.values())
-    names = sorted((name for name in found if len(union(*found[name]))), key=lambda name: CODE[name])
+    names = sorted((name for name in found if len(union(*found[name]))), key=lambda name: BOTTLENECK_NUMBER[name])
     accounted = {name: union(*found[name]) for name in names}
     return Start(layered.host, accounted, of_parts, {word: union(*each) for word, each in did.items()})
 
@@ -159,7 +160,7 @@ def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, str, 
             taken, left, source = claim(left, layer.spans)
             for code in np.unique(layer.name[source]).tolist():
                 word, spans = word_of(cause.id, layer.names[code]), taken.spans[layer.name[source] == code]
-                yield _family(cause, layer, layer.names[code]), word, spans
+                yield _bottleneck(cause, layer, layer.names[code]), word, spans
     if len(left):
         yield "unknown", "", left.spans
 
@@ -176,8 +177,8 @@ def _placed(axis: ThreadAxis, lane: int, begin: int, until: int) -> Owned:
     return Owned.of(axis.place(lanes, Intervals.of([(begin, until)])), np.zeros(1, dtype=np.int64))
 
 
-def _family(cause: Cause, layer: EvidenceLayer, text: str) -> str:
-    return family_of(cause.id, variant_of(cause.id, layer.label or "", text, None))
+def _bottleneck(cause: Cause, layer: EvidenceLayer, text: str) -> str:
+    return bottleneck_of(cause.id, variant_of(cause.id, layer.label or "", text, None))
 
 
 # What a device did in each phase of the job: its four parts, its ledger and its account.
@@ -212,7 +213,7 @@ def charged_before(found: JobPhases, start: Start | None) -> Start | None:
 def rows_before(start: Start | None) -> TimeBefore:
     """Its rows for the table of time."""
     parts = [
-        (CODE[name], at, intersect(spans, did))
+        (BOTTLENECK_NUMBER[name], at, intersect(spans, did))
         for name, spans in ({} if start is None else start.spans).items()
         for at, did in enumerate({} if start is None else start.did.values())
     ]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.bottlenecks import BOTTLENECKS
+from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECKS, BottleneckId
 from nsysdiag.causes import (
     blocked,
     blocking_copy,
@@ -39,7 +39,7 @@ from nsysdiag.causes import (
     uncovered,
     unified_memory,
 )
-from nsysdiag.causes.cause import FAMILIES, Cause, Family
+from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.ids import HOST_CODE as HOST_CODE
 
 # The order is the order of precedence: what a cause claims, those behind it do not see.
@@ -108,33 +108,36 @@ def variant_of(cause: str, label: str, call: str, hint: str | None) -> int:
     return next(at for at, variant in enumerate(CAUSES[cause].variants) if variant.matches(label, call, hint))
 
 
-def family_of(cause: str, variant: int = -1) -> Family:
+def bottleneck_of(cause: str, variant: int = -1) -> BottleneckId:
     """The bottleneck to which time of a cause counts that looks like its `variant`, a place among its variants; -1:
     the cause's own."""
     found = CAUSES[cause]
-    return (found.variants[variant].family if variant >= 0 else None) or found.family
+    return (found.variants[variant].bottleneck if variant >= 0 else None) or found.bottleneck
 
 
 def color_of(cause: str) -> str:
     """The colour of a cause: a shade of that of its bottleneck, by its place among the causes of that."""
-    bottleneck = BOTTLENECKS[CAUSES[cause].family]
-    siblings = [each.id for each in CAUSES.values() if each.family == bottleneck.id]
+    bottleneck = BOTTLENECKS[CAUSES[cause].bottleneck]
+    siblings = [each.id for each in CAUSES.values() if each.bottleneck == bottleneck.id]
     return bottleneck.shade(siblings.index(cause))
 
 
-def families_of_cause(cause: str) -> set[Family]:
+def bottlenecks_of_cause(cause: str) -> set[BottleneckId]:
     """All bottlenecks to which time of a cause may count."""
     found = CAUSES[cause]
-    return {found.family, *(variant.family for variant in found.variants if variant.family)}
+    return {found.bottleneck, *(variant.bottleneck for variant in found.variants if variant.bottleneck)}
 
 
-def families_of(cause: IntArray, variant: IntArray) -> IntArray:
-    """The index in FAMILIES for each cause (its index in the registry) and variant (its index among those of the cause,
+def bottlenecks_of(cause: IntArray, variant: IntArray) -> IntArray:
+    """The index in BOTTLENECK_IDS for each cause (its index in the registry) and variant (its index among those of the cause,
     or -1)."""
     most = max(len(each.variants) for each in CAUSES.values())
     table = np.array(
         [
-            [FAMILIES.index(family_of(each.id, at if at < len(each.variants) else -1)) for at in range(-1, most)]
+            [
+                BOTTLENECK_IDS.index(bottleneck_of(each.id, at if at < len(each.variants) else -1))
+                for at in range(-1, most)
+            ]
             for each in CAUSES.values()
         ],
         dtype=np.int64,

@@ -28,7 +28,7 @@ device  [==A==)......................[==next==)
 thread         |scheduled out|[launch]
 CPU            |     idle    |
 """,
-    family="unknown",
+    bottleneck="unknown",
     sources=("nsight_sampling", "nsight_osrt"),
     rows=(EvidenceRows.SCHEDULING,),
     confirm=(

@@ -141,7 +141,7 @@ CAUSE = Cause(
 device  [==A==)[=copy=)...........[==next==)
 thread    [cudaMemcpy     ]   [launch]
 """,
-    family="copies",
+    bottleneck="copies",
     sources=("api_sync", "best_practices"),
     thresholds=(READ_BACK, DRAINED),
     rows=(EvidenceRows.CALL,),
@@ -169,7 +169,7 @@ thread    [cudaMemcpy     ]   [launch]
             "keep the value on the device and read it every n steps",
             KEEP_ON_DEVICE,
             labels=(READS_BACK,),
-            family="sync",
+            bottleneck="sync",
         ),
         Variant(
             "pageable",

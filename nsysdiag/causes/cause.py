@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from typing import TypeAlias
 
 import numpy as np
 from msgspec import Struct, field
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.bottlenecks import BOTTLENECK_IDS, BottleneckId
+from nsysdiag.bottlenecks import BottleneckId
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained, LaunchCase
 from nsysdiag.programs.facts import FRAMEWORKS, FrameworkId
@@ -71,9 +70,6 @@ class Advice(Struct, frozen=True):
     def __bool__(self) -> bool:
         return bool(self.plain)
 
-
-Family: TypeAlias = BottleneckId
-FAMILIES = BOTTLENECK_IDS
 
 PLAIN = Advice()
 """Nothing of its own."""
@@ -151,7 +147,7 @@ KEEP_ON_DEVICE = Advice(
 class Variant(Struct, frozen=True):
     """`title` is added to that of the cause, empty for none. `fix` is the short form of the plain `advice`, which ends
     a causal chain; without `advice`, that of the cause is used. `labels` are those of a slice, or its whole evidence where
-    that is no call; `call` is a pattern on the name of its call; `hint` is one of the facts above. `family` is the bottleneck of its time; None means that of the cause."""
+    that is no call; `call` is a pattern on the name of its call; `hint` is one of the facts above. `bottleneck` is the bottleneck of its time; None means that of the cause."""
 
     id: str
     title: str
@@ -160,7 +156,7 @@ class Variant(Struct, frozen=True):
     labels: tuple[str, ...] = ()
     call: re.Pattern[str] | None = None
     hint: str | None = None
-    family: Family | None = None
+    bottleneck: BottleneckId | None = None
 
     def matches(self, label: str, call: str, hint: str | None) -> bool:
         """Is this a slice with this label and text (empty: none)?"""
@@ -217,7 +213,7 @@ class Cause(Struct, frozen=True):
     `variants` is used; the last one always matches. `sources` are keys of SOURCES for the rule and the plain advice.
     `rows` are the tables searched for evidence of a slice, in order, then the operation that the device waited for.
 
-    Judgment: `family` is the bottleneck of its time, unless a variant names another. `unresolved` causes mean missing
+    Judgment: `bottleneck` is the bottleneck of its time, unless a variant names another. `unresolved` causes mean missing
     evidence, which the capabilities `resolved_by` would provide. `accepted` ones are not caused by the host, and
     coverage excludes them. `tables` are those that the rule needs.
 
@@ -237,7 +233,7 @@ class Cause(Struct, frozen=True):
     tables: tuple[str, ...]
     advice: Advice
     picture: str
-    family: Family
+    bottleneck: BottleneckId
     sources: tuple[str, ...]
     variants: tuple[Variant, ...]
     confirm: tuple[str, ...] = ()

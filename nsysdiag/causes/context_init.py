@@ -55,7 +55,7 @@ CAUSE = Cause(
 device  [==A==)................[==next==)
 thread         [cuCtxCreate ][launch]
 """,
-    family="startup",
+    bottleneck="startup",
     sources=("contexts", "lazy_loading"),
     thresholds=(Threshold("long", format_ns(LONG_NS), "a first call or stream creation over this makes a context"),),
     rows=(EvidenceRows.CALL,),

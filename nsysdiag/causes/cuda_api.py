@@ -27,7 +27,7 @@ CAUSE = Cause(
 device  [==A==)...............................[==next==)
 thread         [cudaEventRecord][cudaFuncGet.][launch]
 """,
-    family="launch",
+    bottleneck="launch",
     sources=("asynchronous",),
     rows=(EvidenceRows.CALL,),
     confirm=(

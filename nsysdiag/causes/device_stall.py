@@ -33,7 +33,7 @@ CAUSE = Cause(
 device  [==A==)..............[==next==)
 thread [launch]                          long ago
 """,
-    family="unknown",
+    bottleneck="unknown",
     sources=("asynchronous",),
     thresholds=(LATENCY_LIMIT,),
     confirm=(

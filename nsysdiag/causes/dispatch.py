@@ -54,7 +54,7 @@ CAUSE = Cause(
 device  [==A==)|floor|[==B==)
 thread [B]                       B was launched before A ended
 """,
-    family="launch",
+    bottleneck="launch",
     sources=("asynchronous", "cuda_graphs"),
     thresholds=(
         Threshold(

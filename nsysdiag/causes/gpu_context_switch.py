@@ -34,7 +34,7 @@ CAUSE = Cause(
 process 1  [==A==)              [==next==)
 process 2         [time slice)
 """,
-    family="other_process",
+    bottleneck="other_process",
     sources=("mps", "nsight_cli"),
     thresholds=(LATENCY_LIMIT,),
     confirm=(

@@ -62,7 +62,7 @@ CAUSE = Cause(
 device  [==A==).......................[==graph==)
 thread         [capture][instantiate][launch]
 """,
-    family="startup",
+    bottleneck="startup",
     sources=("cuda_graphs",),
     rows=(EvidenceRows.CALL,),
     confirm=(

@@ -21,7 +21,7 @@ CAUSE = Cause(
 device  [==A==)  ? ? ? ? ? ?  [==B==)
 thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
 """,
-    family="unknown",
+    bottleneck="unknown",
     sources=("nsight_cli", "activity"),
     confirm=(
         "The CUDA API row has cudaGraphLaunch calls, and below them the GPU row is empty. Capture again with --cuda-graph-trace=node.",

@@ -108,7 +108,7 @@ CAUSE = Cause(
 device  [==A==)................[==next==)
 thread         ~~ computes ~~[launch]
 """,
-    family="host",
+    bottleneck="host",
     sources=("nsight_sampling", "gc"),
     thresholds=(
         Threshold(

@@ -16,7 +16,7 @@ CAUSE = Cause(
 device  [node 1)......[node 2)
 thread [cudaGraphLaunch]         one launch for both
 """,
-    family="kernels",
+    bottleneck="kernels",
     sources=("cuda_graphs",),
     confirm=(
         "With --cuda-graph-trace=node both kernels carry the same graph launch: select one, and the same cudaGraphLaunch is highlighted for both.",

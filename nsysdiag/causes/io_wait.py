@@ -84,7 +84,7 @@ CAUSE = Cause(
 device  [==A==)........[==next==)
 thread         [read][launch]
 """,
-    family="input",
+    bottleneck="input",
     sources=("nsight_osrt",),
     rows=(EvidenceRows.OS_CALL,),
     confirm=(
@@ -138,7 +138,7 @@ thread         [read][launch]
                 )
             ),
             labels=(WRITES,),
-            family="host",
+            bottleneck="host",
         ),
         Variant(
             "peers",
@@ -169,14 +169,14 @@ thread         [read][launch]
                 )
             ),
             labels=(DRIVER,),
-            family="host",
+            bottleneck="host",
         ),
         Variant(
             "descriptors",
             "opens and closes",
             "take the call out of the launching thread",
             labels=(OTHER,),
-            family="host",
+            bottleneck="host",
         ),
         Variant("other", "", "take the call out of the launching thread"),
     ),

@@ -75,7 +75,7 @@ CAUSE = Cause(
 device  [==A==)........[==next==)
 thread          [launch  ]
 """,
-    family="launch",
+    bottleneck="launch",
     sources=("asynchronous", "cuda_graphs"),
     rows=(EvidenceRows.LAUNCH,),
     confirm=(
@@ -113,7 +113,7 @@ thread          [launch  ]
                 )
             ),
             labels=(FIRST_USE,),
-            family="startup",
+            bottleneck="startup",
         ),
         Variant("other", "", "launch less: CUDA graphs, fused kernels"),
     ),

@@ -40,7 +40,7 @@ CAUSE = Cause(
 device  ............|.L.|[==next==)
 thread     [launch]
 """,
-    family="launch",
+    bottleneck="launch",
     sources=("asynchronous", "cuda_graphs"),
     thresholds=(
         Threshold(

@@ -53,7 +53,7 @@ CAUSE = Cause(
 device  [==A==)....................[==next==)
 thread         [pthread_cond_wait][launch]
 """,
-    family="host",
+    bottleneck="host",
     sources=("nsight_osrt", "gil"),
     rows=(EvidenceRows.OS_CALL,),
     confirm=(

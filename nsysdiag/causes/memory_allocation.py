@@ -94,7 +94,7 @@ CAUSE = Cause(
 device  [==A==)..............[==next==)
 thread         [cudaMalloc][launch]
 """,
-    family="memory",
+    bottleneck="memory",
     sources=("malloc_async",),
     rows=(EvidenceRows.CALL,),
     confirm=(

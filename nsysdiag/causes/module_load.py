@@ -98,7 +98,7 @@ CAUSE = Cause(
 device  [==A==)........................[==next==)
 thread         [launch, loads its code     ]
 """,
-    family="startup",
+    bottleneck="startup",
     sources=("lazy_loading", "overhead"),
     thresholds=(
         Threshold(

@@ -82,7 +82,7 @@ device  [==A==)......................[==next==)
 thread         |scheduled out|[launch]
 CPU            |another thread|
 """,
-    family="host",
+    bottleneck="host",
     sources=("nsight_sampling", "taskset"),
     thresholds=(
         Threshold(

@@ -33,7 +33,7 @@ CAUSE = Cause(
 device  [==A==)..........[==next==)
 thread         [munmap][launch]
 """,
-    family="memory",
+    bottleneck="memory",
     sources=("nsight_osrt", "mallopt"),
     rows=(EvidenceRows.OS_CALL,),
     confirm=(

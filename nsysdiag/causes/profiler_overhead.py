@@ -34,7 +34,7 @@ CAUSE = Cause(
 device  [==A==).............[==next==)
 thread         [flush]  [launch]
 """,
-    family="profiler",
+    bottleneck="profiler",
     sources=("overhead", "nsight_cli"),
     rows=(EvidenceRows.OVERHEAD,),
     confirm=(

@@ -32,7 +32,7 @@ device 0 [==A==)..................[==next==)
 device 1 [==========================)
 thread     [launch to 1, buffer full][launch]
 """,
-    family="launch",
+    bottleneck="launch",
     sources=("overhead",),
     rows=(EvidenceRows.OVERHEAD,),
     confirm=(

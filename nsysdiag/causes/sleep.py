@@ -44,7 +44,7 @@ CAUSE = Cause(
 device  [==A==)..............[==next==)
 thread         [nanosleep][launch]
 """,
-    family="host",
+    bottleneck="host",
     sources=("nsight_osrt",),
     rows=(EvidenceRows.OS_CALL,),
     confirm=(

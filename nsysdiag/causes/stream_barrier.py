@@ -51,7 +51,7 @@ CAUSE = Cause(
 default   [==A==)
 stream 9          ....[==next==)      barrier between them
 """,
-    family="sync",
+    bottleneck="sync",
     sources=("stream_sync",),
     thresholds=(LATENCY_LIMIT,),
     confirm=(

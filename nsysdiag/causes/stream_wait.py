@@ -32,7 +32,7 @@ CAUSE = Cause(
 stream 7  [==producer==)
 stream 9  (wait event)       [==next==)
 """,
-    family="sync",
+    bottleneck="sync",
     sources=("stream_sync", "asynchronous"),
     thresholds=(
         Threshold("slack", format_ns(stream_waits.SLACK_NS), "the producer may end this long before the gap begins"),

@@ -186,7 +186,7 @@ CAUSE = Cause(
 device  [==A==)..................[==next==)
 thread    [cudaStreamSynchronize] [launch]
 """,
-    family="sync",
+    bottleneck="sync",
     sources=("api_sync", "asynchronous"),
     thresholds=(
         Threshold("spin", format_ns(SPIN_NS), "the longest pause between two queries of one wait"),

@@ -15,7 +15,7 @@ CAUSE = Cause(
 device  [==A==)......................[==next==)
 thread             ?  ?  ?  ?  [launch]
 """,
-    family="unknown",
+    bottleneck="unknown",
     sources=("nsight_cli",),
     confirm=(
         "The launching thread has no row of any kind there. `nsysdiag info TRACE` says which kinds of evidence the "

@@ -43,7 +43,7 @@ CAUSE = Cause(
 device  [==A==).....[migration)[==B==)
 thread [B]                       B was launched long ago
 """,
-    family="memory",
+    bottleneck="memory",
     sources=("unified_memory",),
     confirm=(
         'The GPU row shows a "Memcpy HtoD (Unified memory)" right before the next kernel. The rows of page faults have entries if they were captured (--cuda-um-gpu-page-faults=true).',

@@ -21,8 +21,8 @@ from functools import cache
 
 from msgspec import Struct
 
+from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.cause import FAMILIES
 from nsysdiag.events.gpu_metric_names import METRICS, MetricUnit
 from nsysdiag.fields import NO_BUDGET, SUM, NumberUnit, fields_of, leaves
 from nsysdiag.record import Record
@@ -98,7 +98,7 @@ def measures() -> dict[str, Measure]:
 def _of_judged_time() -> Iterator[Measure]:
     """States, bottlenecks and causes of gaps, as shares of the time that the diagnosis is about."""
     causes = [cause.id for cause in CAUSES.values() if cause.side != "root"]
-    for name in dict.fromkeys((*STATES, *FAMILIES, *causes)):
+    for name in dict.fromkeys((*STATES, *BOTTLENECK_IDS, *causes)):
         yield Measure(f"{JUDGED}.{name}_share", (JUDGED, name), SHARE, False)
     for name in OF_DIAGNOSIS:
         yield Measure(f"{DIAGNOSIS}.{name}", (DIAGNOSIS, name), SHARE, False)

@@ -47,7 +47,7 @@ class RulePage(Struct, frozen=True):
     sources: tuple[SourceDocument, ...]
     color: str
     unresolved: bool
-    family: str | None = None
+    bottleneck: str | None = None
     confirm: tuple[str, ...] = ()
     confused_with: tuple[Lookalike, ...] = ()
 
@@ -65,7 +65,7 @@ class RulePage(Struct, frozen=True):
             "picture": self.picture,
             "side": self.side,
             "unresolved": self.unresolved,
-            "bottleneck": self.family,
+            "bottleneck": self.bottleneck,
             "confirm": list(self.confirm),
             "confused_with": [asdict(each) for each in self.confused_with],
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
@@ -111,7 +111,7 @@ def _of_cause(cause: Cause, order: int) -> RulePage:
         sources=sources_of(cause.id),
         color=color_of(cause.id),
         unresolved=cause.unresolved,
-        family=cause.family,
+        bottleneck=cause.bottleneck,
         confirm=cause.confirm,
         confused_with=cause.confused_with,
     )
@@ -221,8 +221,8 @@ def _place(page: RulePage) -> list[str]:
     """Where it belongs, in a sentence."""
     if page.order is None:
         return ["A finding that is not a cause."]
-    counts = f"Its time is charged to the bottleneck *{title_of(page.family or 'unknown')}*"
-    varies = " unless a variant says otherwise" if any(kind.family for kind in page.kinds) else ""
+    counts = f"Its time is charged to the bottleneck *{title_of(page.bottleneck or 'unknown')}*"
+    varies = " unless a variant says otherwise" if any(kind.bottleneck for kind in page.kinds) else ""
     return [f"{counts}{varies}. It is number {page.order} in the order of precedence."]
 
 

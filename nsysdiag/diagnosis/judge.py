@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.bottlenecks import BOTTLENECKS
-from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
+from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, bottlenecks_of_cause
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, PROFILER, UNRESOLVED, Diagnosis, Part
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
@@ -308,7 +308,7 @@ def cannot_tell(missing: Missing) -> str:
 def _by_cause(bottleneck: str, ledger: dict[str, int]) -> str:
     """The cause with most time of those that may be charged to a bottleneck; where idle time has none, what the
     bottleneck mostly is."""
-    able = [cause for cause in CAUSES if bottleneck in families_of_cause(cause)]
+    able = [cause for cause in CAUSES if bottleneck in bottlenecks_of_cause(cause)]
     usual = HOST_CODE if HOST_CODE in able else next(iter(able), bottleneck)
     largest = max((each for each in able if ledger.get(each)), key=lambda each: (ledger[each], each), default=usual)
     return CONTENDED if largest == PREEMPTION else f"{largest}-bound"

@@ -31,14 +31,14 @@ class LateShare(Struct, frozen=True):
     reasons: dict[str, float]
     ranks: dict[str, int]
 
-    def part(self, family: str) -> float:
+    def part(self, bottleneck: str) -> float:
         """How much of the waiting is charged to a bottleneck; waits without a reason stay with communication."""
-        unexplained = max(1 - sum(self.reasons.values()), 0.0) if family == COMMUNICATION else 0.0
-        return unexplained + self.reason(family)
+        unexplained = max(1 - sum(self.reasons.values()), 0.0) if bottleneck == COMMUNICATION else 0.0
+        return unexplained + self.reason(bottleneck)
 
-    def reason(self, family: str) -> float:
+    def reason(self, bottleneck: str) -> float:
         """How much of the waiting has a reason that is charged to a bottleneck."""
-        return sum(part for reason, part in self.reasons.items() if family_of_reason(reason) == family)
+        return sum(part for reason, part in self.reasons.items() if bottleneck_of_reason(reason) == bottleneck)
 
 
 def followed(phases: list[PhaseDevice], late: LateShare | None) -> list[PhaseDevice]:
@@ -50,17 +50,17 @@ def _followed(device: PhaseDevice, late: LateShare) -> PhaseDevice:
     account = dict(device.account)
     ns = account.get(COMMUNICATION, 0)
     for reason, part in late.reasons.items() if ns else ():
-        moved, family = int(ns * late.share * part), family_of_reason(reason)
+        moved, bottleneck = int(ns * late.share * part), bottleneck_of_reason(reason)
         account[COMMUNICATION] -= moved
-        account[family] = account.get(family, 0) + moved
+        account[bottleneck] = account.get(bottleneck, 0) + moved
     left = {name: value for name, value in account.items() if value}
     late_ns = ns - left.get(COMMUNICATION, 0)
     return replace(device, account=left, late_ns=late_ns, late_kept_ns=max(int(ns * late.share) - late_ns, 0))
 
 
-def family_of_reason(reason: str) -> str:
+def bottleneck_of_reason(reason: str) -> str:
     """The bottleneck to which a cause, or a kind of work, counts."""
-    return CAUSES[reason].family if reason in CAUSES else OF_WORK.get(reason, COMMUNICATION)
+    return CAUSES[reason].bottleneck if reason in CAUSES else OF_WORK.get(reason, COMMUNICATION)
 
 
 def lateness(devices: list[DeviceReport], ranks: RankComparison | None) -> dict[str, LateShare]:
@@ -131,14 +131,14 @@ def _waiting(
     """The finding on a device's waits for late ones, with the advice of the finding that made the `first` of them late.
     Delays by the profiler are excluded from the saving."""
     lost = round(finding.lost_ns * mine.share)
-    family = family_of_reason(next(iter(mine.reasons), "")) if first else COMMUNICATION
-    share = finding.share * mine.share * mine.part(family)
-    behind = [each for each in others if each.device == first and each.bottleneck == family]
+    bottleneck = bottleneck_of_reason(next(iter(mine.reasons), "")) if first else COMMUNICATION
+    share = finding.share * mine.share * mine.part(bottleneck)
+    behind = [each for each in others if each.device == first and each.bottleneck == bottleneck]
     root = max(behind, key=lambda each: (each.cause in mine.reasons, each.share), default=None)
     name = typed.rank(first) if first else "the others"
     return replace(
         finding,
-        id=f"f-{LATE_RANK.id}-{family}" if first else f"f-{LATE_RANK.id}",
+        id=f"f-{LATE_RANK.id}-{bottleneck}" if first else f"f-{LATE_RANK.id}",
         cause=LATE_RANK.id,
         severity=severity(share, limits),
         title=f"{name} is late, and others wait for it" if first else "GPUs wait for each other",
@@ -150,7 +150,7 @@ def _waiting(
             *(f"late because of {_name(each)}: {format_share(part, 1)}" for each, part in _most(mine.reasons)),
             *(root.evidence[:MOST_WAITED] if root else []),
         ],
-        advice=_advice(name, family, root, mine) if first else list(BALANCE.plain),
+        advice=_advice(name, bottleneck, root, mine) if first else list(BALANCE.plain),
         chain=[
             *(root.chain[:1] if root else []),
             f"{name} {'comes' if first else 'come'} late",
@@ -160,7 +160,7 @@ def _waiting(
         call=root.call if root else None,
         nvtx=root.nvtx if root else [],
         rows=root.rows if root else finding.rows,
-        bottleneck=family,
+        bottleneck=bottleneck,
         share=round(share, 6),
         summary=_summary(name, root) if first else "",
         part_of=root.id if root is not None and root.cause in mine.reasons else None,
@@ -168,9 +168,9 @@ def _waiting(
     )
 
 
-def _advice(name: str, family: str, root: Finding | None, mine: LateShare) -> list[str]:
+def _advice(name: str, bottleneck: str, root: Finding | None, mine: LateShare) -> list[str]:
     """What may differ from its peers; before that the advice on what made it late, where the cause is known."""
-    compare = f"Compare {name} with its peers: {BOTTLENECKS[family].differs}."
+    compare = f"Compare {name} with its peers: {BOTTLENECKS[bottleneck].differs}."
     if root is None:
         return [compare, *LATE_RANK.advice.plain]
     return [*root.advice, compare] if root.cause in mine.reasons else [compare, *root.advice]

@@ -9,6 +9,7 @@ from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
 from nsysdiag.arrays.nesting import constant
+from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of
 from nsysdiag.causes.blocking_copy import READS_BACK
 from nsysdiag.causes.cause import AFTER_READ_BACK
@@ -23,11 +24,11 @@ from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys, normal_paths
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.report import Root, Thread
-from nsysdiag.time.table import CODE, TimeTable
+from nsysdiag.time.table import TimeTable
 from nsysdiag.units import format_count, format_ns, uncapitalized
 from nsysdiag.wakeups.batches import RootSlices
 
-AROUND = (CODE["communication"], CODE["other_process"], CODE["startup"])
+AROUND = (BOTTLENECK_NUMBER["communication"], BOTTLENECK_NUMBER["other_process"], BOTTLENECK_NUMBER["startup"])
 """Bottlenecks of idle time by what went on around it, whatever its cause; `startup` inside ranges that compile."""
 
 
@@ -50,8 +51,8 @@ class Attribution(Struct, frozen=True):
 class Shares(Rows, frozen=True):
     """A row for each part of a slice inside the judged time, then a row for each part that a wait caused. `lost` is its
     ns by root cause; `made` is idle ns that a call of this kind caused although another cause explains it. A row has
-    one of them. `counted` is the part that is charged to `family`, an index into FAMILIES: what a wait caused is
-    charged to the wait, unless it may be another wait. `slice` is the index of the slice, -1 for what a wait caused;
+    one of them. `counted` is the part that is charged to `bottleneck`, an index into BOTTLENECK_IDS: what a wait caused
+    is charged to the wait, unless it may be another wait. `slice` is the index of the slice, -1 for what a wait caused;
     `wait` is the row of that wait, -1 for slices, and `behind` the slice of which it caused a part. `path` is the place
     in the program of the gap, or of the waiting call.
     `other` is the number of the device waited for, to whose time it counts, -1 for none."""
@@ -66,7 +67,7 @@ class Shares(Rows, frozen=True):
     lost: IntArray
     made: IntArray
     counted: IntArray
-    family: IntArray
+    bottleneck: IntArray
     other: IntArray
 
 
@@ -76,14 +77,14 @@ def shares_of(
     keys: GapGroupKeys,
     attribution: Attribution,
     kinds: IntArray,
-    families: IntArray,
+    slice_bottlenecks: IntArray,
     time: TimeTable,
     waited: tuple[DeviceWaitCalls, Made],
     focus: Intervals,
 ) -> tuple[Shares, list[list[str]]]:
     """All idle time, and what waits caused, inside the set `focus`, with cause, variant and NVTX path. Also the paths
     of the codes: those of `keys`, then those only of waits. `waited` are the waits for the device, and the idle time
-    that they caused. `kinds` and `families` are the variant and the bottleneck
+    that they caused. `kinds` and `slice_bottlenecks` are the variant and the bottleneck
     of each slice. Inside MPI calls the bottleneck is communication; for a wait for another device, it is what that
     device did. Where counters show another program at work, that is the cause, whatever the host did meanwhile."""
     idle = np.flatnonzero(time.slice >= 0)
@@ -92,7 +93,7 @@ def shares_of(
     row = time.slice[inside]
     gap, code = context.slices.rows.gap[row], time.bottleneck[inside]
     waits = time.other[inside] >= 0
-    foreign = (code == CODE["other_process"]) & ~waits
+    foreign = (code == BOTTLENECK_NUMBER["other_process"]) & ~waits
     around = np.isin(code, AROUND) | waits
     explained = Shares(
         gap=gap,
@@ -104,8 +105,8 @@ def shares_of(
         path=keys.path[gap],
         lost=lost,
         made=constant(np.zeros(1, dtype=np.int64), len(row)),
-        counted=np.where(around | (code == families[row]), lost, 0),
-        family=np.where(around, code, families[row]),
+        counted=np.where(around | (code == slice_bottlenecks[row]), lost, 0),
+        bottleneck=np.where(around, code, slice_bottlenecks[row]),
         other=time.other[inside],
     )
     made, paths = _made(context, evidence, keys, *waited, focus)
@@ -114,7 +115,8 @@ def shares_of(
 
 def inside_mpi(shares: Shares) -> BoolArray:
     """The rows of idle time inside MPI calls."""
-    in_mpi: BoolArray = (shares.slice >= 0) & (shares.family == CODE["communication"]) & (shares.other < 0)
+    communicates = shares.bottleneck == BOTTLENECK_NUMBER["communication"]
+    in_mpi: BoolArray = (shares.slice >= 0) & communicates & (shares.other < 0)
     return in_mpi
 
 
@@ -222,7 +224,7 @@ def _made(
         lost=np.zeros(len(gap), dtype=np.int64),
         made=ns[inside],
         counted=np.where(made.counts[inside], ns[inside], 0),
-        family=np.full(len(gap), CODE["sync"], dtype=np.int8),
+        bottleneck=np.full(len(gap), BOTTLENECK_NUMBER["sync"], dtype=np.int8),
         other=np.full(len(gap), -1, dtype=np.int32),
     )
     return rows, [list(each) for each in place]

@@ -120,47 +120,49 @@ def before_findings(
     least = thresholds.smallest * (judged.ns + sum(start.account.values()))
     return [
         Finding(
-            id="-".join(filter(None, ("f", BEFORE_WORK.id, family, part))),
+            id="-".join(filter(None, ("f", BEFORE_WORK.id, bottleneck, part))),
             cause=BEFORE_WORK.id,
             device=device,
             severity=severity(1.0, thresholds),
-            title=f"{BEFORE_WORK.title}: {_label(family, part)}",
+            title=f"{BEFORE_WORK.title}: {_label(bottleneck, part)}",
             lost_ns=0,
             lost_share=0.0,
-            ceiling_ns=ns if promised(family) else 0,
+            ceiling_ns=ns if promised(bottleneck) else 0,
             confidence=1.0,
             nvtx=[],
             evidence=[
                 f"{format_ns(ns)} before the first work of the device",
-                *([sampled] if sampled and family == HOST else []),
+                *([sampled] if sampled and bottleneck == HOST else []),
             ],
             advice=[
-                *(_compiled(start, spans, chains) if family == STARTUP and not part else []),
-                *_advice(family, part),
+                *(_compiled(start, spans, chains) if bottleneck == STARTUP and not part else []),
+                *_advice(bottleneck, part),
                 *BEFORE_WORK.advice.plain,
             ],
             rows=start_rows(start, spans, thresholds.rows),
             chain=[
-                f"{_label(family, part)} for {format_ns(ns)}{_calls_in(start, spans) if family == STARTUP else ''}",
+                f"{_label(bottleneck, part)} for {format_ns(ns)}"
+                + (_calls_in(start, spans) if bottleneck == STARTUP else ""),
                 BEFORE_WORK.fix,
             ],
             devices=[device],
-            bottleneck=family,
+            bottleneck=bottleneck,
             share=round(judged.share(ns), 6),
             variant=part,
-            summary=f"{_label(family, part)} before the first work of the GPU {format_ns(ns)}"
-            + (f" ({sampled})" if sampled and family == HOST else ""),
+            summary=f"{_label(bottleneck, part)} before the first work of the GPU {format_ns(ns)}"
+            + (f" ({sampled})" if sampled and bottleneck == HOST else ""),
         )
-        for family, part, spans in _parts(start)
+        for bottleneck, part, spans in _parts(start)
         if (ns := spans.total()) >= least
     ]
 
 
 def _parts(start: Start) -> Iterator[tuple[str, str, Intervals]]:
     """Its bottlenecks, with start-up in parts."""
-    for family in start.spans:
-        yield from ((family, part, start.own(family, part)) for part in (start.parts if family == STARTUP else ()))
-        yield family, "", start.own(family)
+    for bottleneck in start.spans:
+        parts = start.parts if bottleneck == STARTUP else ()
+        yield from ((bottleneck, part, start.own(bottleneck, part)) for part in parts)
+        yield bottleneck, "", start.own(bottleneck)
 
 
 def _calls_in(start: Start, spans: Intervals) -> str:
@@ -185,12 +187,12 @@ def _compiled(start: Start, spans: Intervals, chains: CallChains) -> list[str]:
     return found
 
 
-def _label(family: str, part: str) -> str:
-    return PARTS_OF_START[part][0] if part else BOTTLENECKS[family].in_start or family
+def _label(bottleneck: str, part: str) -> str:
+    return PARTS_OF_START[part][0] if part else BOTTLENECKS[bottleneck].in_start or bottleneck
 
 
-def _advice(family: str, part: str) -> tuple[str, ...]:
-    return PARTS_OF_START[part][1:] if part else BOTTLENECKS[family].advice
+def _advice(bottleneck: str, part: str) -> tuple[str, ...]:
+    return PARTS_OF_START[part][1:] if part else BOTTLENECKS[bottleneck].advice
 
 
 def _sampled(start: Start, samples: SampleRows, chains: CallChains) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nsysdiag.arrays.groups import group_totals
-from nsysdiag.causes.cause import FAMILIES
+from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.events.identity import joint
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.hotspots import Hotspot
@@ -35,17 +35,17 @@ def behind_waits(shares: Shares, spots: Sequence[Hotspot], found: Sequence[Findi
         spot[each.rows] = number
     made = np.flatnonzero((shares.wait >= 0) & (spot >= 0) & (shares.counted > 0))
     size = int(max(shares.slice.max(initial=0), shares.behind.max(initial=0))) + 1
-    of_slice, family = np.full(size, NONE, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    of_slice, bottleneck = np.full(size, NONE, dtype=np.int64), np.zeros(size, dtype=np.int64)
     explained = np.flatnonzero(shares.slice >= 0)
     of_slice[shares.slice[explained]] = spot[explained]
-    family[shares.slice[explained]] = shares.family[explained]
+    bottleneck[shares.slice[explained]] = shares.bottleneck[explained]
     behind, width = shares.behind[made], len(spots) + 1
-    pairs = joint(joint(spot[made], of_slice[behind] + 1, width), family[behind], len(FAMILIES))
+    pairs = joint(joint(spot[made], of_slice[behind] + 1, width), bottleneck[behind], len(BOTTLENECK_IDS))
     groups = group_totals(pairs, shares.made[made])
     rows = []
     for code, ns in zip(groups.code.tolist(), groups.total.tolist(), strict=True):
-        rest, bottleneck = divmod(code, len(FAMILIES))
+        rest, bottleneck = divmod(code, len(BOTTLENECK_IDS))
         wait, other = divmod(rest, width)
         at = place_of(found[other - 1]) if other else None
-        rows.append(BehindWait(place_of(found[wait]), FAMILIES[bottleneck], at, ns))
+        rows.append(BehindWait(place_of(found[wait]), BOTTLENECK_IDS[bottleneck], at, ns))
     return rows

@@ -8,6 +8,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, pieces, union
+from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.cause import Advice, FrameworkAdvice
 from nsysdiag.causes.evidence import Threshold, setting
@@ -40,7 +41,7 @@ from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding, Named
-from nsysdiag.time.table import CODE, TimeTable
+from nsysdiag.time.table import TimeTable
 from nsysdiag.units import format_bytes, format_count, format_ns, format_transfer
 
 MOST_EVIDENCE = 4
@@ -141,7 +142,7 @@ class _Exposed(Struct, frozen=True):
     @classmethod
     def of_mpi(cls, context: FindingContext, ns: int, work: TimeTable) -> _Exposed:
         """The idle time inside MPI calls, `ns` in all."""
-        mine = (work.bottleneck == CODE["communication"]) & (work.slice >= 0) & (work.other < 0)
+        mine = (work.bottleneck == BOTTLENECK_NUMBER["communication"]) & (work.slice >= 0) & (work.other < 0)
         piece, idle = pieces(context.judged.parts, work.spans[mine])
         lane = context.gaps.lane[context.gaps.slices.rows.gap[work.slice[mine][piece]]].astype(np.int64)
         placed, mpi = union(context.gaps.axis.place(lane, idle)), context.sightings.evidence.host.mpi

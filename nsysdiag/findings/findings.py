@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
-from nsysdiag.bottlenecks import BOTTLENECKS, promised
+from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECKS, BottleneckId, promised
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, EVENT_WAIT
-from nsysdiag.causes.cause import FAMILIES, Advice, Family
+from nsysdiag.causes.cause import Advice
 from nsysdiag.copies.copies import longest_kind
 from nsysdiag.copies.rates import is_pageable
 from nsysdiag.diagnosis.facts import KERNELS
@@ -41,30 +41,32 @@ def waits_for_others(device: DeviceReport, context: FindingContext, shares: Shar
     """Findings on a device's waits for others: one for each other device and its bottleneck, from the smallest share of
     the judged time on. `shares` are these waits, `gpus` the keys of all GPUs by number."""
     least = max(context.thresholds.smallest * context.judged.ns, 1)
-    pair = joint(shares.other, shares.family, len(FAMILIES))
+    pair = joint(shares.other, shares.bottleneck, len(BOTTLENECK_IDS))
     found = []
     for each in np.unique(pair).tolist():
-        number, family = divmod(each, len(FAMILIES))
+        number, bottleneck = divmod(each, len(BOTTLENECK_IDS))
         mine = shares.take(pair == each)
         if int(mine.lost.sum()) >= least:
-            found.append(_finding(device, context, mine, gpus[number], FAMILIES[family]))
+            found.append(_finding(device, context, mine, gpus[number], BOTTLENECK_IDS[bottleneck]))
     return found
 
 
-def _finding(device: DeviceReport, context: FindingContext, shares: Shares, other: str, family: Family) -> Finding:
-    spot, judged = _spot(shares, family), context.judged
+def _finding(
+    device: DeviceReport, context: FindingContext, shares: Shares, other: str, bottleneck: BottleneckId
+) -> Finding:
+    spot, judged = _spot(shares, bottleneck), context.judged
     story = story_of(device, context, shares, spot)
-    what = f"{BOTTLENECKS[family].running}{other}"
+    what = f"{BOTTLENECKS[bottleneck].running}{other}"
     advice, fix = _advice(spot)
     return Finding(
-        id=f"f-{OTHER_GPU.id}-{family}-{other}",
+        id=f"f-{OTHER_GPU.id}-{bottleneck}-{other}",
         cause=OTHER_GPU.id,
         device=device.key,
         severity=severity(judged.share(spot.lost_ns), context.thresholds),
         title=f"Waiting for {what}",
         lost_ns=spot.lost_ns,
         lost_share=round(judged.share(spot.lost_ns), 6),
-        ceiling_ns=spot.lost_ns if promised(family) else 0,
+        ceiling_ns=spot.lost_ns if promised(bottleneck) else 0,
         confidence=story.confidence,
         nvtx=story.path,
         evidence=story.evidence,
@@ -75,7 +77,7 @@ def _finding(device: DeviceReport, context: FindingContext, shares: Shares, othe
         chain=[*story.chain[:-1], fix],
         rows=story.rows,
         devices=[device.key],
-        bottleneck=family,
+        bottleneck=bottleneck,
         share=round(judged.share(spot.counted_ns), 6),
         summary=f"{device.key} waits for {what}",
     )
@@ -83,15 +85,15 @@ def _finding(device: DeviceReport, context: FindingContext, shares: Shares, othe
 
 def _advice(spot: Hotspot) -> tuple[Advice, str]:
     """What to do, and its short form. If events order the GPUs already, that advice is left out."""
-    if spot.family not in KERNELS:
+    if spot.bottleneck not in KERNELS:
         return SEE_THE_OTHER, "see what that GPU does"
     return (DIVIDE_EVENLY, "divide the work evenly") if spot.cause == EVENT_WAIT else (OTHER_GPU.advice, OTHER_GPU.fix)
 
 
-def _spot(shares: Shares, family: Family) -> Hotspot:
+def _spot(shares: Shares, bottleneck: BottleneckId) -> Hotspot:
     """All of it, described by the cause with most of its time."""
     cause = int(np.argmax(np.bincount(shares.cause, weights=shares.lost)))
-    return spot_of(shares, (list(CAUSES)[cause], family), np.arange(len(shares)))
+    return spot_of(shares, (list(CAUSES)[cause], bottleneck), np.arange(len(shares)))
 
 
 # Copies of pageable memory: that they run alone, and that the GPU idles while their calls stage them, is one problem.
@@ -201,7 +203,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Hotspot, story
         title=story.title,
         lost_ns=spot.lost_ns,
         lost_share=round(judged.share(spot.lost_ns), 6),
-        ceiling_ns=spot.ceiling_ns if promised(spot.family) else 0,
+        ceiling_ns=spot.ceiling_ns if promised(spot.bottleneck) else 0,
         confidence=story.confidence,
         nvtx=story.path,
         evidence=story.evidence,
@@ -212,7 +214,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Hotspot, story
         chain=story.chain,
         rows=story.rows,
         devices=[device.key],
-        bottleneck=spot.family,
+        bottleneck=spot.bottleneck,
         share=round(judged.share(spot.counted_ns), 6),
         variant=story.variant,
         summary=story.summary,
@@ -223,11 +225,11 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Hotspot, story
 def _id(spot: Hotspot, story: Story) -> str:
     """An id that is the same in every trace of the program and on every device: by cause, bottleneck, variant and
     place."""
-    family = "" if spot.family == CAUSES[spot.cause].family else f"-{spot.family}"
+    bottleneck = "" if spot.bottleneck == CAUSES[spot.cause].bottleneck else f"-{spot.bottleneck}"
     if spot.rest:
-        return f"f-{spot.cause}{family}-rest"
+        return f"f-{spot.cause}{bottleneck}-rest"
     if spot.kind is None:
-        return f"f-{spot.cause}{family}"
+        return f"f-{spot.cause}{bottleneck}"
     text = "\x1f".join((story.kind, *story.path))
     place = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return f"f-{spot.cause}{family}-{place}"
+    return f"f-{spot.cause}{bottleneck}-{place}"

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from nsysdiag.account.bottlenecks import WAITING_FOR_A_SYNC
 from nsysdiag.arrays.groups import group_totals, longest
 from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.cause import FAMILIES
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
 from nsysdiag.events.rows import distinct, distinct_values
@@ -22,13 +22,13 @@ from nsysdiag.stacks.samples import SampledCode, sampled_code
 
 
 class Hotspot(Struct, frozen=True):
-    """A hotspot: part of one cause's time that is charged to the bottleneck `family`. `rows` are its rows in the
+    """A hotspot: part of one cause's time that is charged to the bottleneck `bottleneck`. `rows` are its rows in the
     attribution; `kind` and `path` are None for several places. `rest` marks the time of a cause outside its large
     places. `counted_ns` is the part of the ceiling in the account of the bottleneck, without what a wait caused.
     `behind`: waits caused so much of it that the rest alone is no hotspot."""
 
     cause: str
-    family: str
+    bottleneck: str
     kind: int | None
     path: int | None
     rest: bool
@@ -58,16 +58,17 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
     """
     least = max(thresholds.smallest * window_ns, 1)
     found: list[Hotspot] = []
-    key = joint(shares.cause, shares.family, len(FAMILIES))
+    key = joint(shares.cause, shares.bottleneck, len(BOTTLENECK_IDS))
     for each in distinct_values(key).tolist():
-        cause, family = divmod(each, len(FAMILIES))
-        whole = spot_of(shares, (list(CAUSES)[cause], FAMILIES[family]), np.flatnonzero(key == each))
+        cause, bottleneck = divmod(each, len(BOTTLENECK_IDS))
+        whole = spot_of(shares, (list(CAUSES)[cause], BOTTLENECK_IDS[bottleneck]), np.flatnonzero(key == each))
         if whole.ceiling_ns < least:
             continue
         divisible = not CAUSES[whole.cause].unresolved
         found += _divided(shares, whole, least, thresholds.places) if divisible else [whole]
     shown = [spot if max(spot.counted_ns, spot.made_ns) >= least else replace(spot, behind=True) for spot in found]
-    shown = [spot for spot in shown if not spot.behind or (spot.family in WAITING_FOR_A_SYNC and spot.lost_ns >= least)]
+    notable = [spot.bottleneck in WAITING_FOR_A_SYNC and spot.lost_ns >= least for spot in shown]
+    shown = [spot for spot, large in zip(shown, notable, strict=True) if large or not spot.behind]
     return sorted(shown, key=lambda spot: (spot.behind, -spot.ceiling_ns, -spot.lost_ns, spot.cause))
 
 
@@ -99,14 +100,14 @@ def _divided(shares: Shares, whole: Hotspot, least: float, most: int) -> list[Ho
     places = [
         spot_of(
             shares,
-            (whole.cause, whole.family),
+            (whole.cause, whole.bottleneck),
             rows[code == at],
             kind=int(present[at]) // width,
             path=int(present[at]) % width,
         )
         for at in large.tolist()
     ]
-    rest = spot_of(shares, (whole.cause, whole.family), rows[~np.isin(code, large)], rest=True)
+    rest = spot_of(shares, (whole.cause, whole.bottleneck), rows[~np.isin(code, large)], rest=True)
     return [*places, rest] if rest.ceiling_ns >= least else places
 
 

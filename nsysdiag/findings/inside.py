@@ -10,12 +10,13 @@ from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
+from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import normal_range
-from nsysdiag.time.table import CODE, TimeTable
+from nsysdiag.time.table import TimeTable
 
 
 class RangeSets(Struct, frozen=True):
@@ -51,12 +52,12 @@ class RangeSets(Struct, frozen=True):
         return union(self.axis.place(lane, Intervals(self.ranges.rows.start[rows], self.ranges.rows.end[rows])))
 
 
-def host_time(gaps: GapContext, time: TimeTable, judged: JudgedTime, slices: IntArray, family: str) -> Intervals:
-    """The judged time of these slices that is charged to `family`, a set on the axis: each on the thread that launched
-    next."""
+def host_time(gaps: GapContext, time: TimeTable, judged: JudgedTime, slices: IntArray, bottleneck: str) -> Intervals:
+    """The judged time of these slices that is charged to `bottleneck`, a set on the axis: each on the thread that
+    launched next."""
     mine = np.zeros(len(gaps.slices.rows) + 1, dtype=np.bool_)
     mine[slices] = True
-    at = np.flatnonzero(mine[time.slice] & (time.slice >= 0) & (time.bottleneck == CODE[family]))
+    at = np.flatnonzero(mine[time.slice] & (time.slice >= 0) & (time.bottleneck == BOTTLENECK_NUMBER[bottleneck]))
     lane = gaps.lane[gaps.slices.rows.gap[time.slice[at]]]
     at, lane = at[lane >= 0], lane[lane >= 0]
     inside, _, _ = claim(Owned.of(time.spans[at], lane), judged.parts)

@@ -221,7 +221,7 @@ def _explained_by(iterations: IterationReport, others: list[Finding]) -> str | N
         return None
     large = [each for each in others if 2 * each.ceiling_ns >= iterations.slow_extra_ns]
     same = [each for each in large if each.cause == most]
-    alike = same or [each for each in large if most in CAUSES and each.bottleneck == CAUSES[most].family]
+    alike = same or [each for each in large if most in CAUSES and each.bottleneck == CAUSES[most].bottleneck]
     return max(alike, key=lambda each: (each.ceiling_ns, each.id)).id if alike else None
 
 
@@ -229,7 +229,7 @@ def _bottleneck(slow: SlowIteration) -> str:
     """That of what a slow iteration has most more of."""
     most = max(slow.more, key=lambda name: slow.more[name], default="")
     if most in CAUSES:
-        return CAUSES[most].family
+        return CAUSES[most].bottleneck
     return OF_WORK.get(most, OF_WORK["compute"])
 
 

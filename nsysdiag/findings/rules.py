@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from nsysdiag.bottlenecks import BOTTLENECKS
+from nsysdiag.bottlenecks import BOTTLENECKS, BottleneckId
 from nsysdiag.causes import CAUSES, color_of
-from nsysdiag.causes.cause import Advice, Family, FrameworkAdvice
+from nsysdiag.causes.cause import Advice, FrameworkAdvice
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.kernels.advice import FUSION, REDUCED_PRECISION
 from nsysdiag.report import CauseInfo
@@ -20,7 +20,7 @@ class FindingRule(Struct, frozen=True):
     SOURCES)."""
 
     id: str
-    bottleneck: Family
+    bottleneck: BottleneckId
     title: str
     meaning: str
     picture: str
@@ -436,7 +436,7 @@ def cause_infos() -> list[CauseInfo]:
             meaning=each.meaning,
             color=color_of(each.id),
             unresolved=each.unresolved,
-            bottleneck=each.family,
+            bottleneck=each.bottleneck,
         )
         for each in CAUSES.values()
     ]

@@ -12,7 +12,7 @@ from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.groups import GroupTotals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray, intersect
-from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, families_of_cause, variant_of
+from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, bottlenecks_of_cause, variant_of
 from nsysdiag.causes.cause import IN_COLLECTOR, IN_INTERPRETER, Cause, Variant
 from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.sync import READ_BACK_NS
@@ -196,19 +196,19 @@ def _place(context: FindingContext, shares: Shares, spot: Hotspot) -> tuple[list
     ```
     """
     path, total = path_of(shares, spot, context.paths), spot.counted_ns
-    inside = _inside(context, shares, path, spot.family)
+    inside = _inside(context, shares, path, spot.bottleneck)
     while path and total and 2 * inside <= total:
         path = path[:-1]
-        inside = _inside(context, shares, path, spot.family)
+        inside = _inside(context, shares, path, spot.bottleneck)
     return path, inside >= ALMOST_ALL * total
 
 
-def _inside(context: FindingContext, shares: Shares, path: list[str], family: str) -> int:
+def _inside(context: FindingContext, shares: Shares, path: list[str], bottleneck: str) -> int:
     """The counted time of these rows inside the ranges of `path`; what a wait caused is where the wait is."""
     waits = shares.slice < 0
     there = np.array([each[: len(path)] == path for each in context.paths], dtype=np.bool_)[shares.path]
     slices = shares.slice[~waits & (shares.counted > 0)]
-    time = host_time(context.gaps, context.time, context.judged, slices, family)
+    time = host_time(context.gaps, context.time, context.judged, slices, bottleneck)
     return int(shares.counted[waits & there].sum()) + intersect(time, context.ranges.inside(path)).total()
 
 
@@ -269,7 +269,7 @@ def _root(device: DeviceReport, context: FindingContext, gaps: SpotGaps) -> Root
 
 def _builds(spot: Hotspot) -> bool:
     """Whether this is host code, or time without evidence, inside a range that compiles."""
-    return spot.family == "startup" and spot.family not in families_of_cause(spot.cause)
+    return spot.bottleneck == "startup" and spot.bottleneck not in bottlenecks_of_cause(spot.cause)
 
 
 def _title(facts: _Facts, elsewhere: bool) -> str:
@@ -339,9 +339,9 @@ def _named(
     samples is what these stand for; at a place it is the least that it can be."""
     counted = shares.counted
     total = int(counted.sum())
-    path, family = facts.path, facts.spot.family
+    path, bottleneck = facts.path, facts.spot.bottleneck
     mine = _of_call(context, shares, call or "")
-    at_place, both = (_inside(context, each, path, family) if path else 0 for each in (shares, shares.take(mine)))
+    at_place, both = (_inside(context, each, path, bottleneck) if path else 0 for each in (shares, shares.take(mine)))
     in_call = int(counted[mine].sum())
     if not in_call and facts.code.count:
         function = next((name for name in facts.code.functions if typed.symbol(name) == call), "")

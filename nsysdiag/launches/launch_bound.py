@@ -78,7 +78,7 @@ def _candidates(
 
 def _comes_slowly(cause: Cause) -> bool:
     """Is this what a host does that launches one thing after the other, only too slowly?"""
-    launching = cause.family == "launch" and not cause.accepted
+    launching = cause.bottleneck == "launch" and not cause.accepted
     return (launching and cause.id != QUEUE_FULL) or cause.id in (HOST_CODE, FALLBACK)
 
 

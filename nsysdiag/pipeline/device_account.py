@@ -20,7 +20,8 @@ from nsysdiag.account.filling import foreign_time
 from nsysdiag.account.other_devices import waited_for
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.arrays.spill import laid, trim
-from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION, families_of
+from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
+from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION, bottlenecks_of
 from nsysdiag.causes.evidence import named
 from nsysdiag.diagnosis.missing import MOST
 from nsysdiag.findings.attribution import Attribution, slice_kinds
@@ -29,16 +30,16 @@ from nsysdiag.pipeline.device_gaps import DeviceGaps
 from nsysdiag.pipeline.device_roots import DeviceRoots
 from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
-from nsysdiag.time.table import CODE, TimeTable
+from nsysdiag.time.table import TimeTable
 
 
 class DeviceAccount(Struct, frozen=True):
-    """The time of a device by bottleneck, where waits for other devices are charged to `sync`. `kinds` and `families`
-    are the variant of its root cause and the bottleneck of each slice. `device_waits` are the calls in which threads
+    """The time of a device by bottleneck, where waits for other devices are charged to `sync`. `kinds` is the variant
+    of the root cause of each slice, `slice_bottlenecks` its bottleneck. `device_waits` are the calls in which threads
     waited for the device, `made` the idle time that these caused."""
 
     kinds: IntArray
-    families: IntArray
+    slice_bottlenecks: IntArray
     device_waits: DeviceWaitCalls
     made: Made
     time: TimeTable
@@ -49,12 +50,12 @@ def account_of(found: DeviceGaps, roots: DeviceRoots, reading: Reading, host: Ho
     rooted, context = roots.root_slices, roots.root_context
     kinds = laid(slice_kinds(context, host.layered, Attribution.by_root(rooted)))
     waits = _device_waits(found, reading, host)
-    families = laid(_families(found, roots, kinds))
-    idle = laid(_idle(found, roots, families, waits, reading, host), rooted, waits)
+    slice_bottlenecks = laid(_families(found, roots, kinds))
+    idle = laid(_idle(found, roots, slice_bottlenecks, waits, reading, host), rooted, waits)
     time = in_order(idle, _busy(found, host), _other_devices(found, roots, host), rooted.own, rooted.slices.rows.cause)
     time = laid(time, rooted.own, rooted.slices.rows.cause)
     trim()
-    return DeviceAccount(kinds, families, waits, idle.made, time)
+    return DeviceAccount(kinds, slice_bottlenecks, waits, idle.made, time)
 
 
 def _device_waits(found: DeviceGaps, reading: Reading, host: HostReading) -> DeviceWaitCalls:
@@ -71,14 +72,14 @@ def _families(found: DeviceGaps, roots: DeviceRoots, kinds: IntArray) -> IntArra
     have been work."""
     rows = roots.root_slices.slices.rows
     if found.missing.result().unseen_share >= MOST:
-        return np.full(len(rows), CODE["unknown"], dtype=np.int8)
-    return families_of(rows.cause, kinds).astype(np.int8)
+        return np.full(len(rows), BOTTLENECK_NUMBER["unknown"], dtype=np.int8)
+    return bottlenecks_of(rows.cause, kinds).astype(np.int8)
 
 
 def _idle(
     found: DeviceGaps,
     roots: DeviceRoots,
-    families: IntArray,
+    slice_bottlenecks: IntArray,
     waits: DeviceWaitCalls,
     reading: Reading,
     host: HostReading,
@@ -92,7 +93,7 @@ def _idle(
     slices = roots.root_slices.slices
     return idle_pieces(
         slices,
-        families,
+        slice_bottlenecks,
         roots.root_slices.own,
         roots.context.lane[slices.rows.gap],
         union(mpi.take(~named(mpi, MPI_START_UP)).spans),

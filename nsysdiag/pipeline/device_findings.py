@@ -94,7 +94,9 @@ def _idle_findings(
     waited = (account.device_waits, account.made)
     root_context, keys, layered = roots.root_context, roots.keys, host.layered
     shares, paths = laid(
-        shares_of(root_context, layered, keys, attribution, kinds, account.families, time, waited, judged.parts)
+        shares_of(
+            root_context, layered, keys, attribution, kinds, account.slice_bottlenecks, time, waited, judged.parts
+        )
     )
     trim()
     context = FindingContext(

@@ -9,8 +9,8 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
+from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.cause import FAMILIES
 from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, NameColumn, TimeColumns
 from nsysdiag.time.table import TimeTable
 
@@ -23,8 +23,8 @@ class OfSlices(Struct, frozen=True):
 
 
 class TimeBefore(Struct, frozen=True):
-    """Time before the first work of a device: disjoint spans, the bottleneck of each (an index into FAMILIES), and what
-    the host did, an index into `words`."""
+    """Time before the first work of a device: disjoint spans, the number of the bottleneck of each, and what the host
+    did, an index into `words`."""
 
     spans: Intervals
     bottleneck: IntArray
@@ -50,7 +50,7 @@ def time_columns(
     phase = np.append(np.full(ahead, 0 if len(phases) else -1), place_in(phases, spans.start))
     named = {
         "state": NameColumn(_joined(ahead, EVERY_STATE.index(OUTSIDE), table.state[row]), list(EVERY_STATE)),
-        "bottleneck": NameColumn(np.append(before.bottleneck, table.bottleneck[row]), list(FAMILIES)),
+        "bottleneck": NameColumn(np.append(before.bottleneck, table.bottleneck[row]), list(BOTTLENECK_IDS)),
         "cause": NameColumn(_joined(ahead, -1, _of_slice(table.own, piece)), list(CAUSES)),
         "root_cause": NameColumn(_joined(ahead, -1, _of_slice(table.root, piece)), list(CAUSES)),
         "waits_for": NameColumn(_joined(ahead, -1, _numbered(table.other[row], devices)), list(devices.values())),

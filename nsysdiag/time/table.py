@@ -8,12 +8,11 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from, union
+from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.cause import FAMILIES, Family
 from nsysdiag.time.facts import STATES
 
 WORK, IDLE = STATES[:3], STATES.index("idle")
-CODE: dict[str, int] = {name: code for code, name in enumerate(FAMILIES)}
 _BLOCK = 1 << 18
 """Rows that are added up at a time: a sum over millions of rows takes some 10 MB more memory."""
 
@@ -21,9 +20,10 @@ _BLOCK = 1 << 18
 class TimeTable(Struct, frozen=True):
     """Rows [start, end) in ns, disjoint and sorted, that cover the window of a device.
 
-    `state` is an index into STATES, `bottleneck` one into FAMILIES. `slice` is the slice of idle time of which the row
-    is a part, -1 for work. `other` is the number of the device that was waited for, -1 for none. `own` and `root` are
-    the causes of each slice, places in the registry: what the launching thread itself did, and what caused that.
+    `state` is an index into STATES, `bottleneck` one into BOTTLENECK_IDS. `slice` is the slice of idle time of which
+    the row is a part, -1 for work. `other` is the number of the device that was waited for, -1 for none. `own` and
+    `root` are the causes of each slice, places in the registry: what the launching thread itself did, and what caused
+    that.
     """
 
     spans: Intervals
@@ -43,9 +43,9 @@ class TimeTable(Struct, frozen=True):
 
     def bottlenecks(self, spans: Intervals) -> dict[str, IntArray]:
         """The ns of each of `spans` by bottleneck, of those that occur in the window."""
-        found = self._by_name(self.bottleneck, FAMILIES, spans)
+        found = self._by_name(self.bottleneck, BOTTLENECK_IDS, spans)
         present = np.flatnonzero(np.bincount(self.bottleneck)).tolist()
-        return {FAMILIES[code]: found[FAMILIES[code]] for code in present}
+        return {BOTTLENECK_IDS[code]: found[BOTTLENECK_IDS[code]] for code in present}
 
     def own_causes(self, spans: Intervals) -> dict[str, IntArray]:
         """The idle ns of each of `spans` by what the launching thread itself did, of the causes that occur."""
@@ -62,15 +62,15 @@ class TimeTable(Struct, frozen=True):
             return {}
         pairs, code = np.unique(np.stack((self.other[waits], self.bottleneck[waits])), axis=1, return_inverse=True)
         found = sums(self.spans[waits], code.reshape(-1), pairs.shape[1], spans)
-        return {(number, FAMILIES[each]): ns for (number, each), ns in zip(pairs.T.tolist(), found, strict=True)}
+        return {(number, BOTTLENECK_IDS[each]): ns for (number, each), ns in zip(pairs.T.tolist(), found, strict=True)}
 
-    def set_of(self, name: Family) -> Intervals:
+    def set_of(self, name: BottleneckId) -> Intervals:
         """The time that is charged to one bottleneck, as a set."""
-        return union(self.spans[self.bottleneck == CODE[name]])
+        return union(self.spans[self.bottleneck == BOTTLENECK_NUMBER[name]])
 
-    def work_of(self, name: Family) -> Intervals:
+    def work_of(self, name: BottleneckId) -> Intervals:
         """The part of it in which the device worked, as a set."""
-        return union(self.spans[(self.bottleneck == CODE[name]) & (self.slice < 0)])
+        return union(self.spans[(self.bottleneck == BOTTLENECK_NUMBER[name]) & (self.slice < 0)])
 
     def _by_cause(self, cause: IntArray, spans: Intervals) -> dict[str, IntArray]:
         found = self._by_name(np.append(cause, len(CAUSES))[self.slice], [*CAUSES, ""], spans)

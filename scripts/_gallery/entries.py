@@ -11,7 +11,7 @@ from scripts._gallery import jobs
 from tests.simulator import CUDA_ONLY
 
 if TYPE_CHECKING:
-    from nsysdiag.causes.cause import Family
+    from nsysdiag.bottlenecks import BottleneckId
 
 Write = Callable[[Path], object]
 
@@ -20,12 +20,12 @@ REAL_HOST = "a real host, captured with nsys 2023.4.4, with a computed GPU"
 
 
 class Entry(NamedTuple):
-    """A report: `name` is that of its page, `family` the bottleneck that its headline names, if it has one. `traces`
-    writes them into a folder and names them. `command` has the options behind the traces, `end` is how the line begins
+    """A report: `name` is that of its page, `bottleneck` what its headline names, if it has one. `traces` writes
+    them into a folder and names them. `command` has the options behind the traces, `end` is how the line begins
     at which the first screen is over."""
 
     name: str
-    family: Family | None
+    bottleneck: BottleneckId | None
     origin: str
     traces: Callable[[Path], list[str]]
     command: str = "analyze"

@@ -32,7 +32,7 @@ def table(text: str) -> str:
 
 def kind(entry: Entry) -> str:
     """The bottleneck of an entry as the reports name it, or what it does instead."""
-    return title_of(entry.family) if entry.family else KINDS[entry.command]
+    return title_of(entry.bottleneck) if entry.bottleneck else KINDS[entry.command]
 
 
 def anchor(heading: str) -> str:

@@ -22,14 +22,14 @@ from nsysdiag.account.bottlenecks import (
 )
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals, union
+from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import FALLBACK, HOST_CODE, PLACE, PREEMPTION, THREAD_WAIT
-from nsysdiag.causes.cause import FAMILIES, Family
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.ledger import SliceCollector, Slices
 from nsysdiag.time.facts import STATES
-from nsysdiag.time.table import CODE, TimeTable
+from nsysdiag.time.table import TimeTable
 
 LANES, END = 2, 60
 AXIS = ThreadAxis.over(np.arange(LANES), 0, END)
@@ -42,12 +42,12 @@ STATE = dict(zip(WORK, STATES, strict=False))
 
 @dataclass(frozen=True)
 class Slice:
-    """Idle time [start, end) that is charged to `family` by its cause; `lane` is the thread that launched next, which
-    did what `own` says."""
+    """Idle time [start, end) that is charged to `bottleneck` by its cause; `lane` is the thread that launched next,
+    which did what `own` says."""
 
     start: int
     end: int
-    family: Family
+    bottleneck: BottleneckId
     lane: int
     own: str = HOST_CODE
 
@@ -103,7 +103,7 @@ def divided_with_waits(device: Device) -> tuple[TimeTable, IdlePieces]:
     waits = DeviceWaitCalls.of(synchronizations, copies, 0, busy, launches, AXIS)
     idle = idle_pieces(
         _slices(device),
-        np.array([CODE[each.family] for each in device.slices], dtype=np.int64),
+        np.array([BOTTLENECK_NUMBER[each.bottleneck] for each in device.slices], dtype=np.int64),
         np.array([PLACE[each.own] for each in device.slices], dtype=np.int64),
         np.array([each.lane for each in device.slices], dtype=np.int64),
         mpi,
@@ -161,13 +161,13 @@ def painted(device: Device) -> list[str | None]:
 def _paint_slice(
     cells: list[str | None], device: Device, each: Slice, credit: dict[tuple[int, int], list[int]]
 ) -> None:
-    in_mpi = set() if each.family in NOT_INSIDE_MPI else _moments(device.mpi.get(each.lane, []))
+    in_mpi = set() if each.bottleneck in NOT_INSIDE_MPI else _moments(device.mpi.get(each.lane, []))
     foreign = _moments(device.foreign)
-    builds = _moments(device.compiles.get(each.lane, [])) if each.family in BUILDING else set()
+    builds = _moments(device.compiles.get(each.lane, [])) if each.bottleneck in BUILDING else set()
     outside = [at for at in range(each.start, each.end) if at not in in_mpi | builds]
     for at in range(each.start, each.end):
         piece = _around(outside, at)
-        able = piece and each.family in WAITING_FOR_A_SYNC and each.own not in WAITING and not foreign & set(piece)
+        able = piece and each.bottleneck in WAITING_FOR_A_SYNC and each.own not in WAITING and not foreign & set(piece)
         wait = _last_wait(device, each.lane, piece[0]) if able else None
         if at in foreign:
             cells[at] = "other_process"
@@ -179,7 +179,7 @@ def _paint_slice(
             credit[wait][0] -= 1
             cells[at] = "sync"
         else:
-            cells[at] = each.family
+            cells[at] = each.bottleneck
 
 
 def _around(moments: list[int], at: int) -> list[int]:
@@ -207,7 +207,7 @@ def _moments(spans: Spans) -> set[int]:
 def devices(draw: st.DrawFn) -> Device:
     work: dict[Work, Spans] = {name: [] for name in WORK}
     slices, at = [], 0
-    kinds, owns = st.sampled_from([*WORK, *FAMILIES]), st.sampled_from([HOST_CODE, HOST_CODE, *WAITING])
+    kinds, owns = st.sampled_from([*WORK, *BOTTLENECK_IDS]), st.sampled_from([HOST_CODE, HOST_CODE, *WAITING])
     for length, kind, lane, own in draw(
         st.lists(st.tuples(st.integers(1, 6), kinds, st.integers(-1, LANES - 1), owns), max_size=10)
     ):
@@ -250,7 +250,7 @@ def test_every_nanosecond_is_where_the_oracle_puts_it(device: Device) -> None:
     for start, end, code, state in zip(*(each.tolist() for each in columns), strict=True):
         for at in range(start, end):
             assert cells[at] is None, "counted twice"
-            cells[at], states[at] = FAMILIES[code], STATES[state]
+            cells[at], states[at] = BOTTLENECK_IDS[code], STATES[state]
     assert cells == painted(device)
     worked = [(at, name) for name, spans in device.work.items() for at in _moments(spans)]
     assert {(at, name) for at, name in enumerate(states) if name != "idle"} == {
@@ -266,7 +266,7 @@ def test_accounts_of_parts_add_up_to_the_window(device: Device, cuts: list[int])
     lengths = [sum(int(ns[part]) for ns in accounts.values()) for part in range(len(edges) - 1)]
     window = Intervals.of([(0, device.end)])
     assert lengths == [max(min(end, device.end) - start, 0) for start, end in itertools.pairwise(edges)]
-    assert sum(found.set_of(name).total() for name in FAMILIES) == window.total()
+    assert sum(found.set_of(name).total() for name in BOTTLENECK_IDS) == window.total()
 
 
 def plain(*slices: Slice, mpi: Spans = (), waits: list[tuple[int, int, bool]] = ()) -> Device:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from nsysdiag.account.other_devices import followed, waited_for
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES, EVENT_WAIT, SYNCHRONIZATION
-from nsysdiag.causes.cause import FAMILIES, Family
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.ledger.ledger import SliceCollector
-from nsysdiag.time.table import CODE, IDLE, TimeTable
+from nsysdiag.time.table import IDLE, TimeTable
 
 AXIS = ThreadAxis.over(np.arange(2), 0, 1_000)
 ME, FIRST, SECOND = 0, 1, 2
@@ -27,11 +27,11 @@ ME, FIRST, SECOND = 0, 1, 2
 
 @dataclass(frozen=True)
 class Piece:
-    """Time [start, end) that is charged to `family`, in which the device waited for `other` (-1: for none)."""
+    """Time [start, end) that is charged to `bottleneck`, in which the device waited for `other` (-1: for none)."""
 
     start: int
     end: int
-    family: Family
+    bottleneck: BottleneckId
     other: int = -1
 
 
@@ -40,7 +40,7 @@ def device(*pieces: Piece) -> TimeTable:
     return TimeTable(
         Intervals.of([(each.start, each.end) for each in pieces]),
         np.array([IDLE if each.other >= 0 else 0 for each in pieces], dtype=np.int8),
-        np.array([CODE[each.family] for each in pieces], dtype=np.int8),
+        np.array([BOTTLENECK_NUMBER[each.bottleneck] for each in pieces], dtype=np.int8),
         np.array([at if each.other >= 0 else -1 for at, each in enumerate(pieces)], dtype=np.int32),
         np.array([each.other for each in pieces], dtype=np.int32),
         own=cause,
@@ -50,7 +50,7 @@ def device(*pieces: Piece) -> TimeTable:
 
 def read(found: TimeTable) -> list[tuple[int, int, str, int]]:
     columns = (found.spans.start, found.spans.end, found.bottleneck, found.other)
-    return [(a, b, FAMILIES[c], d) for a, b, c, d in zip(*(each.tolist() for each in columns), strict=True)]
+    return [(a, b, BOTTLENECK_IDS[c], d) for a, b, c, d in zip(*(each.tolist() for each in columns), strict=True)]
 
 
 def test_a_wait_counts_to_what_the_other_device_did() -> None:

@@ -63,8 +63,8 @@ def test_without_an_earlier_call_there_is_nothing_before_but_the_launch(tmp_path
     assert sum(device.account.values()) == 3 * MS
 
 
-def before_work(report: Report, family: str) -> Finding:
-    return next(each for each in report.findings if each.id == f"f-before_work-{family}")
+def before_work(report: Report, bottleneck: str) -> Finding:
+    return next(each for each in report.findings if each.id == f"f-before_work-{bottleneck}")
 
 
 def test_the_rows_are_the_calls_with_most_of_that_time(tmp_path: Path) -> None:

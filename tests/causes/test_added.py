@@ -43,7 +43,7 @@ CAUSE = Cause(
 device  [==A==)..............[==next==)
 thread         [read  ][launch]
 """,
-    family="input",
+    bottleneck="input",
     sources=("nsight_osrt",),
     variants=(Variant("other", "of a sibling", "share the memory of the sibling"),),
     opening="{thread} drains a pipe by {call}",
@@ -172,7 +172,7 @@ def test_it_is_a_finding(texts: dict[str, str]) -> None:
     assert {row["table"] for row in finding["rows"]} >= {"OSRT_API"}
 
 
-def test_family_and_verdict(texts: dict[str, str]) -> None:
+def test_bottleneck_and_verdict(texts: dict[str, str]) -> None:
     report = json.loads(texts["json"])
     assert report["devices"][0]["verdict"]["id"] == "input-bound"
     assert report["diagnosis"]["bottleneck"] == "input"

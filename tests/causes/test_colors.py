@@ -53,7 +53,7 @@ def colors(theme: str) -> list[tuple[str, str]]:
     """Each colour on a page of this theme, with its bottleneck."""
     palette = themes()[theme]
     own = [(each.id, palette[each.part] if each.part else each.color) for each in BOTTLENECKS.values()]
-    return list(dict.fromkeys([*own, *((cause.family, color_of(cause.id)) for cause in CAUSES.values())]))
+    return list(dict.fromkeys([*own, *((cause.bottleneck, color_of(cause.id)) for cause in CAUSES.values())]))
 
 
 @pytest.mark.parametrize("sight", LEAST)

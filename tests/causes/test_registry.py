@@ -11,14 +11,15 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from nsysdiag.bottlenecks import BOTTLENECK_IDS, BottleneckId
 from nsysdiag.causes import (
     CAUSES,
     PLACE,
-    families_of,
-    family_of,
+    bottleneck_of,
+    bottlenecks_of,
     variant_of,
 )
-from nsysdiag.causes.cause import FAMILIES, Cause, Family
+from nsysdiag.causes.cause import Cause
 from nsysdiag.trace.capabilities import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -73,13 +74,13 @@ def test_the_search_finds_an_id(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)
 class TestRecord:
-    def test_family_is_a_bottleneck(self, cause: Cause) -> None:
-        assert cause.family in get_args(Family)
+    def test_it_has_a_bottleneck(self, cause: Cause) -> None:
+        assert cause.bottleneck in get_args(BottleneckId)
 
     def test_only_what_is_unresolved_can_be_resolved(self, cause: Cause) -> None:
         assert bool(cause.resolved_by) == cause.unresolved
         assert set(cause.resolved_by) <= set(KINDS)
-        assert (cause.family == "unknown") >= cause.unresolved
+        assert (cause.bottleneck == "unknown") >= cause.unresolved
 
     def test_opening_uses_known_words(self, cause: Cause) -> None:
         words = {"thread": "a thread", "call": "a call", "label": " (a label)", "code": ": code"}
@@ -105,14 +106,14 @@ BY_LABEL = {
 }
 
 
-class TestFamilies:
+class TestBottlenecks:
     @pytest.mark.parametrize(("cause", "label"), BY_LABEL)
     def test_of_a_label(self, cause: str, label: str) -> None:
-        assert family_of(cause, variant_of(cause, label, "", None)) == BY_LABEL[cause, label]
+        assert bottleneck_of(cause, variant_of(cause, label, "", None)) == BY_LABEL[cause, label]
 
     @pytest.mark.parametrize("cause", CAUSES)
     def test_without_a_label_it_is_the_cause_s(self, cause: str) -> None:
-        assert family_of(cause) == CAUSES[cause].family
+        assert bottleneck_of(cause) == CAUSES[cause].bottleneck
 
     @pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)
     def test_a_label_is_known_as_a_whole(self, cause: Cause) -> None:
@@ -125,10 +126,10 @@ class TestFamilies:
     @pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)
     def test_calls_and_hints_change_none(self, cause: Cause) -> None:
         for at, variant in enumerate(cause.variants):
-            assert variant.labels or family_of(cause.id, at) == cause.family
+            assert variant.labels or bottleneck_of(cause.id, at) == cause.bottleneck
 
     def test_of_columns(self) -> None:
         places = [PLACE[cause] for cause, _ in BY_LABEL]
         variants = [variant_of(cause, label, "", None) for cause, label in BY_LABEL]
-        again = families_of(np.array([*places, PLACE["io_wait"]]), np.array([*variants, -1]))
-        assert [FAMILIES[each] for each in again.tolist()] == [*BY_LABEL.values(), "input"]
+        again = bottlenecks_of(np.array([*places, PLACE["io_wait"]]), np.array([*variants, -1]))
+        assert [BOTTLENECK_IDS[each] for each in again.tolist()] == [*BY_LABEL.values(), "input"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.causes.cause import Family
+from nsysdiag.bottlenecks import BottleneckId
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Part
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, Leading, device_verdict, judge, leading
@@ -52,7 +52,7 @@ class TestLeading:
         assert leading(account) == Leading("unknown", 0.0, None, 0.0)
 
 
-VERDICTS: dict[Family, str] = {
+VERDICTS: dict[BottleneckId, str] = {
     "kernels": "gpu-bound",
     "parallelism": "parallelism-bound",
     "communication": "comm-bound",
@@ -79,7 +79,7 @@ def judged(account: dict[str, int], ledger: dict[str, int] | None = None) -> Pha
 
 class TestVerdict:
     @pytest.mark.parametrize("name", VERDICTS)
-    def test_by_the_bottleneck(self, name: Family) -> None:
+    def test_by_the_bottleneck(self, name: BottleneckId) -> None:
         assert device_verdict(judged({name: 60, "startup": 40}), Missing()).id == VERDICTS[name]
 
     @pytest.mark.parametrize(

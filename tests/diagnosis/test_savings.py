@@ -80,14 +80,15 @@ class TestWaitingForAnotherGpu:
         assert [each.devices for each in found] == [["gpu1"], ["gpu0"]]
 
     def test_what_is_no_kernel_may_be_saved_whole(self) -> None:
-        (found,) = of_job(waiting("gpu0", 900, for_="gpu1", family="copies"), judged={"gpu0": 1_000, "gpu1": 1_000})
+        (found,) = of_job(waiting("gpu0", 900, for_="gpu1", bottleneck="copies"), judged={"gpu0": 1_000, "gpu1": 1_000})
         assert saved_share(found) == 0.9
 
 
-def waiting(device: str, ns: int, *, for_: str, family: str = "kernels") -> Finding:
-    name = f"f-other_gpu-{family}-{for_}"
-    found = finding(name, device=device, lost=ns, ceiling=ns, share=ns / JUDGED, bottleneck=family, cause="other_gpu")
-    return structs.replace(found, title=f"Waiting for {family} of {for_}")
+def waiting(device: str, ns: int, *, for_: str, bottleneck: str = "kernels") -> Finding:
+    name = f"f-other_gpu-{bottleneck}-{for_}"
+    share = ns / JUDGED
+    found = finding(name, device=device, lost=ns, ceiling=ns, share=share, bottleneck=bottleneck, cause="other_gpu")
+    return structs.replace(found, title=f"Waiting for {bottleneck} of {for_}")
 
 
 def test_shares_in_a_summary_are_of_the_device_that_they_are_named_with() -> None:

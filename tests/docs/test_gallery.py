@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from typer.testing import CliRunner
 
-from nsysdiag.causes.cause import FAMILIES
+from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.cli.app import app
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.units import format_share
@@ -67,7 +67,7 @@ def words_of(path: Path) -> str:
 
 
 def test_every_bottleneck_has_an_entry() -> None:
-    assert {entry.family for entry in ENTRIES} - {None} == set(FAMILIES) - NEVER_FIRST
+    assert {entry.bottleneck for entry in ENTRIES} - {None} == set(BOTTLENECK_IDS) - NEVER_FIRST
     assert [entry.command for entry in ENTRIES].count("compare") == 2
     assert {entry.command for entry in ENTRIES} == {"analyze", "compare", "whatif", "ranks"}
 
@@ -95,9 +95,9 @@ def test_sentences_say_what_the_report_says(entry: Entry, made: Made) -> None:
     numbers = [number for text in said.values() for number in NUMBER.findall(text)]
     assert len(numbers) >= 2
     assert [number for number in numbers if number not in made.text] == []
-    if entry.family:
+    if entry.bottleneck:
         diagnosis, first = made.saved["diagnosis"], made.saved["findings"][0]
-        assert diagnosis["bottleneck"] == entry.family
+        assert diagnosis["bottleneck"] == entry.bottleneck
         assert format_share(diagnosis["share"], 1) in said["First screen"]
         assert f"`{first['cause']}`" in said["Fix"]
         assert figure(diagnosis["saves"]) in said["Fix"]

@@ -80,8 +80,8 @@ def _whole(device: DeviceReport) -> PhaseDevice:
         "copies": device.exposed_copy_ns,
     }
     for cause, ns in device.root_ledger.items():
-        family = CAUSES[cause].family if cause in CAUSES else "unknown"
-        account[family] = account.get(family, 0) + ns
+        bottleneck = CAUSES[cause].bottleneck if cause in CAUSES else "unknown"
+        account[bottleneck] = account.get(bottleneck, 0) + ns
     return PhaseDevice(
         key=device.key,
         compute_ns=device.compute_ns,

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.codes import WIDEST, from_planes, from_text, names_from, to_text
-from nsysdiag.causes.cause import FAMILIES
+from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.errors import InputError
 from nsysdiag.fields import TextKind
 from nsysdiag.limits import MOST_NAMES_BYTES
@@ -123,7 +123,7 @@ _CALL_TABLES = re.compile(
 _DEVICE_KEY = re.compile(r"gpu-?[0-9]+(-pid[0-9]+)?")
 _MPI_RANK = re.compile(rf"MPI rank [0-9]+( {_DEVICE_KEY.pattern})?")
 _BEHIND_STEM = re.compile(rf"([ #]([0-9]+|{_DEVICE_KEY.pattern}))*")
-_OF_FINDING = rf"f-({_DEVICE_KEY.pattern}-)?[a-z_]+(-({'|'.join(FAMILIES)}))?"
+_OF_FINDING = rf"f-({_DEVICE_KEY.pattern}-)?[a-z_]+(-({'|'.join(BOTTLENECK_IDS)}))?"
 _PLAIN_ID = re.compile(rf"{_OF_FINDING}(-rest)?")
 _HASHED_ID = re.compile(rf"(?P<head>{_OF_FINDING}-|s-)(?P<digest>[0-9a-f]{{6}}|[0-9a-f]{{10}})")
 
