@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag import typed
 from nsysdiag.account.bottlenecks import MPI_START_UP, compiling
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import summed
@@ -29,7 +28,6 @@ from nsysdiag.phases.phases import JobPhases
 from nsysdiag.time.columns import TimeBefore
 from nsysdiag.time.table import WORK, TimeTable
 from nsysdiag.units import uncapitalized
-from nsysdiag.wakeups.batches import BY
 
 MPI_INIT, COMPILING = "mpi_init", "compiling"
 PART_OF_A_START = ("launch", "sync", "copies")
@@ -43,10 +41,9 @@ OF_CUDA = ("memory",)
 HOST, UNEXPLAINED, INITIALIZATION = "host code", "unexplained time", "CUDA initialization"
 
 
-def word_of(cause: str, text: str) -> str:
-    """What a host did, from the text of its evidence: the call, else the cause in words."""
-    call = text.partition(BY)[0]
-    if typed.has_names(call):
+def activity_of(cause: str, call: str) -> str:
+    """What a host did: the call, if its evidence names one, else the cause in words."""
+    if call:
         return call
     return UNEXPLAINED if cause == FALLBACK else HOST if cause == HOST_CODE else uncapitalized(CAUSES[cause].title)
 
@@ -159,7 +156,8 @@ def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, str, 
         for layer in layered.before.get(cause.id, []):
             taken, left, source = claim(left, layer.spans)
             for code in np.unique(layer.name[source]).tolist():
-                word, spans = word_of(cause.id, layer.names[code]), taken.spans[layer.name[source] == code]
+                word = activity_of(cause.id, layer.names[code] if layer.are_calls else "")
+                spans = taken.spans[layer.name[source] == code]
                 yield _bottleneck(cause, layer, layer.names[code]), word, spans
     if len(left):
         yield "unknown", "", left.spans

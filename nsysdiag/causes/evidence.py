@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, union
 from nsysdiag.config.settings import FindingThresholds
@@ -19,13 +20,14 @@ from nsysdiag.units import format_ns
 class EvidenceLayer(Struct, frozen=True):
     """The evidence rows of one cause, as a set. `name` is each row's code in `names`. `label` distinguishes kinds of
     the cause (what a synchronization waited for), None for none. `device` is the number of the device that the calls
-    waited for, None if unknown."""
+    waited for, None if unknown. `are_calls`: the names are those of calls, not descriptions."""
 
     spans: Intervals
     name: IntArray
     names: list[str]
     label: str | None = None
     device: int | None = None
+    are_calls: bool = True
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -98,6 +100,11 @@ def layer_of(lane: NamedRows, label: str | None = None, device: int | None = Non
     return EvidenceLayer(merged, name[np.searchsorted(spans.start, merged.start)], lane.shown_names, label, device)
 
 
+def described(lane: NamedRows) -> EvidenceLayer:
+    """A lane's rows as a layer, whose names are no calls."""
+    return replace(layer_of(lane), are_calls=False)
+
+
 def layer_inside(time: Intervals, lane: NamedRows, label: str) -> EvidenceLayer:
     """The part of `time` (a set) that is inside the lane's rows, named after them; for rows that do not overlap."""
     row, spans = pieces(time, lane.spans)
@@ -109,7 +116,7 @@ def layer_inside(time: Intervals, lane: NamedRows, label: str) -> EvidenceLayer:
 def plain_layer(spans: Intervals, what: str, label: str | None = None) -> EvidenceLayer:
     """Time that one sentence describes, without rows of its own to name."""
     time = union(spans)
-    return EvidenceLayer(time, np.zeros(len(time), dtype=np.int64), [what], label)
+    return EvidenceLayer(time, np.zeros(len(time), dtype=np.int64), [what], label, are_calls=False)
 
 
 def joined(layers: list[EvidenceLayer], what: str) -> EvidenceLayer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, Variant
-from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, plain_layer
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, described, plain_layer
 from nsysdiag.events.host import OF_CUPTI, PROFILER
 
 KINDS = (*OF_CUPTI, PROFILER)
@@ -15,7 +15,7 @@ def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """The thread's own overhead rows, and CUPTI's on other threads while this one is inside a CUDA call."""
     host = evidence.host
     own = host.overhead.take(np.isin(host.overhead.kind, KINDS))
-    return [layer_of(own), plain_layer(host.cupti, "CUPTI overhead of another thread")]
+    return [described(own), plain_layer(host.cupti, "CUPTI overhead of another thread")]
 
 
 CAUSE = Cause(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, Variant
-from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, described
 from nsysdiag.trace.enums import OverheadType
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Command-buffer-full rows of the thread."""
     overhead = evidence.host.overhead
-    return [layer_of(overhead.take(overhead.kind == OverheadType.COMMAND_BUFFER_FULL))]
+    return [described(overhead.take(overhead.kind == OverheadType.COMMAND_BUFFER_FULL))]
 
 
 nested_evidence = evidence

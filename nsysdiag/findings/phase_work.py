@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.account.outside import HOST, Start, word_of
+from nsysdiag.account.outside import HOST, Start, activity_of
 from nsysdiag.arrays.groups import group_totals, summed
 from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, union
 from nsysdiag.causes import CAUSES, HOST_CODE, io_wait
@@ -79,9 +79,9 @@ def _idle(context: GapContext, span: tuple[int, int]) -> tuple[dict[str, int], d
         rows.cause[inside].astype(np.int64) * (len(context.slices.texts) + 1) + rows.text[inside] + 1
     )
     total = np.bincount(kind, ns, len(values)).astype(np.int64)
-    texts, causes = ["", *context.slices.texts], list(CAUSES)
-    pairs = zip(*(each.tolist() for each in (*np.divmod(values, len(texts)), total)), strict=True)
-    words = summed({word_of(causes[cause], texts[text]): time} for cause, text, time in pairs)
+    calls, causes = ["", *context.slices.calls], list(CAUSES)
+    pairs = zip(*(each.tolist() for each in (*np.divmod(values, len(calls)), total)), strict=True)
+    words = summed({activity_of(causes[cause], calls[text]): time} for cause, text, time in pairs)
     host = inside[rows.cause[inside] == causes.index(HOST_CODE)]
     return words, _functions(code_in(context, host)[0]) if len(host) else {}
 

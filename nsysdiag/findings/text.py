@@ -32,7 +32,7 @@ from nsysdiag.report import DeviceReport, EvidenceRow, Root, names_nothing
 from nsysdiag.stacks.samples import SampledCode
 from nsysdiag.time.table import TimeTable
 from nsysdiag.units import format_count, format_moment, format_ns, listed, mostly, uncapitalized
-from nsysdiag.wakeups.batches import BY, Batches
+from nsysdiag.wakeups.batches import Batches
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
 ALMOST_ALL, MOST = 0.95, 0.5
@@ -87,7 +87,8 @@ class Story(Struct, frozen=True):
 
 
 class _Facts(Struct, frozen=True):
-    """Facts about a hotspot before its text is made. `naming` are the calls that may name it; `code` is what samples
+    """Facts about a hotspot before its text is made. `naming` are the texts that may name it, `call_of` the
+    calls that texts name; `code` is what samples
     were in, for host code, `sampled` the share of it that they stand for; `waits` is the idle time that each wait
     caused. `alone`: almost all of it is of one `kind`. `placed`: it has one place, `path`; `whole`: almost all of its
     time is inside the ranges of that."""
@@ -101,6 +102,7 @@ class _Facts(Struct, frozen=True):
     labels: Times
     calls: Times
     naming: Times
+    call_of: dict[str, str]
     code: SampledCode
     sampled: float
     root: Root | None
@@ -168,7 +170,9 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
     path, whole = _place(context, shares, spot)
     # What a worker computes is in samples alone: calls are those in which others wait for it.
     named = {} if kind.id == COMPUTES else _calls(context, shares, slices[mine], ns[mine])
+    rows = context.gaps.slices
     return _Facts(
+        call_of=dict(zip(rows.texts, rows.calls, strict=True)) | {name: name for name in context.waits.names},
         spot=spot,
         gaps=gaps,
         slices=slices,
@@ -291,7 +295,8 @@ def _title(facts: _Facts, elsewhere: bool) -> str:
 def _only_call(facts: _Facts) -> str:
     """The call that almost all of the hotspot's time is in; empty if there is none."""
     total = sum(ns for ns, _ in facts.calls.values())
-    return next((call for call, (ns, _) in facts.calls.items() if ns >= ALMOST_ALL * total and _is_function(call)), "")
+    only = (text for text, (ns, _) in facts.calls.items() if ns >= ALMOST_ALL * total)
+    return next((text for text in only if facts.call_of.get(text) == text), "")
 
 
 def _variant(facts: _Facts) -> str:
@@ -326,8 +331,7 @@ def _followed(context: FindingContext, slices: IntArray) -> float:
 
 def _function(facts: _Facts) -> str | None:
     """The function with most of the time, on whichever thread: of calls, else of CPU samples."""
-    calls = [call.partition(BY)[0] for call in facts.naming]
-    functions = [call for call in calls if _is_function(call)]
+    functions = [facts.call_of[text] for text in facts.naming if facts.call_of.get(text)]
     sampled = (typed.symbol(name) for name in facts.code.functions if _FUNCTION.fullmatch(name))
     return next(iter([*functions, *sampled]), None)
 
@@ -359,12 +363,12 @@ def _of_call(context: FindingContext, shares: Shares, call: str) -> BoolArray:
     """True for the rows of a function, on whatever thread."""
     found = np.zeros(len(shares), dtype=np.bool_)
     columns = (
-        (shares.slice, context.gaps.slices.rows.text, context.gaps.slices.texts),
+        (shares.slice, context.gaps.slices.rows.text, context.gaps.slices.calls),
         (shares.wait, context.waits.name, context.waits.names),
     )
     for row, code, words in columns if call else ():
         known = np.flatnonzero(row >= 0)
-        same = np.array([each.partition(BY)[0] == call for each in (*words, "")], dtype=np.bool_)
+        same = np.array([each == call for each in (*words, "")], dtype=np.bool_)
         found[known] = same[code[row[known]]]
     return found
 
@@ -383,7 +387,7 @@ def _evidence(context: FindingContext, facts: _Facts) -> list[str]:
         lines += [
             f"{call}: {format_ns(ns)} in {format_count(count)} {'piece' if count == 1 else 'pieces'}"
             for call, (ns, count) in list(facts.calls.items())[:MOST_EVIDENCE]
-            if call not in facts.labels and _is_function(call)
+            if call not in facts.labels and facts.call_of.get(call) == call
         ]
     done = context.batches.words(facts.slices) if facts.spot.cause == INPUT_WAIT else ""
     lines += [done] if done else []
@@ -396,10 +400,6 @@ def _evidence(context: FindingContext, facts: _Facts) -> list[str]:
             f"{format_ns(facts.spot.made_ns)} of idle time after it: the thread could have launched while it waited"
         )
     return lines
-
-
-def _is_function(call: str) -> bool:
-    return _FUNCTION.fullmatch(typed.plain(call)) is not None
 
 
 def _worded(label: str) -> str:

@@ -167,7 +167,8 @@ class _Splitter:
         self._give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
         held = self._region(frame.call_end, frame.settled, known & waits)
         label = self.collector.labels(stream_waits.LABELS)[self.side.waits.label[held.owner]]
-        self._give(EVENT_WAIT, held, label=label, text=typed.api("cudaStreamWaitEvent"))
+        call = self.collector.texts([typed.api("cudaStreamWaitEvent")], are_calls=True)
+        self._give(EVENT_WAIT, held, label=label, text=call)
 
     def device_side(self, going_on: dict[str, BoolArray]) -> None:
         """After the latency: what goes on after the call, then the device-side rules in order."""
@@ -203,10 +204,10 @@ class _Splitter:
             return np.full(len(pieces), -1, dtype=np.int64)
         call = self.frame.call[pieces.owner]
         shown = [typed.api(each) for each in calls.names]
-        codes = self.collector.texts(shown)[calls.rows.name[call]]
+        codes = self.collector.texts(shown, are_calls=True)[calls.rows.name[call]]
         launches = np.flatnonzero(self.nodes[call] > 1)
         names = [f"{shown[calls.rows.name[row]]} of {self.nodes[row]:,} nodes" for row in call[launches].tolist()]
-        codes[launches] = self.collector.texts(names)
+        codes[launches] = self.collector.texts(names, are_calls=True)
         return codes
 
     def _region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> Owned:
@@ -234,7 +235,7 @@ class _Splitter:
                 if len(left) == 0 or len(layer) == 0:
                     continue
                 claimed, left, source = claim(left, layer.spans)
-                texts = self.collector.texts(layer.names)
+                texts = self.collector.texts(layer.names, are_calls=layer.are_calls)
                 elsewhere = layer.device not in (None, self.side.device.number)
                 label = self.collector.label(stream_waits.OTHER_DEVICE if elsewhere else layer.label)
                 self._give(cause, self._timed(claimed), label=label, text=texts[layer.name[source]])

@@ -33,11 +33,13 @@ class SliceRows(Rows, frozen=True):
 
 
 class Slices(Struct, frozen=True):
-    """All slices of one device, and the words that they point to."""
+    """All slices of one device, and the words that they point to. `calls` are the calls that the texts name, empty for
+    those that describe something else."""
 
     rows: SliceRows
     labels: list[str]
     texts: list[str]
+    calls: list[str]
 
     @property
     def ns(self) -> IntArray:
@@ -57,6 +59,7 @@ class SliceCollector:
         self._parts: list[SliceRows] = []
         self._labels: dict[str, int] = {}
         self._texts: dict[str, int] = {}
+        self._calls: set[str] = set()
 
     def label(self, label: str | None) -> int:
         """The code of a label, -1 for none."""
@@ -66,8 +69,9 @@ class SliceCollector:
         """The code of each label; behind them that of none."""
         return np.array([*(self.label(label) for label in labels), -1], dtype=np.int64)
 
-    def texts(self, texts: list[str]) -> IntArray:
-        """The code of each text."""
+    def texts(self, texts: list[str], *, are_calls: bool = False) -> IntArray:
+        """The code of each text; `are_calls`: they are names of calls."""
+        self._calls.update(texts if are_calls else ())
         return np.array([self._texts.setdefault(text, len(self._texts)) for text in texts], dtype=np.int32)
 
     def add(self, cause: str, pieces: Owned, *, label: int | IntArray = -1, text: int | IntArray = -1) -> None:
@@ -91,7 +95,8 @@ class SliceCollector:
         nothing, code = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
         empty = SliceRows(code, code.astype(np.int8), nothing, nothing, code, code)
         rows = SliceRows.concatenate(self._parts or [empty])
-        return Slices(rows, list(self._labels), list(self._texts))
+        calls = [text if text in self._calls else "" for text in self._texts]
+        return Slices(rows, list(self._labels), list(self._texts), calls)
 
 
 UNRESOLVED = frozenset(cause.id for cause in CAUSES.values() if cause.unresolved)

@@ -24,8 +24,6 @@ from nsysdiag.wakeups.waits import Ends
 # The root ledger's slices: waits re-cut by what the threads at the end of their wake chains did.
 
 _IDS = list(CAUSES)
-BY = " by "
-"""Between what another thread did, and that thread."""
 
 
 class RootSlices(Struct, frozen=True):
@@ -49,7 +47,7 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
     waited = np.zeros(len(rows), dtype=np.bool_)
     waited[chains.levels[0].pieces.slice] = True
     kept = rows.take(~waited)
-    labels, texts = words.recoded(slices.labels), words.recoded(slices.texts)
+    labels, texts = words.recoded(slices.labels), words.recoded(slices.texts, slices.calls)
     parts = [SliceRows(kept.gap, kept.cause, kept.start, kept.end, labels[kept.label], texts[kept.text])]
     own, worker = [kept.cause], [np.zeros(len(kept), dtype=np.int64)]
     for hop, level in enumerate(chains.levels):
@@ -75,7 +73,7 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
             )
         )
     found = SliceRows.concatenate(parts)
-    cut = Slices(found, list(words.known), list(words.known))
+    cut = Slices(found, list(words.known), list(words.known), [words.calls.get(word, "") for word in words.known])
     threads, code = distinct(np.append(0, np.concatenate(worker)))
     return RootSlices(cut, np.concatenate(own), (code[1:] - 1).astype(np.int32), threads[1:])
 
@@ -99,8 +97,9 @@ def _with_thread(pieces: Pieces, chains: Chains, names: ThreadNames) -> IntArray
     threads, code = distinct(pieces.thread)
     key, place = np.unique(np.stack((pieces.text, code)), axis=1, return_inverse=True)
     known = list(chains.words.known)
-    texts = [f"{known[text]}{BY}{names.named(int(threads[at]))}" for text, at in key.T.tolist()]
-    words: IntArray = chains.words.recoded(texts)[place.reshape(-1)]
+    texts = [f"{known[text]} by {names.named(int(threads[at]))}" for text, at in key.T.tolist()]
+    calls = [chains.words.calls.get(known[text], "") for text in key[0].tolist()]
+    words: IntArray = chains.words.recoded(texts, calls)[place.reshape(-1)]
     return words
 
 

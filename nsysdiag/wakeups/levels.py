@@ -10,6 +10,8 @@ root      X read, then W computed; what is left of the wait stays what it is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from msgspec import Struct
 
@@ -32,13 +34,16 @@ class TextTable:
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
+        self.calls: dict[str, str] = {}
+        """The call that a text names, by text."""
 
     def code(self, word: str | None) -> int:
         """The code of a word, -1 for none."""
         return -1 if word is None else self.known.setdefault(word, len(self.known))
 
-    def recoded(self, words: list[str]) -> IntArray:
-        """For each old code its new one; -1 stays."""
+    def recoded(self, words: list[str], calls: Sequence[str] = ()) -> IntArray:
+        """For each old code its new one; -1 stays. `calls` are those that the words name, empty for none."""
+        self.calls.update((word, call) for word, call in zip(words, calls, strict=bool(calls)) if call)
         return np.array([*(self.code(word) for word in words), -1], dtype=np.int32)
 
 
@@ -146,7 +151,7 @@ def _first(slices: Slices, lane: IntArray, host: WaitingThreads, words: TextTabl
     chosen = chosen[lane[rows.gap[chosen]] >= 0]
     chosen = chosen[np.argsort(rows.start[chosen], kind="stable")]
     mine = rows.take(chosen)
-    labels, texts = words.recoded(slices.labels), words.recoded(slices.texts)
+    labels, texts = words.recoded(slices.labels), words.recoded(slices.texts, slices.calls)
     threads = host.host.axis.threads
     return Pieces(
         parent=chosen,
@@ -220,7 +225,7 @@ def _next(
             if len(left) == 0 or len(layer) == 0:
                 continue
             claimed, left, source = claim(left, layer.spans)
-            text = words.recoded(layer.names)[layer.name[source]]
+            text = words.recoded(layer.names, layer.names if layer.are_calls else ())[layer.name[source]]
             start = axis.time(claimed.spans.start)
             # Where the trace cannot tell what a waker did, the wait stays what it is.
             if not CAUSES[cause].unresolved and cause not in disabled:

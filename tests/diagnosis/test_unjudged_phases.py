@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import Settings, analyze, typed
-from nsysdiag.account.outside import word_of
+from nsysdiag.account.outside import activity_of
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.phases.facts import Did
 from nsysdiag.record import to_json
@@ -154,8 +154,7 @@ def test_names_in_it_are_replaced_like_others(tmp_path: Path) -> None:
     assert from_json(to_json(report), Report).phases == report.phases
 
 
-def test_host_code_of_another_thread_is_host_code() -> None:
-    """The text of its evidence names that thread, and no call."""
-    other = f" by 7 '{typed.thread('loader')}'"
-    assert word_of("host_compute", f"on a CPU by scheduling events{other}") == "host code"
-    assert word_of("io_wait", f"{typed.api('read')}{other}") == typed.api("read")
+def test_an_activity_is_the_call_or_the_cause() -> None:
+    assert activity_of("host_compute", "") == "host code"
+    assert activity_of("io_wait", typed.api("read")) == typed.api("read")
+    assert activity_of("off_cpu", "") == "waiting for a CPU"
