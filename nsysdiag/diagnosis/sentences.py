@@ -117,7 +117,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if second is not None:
         noun = noun_of(second.bottleneck, host_unseen=said.host_unseen)
         made_of = said.details.get(second.bottleneck, "")
-        made_of = f", {made_of.split(', ')[0]}" if made_of.startswith("mostly ") else ""
+        made_of = f", {typed.first_clause(made_of)}" if made_of.startswith("mostly ") else ""
         sentences.append(f"Second: {noun}, {format_share(second.share, 1)}{made_of}.")
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)
