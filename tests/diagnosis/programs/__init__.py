@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.diagnosis.programs import (
+    bottlenecks,
     chips,
     copies,
     devices,
-    families,
     frameworks,
     launching,
     neighbours,
@@ -20,10 +20,10 @@ from tests.diagnosis.programs.registry import PROGRAMS, Program
 __all__ = [
     "PROGRAMS",
     "Program",
+    "bottlenecks",
     "chips",
     "copies",
     "devices",
-    "families",
     "frameworks",
     "launching",
     "neighbours",

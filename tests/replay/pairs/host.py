@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.diagnosis.programs.families import allocations
+from tests.diagnosis.programs.bottlenecks import allocations
 from tests.diagnosis.programs.registry import MS, US, Marks
 from tests.replay.pairs.pair import Pair, faster, loop, pair, ranged, varied, waking, without
 from tests.simulator import EVERYTHING, Simulation
