@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import Settings, analyze
+from tests.diagnosis.programs.bottlenecks import allocations, checkpoints
 from tests.diagnosis.programs.copies import copies_and_kernels, long_copies
 from tests.diagnosis.programs.devices import ranks
-from tests.diagnosis.programs.families import allocations, checkpoints
 from tests.diagnosis.programs.registry import MS, US, Marks
 from tests.diagnosis.programs.synchronizations import small_kernels, worker_behind
 from tests.diagnosis.report_json import Json, as_json, diagnosis_of, saved_share
