@@ -253,7 +253,11 @@ class TestContent:
         first, second = section.all("tbody")
         assert _cells(first) == ["6", "0.120000 s", "5.00 ms", "999 µs", "Waiting for a lock +700 µs Compute +500 µs"]
         assert _cells(second)[:2] == ["13", "0.155000 s"]
-        legend = [" ".join(item.whole_text().split()) for item in section.all("figcaption")[0].all("li")]
+        caption = section.all("figcaption")[0]
+        bottlenecks = [each for each in caption.all("details") if each.attributes.get("class") == "bottleneck"]
+        legend = [" ".join(each.whole_text().split()) for each in bottlenecks]
+        assert legend == ["Kernels Compute", "Communication Exposed communication", "Copies Exposed copies"]
+        legend = [" ".join(item.whole_text().split()) for item in caption.all("li") if not item.all("details")]
         assert legend[:4] == ["Compute", "Exposed communication", "Exposed copies", "Waiting in a synchronisation"]
         assert sorted(legend[-2:]) == ["faded: left out×", "slow▲"]
 
