@@ -57,7 +57,7 @@ class TestDoubt:
     def test_an_output_every_tenth_step(self, tmp_path: Path) -> None:
         report = report_of("output_every_tenth_time_step", tmp_path)
         (steps,) = (phase.steps for phase in report.phases if phase.steps is not None)
-        assert steps.words.startswith("50 steps (or 10 of them are one: see --step), median ")
+        assert steps.words.startswith("50 steps (or 10 of them are one: see --step), mean ")
         found = report.devices[0].iterations
         assert found is not None
         assert found.outer is not None

@@ -18,7 +18,7 @@ from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.config.settings import CostSettings
 from nsysdiag.document.one_line import LONGEST
-from nsysdiag.errors import InputError, OutputError, UsageError
+from nsysdiag.errors import InputError, NotComparableError, OutputError, UsageError
 from nsysdiag.record import Record, to_json
 from nsysdiag.report import DeviceReport, Finding, Gap
 from tests.output import compare_samples, rank_samples, whatif_samples
@@ -211,10 +211,12 @@ def test_compare_takes_traces_saved_reports_and_reports(demo_trace: Path, tmp_pa
     assert out.read_text(encoding="utf-8") == made.to_json()
 
 
-def test_compare_names_no_file_of_a_redacted_report(tmp_path: Path) -> None:
+def test_a_redacted_report_is_not_compared_and_its_file_not_named(tmp_path: Path) -> None:
     hidden = replace(one_device(), settings={"redacted": "numbered"})
     hidden.save(tmp_path / "secret.json")
-    assert "secret" not in nsysdiag.compare(tmp_path / "secret.json", hidden).to_json()
+    with pytest.raises(NotComparableError, match="numbers instead of names") as refused:
+        nsysdiag.compare(tmp_path / "secret.json", hidden)
+    assert "secret" not in str(refused.value)
 
 
 class TestAnalyzeASavedReport:
