@@ -164,6 +164,8 @@ class TestSourceDistribution:
 
     @pytest.mark.thorough
     def test_every_test_module_is_collected(self, unpacked: Path) -> None:
-        said = run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", cwd=unpacked)
+        said = run(
+            sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "--thorough", cwd=unpacked
+        )
         modules = {line.partition("::")[0] for line in said.splitlines() if "::" in line}
         assert {name for name in files_of("tests") if Path(name).name.startswith("test_")} - modules == set()
