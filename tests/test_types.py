@@ -178,7 +178,7 @@ def test_a_program_is_accepted(checker: Callable[[Path, Path], set[int]], outsid
     assert checker(outside, path) == set()
 
 
-@pytest.mark.sampled(normal=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_mistakes_are_found(checker: Callable[[Path, Path], set[int]], outside: Path, tmp_path: Path) -> None:
     path = tmp_path / "mistakes.py"

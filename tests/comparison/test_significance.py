@@ -54,7 +54,7 @@ def side(values: Values, stream: int) -> BootstrapMeans:
     return drawn_means([values[:, None]], stream)
 
 
-@pytest.mark.sampled(normal=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "most"),
     some([(independent, 0.08), (skewed, 0.08), (few, 0.08), (every_eighth, 0.05), (alike, 0.13)], 3, 1),

@@ -58,7 +58,7 @@ def _share(device: DeviceReport, name: str) -> float:
     return (device.root_ledger.get(name, 0) if part is None else part) / device.window_ns
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @every_program
 def test_the_trace_shows_what_the_program_did(program: Program, shared: Shared) -> None:
     reading = _reading(program.name)

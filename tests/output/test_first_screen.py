@@ -82,8 +82,8 @@ def of_trace(path: Path) -> Report:
     return analyze_trace(path, Settings(), quiet=True)
 
 
+@pytest.mark.sampled(normal=3)
 @pytest.mark.real
-@pytest.mark.slow
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
 def test_real_traces_fit(path: Path) -> None:
     made = of_trace(path)

@@ -15,7 +15,7 @@ QUICK = (20, 24, 35, 1025)
 keep a pace in turns; and four of which each ends some of the waits for a pipe."""
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_some_programs_that_wait_for_input() -> None:
     """The trace shows only some of what they wait for."""
     found = [outcome(pair) for seed in QUICK for pair in pairs(seed)]

@@ -126,6 +126,7 @@ def test_of_arbitrary_programs(seed: int, capture: Capture, tmp_path: Path) -> N
     assert broken(replay_of(arbitrary(seed).write(tmp_path / "trace.sqlite", capture, shuffle_seed=seed))) == []
 
 
+@pytest.mark.sampled(normal=3)
 @pytest.mark.real
 @pytest.mark.parametrize("trace", TRACES or [Path("none")], ids=lambda path: path.stem)
 def test_of_real_traces(trace: Path, shared: Shared) -> None:
@@ -159,6 +160,7 @@ def test_most_simulated_traces_have_a_prediction(shared: Shared) -> None:
     assert _share_of_answers(traces, shared) >= LEAST
 
 
+@pytest.mark.thorough
 @pytest.mark.real
 def test_most_real_traces_have_a_prediction(shared: Shared) -> None:
     assert _share_of_answers(TRACES, shared) >= LEAST

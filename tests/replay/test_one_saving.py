@@ -95,6 +95,7 @@ def test_of_the_commands(shared: Shared) -> None:
         assert_one_saving(report, each, whatif(trace, [Transform("finding", each.id)], SETTINGS), listed.now_ns)
 
 
+@pytest.mark.sampled(normal=3)
 @pytest.mark.real
 @pytest.mark.parametrize("trace", TRACES or [Path("none")], ids=lambda path: path.stem)
 def test_of_real_traces(trace: Path, shared: Shared) -> None:

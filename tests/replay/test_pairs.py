@@ -42,7 +42,7 @@ def cases() -> Sequence[ParameterSet]:
     return [pytest.param(each, id=name, marks=() if each.quick else SLOW) for name, each in PAIRS.items()]
 
 
-@pytest.mark.sampled(quick=23)
+@pytest.mark.sampled(quick=23, normal=3)
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS.keys())
 def test_what_a_fix_brings(pair: Pair) -> None:
     """It saves what the pair says, and the fixed program does the same work."""
