@@ -193,7 +193,7 @@ class TestCapture:
         assert (tmp_path / "real_host_sleep.sqlite.gz").exists()
         assert not (tmp_path / "real_host_healthy.sqlite.gz").exists()
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_two_steps_on_two_machines(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         nsys, there = stand_in(tmp_path), tmp_path / "there"
         with_pytorch(tmp_path / "python")

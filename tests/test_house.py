@@ -66,7 +66,7 @@ finally:
         assert "nsysdiag" in help_text
         assert set(loaded.split()) & set(self.HEAVY) == set()
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_commands_that_read_no_trace_load_no_reader(self, tmp_path: Path) -> None:
         saved = tmp_path / "saved.json"
         saved.write_bytes(to_json(samples.one_device()))

@@ -147,7 +147,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 class TestProcesses:
-    @pytest.mark.sampled(normal=2)
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         "name",
         [

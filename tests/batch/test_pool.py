@@ -87,6 +87,7 @@ class TestDeaths:
         assert entry.status == "failed"
         assert [path.name for path in (tmp_path / "out").iterdir()] == ["resume.jsonl"]
 
+    @pytest.mark.thorough
     def test_what_is_in_hand_is_stopped(self, tmp_path: Path, workers: list[subprocess.Popen[bytes]]) -> None:
         """With two workers, one input takes ten minutes; the other one is done."""
         tasks = tasks_of(tmp_path, "slow", "good")

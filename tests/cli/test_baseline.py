@@ -191,7 +191,7 @@ class TestCompare:
         assert (result.code, result.stdout) == (code, b"")
         assert told in result.stderr
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_names_are_replaced(self, cli: Cli, main: Path) -> None:
         cli("baseline", "accept", "main", "--what", "length:+90%", "--reason", "secret", "--until", "2099-01-01")
         result = cli(*GROWN, "--redact", "-o", "c.json", "-o", "c.md", "-o", "c.html")

@@ -110,6 +110,7 @@ class TestOutputs:
             folder / "first/runs/rank0/report.json"
         ).read_bytes()
 
+    @pytest.mark.thorough
     def test_settings(self, cli: Cli, folder: Path) -> None:
         (folder / "my.toml").write_text("gaps = 7")
         cli("batch", "runs", "-o", "out", "--config", "my.toml")

@@ -152,6 +152,7 @@ class TestRedacted:
         assert result.stderr.startswith("wrote redacted.nsysdiag.zip; trace.sqlite holds 60.0 ms of 391 ms")
         assert entries(folder) == {"train.sqlite", "redacted.nsysdiag.zip"}
 
+    @pytest.mark.thorough
     def test_a_slice_that_says_something_else_is_left_out(
         self, cli: Cli, folder: Path, train: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -170,6 +171,7 @@ class TestRedacted:
 
 
 class TestHonesty:
+    @pytest.mark.thorough
     def test_a_slice_that_shows_something_else_is_called_that(
         self, cli: Cli, folder: Path, train: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -261,6 +263,7 @@ class TestWrongUse:
         result = cli("bundle", train, "--device", "gpu9")
         assert (result.code, entries(folder)) == (2, {"train.sqlite"})
 
+    @pytest.mark.thorough
     def test_a_read_only_trace_stays_as_it_is(self, folder: Path, train: Path) -> None:
         """In a process of its own, with the folder of the trace watched."""
         before = [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in folder.iterdir()]

@@ -104,6 +104,7 @@ def test_a_saved_comparison_has_other_formats(cli: Cli, traces: list[str], folde
         assert (folder / f"later.{suffix}").read_bytes() == (folder / f"direct.{suffix}").read_bytes()
 
 
+@pytest.mark.thorough
 def test_several_captures_a_side(cli: Cli, traces: list[str], folder: Path) -> None:
     for seed in (2, 3):
         replace(SLOW, seed=seed).write(folder / f"before{seed}.sqlite")

@@ -49,7 +49,7 @@ def test_bundled_trace_is_an_export() -> None:
     assert gzip.decompress(bundled_trace()).startswith(b"SQLite format 3\0")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_real_thing(cli: Callable[..., Result], folder: Path) -> None:
     result = cli("demo")
     assert result.code == 0

@@ -54,7 +54,7 @@ def test_the_planted_modules_tell(folder: Path) -> None:
     assert imported(folder)
 
 
-@pytest.mark.sampled(normal=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "command", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.thorough) for name in COMMANDS]
 )

@@ -29,6 +29,7 @@ def old(folder: Path) -> Path:
     return Path("old.json")
 
 
+@pytest.mark.thorough
 def test_it_is_compared_with_the_trace_it_was_made_of(cli: Callable[..., Result], old: Path) -> None:
     result = cli("compare", old, "trace.sqlite", "-o", "-", "--format", "json")
     assert result.code == 0, result.stderr
@@ -36,6 +37,7 @@ def test_it_is_compared_with_the_trace_it_was_made_of(cli: Callable[..., Result]
     assert [device["verdict"] for device in made["devices"]] == ["same", "same"]
 
 
+@pytest.mark.thorough
 def test_it_is_batched_into_a_history(cli: Callable[..., Result], old: Path, folder: Path) -> None:
     result = cli("batch", old, "-o", "out", "--history", "h.jsonl", "--fail-on", "idle_ns > 100s")
     assert result.code == 0, result.stderr

@@ -105,6 +105,7 @@ class TestOneTrace:
         assert text(one) == text(other)
         assert other.stdout.splitlines()[-1].strip() == b"nsysdiag whatif train_pqtdir --without io_wait"
 
+    @pytest.mark.thorough
     def test_bundle(self, cli: Cli, folder: Path, train: Path) -> None:
         """The slice is an SQLite file; its report is that of the slice of the SQLite file."""
         assert cli("bundle", train, "--quiet").stderr == ""

@@ -106,7 +106,7 @@ class TestOutputs:
         assert "perf_event_paranoid is 3; 'sudo sysctl kernel.perf_event_paranoid=2' permits it" in lines[1]
         assert lines[2] == "without GPU metrics: nsys finds no GPU here that has them"
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_nothing_is_overwritten(self, record: Record) -> None:
         for number in (1, 2, 3):
             assert record(*SH, ":").code == 0
@@ -180,17 +180,17 @@ class TestTheProgram:
         result = record("-q", *SH, 'pwd; printf "%s|" "$@"', "x", "a b", "--", "-q", "$HOME 'quoted'", "")
         assert result.stdout.decode() == f"{Path.cwd()}\na b|--|-q|$HOME 'quoted'||"
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_its_input(self, nsys: StandIn) -> None:
         done = started(nsys, "-q", "--", "cat", input=b"piped", stdout=subprocess.PIPE)
         assert (done.returncode, done.stdout) == (0, b"piped")
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_a_closed_input_stays_closed(self, nsys: StandIn) -> None:
         done = started(nsys, "-q", *SH, "exec 2>&1; read x <&0 || echo none", closed=True, stdout=subprocess.PIPE)
         assert done.stdout.splitlines()[-1] == b"none"
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_a_terminal_stays_one(self, nsys: StandIn) -> None:
         ours, theirs = pty.openpty()
         started(
@@ -206,7 +206,7 @@ class TestTheProgram:
         os.close(ours)
         assert Path("terminal").exists()
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_files_that_were_inherited(self, nsys: StandIn) -> None:
         """As MPI hands its ranks theirs; and none of ours."""
         reading, writing = os.pipe()
@@ -441,6 +441,7 @@ class TestSignals:
         assert here() == {"a.nsys-rep", "a.nsysdiag.html"}
         assert list((nsys.path.parents[1] / "tmp").iterdir()) == []
 
+    @pytest.mark.thorough
     def test_again_where_the_program_does_not_end(self, nsys: StandIn) -> None:
         """The second one is nsys's, which gives up; the third ends nsys."""
         stubborn = (

@@ -37,7 +37,7 @@ def changes_seen(runs: int, shift: float, after: int = 1) -> int:
     return seen
 
 
-@pytest.mark.sampled(normal=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("runs", [3, 5, 10])
 def test_one_run_more_is_hardly_ever_a_change(runs: int) -> None:
     """One in twenty by design."""
@@ -50,7 +50,7 @@ def test_iterations_alone_take_the_noise_of_runs_for_a_change() -> None:
     assert changes_seen(1, 0.0) >= 0.5 * TRIALS
 
 
-@pytest.mark.sampled(normal=4)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("runs", "shift", "least"), [(3, 0.20, 0.8), (5, 0.10, 0.85), (10, 0.10, 0.98), (10, 0.06, 0.6)]
 )

@@ -36,7 +36,7 @@ def test_every_form_asks_for_a_trace_without_names() -> None:
     assert [path.name for path in FORMS if "nsysdiag bundle TRACE --redact" not in text(path)] == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.checkout
 def test_forms_fit_their_schema(tmp_path: Path) -> None:
     assert [path.name for path in FORMS if not fits(path, "vendor.github-issue-forms")] == []

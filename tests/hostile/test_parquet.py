@@ -97,7 +97,7 @@ class TestDamage:
     def test_bytes_changed_anywhere(self, table: str, where: str, folder: Path) -> None:
         self.changed(folder, table, where, 60)
 
-    @pytest.mark.sampled(normal=6)
+    @pytest.mark.thorough
     @pytest.mark.parametrize("table", [KERNELS, RUNTIME, STRINGS, "SAMPLING_CALLCHAINS", EVENTS, META])
     def test_bytes_changed_in_a_large_trace(self, table: str, whole: Path) -> None:
         self.changed(whole, table, "footer", 60)
@@ -312,7 +312,7 @@ class TestLinks:
         assert all(isinstance(each, Report) for each in found)
         assert len({each.trace.fingerprint for each in found if isinstance(each, Report)}) == 1
 
-    @pytest.mark.sampled(normal=8)
+    @pytest.mark.thorough
     @pytest.mark.parametrize("kind", ["dangling", "loop", "pipe", "folder"])
     @pytest.mark.parametrize("table", [RUNTIME, STRINGS])
     def test_no_ordinary_file(self, table: str, kind: str, folder: Path, command: Command) -> None:
@@ -331,7 +331,7 @@ class TestLinks:
         batch = command("batch", "--no-config", "-o", "out", folder)
         assert (batch.code, "Traceback" in batch.everything) == (4, False)
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_a_pipe_does_not_block(self, folder: Path) -> None:
         os.mkfifo(folder / "X.parquet")
         line = [sys.executable, "-m", "nsysdiag", "analyze", "--no-config", str(folder)]

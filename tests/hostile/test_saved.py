@@ -81,7 +81,7 @@ def test_every_field_of_a_report(report: Report, tmp_path: Path) -> None:
     check_every_field(to_json(report), report, tmp_path / "r.json", 797, thorough=59)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_every_field_of_a_comparison(report: Report, tmp_path: Path) -> None:
     content = to_json(max((make() for make in COMPARISONS.values()), key=lambda each: len(each.devices)))
     check_every_field(content, report, tmp_path / "c.json", 97, thorough=29)

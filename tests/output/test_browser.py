@@ -30,7 +30,7 @@ def visit(chromium: Chromium, page: bytes, folder: Path) -> tuple[Element, list[
         return root, browser.console
 
 
-@pytest.mark.sampled(normal=3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("sample", ["one_device", "hostile", "no_device"])
 def test_scripts_run_without_complaint(sample: str, chromium: Chromium, tmp_path: Path) -> None:
     root, console = visit(chromium, FORMATS["html"].render(SAMPLES[sample](), RenderOptions()), tmp_path)
@@ -60,6 +60,7 @@ def test_a_foreign_script_is_refused_and_noticed(chromium: Chromium, tmp_path: P
     assert re.search("Content Security Policy", "".join(console))
 
 
+@pytest.mark.thorough
 def test_a_filter_leaves_the_other_tables_of_its_section_alone(chromium: Chromium, tmp_path: Path) -> None:
     root, console = visit(chromium, FORMATS["html"].render(SAMPLES["hostile"](), RenderOptions()), tmp_path)
     assert console == []

@@ -123,7 +123,7 @@ class TestTooLong:
         assert "Left out, as it would be too long for a comment: third." in text
         assert 0 < text.count("| second ") <= 10
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_the_first_is_cut_and_never_left_out(self) -> None:
         text = checked(
             comment("train", "x", [Piece(rows(5000, "first"), 0), Piece(rows(5, "second"), 3)], ["nsysdiag"])

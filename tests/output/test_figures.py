@@ -171,7 +171,7 @@ def every(kind: type, demo: nsysdiag.Report) -> Iterator[NamedFigure]:
 class TestValues:
     """Held to the drawing on the page: its texts where it has them, else its paths."""
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_stacked_bars(self, demo: nsysdiag.Report) -> None:
         for result in (demo, SAMPLES["one_device"](), COMPARISONS["one"](), WHATIFS["one"](), ranks_report()):
             found = [each for each in charts(result).values() if isinstance(each.chart.drawing, StackedBar | Stacks)]
@@ -342,8 +342,8 @@ class TestLook:
         for figure in nsysdiag.figures(msgspec.structs.replace(made, causes=causes)).values():
             assert "onload" not in figure.to_json()
 
+    @pytest.mark.thorough
     @pytest.mark.browser
-    @pytest.mark.slow
     def test_a_browser_draws_them_all(self, chromium: Chromium, demo: nsysdiag.Report, tmp_path: Path) -> None:
         found = {**nsysdiag.figures(demo), **nsysdiag.figures(SAMPLES["one_device"]())}
         parts = [

@@ -111,6 +111,7 @@ def test_keys(table: str, pair: tuple[str, str], whole: Path, tmp_path: Path) ->
     check(source, tmp_path / "slices")
 
 
+@pytest.mark.thorough
 def test_keys_without_rowid(whole: Path, tmp_path: Path) -> None:
     source = copied(whole, tmp_path / "keyed.sqlite")
     change(

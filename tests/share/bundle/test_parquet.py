@@ -60,7 +60,7 @@ def counts(report: Report) -> dict[str, int | str]:
     return report.trace.tables
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_slice_is_the_same(tmp_path: Path) -> None:
     trace = trace_of(tmp_path)
     folder = to_folder(trace, tmp_path / "train_pqtdir")

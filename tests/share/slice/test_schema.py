@@ -278,7 +278,7 @@ def test_meanings_of_numbers_that_are_texts(tmp_path: Path) -> None:
     assert rows(path, "SELECT name FROM pragma_table_info('ENUM_ODD') WHERE pk") == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_any_table_and_any_column_may_be_missing(tmp_path: Path) -> None:
     source = private_trace(tmp_path / "trace.sqlite")
     execute(source, "DROP VIEW kernels")
