@@ -13,8 +13,7 @@ from nsysdiag.ci.budgets import Budget, Judgement, check, judge
 from nsysdiag.ci.facts import FAIL, BatchEntry
 from nsysdiag.config.settings import Settings
 from nsysdiag.errors import InputError, MemoryShortError, NsysdiagError, OutputError, printable
-from nsysdiag.formats.batch.entries import ANALYSED, RESUMED, entry_of
-from nsysdiag.formats.batch.rows import FAILED
+from nsysdiag.formats.batch.entries import ANALYSED, FAILED, RESUMED, entry_of
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.formats.write import write
 from nsysdiag.record import UNREADABLE, to_json

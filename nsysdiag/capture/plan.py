@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from nsysdiag.capture.nsys import Host, against_gpu_metrics, against_samples, against_scheduling
+from nsysdiag.capture.run import Host, against_gpu_metrics, against_samples, against_scheduling
 from nsysdiag.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsysdiag.capture.nsys import Nsys
+    from nsysdiag.capture.run import Nsys
 
 
 TRACED = ("cuda", "nvtx", "osrt")

@@ -11,9 +11,9 @@ from nsysdiag.ci.expressions import GREW, Expression, change_sentence
 from nsysdiag.ci.facts import BudgetResult
 from nsysdiag.ci.measuring import UnmeasurableError, require_evidence
 from nsysdiag.ci.names import LENGTH, SHARE, Measure
-from nsysdiag.comparison.changes import IMPROVED, REGRESSED, UNKNOWN
 from nsysdiag.comparison.facts import Change, Comparison, DeviceComparison, PartChange
 from nsysdiag.comparison.units import PHASES
+from nsysdiag.comparison.waterfall import IMPROVED, REGRESSED, UNKNOWN
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 

@@ -213,7 +213,7 @@ def _write(
 def _show(summary: "BatchSummary") -> None:
     """The table of all traces on stdout, where that is open."""
     from nsysdiag.cli.output import for_stdout
-    from nsysdiag.formats.batch.table import render
+    from nsysdiag.formats.batch.entries import render
     from nsysdiag.messages import TEXT
 
     if sys.stdout is not None:

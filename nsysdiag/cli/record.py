@@ -15,9 +15,8 @@ from nsysdiag.errors import InputError, NsysdiagError, OutputError, ProgramFaile
 from nsysdiag.signals import Ended
 
 if TYPE_CHECKING:
-    from nsysdiag.capture.nsys import Nsys
     from nsysdiag.capture.plan import Plan, RecordedSpan
-    from nsysdiag.capture.run import RecordingResult
+    from nsysdiag.capture.run import Nsys, RecordingResult
     from nsysdiag.cli.verdicts import Wanted
 
 EPILOG = """\b
@@ -147,9 +146,8 @@ def record(
     from msgspec.structs import replace
 
     from nsysdiag.capture.keeping import SUFFIX, free_stem
-    from nsysdiag.capture.nsys import find_nsys, probe
     from nsysdiag.capture.plan import RecordedSpan, name_of, require_program
-    from nsysdiag.capture.run import require_system
+    from nsysdiag.capture.run import find_nsys, probe, require_system
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import STDOUT, plan
     from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file, with_price
@@ -221,8 +219,8 @@ def _recorded(
     """Record the program. Where the report is, and the code that this command ends with: 0 unless the program failed or
     a signal came, which is said here."""
     from nsysdiag.capture.keeping import STREAM, beside, keep
-    from nsysdiag.capture.nsys import this_host
     from nsysdiag.capture.plan import is_python, planned, uses_mpi
+    from nsysdiag.capture.run import this_host
 
     plan = planned(nsys, this_host(), span, python=is_python(words), mpi=uses_mpi(words))
     if not wanted.quiet:

@@ -8,19 +8,6 @@ from functools import partial
 from msgspec import structs
 from msgspec.structs import replace
 
-from nsysdiag.comparison.changes import (
-    IMPROVED,
-    MIXED,
-    REGRESSED,
-    SAME,
-    UNKNOWN,
-    DeviceChanges,
-    change_of_means,
-    changes,
-    corrected,
-    judged_together,
-    outweighed,
-)
 from nsysdiag.comparison.differences import NOT_COMPARED, capture_notes, settings_notes, uncompared, window_notes
 from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
@@ -52,7 +39,23 @@ from nsysdiag.comparison.matching import (
 from nsysdiag.comparison.pairing import paired
 from nsysdiag.comparison.side import Capture
 from nsysdiag.comparison.units import ITERATIONS, DeviceSides, in_units
-from nsysdiag.comparison.waterfall import cut, moves, renaming, waterfall
+from nsysdiag.comparison.waterfall import (
+    IMPROVED,
+    MIXED,
+    REGRESSED,
+    SAME,
+    UNKNOWN,
+    DeviceChanges,
+    change_of_means,
+    changes,
+    corrected,
+    cut,
+    judged_together,
+    moves,
+    outweighed,
+    renaming,
+    waterfall,
+)
 from nsysdiag.fields import SettingValue
 from nsysdiag.phrases import finished, unfinished
 from nsysdiag.replay.facts import WhatIf

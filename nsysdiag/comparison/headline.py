@@ -8,11 +8,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.bottlenecks import noun_of
-from nsysdiag.comparison.changes import DECIDED, LEAST_CHANGE, MIXED, SAME, UNKNOWN
 from nsysdiag.comparison.facts import Change, JobComparison, Speedup, WorkChange
 from nsysdiag.comparison.job import LEAST_TOP, MEAN, MOST_TOP
 from nsysdiag.comparison.side import COPIED, Capture, column, mean_count, total
 from nsysdiag.comparison.units import ITERATIONS, PHASES, DeviceSides
+from nsysdiag.comparison.waterfall import DECIDED, LEAST_CHANGE, MIXED, SAME, UNKNOWN
 from nsysdiag.units import format_bytes, format_ns, format_share, format_signed_ns, format_two_ns
 
 # How much work a step has before and after: kernels, launches, bytes copied. A step with more work takes longer, and

@@ -8,12 +8,21 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.comparison.changes import DECIDED, MIXED, SAME, UNKNOWN, DeviceChanges, adding_up, change_of_step, outside
 from nsysdiag.comparison.facts import AccountChange, Change, DeviceComparison, JobComparison, PartChange, Speedup
 from nsysdiag.comparison.pairing import DevicePair
 from nsysdiag.comparison.side import LENGTH, STEADY, WORK, Capture, judged_phases
 from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drawn_medians, freedom, interval
 from nsysdiag.comparison.units import DeviceSides
+from nsysdiag.comparison.waterfall import (
+    DECIDED,
+    MIXED,
+    SAME,
+    UNKNOWN,
+    DeviceChanges,
+    adding_up,
+    change_of_step,
+    outside,
+)
 from nsysdiag.report import DeviceReport, Report
 
 # The median step before and after: what a program takes step by step, however long a few slow steps last.

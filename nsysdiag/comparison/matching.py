@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from nsysdiag.comparison.changes import LEAST_CHANGE
 from nsysdiag.comparison.differences import NOT_COMPARED
 from nsysdiag.comparison.facts import (
     Change,
@@ -20,6 +19,7 @@ from nsysdiag.comparison.facts import (
     MetricChange,
 )
 from nsysdiag.comparison.side import LENGTH, Capture, Quantity, holds, mean_count, total
+from nsysdiag.comparison.waterfall import LEAST_CHANGE
 from nsysdiag.report import CollectiveKind, CopyRow, DeviceReport, Finding, KernelRow
 
 BOTH, ADDED, GONE = "both", "added", "gone"

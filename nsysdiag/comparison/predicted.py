@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from nsysdiag.comparison.changes import IMPROVED, REGRESSED, change_between, change_of_part
 from nsysdiag.comparison.compare import WORK_TITLES, compare_reports, redactions
 from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
@@ -23,7 +22,15 @@ from nsysdiag.comparison.pairing import UNNAMED
 from nsysdiag.comparison.predicted_sides import DeviceLength, Length, OneSide, of_captures, of_prediction, replayed
 from nsysdiag.comparison.side import IDLE, WORK
 from nsysdiag.comparison.units import STEP
-from nsysdiag.comparison.waterfall import moves, renaming, waterfall
+from nsysdiag.comparison.waterfall import (
+    IMPROVED,
+    REGRESSED,
+    change_between,
+    change_of_part,
+    moves,
+    renaming,
+    waterfall,
+)
 from nsysdiag.diagnosis.facts import CANNOT_TELL
 from nsysdiag.errors import NotComparableError, UsageError
 from nsysdiag.fields import SettingValue

@@ -9,12 +9,12 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from nsysdiag.comparison.changes import adding_up
 from nsysdiag.comparison.compare import side_trace
 from nsysdiag.comparison.facts import SideTrace
 from nsysdiag.comparison.job import DIFFER, SLOW
 from nsysdiag.comparison.side import IDLE, LENGTH, WORK, Capture, by_iterations, by_phase, by_window, column
 from nsysdiag.comparison.units import STEP
+from nsysdiag.comparison.waterfall import adding_up
 from nsysdiag.errors import NotComparableError, UsageError
 from nsysdiag.replay.facts import FourParts, WhatIf, WhatIfDevice
 from nsysdiag.replay.options import text_of

@@ -2,15 +2,256 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
-from nsysdiag.comparison.changes import IMPROVED, REGRESSED, UNKNOWN, DeviceChanges
+from nsysdiag.comparison.differences import NOT_COMPARED
 from nsysdiag.comparison.facts import Change, Move, PartChange, Renaming, Step
-from nsysdiag.comparison.side import IDLE, WORK
+from nsysdiag.comparison.side import IDLE, LENGTH, WORK, Capture, Quantity, column
+from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drift, freedom, interval, student
 from nsysdiag.units import format_ns, format_share, listed
+
+# The change of each part of a unit of work, with its interval and verdict.
+#
+# Where several devices are compared, one comparison in twenty may be wrong, not one device in twenty: `corrected`
+# judges all of them by Hochberg's procedure.
+
+LEAST_CHANGE = 0.02
+LEAST_OF_LENGTH = 0.005
+IMPROVED, REGRESSED, SAME, UNKNOWN, MIXED = "improved", "regressed", "same", "unknown", "mixed"
+DECIDED = (IMPROVED, REGRESSED)
+LEDGERS = ("ledger", "root")
+
+
+class DeviceChanges(msgspec.Struct, frozen=True):
+    """The changes of one device; `own` are those of kernels and gaps. `noise` is a share of the length, `freedom` are
+    the degrees of freedom behind the intervals, None where there are none."""
+
+    length: Change
+    parts: list[PartChange]
+    ledgers: dict[str, list[PartChange]]
+    own: dict[Hashable, Change]
+    noise: float
+    freedom: float | None
+
+
+def changes(
+    before: Sequence[Capture], after: Sequence[Capture], pooled: Sequence[str], further: Mapping[Hashable, Quantity]
+) -> DeviceChanges:
+    """The changes of one device, all by the same draws. Causes in `pooled` are compared as one; `further` are times of
+    kernels and gaps."""
+    names = [LENGTH, *WORK, IDLE, *_causes([*before, *after], pooled)]
+    times = list(further.values())
+    left = [_values(each, names, pooled, [time.before[at] for time in times]) for at, each in enumerate(before)]
+    right = [_values(each, names, pooled, [time.after[at] for time in times]) for at, each in enumerate(after)]
+    means = [float(np.concatenate([values[:, 0] for values in side]).mean()) for side in (left, right)]
+    longer = means[0] > means[1]  # the same draws whichever side is called before
+    one, two = drawn_means(left, int(longer)), drawn_means(right, int(not longer))
+    noise, bounds = max(drift(left, one), drift(right, two)), interval(one, two)
+    # Kernels and gaps are no parts that add up to anything.
+    before_ns, after_ns = (
+        [*_whole_numbers(names, side.mean), *(round(float(ns)) for ns in side.mean[len(names) :])]
+        for side in (one, two)
+    )
+
+    def change(at: int) -> Change:
+        its = None if bounds is None else (float(bounds[0][at]), float(bounds[1][at]))
+        least = _least(before_ns[at], after_ns[at], float(one.mean[0]), noise, whole=at == 0)
+        return _made(before_ns[at], after_ns[at], its, least)
+
+    parts = [PartChange(id=name, change=change(at)) for at, name in enumerate(names) if name in (*WORK, IDLE)]
+    ledgers: dict[str, list[PartChange]] = {}
+    for ledger in LEDGERS:
+        its = [(at, name) for at, name in enumerate(names) if name.startswith(f"{ledger}.")]
+        rows = [PartChange(id=name.partition(".")[2], change=change(at)) for at, name in its]
+        ledgers[ledger] = sorted(rows, key=lambda row: (-max(row.change.before_ns, row.change.after_ns), row.id))
+    own = {key: change(at) for at, key in enumerate(further, len(names))}
+    return DeviceChanges(change(0), parts, ledgers, own, noise, freedom(one, two))
+
+
+def _causes(captures: Sequence[Capture], pooled: Sequence[str]) -> list[str]:
+    """The columns of both ledgers, those of pooled causes as one."""
+    found: set[str] = set()
+    for capture in captures:
+        for name in capture.table:
+            ledger, _dot, cause = name.partition(".")
+            if ledger in LEDGERS:
+                found.add(f"{ledger}.{NOT_COMPARED if cause in pooled else cause}")
+    return sorted(found)
+
+
+def _values(capture: Capture, names: Sequence[str], pooled: Sequence[str], further: Sequence[list[str]]) -> Values:
+    """ns, a row for each unit of work and a column for each of `names`, then for each of `further`, which are sums."""
+
+    def total(columns: Sequence[str]) -> Values:
+        zero = np.zeros(len(capture.table[LENGTH]))
+        return sum((column([capture], name)[0] for name in columns), start=zero)
+
+    columns = []
+    for name in names:
+        ledger, _dot, cause = name.partition(".")
+        of_pooled = [f"{ledger}.{each}" for each in pooled]
+        columns.append(total(of_pooled) if cause == NOT_COMPARED else column([capture], name)[0])
+    return np.stack([*columns, *(total(each) for each in further)], axis=1)
+
+
+def _whole_numbers(names: Sequence[str], means: Values) -> list[int]:
+    """Length, its parts, and the ledgers of the idle part, each level adding up to the one above."""
+    whole = [0] * len(names)
+    whole[0] = round(float(means[0]))
+
+    def divide(total: int, places: list[int]) -> None:
+        for at, ns in zip(places, adding_up(means[places], total), strict=True):
+            whole[at] = ns
+
+    divide(whole[0], [at for at, name in enumerate(names) if name in (*WORK, IDLE)])
+    for ledger in LEDGERS:
+        divide(whole[names.index(IDLE)], [at for at, name in enumerate(names) if name.startswith(f"{ledger}.")])
+    return whole
+
+
+def adding_up(values: Values, total: int) -> list[int]:
+    """The values (at least 0) rounded to whole numbers that add up to `total`: the largest remainders are rounded up.
+
+    ```
+    1.4 + 2.4 + 3.2 = 7   ->   2 + 2 + 3
+    ```
+    """
+    if len(values) == 0:
+        return []
+    whole = np.floor(values).astype(np.int64)
+    left = total - int(whole.sum())
+    if 0 <= left <= len(whole):
+        whole[np.argsort(whole - values, kind="stable")[:left]] += 1
+    else:  # more than rounding: the largest takes it
+        whole[int(np.argmax(values))] += left
+    return [int(each) for each in whole]
+
+
+def change_of_means(found: DeviceChanges, before: int, after: int) -> Change:
+    """The change of a time of which only both means are known."""
+    least = _least(before, after, float(found.length.before_ns), found.noise)
+    return _made(before, after, None, least)
+
+
+def change_of_step(before: int, after: int, bounds: tuple[float, float] | None, noise: float) -> Change:
+    """The change of the time of a step between its `bounds`, of which a side may drift by `noise`."""
+    return _made(before, after, bounds, _least(before, after, before, noise, whole=True))
+
+
+def change_between(before: int, after: int, bounds: tuple[int, int] | None) -> Change:
+    """A change between bounds that hold whatever its size."""
+    return _made(before, after, bounds, 0)
+
+
+def change_of_part(before: int, after: int, length: int) -> Change:
+    """The change of a part of a length, of which nothing more is known."""
+    return _made(before, after, None, _least(before, after, length, 0.0))
+
+
+def _made(before: int, after: int, bounds: tuple[float, float] | None, least: int) -> Change:
+    low, high = (None, None) if bounds is None else (int(np.floor(bounds[0])), int(np.ceil(bounds[1])))
+    return Change(
+        before_ns=before,
+        after_ns=after,
+        change_ns=after - before,
+        low_ns=low,
+        high_ns=high,
+        least_ns=least,
+        verdict=_verdict(after - before, low, high, least),
+    )
+
+
+def _least(before: int, after: int, length: float, noise: float, *, whole: bool = False) -> int:
+    """The smallest change that counts: 2% of the larger side or the noise of that side; for a part of a unit of work
+    also half a percent of the whole unit."""
+    own = max(LEAST_CHANGE, noise) * (before if whole else max(before, after))
+    return int(np.ceil(own if whole else max(own, LEAST_OF_LENGTH * length)))
+
+
+def _verdict(change: int, low: int | None, high: int | None, least: int) -> str:
+    if low is None or high is None:
+        return UNKNOWN
+    if low <= 0 <= high or abs(change) <= least:
+        return SAME
+    return REGRESSED if change > 0 else IMPROVED
+
+
+def outweighed(change: Change) -> bool:
+    """Would it count, were its device the only one?"""
+    alone = _verdict(change.change_ns, change.low_ns, change.high_ns, change.least_ns)
+    return change.verdict == SAME != alone
+
+
+Judged = tuple[Change, float | None]
+"""A change and the degrees of freedom behind its interval."""
+
+
+def corrected(devices: Sequence[DeviceChanges]) -> list[DeviceChanges]:
+    """The changes of devices that are compared together, corrected for multiple testing. A length, part or cause that
+    is no longer significant together with those of the other devices gets the verdict `same`. Intervals stay those of
+    the single device.
+
+    Each device's interval excludes 0 by chance one time in twenty: of eight independent devices, one does so in every
+    third comparison. With Hochberg's procedure, all devices together are wrong as rarely as one alone:
+
+    ```
+    4 devices   a change counts   on all of them              if 0 is outside of all 95% intervals
+                                  on 3 of them                if 0 is outside of theirs at 97.5%
+                                  on 2                        at 98.3%
+                                  on 1                        at 98.75%
+    ```
+
+    This holds for independent devices, and for devices that change together, such as ranks that wait for each other. If
+    all changed alike, each must pass the plain test only.
+    """
+    lengths = judged_together([(each.length, each.freedom) for each in devices])
+    parts = _by_id(devices, [each.parts for each in devices])
+    ledgers = {name: _by_id(devices, [each.ledgers[name] for each in devices]) for name in LEDGERS}
+    return [
+        replace(each, length=length, parts=parts[at], ledgers={name: rows[at] for name, rows in ledgers.items()})
+        for at, (each, length) in enumerate(zip(devices, lengths, strict=True))
+    ]
+
+
+def _by_id(devices: Sequence[DeviceChanges], rows: Sequence[Sequence[PartChange]]) -> list[list[PartChange]]:
+    """The rows of each device, judged together with those of the same name on the others."""
+    found: defaultdict[str, list[Judged]] = defaultdict(list)
+    for each, mine in zip(devices, rows, strict=True):
+        for row in mine:
+            found[row.id].append((row.change, each.freedom))
+    judged = {id: iter(judged_together(changes)) for id, changes in found.items()}
+    return [[PartChange(id=row.id, change=next(judged[row.id])) for row in mine] for mine in rows]
+
+
+def judged_together(changes: Sequence[Judged]) -> list[Change]:
+    """The changes of one name on all devices. Those that count no more have the verdict `same`."""
+    known = [each for each in changes if each[0].verdict != UNKNOWN]
+    for less in range(len(known)):  # so many of the devices may have 0 inside
+        found = [outside(*each, LEVEL / (less + 1)) for each in known]
+        if sum(found) >= len(known) - less:
+            break
+    else:
+        found = [False] * len(known)
+    holds = iter(found)
+    return [
+        change if change.verdict == UNKNOWN or next(holds) else msgspec.structs.replace(change, verdict=SAME)
+        for change, _freedom in changes
+    ]
+
+
+def outside(change: Change, freedom: float | None, level: float) -> bool:
+    """Is 0 outside of the interval at this level, which is as much longer than at 5% as Student's t is?"""
+    if freedom is None or change.low_ns is None or change.high_ns is None:
+        return False
+    to_zero = (change.change_ns - change.low_ns) if change.change_ns > 0 else (change.high_ns - change.change_ns)
+    return to_zero * student(freedom, level) / student(freedom) < abs(change.change_ns)
+
 
 MOSTLY, PARTLY = 0.5, 0.1
 NOT_SHOWN = "The data do not show whether that is more than chance."

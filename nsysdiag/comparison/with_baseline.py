@@ -9,13 +9,13 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.comparison.changes import LEAST_CHANGE
 from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import BaselineUse, Comparison
 from nsysdiag.comparison.pairing import paired, read_from
 from nsysdiag.comparison.side import LENGTH, Capture
 from nsysdiag.comparison.significance import FEWEST_RUNS, student
 from nsysdiag.comparison.units import in_units
+from nsysdiag.comparison.waterfall import LEAST_CHANGE
 from nsysdiag.report import Report
 from nsysdiag.units import format_share, listed
 

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray, Intervals, equal_edges, union
 from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics
-from nsysdiag.counters.joins import Joins, Lens, kernel_targets, range_targets, rounded
-from nsysdiag.counters.masks import Parted, Sampled, SamplesWithin
+from nsysdiag.counters.joins import Joins, Lens, Parted, Sampled, SamplesWithin, kernel_targets, range_targets, rounded
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpu_metric_names import METRICS, MetricUnit

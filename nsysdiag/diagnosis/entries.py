@@ -4,22 +4,228 @@ differently."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from nsysdiag.diagnosis.chart import account_stack, accounts, longest_part
-from nsysdiag.diagnosis.facts import KERNELS
-from nsysdiag.document.blocks import PAGE, Block, Column, Limit, Paragraph, Table
+from nsysdiag.arrays.groups import summed
+from nsysdiag.bottlenecks import title_of
+from nsysdiag.diagnosis.facts import KERNELS, UNKNOWN, noun_of
+from nsysdiag.document.bars import bottleneck_entry
+from nsysdiag.document.blocks import PAGE, Block, Chart, Column, Limit, Lines, Paragraph, Part, Table
+from nsysdiag.document.figures import CHARACTER_PERCENT, StackedBar, stack
+from nsysdiag.document.histogram import edge_ticks, moment_labels
 from nsysdiag.document.kinds import NAME, SHARE, STACK, TEXT, part
+from nsysdiag.document.words import counted
+from nsysdiag.phases.facts import done
+from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nsysdiag.phases.facts import PhaseDevice
+    from nsysdiag.phases.facts import Phase, PhaseDevice
+    from nsysdiag.report import Finding
 
-    Judged = Mapping[str, Sequence[PhaseDevice]]
     """By device what it did in the judged phases."""
+    Judged = Mapping[str, Sequence[PhaseDevice]]
+
+
+# The drawings of a diagnosis: the phases over time, and the judged time by bottleneck.
+
+# Bottlenecks in words: inside a sentence, and as a label.
+
+UNSEEN_LABEL = "Host outside CUDA calls, not captured"
+"""Unknown time in a trace without OS calls, scheduling events and CPU samples."""
+OUTPUT = "output"
+FIX_FIRST, LOOK_FIRST, IF_STARTS_MATTER = "Fix first", "Look at first", "If starts matter"
+
+
+def label(bottleneck: str, *, host_unseen: bool = False) -> str:
+    """A bottleneck as a label; one of a later version stands for itself."""
+    if host_unseen and bottleneck == UNKNOWN:
+        return UNSEEN_LABEL
+    return title_of(bottleneck)
+
+
+def phase_label(phase: Phase, name: str, *, judged: bool = False, judged_ns: int = 0, host_unseen: bool = False) -> str:
+    """`steady (425 ms, 30 steps, median 12.0 ms, judged)`; `judged`: judged phases are marked. One that is not judged
+    says what it did: `start-up (863 ms: cudaHostAlloc 308 ms)`, and the reason if it repeats. One that is longer than
+    the judged time `judged_ns`, and whose work has no name, has its bottleneck."""
+    facts = [format_ns(phase.counted_ns), *([phase.steps.words] if phase.steps else [])]
+    facts += ["judged"] if judged and phase.judged else []
+    facts += ["too short to judge"] if phase.name == "steady" and not phase.judged else []
+    did = "" if phase.judged else done(phase.devices)
+    if not did and judged_ns and not phase.judged and phase.end_ns - phase.start_ns > judged_ns:
+        did = f"{noun_of(phase.bottleneck, host_unseen=host_unseen)} {format_share(phase.share, 1)}"
+    return f"{name} ({', '.join(facts)}{did and f': {did}'})"
+
+
+def phase_verdict(phase: Phase, name: str, *, host_unseen: bool = False) -> str:
+    """`steady 1 (3.50 s, 1,000 steps, median 3.50 ms): kernels 98.6%`."""
+    noun = noun_of(phase.bottleneck, host_unseen=host_unseen)
+    return f"{phase_label(phase, name)}: {noun} {format_share(phase.share, 1)}"
+
+
+def naming(host_code: Finding, *, sampled: bool) -> str:
+    """What would name host code: CPU samples if there are none, else NVTX ranges."""
+    what = f"the host code ({format_share(host_code.share, 1)} of the time)"
+    if not sampled:
+        return f"The trace has no CPU samples that name {what}."
+    if not host_code.call:
+        return f"CPU samples do not name {what}: build it with symbols (-g)."
+    return f"CPU samples name {what} only as {host_code.call}: add NVTX ranges."
+
+
+PHASES_OVER_TIME = "The phases of the job over time, in the colour of what takes most of each"
+JUDGED_TIME = "Judged time by bottleneck"
+MOST_PHASES = 4
+LEAST_KERNELS = 0.05
+"""Share of the whole from which kernels on a mostly empty GPU are shown as a separate part."""
+LEAST_LEGEND = 0.005
+"""Share of the whole below which a part is too narrow to draw."""
+
+
+def accounts(devices: Sequence[PhaseDevice]) -> dict[str, int]:
+    """The time of some devices and phases by bottleneck, the largest first. Kernels are one, as in the headline, where
+    few of them leave most of the GPU empty, or few do not."""
+    return _ordered(summed(device.account for device in devices))
+
+
+def longest_part(devices: Sequence[PhaseDevice], *, host_unseen: bool = False) -> tuple[str, int]:
+    """The largest part of a device's time in some phases, and its length. Waiting for another GPU is a separate
+    part."""
+    own, waits = Counter(summed(device.account for device in devices)), Counter[str]()
+    for each in (each for device in devices for each in device.waited):
+        own[each.bottleneck] -= each.ns
+        waits[f"Waits for {each.device}"] += each.ns
+    parts = {label(name, host_unseen=host_unseen): ns for name, ns in _ordered(own).items()} | waits
+    return max(parts.items(), key=lambda part: part[1], default=(label("unknown"), 0))
+
+
+def _ordered(total: dict[str, int]) -> dict[str, int]:
+    small, large = sorted(KERNELS, key=lambda name: total.get(name, 0))
+    if 0 < total.get(small, 0) < LEAST_KERNELS * sum(total.values()):
+        total[large] += total.pop(small)
+    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+
+
+def account_stack(account: dict[str, int], said: str, *, host_unseen: bool = False) -> StackedBar:
+    """A stacked bar of time by bottleneck."""
+    parts = [(label(name, host_unseen=host_unseen), ns, *_fill(name)) for name, ns in account.items()]
+    return StackedBar(said, stack(parts), sum(account.values()))
+
+
+def account_chart(account: dict[str, int], title: str = JUDGED_TIME, *, host_unseen: bool = False) -> Chart:
+    """The judged time of all devices by bottleneck, with what the colours mean."""
+    total = sum(account.values())
+    legend = [
+        replace(bottleneck_entry(name), label=f"{label(name, host_unseen=host_unseen)} {format_share(ns, total)}")
+        for name, ns in account.items()
+        if ns > LEAST_LEGEND * total
+    ]
+    return Chart(account_stack(account, title, host_unseen=host_unseen), title, legend=legend, id="judged-time")
+
+
+def phase_strip(phases: Sequence[Phase], basis: str = "steady", about: int | None = None) -> list[Block]:
+    """The phases over time, those that are not judged paler, and a sentence about each of a few; the headline is
+    `about` one."""
+    names = phase_names(phases, basis)
+    tell = any(phase.judged for phase in phases) and not all(phase.judged for phase in phases)
+    whole = phases[-1].end_ns - phases[0].start_ns
+    parts = [
+        (_on_bar(name, phase, whole, tell=tell), phase.end_ns - phase.start_ns, *_fill(phase.bottleneck))
+        for name, phase in zip(names, phases, strict=True)
+    ]
+    there = [phase for phase in phases if phase.end_ns > phase.start_ns]
+    segments = [
+        replace(each, faded=tell and not phase.judged, has_label=_fits(each.label, each.ns, whole))
+        for each, phase in zip(stack(parts), there, strict=True)
+    ]
+    borders = [phases[0].start_ns, *(phase.end_ns for phase in phases)]
+    drawing = StackedBar(
+        PHASES_OVER_TIME,
+        segments,
+        whole,
+        over_time=True,
+        ticks=edge_ticks(borders) if whole > 0 else (),
+        start_ns=borders[0],
+    )
+    times = moment_labels(borders)
+    words = [judged_word(phases, at, about) if tell else "" for at in range(len(phases))]
+    captions: list[list[Part]] = [
+        [
+            bottleneck_entry(phase.bottleneck, f"{times[at]} to {times[at + 1]}{words[at] and f', {words[at]}'}: "),
+            sentence,
+        ]
+        for at, (phase, sentence) in enumerate(zip(phases, sentences(phases, names), strict=True))
+    ]
+    rest = len(captions) - MOST_PHASES
+    more: list[list[Part]] = [[f"And {counted(rest, 'more phase')}."]] if rest > 0 else []
+    strip = Chart(drawing, PHASES_OVER_TIME, id="phases")
+    return [strip, Lines([*(captions[at] for at in shown_phases(phases)), *more], PAGE)]
+
+
+def judged_word(phases: Sequence[Phase], place: int, about: int | None, word: str = "judged") -> str:
+    """`word` for a phase that is judged; of several that are, the one that the headline is about says so."""
+    several = sum(phase.judged for phase in phases) > 1
+    return "" if not phases[place].judged else f"{word}, see headline" if several and place == about else word
+
+
+def shown_phases(phases: Sequence[Phase]) -> list[int]:
+    """The places of the few phases that are shown, in time: judged ones before others, the first before later ones."""
+    places = sorted(range(len(phases)), key=lambda at: (not phases[at].judged, at))
+    return sorted(places[:MOST_PHASES])
+
+
+def _on_bar(name: str, phase: Phase, whole: int, *, tell: bool) -> str:
+    long = f"{name}, judged"
+    return long if tell and phase.judged and _fits(long, phase.end_ns - phase.start_ns, whole) else name
+
+
+def _fits(text: str, ns: int, whole: int) -> bool:
+    return 100 * ns >= CHARACTER_PERCENT * (len(text) + 1) * whole
+
+
+def phase_names(phases: Sequence[Phase], basis: str = "steady") -> list[str]:
+    """The names of phases, with a number where several have the same. One that is judged because it is all there is, is
+    the window, whether it is steady or not; few repeats are no steady state. What is between or behind steps, and
+    mostly writes, is output: a checkpoint, or results."""
+    if basis == "window" and len(phases) == 1:
+        return ["window"]
+    steady = "repeats" if basis == "phase" else "steady"
+    plain = [steady if phase.name == "steady" else OUTPUT if _writes(phase) else phase.name for phase in phases]
+    seen: Counter[str] = Counter()
+    names = []
+    for name in plain:
+        seen[name] += 1
+        names.append(f"{name} {seen[name]}" if plain.count(name) > 1 else name)
+    return names
+
+
+def _writes(phase: Phase) -> bool:
+    """Whether a pause, or what follows the last step, writes for more than half of its time."""
+    if phase.name not in ("pause", "teardown"):
+        return False
+    did = (each for device in phase.devices for each in device.did)
+    return any(each.writes and 2 * each.ns > phase.counted_ns for each in did)
+
+
+def sentences(phases: Sequence[Phase], names: Sequence[str]) -> list[str]:
+    """What each phase says of itself, under its name of `names`."""
+    return [
+        name.capitalize() + phase.sentence[len(phase.name) :]
+        if phase.sentence.lower().startswith(phase.name)
+        else phase.sentence
+        for name, phase in zip(names, phases, strict=True)
+    ]
+
+
+def _fill(bottleneck: str) -> tuple[str | None, str]:
+    """Colour and kind of a segment: one of the two."""
+    entry = bottleneck_entry(bottleneck)
+    return entry.color or None, entry.part
+
 
 SPLIT = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
 NAMED = Column("GPU", NAME, head=True, length=24)

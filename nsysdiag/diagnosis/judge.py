@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, bottlenecks_of_cause
@@ -15,7 +18,6 @@ from nsysdiag.diagnosis.facts import KERNELS, NO_WORK, PROFILER, UNRESOLVED, Dia
 from nsysdiag.diagnosis.focus import Focus, Scope, job_account, judged_parts, working
 from nsysdiag.diagnosis.health import MPI
 from nsysdiag.diagnosis.missing import FEWEST, MOST, Missing
-from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere
 from nsysdiag.diagnosis.one_problem import Judged, limited, waits_for_kernels
 from nsysdiag.diagnosis.returned import Behind, returned
 from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share, sure_share
@@ -32,13 +34,97 @@ from nsysdiag.diagnosis.sentences import (
     waiting_part,
     waiting_sentence,
 )
-from nsysdiag.diagnosis.unused_gpus import one_gpu, unused_gpus
+from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import MpiRanks
+from nsysdiag.events.rows import distinct
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.happened import HostLoop
-from nsysdiag.phases.facts import Phase, PhaseDevice, counted_ns, done
+from nsysdiag.phases.facts import LEAST_WORK, Phase, PhaseDevice, counted_ns, done
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Finding, Verdict
+from nsysdiag.units import listed
+
+# That a trace holds some of the ranks of an MPI program: others may be why it waits, and use other GPUs.
+
+MOST_RANKS_LISTED = 4
+
+
+def ranks_elsewhere(found: MpiRanks, processes: int | None, *, mpi: bool) -> str:
+    """A sentence on ranks that are not in the trace; empty if there is no evidence of any. `processes` is how many did
+    work on GPUs, None where that is not known; `mpi` says that the program uses MPI."""
+    held, most = len(found.ranks), found.at_least
+    if not held:
+        one = mpi and processes == 1
+        return "The trace holds one process of an MPI program: other ranks, if any, are not in it." if one else ""
+    if held < most:
+        return f"The trace holds {_some(found.ranks, most)}: the others are not in it."
+    if held == 1:
+        return "The trace holds only MPI rank 0."
+    return ""
+
+
+def ranks_left_out(found: MpiRanks) -> str:
+    """A sentence on ranks of which no file is among several; empty if there is no evidence of any."""
+    ends = (-1, *found.ranks, found.at_least)
+    missing = [(before + 1, behind - 1) for before, behind in pairwise(ends) if behind - before > 1]
+    if not found.ranks or not missing:
+        return ""
+    count = found.at_least - len(found.ranks)
+    named = [f"{first}" if first == last else f"{first} to {last}" for first, last in missing]
+    if len(named) > MOST_RANKS_LISTED:
+        return f"{count} of at least {found.at_least} MPI ranks are not among the files."
+    one = f"MPI rank {named[0]} is"
+    return f"{one if count == 1 else f'MPI ranks {listed(named)} are'} not among the files."
+
+
+def _some(ranks: tuple[int, ...], most: int) -> str:
+    """`MPI rank 7 of at least 8`, `MPI ranks 4 to 7 of at least 16`, `12 of at least 64 MPI ranks`."""
+    first, last = ranks[0], ranks[-1]
+    if len(ranks) == 1:
+        return f"MPI rank {first} of at least {most}"
+    if last - first == len(ranks) - 1:
+        return f"MPI ranks {first} to {last} of at least {most}"
+    if len(ranks) <= MOST_RANKS_LISTED:
+        return f"MPI ranks {listed(list(map(str, ranks)))} of at least {most}"
+    return f"{len(ranks)} of at least {most} MPI ranks"
+
+
+# GPUs of the machine that did nothing, whether the program seems to have been meant to use them, and GPUs that are
+# probably one.
+
+MOST_LISTED = 4
+
+
+def working_processes(activity: DeviceActivity) -> int:
+    """How many processes did real work on GPUs, compared with the busiest one."""
+    operations = activity.operations
+    _, code = distinct(operations.process)
+    work = group_totals(code, operations.end - operations.start).total
+    return int(np.count_nonzero(work >= LEAST_WORK * work.max(initial=0))) if len(work) else 0
+
+
+def unused_gpus(present: int | None, used: int, processes: int | None, *, mpi: bool) -> str:
+    """A sentence; empty if all GPUs are used, if their number is unknown, or if only chosen GPUs are analysed
+    (`processes` is None). Several processes that share GPUs while others are unused may have selected the wrong GPU;
+    for one process the sentence only counts. In a trace of one MPI rank, other ranks may use the other GPUs."""
+    if not present or processes is None or used >= present:
+        return ""
+    if processes > used:
+        shared = "one GPU" if used == 1 else f"{used} GPUs"
+        return (
+            f"{processes} processes share {shared} of {present}, and {present - used} "
+            f"{'is' if present - used == 1 else 'are'} unused: check which GPU each process selects."
+        )
+    return "" if mpi else f"{used} of {present} GPUs {'is' if used == 1 else 'are'} in use."
+
+
+def one_gpu(in_turns: Sequence[str]) -> str:
+    """A sentence on devices that take turns (their keys), as processes on one GPU do; empty for fewer than two."""
+    if len(in_turns) < 2:
+        return ""
+    who = listed(list(in_turns)) if len(in_turns) <= MOST_LISTED else f"{len(in_turns)} of these GPUs"
+    return f"{who} take turns, as processes on one GPU do: --same-gpu makes them one."
+
 
 SECOND = 0.1
 """The next part of the judged time is named from here on."""

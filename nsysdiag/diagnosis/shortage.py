@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from nsysdiag.causes import PREEMPTION
 from nsysdiag.host.facts import HostReport
-from nsysdiag.host.shortage import advice
+from nsysdiag.host.report import advice
 from nsysdiag.report import Finding
 
 

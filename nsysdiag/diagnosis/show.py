@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from nsysdiag.diagnosis.chart import (
+from nsysdiag.diagnosis.entries import (
     FIX_FIRST,
     IF_STARTS_MATTER,
     JUDGED_TIME,
     LOOK_FIRST,
     MOST_PHASES,
     account_chart,
+    account_table,
     accounts,
+    joined,
     judged_word,
     label,
     naming,
@@ -23,7 +25,6 @@ from nsysdiag.diagnosis.chart import (
     phase_verdict,
     shown_phases,
 )
-from nsysdiag.diagnosis.entries import account_table, joined
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (

@@ -13,9 +13,8 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.causes.cause import Advice, FrameworkAdvice
 from nsysdiag.causes.evidence import Threshold, setting
 from nsysdiag.causes.sources import SOURCES, SourceDocument
-from nsysdiag.copies.copies import longest_kind, top_copies
+from nsysdiag.copies.copies import is_pageable, longest_kind, top_copies
 from nsysdiag.copies.facts import TopCopy
-from nsysdiag.copies.rates import is_pageable
 from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category

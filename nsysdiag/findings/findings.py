@@ -17,8 +17,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECKS, BottleneckId, promised
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, EVENT_WAIT
 from nsysdiag.causes.cause import Advice
-from nsysdiag.copies.copies import longest_kind
-from nsysdiag.copies.rates import is_pageable
+from nsysdiag.copies.copies import is_pageable, longest_kind
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.events.identity import joint
 from nsysdiag.findings.attribution import Shares, inside_mpi

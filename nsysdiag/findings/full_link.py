@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import Intervals, intersect, union
-from nsysdiag.copies.rates import DIRECTIONS, HOST_DIRECTIONS, PCIE_BYTES_PER_SECOND, is_pageable
+from nsysdiag.copies.copies import DIRECTIONS, HOST_DIRECTIONS, PCIE_BYTES_PER_SECOND, is_pageable
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.units import format_share, format_transfer
 

@@ -21,7 +21,7 @@ from nsysdiag.ranks.show import blocks as ranks
 from nsysdiag.ranks.show.blocks import NOUN as RANKS
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.replay.show import blocks as whatif
-from nsysdiag.replay.show import words as whatif_words
+from nsysdiag.replay.show import outlooks as whatif_words
 from nsysdiag.report import Finding, Report
 from nsysdiag.trace.show import source
 

@@ -15,7 +15,7 @@ from nsysdiag.document.kinds import part
 from nsysdiag.document.names import call_site_label, host_code_label, whole
 from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.document.words import chain_label, path_label, row_query
-from nsysdiag.host import rows as host
+from nsysdiag.host import show as host
 from nsysdiag.launches import words as launches
 from nsysdiag.memory import show as memory
 from nsysdiag.phases.facts import PhaseDevice, added

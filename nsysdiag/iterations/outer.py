@@ -11,19 +11,216 @@ that update weights and the copies from the host come once in each step; a read-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.iterations.happened import HOST, Happened, anchor_of, is_step
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
-from nsysdiag.iterations.segments import RepeatCounts
-from nsysdiag.iterations.specials import LEAST_TOGETHER, REGULAR, Special, specials
-from nsysdiag.iterations.which_step import goes_on, judged
+
+# What happens in each repeat of a loop, and what usually does.
+
+MOST_TOKENS = 2_000
+"""Names that are looked at: of more, the most frequent."""
+USUAL = 0.4
+"""A count that so many repeats have is usual; the smallest of such."""
+LEAST_HELD = 0.75
+"""Of the usual operations: a repeat with fewer is another kind of work."""
+
+
+class RepeatCounts(Struct, frozen=True):
+    """How often each code happens in each repeat of a loop: `count[code]` by repeat, and what is usual."""
+
+    count: dict[int, IntArray]
+    usual: dict[int, int]
+    size: int
+
+    @classmethod
+    def of(cls, happened: Happened, starts: IntArray, issued: IntArray | None, end: int) -> RepeatCounts:
+        on_host = happened.on_host
+        place = np.full(len(happened.time), -1)
+        place[~on_host] = np.searchsorted(starts, happened.time[~on_host], side="right") - 1
+        if issued is not None:
+            place[on_host] = np.searchsorted(issued, happened.time[on_host], side="right") - 1
+        inside = np.flatnonzero((place >= 0) & (happened.time < end))
+        place, code = place[inside], happened.code[inside]
+        of_code = RowsOf(code)
+        codes = sorted(of_code.values(), key=lambda each: -len(of_code[each]))[:MOST_TOKENS]
+        count = {each: np.bincount(place[of_code[each]], minlength=len(starts)) for each in codes}
+        return cls(count, {each: _usual(counted[:-1]) for each, counted in count.items()}, len(starts))
+
+    def lacks(self) -> BoolArray:
+        """Which repeats lack a good part of the usual operations: there the first one of a repeat comes in what is
+        between the inner loops."""
+        held = np.zeros(self.size, np.int64)
+        for code, count in self.count.items():
+            if code < HOST:
+                held += np.minimum(count, self.usual[code])
+        lacks: BoolArray = held < LEAST_HELD * sum(usual for code, usual in self.usual.items() if code < HOST)
+        return lacks
+
+    def alike(self) -> BoolArray:
+        """Which repeats, without the last, have exactly as many of the usual operations, whatever else they have."""
+        same = np.ones(self.size - 1, np.bool_)
+        for code, count in self.count.items():
+            if code < HOST and self.usual[code]:
+                same &= count[:-1] == self.usual[code]
+        return same
+
+
+def _usual(count: IntArray) -> int:
+    times = np.bincount(count)
+    often = np.flatnonzero(times >= USUAL * len(count))
+    return int(often[0] if len(often) else np.argmax(times))
+
+
+# The repeats of a loop that have more than others: what comes only at every n-th, and where it comes.
+#
+# ```
+# repeats     |a b |a b |a b e|a b |a b |a b e|a b |a b |a b e|       every third has e as well
+# ```
+
+REGULAR = 0.9
+"""Of the distances between special repeats: so many are equal."""
+FEWEST_IRREGULAR, LEAST_TOGETHER, LONGEST_IRREGULAR = 5, 2, 20
+"""At no regular distance so many special repeats show a loop, if so many names come in the same ones; none is longer
+than so many times the usual one."""
+
+
+class Special(Struct, frozen=True):
+    """Repeats that have more than others: which, every n-th, and by code how many more each has."""
+
+    at: IntArray
+    each: int
+    exact: bool
+    more: dict[int, int]
+
+
+def specials(found: RepeatCounts) -> list[Special]:
+    """The groups of names that come more often than usual in the same repeats, those with the shortest distance
+    first. At no regular distance a name shows something only if it comes in no other repeats: how often it comes may
+    vary for another reason."""
+    groups: dict[bytes, tuple[IntArray, dict[int, int]]] = {}
+    for code, count in found.count.items():
+        if code >= HOST and found.usual[code]:
+            continue  # one range or query more shows nothing
+        more = count - found.usual[code]
+        at = np.flatnonzero(more > 0)
+        if 2 <= len(at) <= (found.size + 1) // 2:
+            groups.setdefault(at.tobytes(), (at, {}))[1][code] = int(np.median(more[at]))
+    short = np.flatnonzero(found.lacks())
+    if 2 <= len(short) <= (found.size + 1) // 2:
+        held = {code: int(np.median(count[short])) for code, count in found.count.items()}
+        groups.setdefault(short.tobytes(), (short, {}))[1].update({code: each for code, each in held.items() if each})
+    result = [special for at, more in _merged(groups.values()) if (special := _special(at, more, found)) is not None]
+    return sorted(result, key=lambda each: (not each.exact, -len(each.at), -len(each.more)))
+
+
+def _merged(groups: Iterable[tuple[IntArray, dict[int, int]]]) -> list[tuple[IntArray, dict[int, int]]]:
+    """With those as one that come in the same repeats, but for one of them at an end of the trace."""
+    merged: list[tuple[IntArray, dict[int, int]]] = []
+    for at, more in sorted(groups, key=lambda each: -len(each[0])):
+        same = next((each for each in merged if len(each[0]) <= len(at) + 1 and np.isin(at, each[0]).all()), None)
+        if same is None:
+            merged.append((at, dict(more)))
+        else:
+            same[1].update(more)
+    return merged
+
+
+def _special(at: IntArray, more: dict[int, int], found: RepeatCounts) -> Special | None:
+    """None where they do not come all over the time of the loop."""
+    distance = np.diff(at)
+    each = int(np.median(distance))
+    exact = each > 1 and float((distance == each).mean()) >= REGULAR
+    longest = each + 1 if exact else LONGEST_IRREGULAR * max(each, 1)
+    covers = int(at[0]) <= longest and found.size - 1 - int(at[-1]) <= longest
+    together = len(at) >= FEWEST_IRREGULAR and len(more) >= LEAST_TOGETHER and int(distance.max()) <= longest
+    together &= each > 1 and any(not found.usual[code] for code in more)
+    return Special(at, each, exact, more) if covers and (exact or together) else None
+
+
+# Which of two levels is the step, and whether the trace shows it.
+
+MANY_INNER = 10
+"""So many repeats that get input are steps with an occasional evaluation, not micro batches."""
+LIGHT_KERNELS, LIGHT_TIME = 2, 0.25
+"""An addition of so few kernels, and of no more than this share of a repeat, may only read back a value."""
+MANY_OTHERS = 0.5
+"""Of the kernels of a repeat, and of what is added: so many of other names are a part of the program of their own."""
+FEW_PARTS = 4
+"""Programs hardly log or save each second to fourth step: so few repeats are the stages of one."""
+ROUND = 10
+"""Programs log every ten steps, or every hundred; layers and micro batches are rarely counted by tens."""
+
+
+def judged(special: Special, found: RepeatCounts, happened: Happened) -> tuple[bool, bool]:
+    """Whether the outer repeats are the steps, and whether the trace shows it.
+
+    ```
+    inner                      each n-th as well             steps
+    updates weights            less work than its own        inner: it is a whole step
+    updates weights            more kernels of other names   not certain: the inner ones may be a part of it
+    anything                   updates weights               outer: micro batches
+    no input                   input                         outer: layers, sweeps
+    input, or a read-back      kernels                       not certain: micro batches, or an evaluation
+    input, or a read-back      a read-back, a wait           inner: a log, a checkpoint
+    only waits                 anything else                 not certain
+    a part of a network        kernels                       outer: layers
+    two to four                kernels                       outer: stages
+    neither                    kernels                       not certain: parts, or output of each n-th step
+    neither                    a read-back, a wait           not certain: a log, or layers of a pass
+    ```
+    """
+    inner, extra = {code for code, usual in found.usual.items() if usual > 0}, set(special.more)
+    updated, added = inner & happened.updates, (extra & happened.kernels) - inner
+    feeds, reads = bool(inner & happened.uploads), bool(inner & happened.downloads)
+    if updated and len(inner & happened.kernels) > len(updated):
+        return False, not (special.exact and _outweighs(added, special, found, happened))
+    if extra & happened.updates or (extra & happened.uploads and not feeds):
+        return True, True
+    waits = bool(inner & happened.waits)
+    if not special.exact:
+        closes = bool(extra & happened.downloads) and not (feeds or reads or waits)
+        return closes or (len(added) > LIGHT_KERNELS and not feeds), False
+    if feeds or reads or waits:
+        return bool(added) and special.each < MANY_INNER, not added and (feeds or reads)
+    if extra & happened.kernels and not _light(special, found, happened):
+        parts = bool(inner & happened.networks) or special.each <= FEW_PARTS
+        return parts or special.each % ROUND > 0, parts
+    shifted = int(special.at[0]) + 1 < special.each or found.size - 1 - int(special.at[-1]) not in (0, special.each)
+    return not shifted and special.each % ROUND > 0, False
+
+
+def _outweighs(added: set[int], special: Special, found: RepeatCounts, happened: Happened) -> bool:
+    """Whether the kernels that no other repeat has are many: an evaluation has those of the steps, and few others."""
+    count = sum(special.more[code] for code in added)
+    return count >= MANY_OTHERS * max(_kernels(found.usual, happened), _kernels(special.more, happened))
+
+
+def _light(special: Special, found: RepeatCounts, happened: Happened) -> bool:
+    """Whether all that is added is a kernel or two and a read-back, or a wait."""
+    if not set(special.more) & happened.downloads:
+        return False
+    count = _kernels(special.more, happened)
+    return count <= LIGHT_KERNELS and count <= max(LIGHT_TIME * _kernels(found.usual, happened), 1)
+
+
+def _kernels(count: dict[int, int], happened: Happened) -> int:
+    return sum(each for code, each in count.items() if code in happened.kernels)
+
+
+def goes_on(special: Special, found: RepeatCounts, happened: Happened) -> bool:
+    """Whether special repeats, at a regular distance, lack the copies from or to the host that the others have: they go
+    on with what is there. Not where each repeat updates weights: it is a step."""
+    exchanged = {code for code in happened.uploads | happened.downloads if found.usual.get(code)}
+    lacks = any(not found.count[code][special.at[:-1]].any() for code in exchanged)
+    return special.exact and lacks and not any(found.usual.get(code) for code in happened.updates)
+
 
 MOST_LEVELS = 6
 ALIKE, MOST_TRIED = 0.8, 6

@@ -16,7 +16,7 @@ from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.report import Report
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.trace import Trace, open_trace
-from nsysdiag.utilization.dashboard import check_periods
+from nsysdiag.utilization.utilization import check_periods
 
 
 def analyze(

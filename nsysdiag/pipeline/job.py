@@ -8,13 +8,12 @@ from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.diagnosis.health import left_out_gpus, malformed_warnings
-from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge
+from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge, working_processes
 from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.missing import unseen_everywhere
 from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.diagnosis.sentences import unseen_host
 from nsysdiag.diagnosis.shortage import with_shortage
-from nsysdiag.diagnosis.unused_gpus import working_processes
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.identity import mpi_ranks

@@ -10,9 +10,8 @@ from msgspec import Struct, structs
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Diagnosis
 from nsysdiag.diagnosis.focus import Scope, judged_parts
-from nsysdiag.diagnosis.judge import diagnose
+from nsysdiag.diagnosis.judge import diagnose, ranks_elsewhere, ranks_left_out
 from nsysdiag.diagnosis.late import LateShare, followed, lateness, with_late
-from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere, ranks_left_out
 from nsysdiag.diagnosis.savings import predict_of
 from nsysdiag.diagnosis.sentences import unseen_host
 from nsysdiag.events.identity import together

@@ -13,9 +13,9 @@ from nsysdiag.arrays.intervals import FloatArray, IntArray
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.disks import reads_ns
+from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.entangled import loosened, met_by_chance, others_work_ns, taken_out
 from nsysdiag.replay.gaps import with_other_gaps
-from nsysdiag.replay.graph import EdgeKind
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.mpi_peers import in_a_row, most_sooner, takes_out_waits, without_waits
 from nsysdiag.replay.removed import most_removed_ns, unknown_ns

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
-from nsysdiag.replay.graph import NEVER_NS, EdgeKind
+from nsysdiag.replay.edges import NEVER_NS, EdgeKind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.pacing import OUTLIVED
 from nsysdiag.replay.work import GAP_NS

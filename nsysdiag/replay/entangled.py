@@ -18,7 +18,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, 
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.replay.changes import OF_OPERATIONS, SURE, Changes
-from nsysdiag.replay.graph import EdgeKind
+from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import WAITED_NS
 from nsysdiag.replay.step_work import REGULAR, StepWork

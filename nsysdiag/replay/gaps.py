@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.graph import EdgeKind
+from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.run import Run, run_of
 from nsysdiag.replay.stretch import LEAST_ERROR

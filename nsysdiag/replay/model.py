@@ -35,10 +35,14 @@ from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.replay.beside import Beside
 from nsysdiag.replay.device_waits import device_waits, full_queues, with_waiting
 from nsysdiag.replay.edges import (
+    EdgeKind,
+    Edges,
+    Graph,
     Program,
     after_end,
     arrivals,
     begun_before,
+    extended,
     lag_of,
     launch_cost,
     launched,
@@ -47,7 +51,6 @@ from nsysdiag.replay.edges import (
     program_order,
     releases,
 )
-from nsysdiag.replay.graph import EdgeKind, Edges, Graph, extended
 from nsysdiag.replay.host_time import HostTime, host_time, on_axis
 from nsysdiag.replay.moments import (
     DEVICE,

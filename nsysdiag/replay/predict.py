@@ -16,9 +16,9 @@ from nsysdiag.errors import UsageError
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.bounds import BoundCase, bounds_of, computing
 from nsysdiag.replay.changes import Changes, View
+from nsysdiag.replay.edges import NEVER_NS, EdgeKind, Edges, replay
 from nsysdiag.replay.facts import Identity, Saving, Transform
 from nsysdiag.replay.fixes import apply_fix, may_differ, taken_out
-from nsysdiag.replay.graph import NEVER_NS, EdgeKind, Edges, replay
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.reshaped import with_edges
 from nsysdiag.replay.run import Run, as_run, four_parts, run_of, step_idle

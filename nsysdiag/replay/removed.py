@@ -17,7 +17,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.replay.changes import Changes
-from nsysdiag.replay.graph import EdgeKind
+from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.sources import answers
 from nsysdiag.wakeups.waits import is_timed

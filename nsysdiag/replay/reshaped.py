@@ -17,7 +17,7 @@ from nsysdiag.events.rows import distinct
 from nsysdiag.events.streams import previous_on_stream
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes, View
-from nsysdiag.replay.graph import EdgeKind, Edges, extended
+from nsysdiag.replay.edges import EdgeKind, Edges, extended
 from nsysdiag.replay.model import WAITS, Model
 from nsysdiag.replay.removed import dependent
 from nsysdiag.replay.sources import of_unknown_sources

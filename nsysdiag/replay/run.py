@@ -15,8 +15,8 @@ from nsysdiag.causes.device_stall import CAUSE as DEVICE_STALL
 from nsysdiag.causes.dispatch import CAUSE as DISPATCH
 from nsysdiag.causes.stream_barrier import CAUSE as STREAM_BARRIER
 from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.edges import EdgeKind, replay
 from nsysdiag.replay.facts import FourParts
-from nsysdiag.replay.graph import EdgeKind, replay
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.stretch import first_border

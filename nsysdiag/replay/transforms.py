@@ -31,8 +31,8 @@ from nsysdiag.errors import UsageError
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.changes import Changes, View
+from nsysdiag.replay.edges import EdgeKind, Edges
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.graph import EdgeKind, Edges
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.options import text_of
 from nsysdiag.replay.rank_like import like_the_median

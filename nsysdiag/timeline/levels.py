@@ -2,18 +2,296 @@
 
 from __future__ import annotations
 
-import numpy as np
+import json
+from collections.abc import Callable
 
+import numpy as np
+from msgspec import Struct, structs
+from msgspec.structs import replace
+
+from nsysdiag import typed
 from nsysdiag.arrays.buckets import bucket_coverage, bucket_edges, coarser
-from nsysdiag.arrays.intervals import IntArray, Intervals, union
+from nsysdiag.arrays.codes import to_planes, to_text
+from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, clip, rows_from, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.ledger import Ledger
-from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
-from nsysdiag.timeline.packing import FULL, encoded, share_bytes
+from nsysdiag.timeline.facts import TimelineLane, TimelineLevel, TimelineLevels
+
+# Chosen rows of a source as a lane of the report: packed columns, names kept once for the whole timeline.
+
+# What a lane is drawn from: rows with a start and an end, and how they are named.
+
+Named = Callable[[IntArray], tuple[IntArray, list[str]]]
+"""For rows of a source, the code of each one's name, and the names that the codes stand for."""
+
+
+class LaneSource(Struct, frozen=True):
+    """Rows [start, end) in ns, sorted by start, none of them empty. `reach` is the largest end so far. `kinds` is None
+    where all rows are of one kind; `shares` says whether their share of the time means anything."""
+
+    kind: str
+    label: str
+    thread: int | None
+    depth: int
+    start: IntArray
+    end: IntArray
+    reach: IntArray
+    named: Named | None
+    kinds: IntArray | None = None
+    shares: bool = True
+
+    @property
+    def spans(self) -> Intervals:
+        """The rows as intervals."""
+        return Intervals(self.start, self.end)
+
+
+def reach_of(end: IntArray) -> IntArray:
+    """The largest end so far."""
+    return end if ascending(end) else np.maximum.accumulate(end)
+
+
+def rows_in(source: LaneSource, parts: Intervals) -> IntArray:
+    """The rows of a source that touch the set `parts`, each once.
+
+    ```
+    rows    [--)[----)    [--)  [-------------)
+    parts        [----)          [-)    [-)
+                0 no, 1 yes, 2 no, 3 yes, once
+    ```
+    """
+    first = np.searchsorted(source.reach, parts.start, side="right")
+    count = np.maximum(np.searchsorted(source.start, parts.end, side="left") - first, 0)
+    part = np.repeat(np.arange(len(parts)), count)
+    row = rows_from(first, count)
+    return np.unique(row[source.end[row] > parts.start[part]])
+
+
+def codes_of(code: IntArray, names: list[str]) -> Named:
+    """Names by a code for each row; only those that the chosen rows have are given."""
+
+    def named(rows: IntArray) -> tuple[IntArray, list[str]]:
+        present, place = np.unique(code[rows], return_inverse=True)
+        return place.astype(np.int64), [names[each] for each in present.tolist()]
+
+    return named
+
+
+FINEST_PACKED, COARSEST_PACKED = 11, 9
+FULL = 255
+LEFT_OUT, LONGEST = "(name left out)", 1_000
+_EFFORT = 6
+
+
+class NameTable:
+    """Names by number, each stored once, up to `characters` in all: further ones are left out. Very long ones are cut.
+    `sentences` are those with names in them, by their displayed text."""
+
+    def __init__(self, characters: int) -> None:
+        self._known: dict[str, int] = {LEFT_OUT: 0}
+        self.sentences: dict[str, str] = {}
+        self._room = characters
+
+    def fork(self) -> NameTable:
+        """A table of its own with the same names and the same room."""
+        made = NameTable(self._room)
+        made._known, made.sentences = dict(self._known), dict(self.sentences)
+        return made
+
+    def size(self) -> int:
+        """What the names take in a report, in bytes."""
+        return len(self.packed())
+
+    def packed(self) -> str:
+        """All names by number."""
+        return encoded(json.dumps(list(self._known), ensure_ascii=False).encode("utf-8", "backslashreplace"))
+
+    def numbers(self, code: IntArray, names: list[str]) -> IntArray:
+        """The number of each row's name. New names get theirs by the alphabet: codes depend on the order in which the
+        trace holds its rows, which means nothing."""
+        shown = [typed.plain(name) for name in names]
+        for name, text in zip(names, shown, strict=True):
+            if name is not text:
+                self.sentences.setdefault(text[:LONGEST], typed.cut(name, LONGEST))
+        own = {name: self._number(name[:LONGEST]) for name in sorted(set(shown))}
+        return np.array([own[name] for name in shown], dtype=np.int64)[code] if len(code) else code
+
+    def _number(self, name: str) -> int:
+        known = self._known.get(name)
+        if known is None and len(name) <= self._room:
+            self._room -= len(name)
+            known = self._known[name] = len(self._known)
+        return known or 0
+
+
+class Packing(Struct, frozen=True):
+    """The parameters for packing lanes of one timeline: its names, its time [low, high), and the edges of the finest
+    buckets, which are added up in pairs."""
+
+    names: NameTable
+    low: int
+    high: int
+    edges: IntArray
+
+    @classmethod
+    def over(cls, names: NameTable, low: int, high: int) -> Packing:
+        """For lanes over [low, high)."""
+        return cls(names, low, high, bucket_edges(low, high, FINEST_PACKED))
+
+    def fork(self) -> Packing:
+        """The same with names of its own."""
+        return replace(self, names=self.names.fork())
+
+    def lane(self, source: LaneSource, rows: IntArray) -> TimelineLane:
+        """The lane with the exact `rows`, and the shares of all."""
+        return structs.replace(self.slices(source, rows), levels=self.shares(source))
+
+    def slices(self, source: LaneSource, rows: IntArray) -> TimelineLane:
+        """The lane with the exact `rows`; what began before the timeline begins with it."""
+        start = np.maximum(source.start[rows], self.low)
+        named = self.names.numbers(*source.named(rows)) if source.named is not None else None
+        return TimelineLane(
+            kind=source.kind,
+            label=source.label,
+            thread=source.thread,
+            depth=source.depth,
+            levels=[],
+            count=len(rows),
+            starts=_column(np.diff(start, prepend=np.int64(self.low))),
+            lengths=_column(source.end[rows] - start),
+            names=_column(named) if named is not None else "",
+            kinds=_column(source.kinds[rows]) if source.kinds is not None else "",
+        )
+
+    def shares(self, source: LaneSource) -> list[str]:
+        """How much of each bucket all rows cover, where that says anything."""
+        if not source.shares:
+            return []
+        covered = coarser(bucket_coverage(union(source.spans), self.edges), COARSEST_PACKED)
+        sizes = coarser(np.diff(self.edges), COARSEST_PACKED)
+        return [share_bytes(part, size) for part, size in zip(covered, sizes, strict=True)]
+
+
+def exact_size(lanes: list[TimelineLane]) -> int:
+    """What the exact rows of lanes take in a report, in bytes."""
+    return sum(len(column) for lane in lanes for column in (lane.starts, lane.lengths, lane.names, lane.kinds))
+
+
+def share_bytes(covered: IntArray, size: IntArray) -> str:
+    """`covered` of `size` as bytes, 0 for nothing, 255 for all, at least 1 for anything."""
+    return encoded(np.ceil(covered / np.maximum(size, 1) * FULL).astype("<u1").tobytes())
+
+
+def _column(values: IntArray) -> str:
+    return encoded(to_planes(values))
+
+
+def encoded(data: bytes) -> str:
+    """Bytes as text: compressed, in base64."""
+    return to_text(data, _EFFORT) if data else ""
+
+
+# Where every slice of the timeline is kept, and how many fit.
+
+LEAST_PAD_NS, MOST_PAD_NS = 50_000, 5_000_000
+WINDOWS = 12
+"""No window takes more than this part of the room, so that one of many rows leaves some to the others."""
+
+
+def exact_parts(sources: list[LaneSource], gaps: Intervals, low: int, high: int, room: int) -> Intervals:
+    """The time, as a set, in which all rows of `sources` are kept: `room` rows in all, or a few more.
+
+    All of [low, high) where they fit. Else a window around each of `gaps`, the first ones first, as long as there is
+    room. A window is cut where it would take too much: it always reaches the end of its gap, where the next operation
+    was launched.
+
+    ```
+    rows    ||||||||   |    |||||||||||||||
+    gap             [------)
+    window       [------------)
+    ```
+    """
+    if sum(len(source.start) for source in sources) <= room:
+        return Intervals.of([(low, high)])
+    windows = clip(_windows(sources, gaps, max(room // (2 * WINDOWS), 1)), low, high)
+    # More windows hold more rows; whatever number is found, its rows were counted and have room.
+    few, many = 0, len(windows)
+    while few < many:
+        middle = (few + many + 1) // 2
+        if _rows(sources, union(windows[:middle])) <= room:
+            few = middle
+        else:
+            many = middle - 1
+    return union(windows[:few])
+
+
+def _windows(sources: list[LaneSource], gaps: Intervals, most: int) -> Intervals:
+    """A window for each gap, with at most so many rows of a source before the end of the gap, and as many after it. No
+    source is without rows."""
+    pad = np.clip((gaps.end - gaps.start) // 4, LEAST_PAD_NS, MOST_PAD_NS)
+    first, last = gaps.start - pad, gaps.end + pad
+    for source in sources:
+        count = len(source.start)
+        at = np.searchsorted(source.start, gaps.end, side="left")
+        before, after = np.maximum(at - most, 0), np.minimum(at + most, count - 1)
+        first = np.where(at > most, np.maximum(first, source.start[before]), first)
+        last = np.where(at + most < count, np.minimum(last, source.start[after]), last)
+    return Intervals(np.minimum(first, gaps.end), np.maximum(last, gaps.end))
+
+
+def _rows(sources: list[LaneSource], parts: Intervals) -> int:
+    """How many rows touch the parts; one that touches several counts for each."""
+    total = 0
+    for source in sources:
+        first = np.searchsorted(source.reach, parts.start, side="right")
+        total += int(np.maximum(np.searchsorted(source.start, parts.end, side="left") - first, 0).sum())
+    return total
+
+
+CAUTION, FEWEST_ROWS = 0.9, 300
+"""How far under the room the next try aims, and the number of rows below which there is none."""
+
+Chosen = Callable[[LaneSource, Intervals, int], IntArray]
+"""The rows of a source to keep, by the exact parts and the number of rows that there is room for."""
+
+
+class Room(Struct, frozen=True):
+    """So many rows, which take so many bytes in a report together with their names."""
+
+    rows: int
+    size: int
+
+
+class Fitted(Struct, frozen=True):
+    """Lanes, the time [start, end) in ns in which they hold every row, and all names so far."""
+
+    lanes: list[TimelineLane]
+    exact: list[tuple[int, int]]
+    names: NameTable
+
+
+def fitted(packing: Packing, sources: list[LaneSource], wanted: Intervals, room: Room, chosen: Chosen) -> Fitted:
+    """The lanes of `sources`, exact around as many of the gaps `wanted`, the first ones first, as there is room for.
+
+    What packed rows weigh is known once they are packed; where it is too much, the next try has fewer of them.
+    """
+    rows = room.rows
+    while True:
+        parts = exact_parts(sources, wanted, packing.low, packing.high, rows)
+        trial = packing.fork()
+        lanes = [trial.slices(source, chosen(source, parts, rows)) for source in sources]
+        size = exact_size(lanes) + trial.names.size() - packing.names.size()
+        if size <= room.size or rows <= FEWEST_ROWS:
+            break
+        held = min(sum(lane.count for lane in lanes), rows)
+        rows = max(int(held * max(room.size, 0) / size * CAUTION), FEWEST_ROWS)
+    lanes = [structs.replace(lane, levels=packing.shares(source)) for lane, source in zip(lanes, sources, strict=True)]
+    return Fitted(lanes, list(zip(parts.start.tolist(), parts.end.tolist(), strict=True)), trial.names)
+
 
 FINEST, COARSEST = 14, 9
 MANY_DEVICES = 16

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from nsysdiag.trace.buffers import Pair
     from nsysdiag.trace.catalog import Connections
     from nsysdiag.trace.columns import Columns
     from nsysdiag.trace.query import LongTexts
+    from nsysdiag.trace.reader import Pair
     from nsysdiag.trace.tables import ColumnSpec
 
 

@@ -3,21 +3,215 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, TypeVar
+import sqlite3
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from nsysdiag.trace.buffers import Buffers, Pair, Sink, SplitBuffers
+from nsysdiag.arrays.spill import spill
+from nsysdiag.limits import TEXT_BYTES, short_name
+from nsysdiag.trace.catalog import decode
 from nsysdiag.trace.columns import Columns, TextColumn, Values, defaults
 from nsysdiag.trace.query import Choice, ChosenPairs, TimeLimit, any_text_sql, count_sql, select_sql
-from nsysdiag.trace.rows import read_rows, read_text
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import numpy.typing as npt
+
+    from nsysdiag.arrays.intervals import FloatArray
     from nsysdiag.trace.catalog import Connections, FoundTable
+    from nsysdiag.trace.columns import IntArray
     from nsysdiag.trace.query import LongTexts
+
+
+# Arrays that are filled batch by batch, of all rows or of each of several pairs of ids.
+
+COMPACT_LIMIT = 1 << 30
+"""A column of 32 bits that meets a value beyond this gets 64."""
+
+
+class Sink(Protocol):
+    """Takes what is read, batch by batch."""
+
+    def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
+        """One array a column, all of the same length."""
+
+
+class Buffers:
+    """One growing array a column. `capacity` is an expected number of rows: a hint, never relied upon."""
+
+    def __init__(self, columns: Sequence[ColumnSpec], capacity: int) -> None:
+        self.columns = columns
+        self.rows: int = 0
+        self._capacity = max(capacity, 1)
+        self._arrays: list[npt.NDArray[Any]] = [np.empty(self._capacity, _dtype(column)) for column in columns]
+
+    def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
+        """Copy a batch in: one array a column, all of the same length."""
+        rows = len(batch[0])
+        if self.rows + rows > self._capacity:
+            self._grow(self.rows + rows)
+        for index, part in enumerate(batch):
+            narrow = self._arrays[index].dtype == np.int32
+            if narrow and rows and not (part.min() >= -COMPACT_LIMIT and part.max() < COMPACT_LIMIT):
+                self._arrays[index] = self._arrays[index].astype(np.int64)
+            self._arrays[index][self.rows : self.rows + rows] = part
+        self.rows += rows
+
+    def _grow(self, needed: int) -> None:
+        self._capacity = max(needed, 2 * self._capacity)
+        for index, array in enumerate(self._arrays):
+            larger = np.empty(self._capacity, array.dtype)
+            larger[: self.rows] = array[: self.rows]
+            self._arrays[index] = larger
+
+    def finish(self) -> list[IntArray | FloatArray]:
+        """The filled columns; NULL of a REAL column becomes NaN. Untouched memory is freed. An integer column with one
+        value in all rows takes the memory of one, and is read-only."""
+        done: list[IntArray | FloatArray] = []
+        for array in self._arrays:
+            part = array[: self.rows]
+            if array.dtype == np.float64:
+                part[np.isneginf(part)] = np.nan
+            elif len(part) and part.min() == part.max():
+                done.append(np.broadcast_to(part[0], self.rows))
+                continue
+            # Here and not at the end of a step: what is read ahead waits for its step, and of columns that are copied
+            # one at a time those before are in files by then.
+            done.append(spill(part if 2 * self.rows >= self._capacity else part.copy()))
+        return done
+
+
+def _dtype(column: ColumnSpec) -> type[np.int32] | type[np.int64] | type[np.float64]:
+    if column.compact:
+        return np.int32
+    return np.float64 if column.type is ColumnType.REAL else np.int64
+
+
+Pair = tuple[int, int]
+FIRST_ROWS = 4096
+
+
+class SplitBuffers:
+    """Takes batches whose first two columns are the ids; rows of other pairs are dropped."""
+
+    def __init__(self, columns: Sequence[ColumnSpec], pairs: Sequence[Pair]) -> None:
+        self._columns = columns
+        self._pairs = sorted(set(pairs))
+        self._first, self._second = (np.unique([pair[side] for pair in self._pairs]) for side in (0, 1))
+        self._place = np.full((len(self._first), len(self._second)), -1)
+        for number, (first, second) in enumerate(self._pairs):
+            self._place[np.searchsorted(self._first, first), np.searchsorted(self._second, second)] = number
+        self._parts = [Buffers(columns, FIRST_ROWS) for _ in self._pairs]
+
+    def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
+        """Copy a batch in: the two ids and one array for each column, all of the same length."""
+        first, second = (ids.astype(np.int64, copy=False) for ids in batch[:2])
+        row = np.minimum(np.searchsorted(self._first, first), len(self._first) - 1)
+        column = np.minimum(np.searchsorted(self._second, second), len(self._second) - 1)
+        asked_for = (self._first[row] == first) & (self._second[column] == second)
+        place = np.where(asked_for, self._place[row, column], -1)
+        order = np.argsort(place, kind="stable")  # within a pair the order of the file stays
+        borders = np.searchsorted(place[order], np.arange(len(self._pairs) + 1))
+        for number in np.flatnonzero(np.diff(borders)).tolist():
+            rows = order[borders[number] : borders[number + 1]]
+            self._parts[number].append([values[rows] for values in batch[2:]])
+
+    def finish(self) -> dict[Pair, Columns]:
+        """The rows of each pair that has any."""
+        names = [column.name for column in self._columns]
+        found = {}
+        for pair, part in zip(self._pairs, self._parts, strict=True):
+            if part.rows:
+                found[pair] = Columns(dict(zip(names, part.finish(), strict=True)), names, part.rows)
+        return found
+
+
+# The reader that always works: rows through the standard library, which also reads the text columns.
+
+TEXT_BATCH_ROWS = 8192
+_WRAP = 1 << 64
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+def read_rows(connection: sqlite3.Connection, sql: str, columns: Sequence[ColumnSpec], buffers: Sink) -> dict[str, int]:
+    """Read the result of `sql`, numbers only, into the buffers. Returns for each column the number of cells
+    that were no number of its type and had to be converted."""
+    converted: dict[str, int] = {}
+    cursor = connection.execute(sql)
+    while rows := cursor.fetchmany(TEXT_BATCH_ROWS):
+        cells = zip(*rows, strict=True)
+        buffers.append([_column(column, part, converted) for column, part in zip(columns, cells, strict=True)])
+    return converted
+
+
+def _column(spec: ColumnSpec, cells: tuple[Any, ...], converted: dict[str, int]) -> Any:
+    """One column of a batch. numpy's own choice of type tells whether all cells are numbers of the right
+    one."""
+    if spec.type is ColumnType.REAL:
+        return np.array(cells, np.float64)
+    if set(map(type, cells)) == {int}:
+        return np.fromiter(cells, np.int64, len(cells))
+    numbers = [to_integer(cell, spec.default) for cell in cells]
+    odd = sum(type(cell) is not int for cell in cells)
+    converted[spec.name] = converted.get(spec.name, 0) + odd
+    return np.array(numbers, np.int64)
+
+
+def to_integer(cell: object, default: int) -> int:
+    """The integer value of a cell with another type: digits are parsed, floats are truncated, an unsigned 64-bit number
+    wraps to int64 (ids use the top bits); anything else is `default`."""
+    try:
+        number = int(cell) if isinstance(cell, int | float) else int(decode(cell))
+    except (ValueError, OverflowError):
+        return default
+    if not -(_WRAP // 2) <= number < _WRAP:
+        return default
+    return number if number in _INT64 else number - _WRAP
+
+
+class _Codes(dict[Any, int]):
+    """Cell to code, numbering new texts as they come. `text_of` makes the text of a cell, or None."""
+
+    def __init__(self, text_of: Callable[[Any], str | None]) -> None:
+        super().__init__({None: -1})
+        self.texts: dict[str, int] = {}
+        self._text_of = text_of
+
+    def __missing__(self, cell: object) -> int:
+        text = self._text_of(cell)
+        code = -1 if text is None else self.texts.setdefault(text, len(self.texts))
+        if not isinstance(cell, bytes) or len(cell) <= TEXT_BYTES:
+            self[cell] = code
+        return code
+
+
+def read_text(
+    connection: sqlite3.Connection, table: FoundTable, column: ColumnSpec, chosen: Choice | None, long: LongTexts
+) -> TextColumn:
+    """Read a column of texts or blobs, each as it is mentioned (limits.short_name); a blob is not cut."""
+    blob = column.type is ColumnType.BLOB
+    try:
+        cells = _row_batches(connection.execute(select_sql(table, [column], chosen)))
+        return _coded(cells, long.digits if blob else lambda cell: short_name(long.decode(cell)))
+    except sqlite3.DataError:
+        if table.rowid is None:
+            raise
+        return _coded([long.cells(connection, table, column, chosen)], str if blob else short_name)
+
+
+def _row_batches(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
+    while rows := cursor.fetchmany(TEXT_BATCH_ROWS):
+        (cells,) = zip(*rows, strict=True)
+        yield cells
+
+
+def _coded(batches: Iterable[Iterable[Any]], text_of: Callable[[Any], str | None]) -> TextColumn:
+    codes = _Codes(text_of)
+    parts = [np.fromiter(map(codes.__getitem__, cells), np.int64) for cells in batches]
+    return TextColumn(np.concatenate(parts) if parts else np.empty(0, np.int64), list(codes.texts))
 
 
 # The fast reader: columns through the ADBC driver of SQLite, as Arrow batches without pyarrow.

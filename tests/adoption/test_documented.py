@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from nsysdiag.ci.budgets import parse_budgets
 from nsysdiag.cli.app import app
-from nsysdiag.formats.batch.rows import MARKS
+from nsysdiag.formats.batch.entries import MARKS
 from tests.adoption.linting import complaints_of_actionlint, fits
 from tests.adoption.runners import ROOT, action, component, filled_component, machine, put_trace
 

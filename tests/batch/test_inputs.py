@@ -239,5 +239,5 @@ def test_a_pattern_passes_over_folders_that_cannot_be_listed(here: Path, monkeyp
             raise PermissionError(13, "Permission denied")
         return original(path)
 
-    monkeypatch.setattr("nsysdiag.batch.naming.os.scandir", scandir)
+    monkeypatch.setattr("nsysdiag.batch.inputs.os.scandir", scandir)
     assert shown(find("runs/*/*.sqlite")) == RANKS[1:]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.batch.naming import LONGEST, RESERVED, output_names
+from nsysdiag.batch.inputs import LONGEST, RESERVED, output_names
 
 
 def named(*shown: str) -> list[str]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.capture.nsys import Host, Nsys, find_nsys, probe, this_host
 from nsysdiag.capture.plan import Plan, RecordedSpan, in_words, planned
+from nsysdiag.capture.run import Host, Nsys, find_nsys, probe, this_host
 from nsysdiag.errors import UsageError
 from tests.capture.stand_in import GPUS, HELP, STATUS, StandIn
 

@@ -20,7 +20,7 @@ from nsysdiag.copies import show as copies_show
 from nsysdiag.findings.exposed import advice_of, sources_of
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.findings.text import advice_of as told
-from nsysdiag.host import shortage
+from nsysdiag.host import report as shortage
 from nsysdiag.memory import words as memory_words
 from nsysdiag.programs.facts import FRAMEWORKS, TITLES
 from nsysdiag.report import Report

@@ -11,8 +11,7 @@ from nsysdiag.batch.history import lines_of
 from nsysdiag.batch.task import check_budgets
 from nsysdiag.ci.budgets import parse_budgets
 from nsysdiag.ci.states import BARELY_USED, IDLE, JUDGED, UNEXPLAINED, states, unused_gpus
-from nsysdiag.formats.batch.entries import entry_of, summary_of
-from nsysdiag.formats.batch.rows import rows
+from nsysdiag.formats.batch.entries import entry_of, rows, summary_of
 from nsysdiag.pipeline import Settings, analyze
 from nsysdiag.report import Verdict
 from tests.builder import TraceBuilder

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.capture.nsys import Host
+from nsysdiag.capture.run import Host
 from nsysdiag.errors import InputError
 from tests.builder import TraceBuilder
 from tests.capture.stand_in import REPORT, StandIn
@@ -41,7 +41,7 @@ def nsys(folder: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
     (folder / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder / "tmp"))
-    monkeypatch.setattr("nsysdiag.capture.nsys.this_host", lambda: Host(2, root=False))
+    monkeypatch.setattr("nsysdiag.capture.run.this_host", lambda: Host(2, root=False))
     (folder / "here").mkdir()
     monkeypatch.chdir(folder / "here")
     return stand_in
@@ -101,7 +101,7 @@ class TestOutputs:
     @pytest.mark.slow
     def test_what_is_left_out_is_said(self, record: Record, nsys: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
         nsys.says(gpus="")
-        monkeypatch.setattr("nsysdiag.capture.nsys.this_host", lambda: Host(3, root=False))
+        monkeypatch.setattr("nsysdiag.capture.run.this_host", lambda: Host(3, root=False))
         lines = record(*SH, ":").stderr.splitlines()
         assert "perf_event_paranoid is 3; 'sudo sysctl kernel.perf_event_paranoid=2' permits it" in lines[1]
         assert lines[2] == "without GPU metrics: nsys finds no GPU here that has them"

@@ -6,9 +6,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from nsysdiag.comparison.changes import DeviceChanges, corrected
 from nsysdiag.comparison.compare import device_sentence, interval_text
 from nsysdiag.comparison.facts import Change, PartChange, Unit
+from nsysdiag.comparison.waterfall import DeviceChanges, corrected
 
 WIDE = 8.0
 

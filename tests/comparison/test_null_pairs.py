@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nsysdiag.comparison.changes import outweighed
 from nsysdiag.comparison.compare import compare_reports
+from nsysdiag.comparison.waterfall import outweighed
 from tests.comparison.programs import Program
 from tests.comparison.samples import beside, only, report_of, verdicts
 from tests.levels import THOROUGH

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from nsysdiag.comparison.changes import adding_up
 from nsysdiag.comparison.significance import (
     BootstrapMeans,
     block_length,
@@ -18,6 +17,7 @@ from nsysdiag.comparison.significance import (
     interval,
     student,
 )
+from nsysdiag.comparison.waterfall import adding_up
 from tests.levels import some
 
 Values = npt.NDArray[np.float64]

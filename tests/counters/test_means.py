@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import Intervals, union
-from nsysdiag.counters.masks import BusySamples, Parted, Sampled, SamplesWithin
+from nsysdiag.counters.joins import BusySamples, Parted, Sampled, SamplesWithin
 from nsysdiag.events.gpu_metrics import Grid, MetricSeries, in_order
 
 NONE = math.nan

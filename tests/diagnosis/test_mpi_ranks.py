@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import Settings, analyze
-from nsysdiag.diagnosis.mpi_ranks import ranks_elsewhere
+from nsysdiag.diagnosis.judge import ranks_elsewhere
 from nsysdiag.events.identity import MpiRanks, mpi_ranks
 from nsysdiag.trace.trace import open_trace
 from tests.builder import MAIN, TraceBuilder

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.diagnosis.chart import naming
+from nsysdiag.diagnosis.entries import naming
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.diagnosis.health import SAMPLES, recapture
 from nsysdiag.diagnosis.sentences import Said, headline

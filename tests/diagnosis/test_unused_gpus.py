@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import Settings, analyze
-from nsysdiag.diagnosis.unused_gpus import one_gpu, unused_gpus
+from nsysdiag.diagnosis.judge import one_gpu, unused_gpus
 from tests.builder import TraceBuilder
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.host.shortage import advice
+from nsysdiag.host.report import advice
 from tests.wakeups.grafted import CAPTURES, grafted, log_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.host.facts import HostReport
-from nsysdiag.host.words import host_sentences
+from nsysdiag.host.show import host_sentences
 from nsysdiag.pipeline import analyze
 from tests.simulator import EVERYTHING, Capture, Simulation
 from tests.simulator.engine import MS, US

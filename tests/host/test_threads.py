@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.host.facts import CpuHolder, CpuLimit, HostReport, HostThread, Stall
-from nsysdiag.host.shortage import advice
+from nsysdiag.host.report import advice
 from tests.builder import MAIN, TraceBuilder
 from tests.ledger.traces import report_of
 

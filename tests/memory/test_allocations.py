@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.events.memory import Usage
-from nsysdiag.memory.allocations import at, level, levels, match
+from nsysdiag.memory.device import at, level, levels, match
 
 ALLOCATION, FREE = 0, 1
 

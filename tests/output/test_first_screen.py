@@ -13,15 +13,18 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.bottlenecks import noun_of
-from nsysdiag.diagnosis.chart import (
+from nsysdiag.diagnosis.entries import (
+    FOR_PEERS,
+    INSIDE_MPI,
+    NAMED,
     account_stack,
+    joined,
     phase_label,
     phase_names,
     phase_strip,
     phase_verdict,
     shown_phases,
 )
-from nsysdiag.diagnosis.entries import FOR_PEERS, INSIDE_MPI, NAMED, joined
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out

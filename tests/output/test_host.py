@@ -9,8 +9,7 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.frames import frames
 from nsysdiag.host.facts import HostReport
-from nsysdiag.host.show import draw_windows
-from nsysdiag.host.words import facts, host_sentences, role, stall_label, thread_name
+from nsysdiag.host.show import draw_windows, facts, host_sentences, role, stall_label, thread_name
 from tests.output.host_samples import host_report, launching, unknown
 from tests.output.samples import device, report
 

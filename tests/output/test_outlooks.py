@@ -15,8 +15,7 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phrases import finished
 from nsysdiag.record import to_json
 from nsysdiag.replay.answer import CAVEATS
-from nsysdiag.replay.show.outlooks import MOST_CAUSES, MOST_FINDINGS, section
-from nsysdiag.replay.show.words import CAVEAT
+from nsysdiag.replay.show.outlooks import CAVEAT, MOST_CAUSES, MOST_FINDINGS, section
 from nsysdiag.report import Outlook, Report
 from nsysdiag.saved import from_json
 from nsysdiag.share.redaction import redacted

@@ -23,7 +23,7 @@ import nsysdiag
 from nsysdiag.document.packed import unpack
 from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.perfetto.trace_events import Track, gap_events, micros
+from nsysdiag.formats.perfetto.perfetto import Track, gap_events, micros
 from nsysdiag.report import Report
 from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
 from tests.levels import some

@@ -10,9 +10,15 @@ from nsysdiag.formats.csv_ import tables
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
-from nsysdiag.utilization.chart import MOST_STEPS, WIDTH, draw_utilization
 from nsysdiag.utilization.facts import Utilization
-from nsysdiag.utilization.show import real_note, sm_sentences, utilization_sentences
+from nsysdiag.utilization.show import (
+    MOST_STEPS,
+    WIDTH,
+    draw_utilization,
+    real_note,
+    sm_sentences,
+    utilization_sentences,
+)
 from tests.output.page import unexplained
 from tests.output.samples import device, never_idle, report
 from tests.output.utilization_samples import MS, long_utilization, measured_utilization, series, utilization_of

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals
-from nsysdiag.phases.cuts import LEAST_LENGTH, CutCandidates, best_cuts, job_cuts, moved_cuts, penalty_of, segment_costs
+from nsysdiag.phases.merging import (
+    LEAST_LENGTH,
+    CutCandidates,
+    best_cuts,
+    job_cuts,
+    moved_cuts,
+    penalty_of,
+    segment_costs,
+)
 from nsysdiag.phases.signal import Signal
 
 Windows = tuple[FloatArray, IntArray]

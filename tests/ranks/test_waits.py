@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.ranks.stragglers import divided
+from nsysdiag.ranks.comparison import divided
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from nsysdiag.replay.edges import begun_before, launch_cost, of_devices, program_order
-from nsysdiag.replay.graph import EdgeKind
+from nsysdiag.replay.edges import EdgeKind, begun_before, launch_cost, of_devices, program_order
 from nsysdiag.replay.moments import DEVICE, NEVER, Meetings, Moments, What, moments_of
 from nsysdiag.replay.work import Before, Class, Pace, Work, pace_of
 from tests.replay.making import VARIED, calls_of, model_of_pair, threads_of, work_of, works

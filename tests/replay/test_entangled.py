@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.entangled import loosened, met_by_chance, taken_out
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.graph import EdgeKind
 from nsysdiag.replay.run import run_of
 from nsysdiag.replay.step_work import StepWork
 from nsysdiag.replay.transforms import apply

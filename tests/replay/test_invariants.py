@@ -13,8 +13,8 @@ from nsysdiag.errors import UsageError
 from nsysdiag.pipeline.whatif import Replayed
 from nsysdiag.replay.answer import answered
 from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.edges import replay
 from nsysdiag.replay.facts import Identity, Transform
-from nsysdiag.replay.graph import replay
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.predict import MOST_ERROR, floor_of, identity_of, predict
 from nsysdiag.replay.run import run_of

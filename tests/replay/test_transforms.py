@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from nsysdiag.causes import PLACE
 from nsysdiag.errors import UsageError
 from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.graph import EdgeKind
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.run import run_of
 from nsysdiag.replay.transforms import apply, causes_of

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals, union
-from nsysdiag.timeline.packing import LEAST_PAD_NS, LaneSource, exact_parts, reach_of, rows_in
+from nsysdiag.timeline.levels import LEAST_PAD_NS, LaneSource, exact_parts, reach_of, rows_in
 from tests.arrays.oracle import Pairs, forward_pairs, pairs
 
 MS = 1_000_000

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.timeline.packing import (
+from nsysdiag.timeline.levels import (
     Fitted,
     LaneSource,
     NameTable,

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.trace import buffers, rows
 from nsysdiag.trace import reader as arrow
+from nsysdiag.trace import reader as buffers
 from nsysdiag.trace import reader as reader_module
+from nsysdiag.trace import reader as rows
 from nsysdiag.trace.columns import Columns, TextColumn
 from nsysdiag.trace.trace import Trace, open_trace
 from tests.trace.files import KERNEL, KERNEL_ROW, NVTX, STRINGS, execute, insert, listing, small_trace

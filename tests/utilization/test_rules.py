@@ -10,9 +10,8 @@ from msgspec import structs
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings, Thresholds
 from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.utilization.dashboard import Dashboard
 from nsysdiag.utilization.facts import SmEstimate, UtilizationSeries
-from nsysdiag.utilization.utilization import MeasuredSm, UtilizationInput, _efficiency, _input, headline
+from nsysdiag.utilization.utilization import Dashboard, MeasuredSm, UtilizationInput, _efficiency, _input, headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable

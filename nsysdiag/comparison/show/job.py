@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nsysdiag.comparison.show import words
-from nsysdiag.comparison.show.rows import entry, has_roots, split, title
-from nsysdiag.diagnosis.chart import label
+from nsysdiag.comparison.show.views import entry, has_roots, split, title
+from nsysdiag.diagnosis.entries import label
 from nsysdiag.document.blocks import (
     EVERYWHERE,
     NOT_PAGE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show import job, tables, views, words
 from nsysdiag.comparison.show import job as changes
-from nsysdiag.comparison.show.rows import flows, levels, title
+from nsysdiag.comparison.show.views import flows, levels, title
 from nsysdiag.document.blocks import (
     EVERYWHERE,
     NOT_PAGE,

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, FAIL, KIND, BatchDevice, BatchEntry, BatchFinding, BatchSummary
-from nsysdiag.ci.states import states, unused_gpus
+from msgspec import Struct
+
+from nsysdiag.ci.facts import (
+    BATCH_SCHEMA_VERSION,
+    FAIL,
+    IGNORE,
+    KIND,
+    BatchDevice,
+    BatchEntry,
+    BatchFinding,
+    BatchSummary,
+)
+from nsysdiag.ci.states import BARELY_USED, IDLE, UNEXPLAINED, states, unused_gpus
+from nsysdiag.document.blocks import Cell, Column, Limit, Name, Paragraph, Section, Table, Tone
 from nsysdiag.document.context import as_read
-from nsysdiag.document.view import by_time
+from nsysdiag.document.kinds import CODE, FIGURE, MARK, NAME, SHARE, StatusMark, part
+from nsysdiag.document.names import visible
+from nsysdiag.document.text import text_document
+from nsysdiag.document.view import by_time, severity_rank
+from nsysdiag.document.words import counted
 from nsysdiag.fields import SettingValue
-from nsysdiag.formats.batch.rows import FAILED
 from nsysdiag.report import Tool
 from nsysdiag.version import __version__
 
@@ -20,6 +36,143 @@ if TYPE_CHECKING:
     from nsysdiag.ci.facts import BudgetResult, UnjudgedBudget
     from nsysdiag.formats.format import RenderOptions
     from nsysdiag.report import Report
+
+
+# The rows of a batch, one a trace and GPU with the state of this GPU, the worst first.
+
+FAILED = "failed"
+_FAILED, _BROKEN, _UNJUDGED, _WARNED, _UNEXPLAINED, _IDLE, _BARELY_USED, _KEPT, _PLAIN, _UNUSED = (
+    StatusMark("✕", "Not analysed", "worse"),
+    StatusMark("▲", "Budget broken", "worse"),
+    StatusMark("✕", "Budget not judged", "worse"),
+    StatusMark("◆", "Warning", "mixed"),
+    StatusMark("◇", "Not explained", "mixed"),
+    StatusMark("◇", "No GPU work", "mixed"),
+    StatusMark("◇", "Hardly used", "mixed"),
+    StatusMark("✓", "Budgets kept", "better"),
+    StatusMark("○", "No budgets", "same"),
+    StatusMark("–", "Not used", "same"),
+)
+MARKS = (_FAILED, _BROKEN, _UNJUDGED, _WARNED, _UNEXPLAINED, _IDLE, _BARELY_USED, _KEPT, _PLAIN, _UNUSED)
+"""The states of a GPU in a batch, the worst first. One on which nothing is to be judged keeps no budget; those of the
+machine that a trace has no work of come last, for another trace may have it."""
+_OF_STATE = {UNEXPLAINED: _UNEXPLAINED, IDLE: _IDLE, BARELY_USED: _BARELY_USED}
+
+
+class BatchRow(Struct, frozen=True):
+    """A device of a trace; `device` is None where the trace could not be analysed or has no GPU work, and for the
+    `unused` GPUs of its machine together. `broken` are the budgets that this device breaks, or the whole trace;
+    `unjudged` are those that cannot be judged on it and are not ignored; `top` is its first finding."""
+
+    entry: BatchEntry
+    device: BatchDevice | None
+    mark: StatusMark
+    broken: list[BudgetResult]
+    unjudged: list[UnjudgedBudget]
+    top: BatchFinding | None
+    unused: int = 0
+
+
+def rows(summary: BatchSummary) -> list[BatchRow]:
+    """In the order of `MARKS`, and within each state by the idle share."""
+    found: list[BatchRow] = []
+    for entry in summary.entries:
+        if entry.status == FAILED:
+            found.append(BatchRow(entry, None, _FAILED, [], [], None))
+        else:
+            found += [_row(entry, device) for device in entry.devices] or [_row(entry, None)]
+            if entry.devices and entry.unused_gpus:
+                found.append(BatchRow(entry, None, _UNUSED, [], [], None, entry.unused_gpus))
+
+    def badness(row: BatchRow) -> tuple[int, float, str, str]:
+        place = MARKS.index(row.mark if row.mark != _PLAIN else _KEPT)  # a GPU is not better for having no budgets
+        return place, -idle_share(row.device), row.entry.input, row.device.key if row.device else ""
+
+    return sorted(found, key=badness)
+
+
+def _row(entry: BatchEntry, device: BatchDevice | None) -> BatchRow:
+    key = device.key if device else ""
+    broken = [each for each in entry.budgets if each.broken_on(key)]
+    broken.sort(key=lambda each: each.level != FAIL)
+    unjudged = [each for each in shown_unjudged(entry) if each.concerns(key)]
+    findings = [each for each in entry.findings if device is None or key in (each.device, *each.devices)]
+    top = next(iter(by_weight(findings)), None)
+    return BatchRow(entry, device, _mark(entry, device, broken, unjudged), broken, unjudged, top)
+
+
+def shown_unjudged(entry: BatchEntry) -> list[UnjudgedBudget]:
+    """The budgets that the trace cannot tell, without those that are ignored."""
+    return [each for each in entry.unjudged if each.outcome != IGNORE]
+
+
+def _mark(
+    entry: BatchEntry, device: BatchDevice | None, broken: list[BudgetResult], unjudged: list[UnjudgedBudget]
+) -> StatusMark:
+    if broken and broken[0].level == FAIL:
+        return _BROKEN
+    if any(each.outcome == FAIL for each in unjudged):
+        return _UNJUDGED
+    if broken or unjudged:
+        return _WARNED
+    if device is None:
+        return _IDLE
+    kept = any(each.judges(device.key) for each in entry.budgets)
+    return _OF_STATE.get(device.state, _KEPT if kept else _PLAIN)
+
+
+def by_weight(findings: list[BatchFinding]) -> list[BatchFinding]:
+    """Findings by severity, then by lost time."""
+    return sorted(findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id))
+
+
+def shown_name(name: str) -> str:
+    """The name of a trace or run as a link can show it: never nothing."""
+    return visible(name).strip() or "(no name)"
+
+
+def idle_share(device: BatchDevice | None) -> float:
+    """Idle time as a part of the window, 0..1; 0 without a device."""
+    return device.idle_ns / device.window_ns if device and device.window_ns else 0.0
+
+
+def result(summary: BatchSummary) -> StatusMark:
+    """The worst that became of any trace."""
+    if summary.failed:
+        return StatusMark(
+            _FAILED.icon, "Some not analysed" if summary.failed < len(summary.entries) else "None analysed", "worse"
+        )
+    if summary.broken:
+        return StatusMark(_BROKEN.icon, "Budgets broken", "worse")
+    if summary.unjudged_failing:
+        return StatusMark(_UNJUDGED.icon, "Budgets not judged", "worse")
+    if summary.warned or any(shown_unjudged(entry) for entry in summary.entries):
+        return StatusMark(_WARNED.icon, "Warnings", "mixed")
+    marks = {row.mark for row in rows(summary)} - {_UNUSED}
+    if marks and marks <= {_IDLE}:
+        return _IDLE
+    return _KEPT if any(entry.budgets for entry in summary.entries) else _PLAIN
+
+
+def headline(summary: BatchSummary) -> str:
+    """What became of all, counted."""
+    entries = summary.entries
+    devices = sum(len(entry.devices) for entry in entries)
+    resumed = sum(entry.status == "resumed" for entry in entries)
+    size = counted(len(entries), "trace") + (f" with {counted(devices, 'GPU')}" if devices else "")
+    facts = [f"{summary.failed:,} not analysed"]
+    unjudged = sum(len(shown_unjudged(entry)) for entry in entries)
+    if unjudged:
+        facts += [counted(unjudged, "budget") + " not judged"]
+    if any(entry.budgets for entry in entries):
+        facts += [counted(summary.broken, "budget") + " broken", counted(summary.warned, "warning")]
+    elif not unjudged:
+        facts += ["no budgets"]
+    idle = [device for entry in entries for device in entry.devices if device.state == IDLE]
+    facts += [f"{len(idle):,} without GPU work"] if idle else []
+    unchanged = f"; {resumed:,} unchanged since the last run" if resumed else ""
+    return f"{size}: {', '.join(facts)}{unchanged}."
+
 
 ANALYSED, RESUMED = "analysed", "resumed"
 THIS = Tool(name="nsysdiag", version=__version__)
@@ -117,3 +270,65 @@ def _findings(report: Report) -> list[BatchFinding]:
         )
         for finding in report.findings
     ]
+
+
+# The table of a batch for the terminal: a row a trace and GPU, the worst first.
+
+MOST_ROWS = 200
+FOR_BUSY, FOR_BOTTLENECK = 100, 76
+"""From which width on the table has these columns: a narrower one has room for names instead."""
+COLUMNS = {
+    Column("Trace", NAME, head=True): 0,
+    Column("GPU", CODE, length=16): 0,
+    Column("State", MARK): 0,
+    Column("Bound by", CODE, length=24): FOR_BOTTLENECK,
+    Column("Busy", SHARE): FOR_BUSY,
+    Column("Idle", SHARE): 0,
+    Column("Kept", FIGURE): 0,
+}
+"""With the least width that each needs. The last one has budgets: how many the GPU keeps of those that are about it."""
+TONES: dict[str, Tone] = {"worse": "bad", "mixed": "note", "better": "good"}
+"""How the state of a row stands out, by the tone of its mark."""
+
+
+def render(summary: BatchSummary, options: RenderOptions) -> bytes:
+    """The table in `options.width` columns, and what became of all in one line. The first MOST_ROWS rows are shown;
+    the files of the batch hold all."""
+    folder = _shared_folder(summary)
+    cells = [_cells(row, folder) for row in rows(summary)]
+    columns = [column for column, least in COLUMNS.items() if options.width >= least]
+    places = [at for at, least in enumerate(COLUMNS.values()) if options.width >= least]
+    shown = [[row[at] for at in places] for row in cells]
+    table = Table("", columns, shown, limit=Limit(summary=MOST_ROWS), order="that come first here")
+    section = Section("traces", "", [table, Paragraph(headline(summary), "strong")])
+    head = f"nsysdiag {summary.tool.version}" + (f" · {folder}" if folder else "")
+    return text_document(head, [section], options.width, None, color=options.color)
+
+
+def _shared_folder(summary: BatchSummary) -> str:
+    """The folders that all names begin with, which stand in the first line instead; with `/` behind them."""
+    folders = [entry.name.split("/")[:-1] for entry in summary.entries]
+    shared = takewhile(lambda names: len(set(names)) == 1, zip(*folders, strict=False)) if len(folders) > 1 else ()
+    return "".join(f"{names[0]}/" for names in shared)
+
+
+def _cells(row: BatchRow, folder: str) -> list[object]:
+    device = row.device
+    worked = device if device and device.window_ns else None
+    return [
+        Name(shown_name(row.entry.name.removeprefix(folder))),
+        device.key if device else f"{row.unused:,} more" if row.unused else None,
+        Cell(row.mark, tone=TONES.get(row.mark.tone, "plain")),
+        device.verdict.removesuffix("-bound") if device else None,
+        part(worked.busy_ns, worked.window_ns) if worked else None,
+        part(worked.idle_ns, worked.window_ns) if worked else None,
+        _kept(row),
+    ]
+
+
+def _kept(row: BatchRow) -> str | None:
+    """`1/2`: the budgets that this GPU keeps, of all that are about it; None where none is."""
+    key = row.device.key if row.device else ""
+    judged = [each for each in row.entry.budgets if row.device and each.judges(key)]
+    total = len(judged) + len(row.unjudged)
+    return f"{sum(not each.broken_on(key) for each in judged)}/{total}" if total else None

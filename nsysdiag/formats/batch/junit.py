@@ -14,8 +14,8 @@ from xml.etree import ElementTree as ET
 from nsysdiag.ci.facts import FAIL, WARN, UnjudgedBudget
 from nsysdiag.document.names import clip
 from nsysdiag.epoch import source_date_epoch
+from nsysdiag.formats.batch.entries import FAILED, by_weight, shown_name
 from nsysdiag.formats.batch.problems import SENTENCE, SHOWN
-from nsysdiag.formats.batch.rows import FAILED, by_weight, shown_name
 from nsysdiag.messages import JOINER
 
 if TYPE_CHECKING:

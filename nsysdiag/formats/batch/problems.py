@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from nsysdiag.ci.facts import FAIL
 from nsysdiag.document.names import clip
-from nsysdiag.formats.batch.rows import FAILED, by_weight, shown_unjudged
+from nsysdiag.formats.batch.entries import FAILED, by_weight, shown_unjudged
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import msgspec
 
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.view import Causes
+from nsysdiag.formats.batch.entries import FAILED
 from nsysdiag.formats.batch.problems import BUDGET, ERROR, NOT_ANALYSED, NOTE, WARNING, problems, why_failed
-from nsysdiag.formats.batch.rows import FAILED
 from nsysdiag.record import UNREADABLE
 
 if TYPE_CHECKING:

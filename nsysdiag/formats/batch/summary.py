@@ -30,8 +30,8 @@ from nsysdiag.document.markdown import Piece, comment, markdown_document
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import PARTS
 from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS, counted
+from nsysdiag.formats.batch.entries import FAILED, headline, result, rows, shown_name, shown_unjudged
 from nsysdiag.formats.batch.history import series, spark
-from nsysdiag.formats.batch.rows import FAILED, headline, result, rows, shown_name, shown_unjudged
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html import page
 from nsysdiag.formats.html.assets import asset
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.ci.facts import BatchDevice, BatchFinding, BatchSummary, HistoryLine
     from nsysdiag.document.curve import Spark
-    from nsysdiag.formats.batch.rows import BatchRow
+    from nsysdiag.formats.batch.entries import BatchRow
 
 SENTENCE, TITLE, NAME_LENGTH, MOST_WARNINGS = 400, 160, 120, 200
 MARKDOWN = Limit(page=0, summary=0, brief=0)

@@ -16,8 +16,8 @@ from nsysdiag.document.names import clip, visible
 from nsysdiag.document.view import Causes, Share, by_time
 from nsysdiag.document.view import share_of as some
 from nsysdiag.document.words import counted
+from nsysdiag.formats.batch.entries import rows, shown_name
 from nsysdiag.formats.batch.history import FEWEST_SLOTS, draw_line, idle_share, labels, moment, series, share_levels
-from nsysdiag.formats.batch.rows import rows, shown_name
 from nsysdiag.formats.batch.summary import drawn, link, time_cell
 from nsysdiag.units import format_ns, format_share
 

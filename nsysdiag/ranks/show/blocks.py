@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from nsysdiag.diagnosis.chart import JUDGED_TIME, account_chart, accounts
-from nsysdiag.diagnosis.entries import NAMED, account_table
+from nsysdiag.diagnosis.entries import JUDGED_TIME, NAMED, account_chart, account_table, accounts
 from nsysdiag.diagnosis.show import IN_TICKET, action
 from nsysdiag.document.bars import LegendEntry, legend_entry
 from nsysdiag.document.blocks import (

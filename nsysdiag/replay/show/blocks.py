@@ -25,7 +25,7 @@ from nsysdiag.document.figures import StackedBar, stack
 from nsysdiag.document.kinds import BAR, CODE, FIGURE, KEY, NAME, SIDE, SIGNED, STACK, TEXT, TIME, part
 from nsysdiag.document.view import PARTS, Causes, share_of
 from nsysdiag.replay.options import text_of
-from nsysdiag.replay.show import words
+from nsysdiag.replay.show import outlooks as words
 from nsysdiag.replay.show.outlooks import NOW, PREDICTED, Strip, strip, strips
 from nsysdiag.units import format_share, format_signed_share, format_two_ns
 

@@ -12,7 +12,7 @@ from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html.page import document
 from nsysdiag.record import to_json
 from nsysdiag.replay.facts import WhatIf
-from nsysdiag.replay.show import words
+from nsysdiag.replay.show import outlooks as words
 from nsysdiag.replay.show.blocks import sections
 from nsysdiag.units import format_bytes
 

@@ -25,7 +25,7 @@ from nsysdiag.share.slice.sql import (
     without_folders,
 )
 from nsysdiag.trace.catalog import FoundTable, quoted
-from nsysdiag.trace.rows import to_integer
+from nsysdiag.trace.reader import to_integer
 from nsysdiag.trace.tables import ColumnType
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsysdiag.limits import short_name
-from nsysdiag.trace.buffers import Buffers, Pair, SplitBuffers
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, Schema, looked_at
 from nsysdiag.trace.columns import Columns, TextColumn, Values, defaults
 from nsysdiag.trace.parquet.file import errors
@@ -27,6 +26,7 @@ from nsysdiag.trace.parquet.values import (
     refuse_foreign,
     release,
 )
+from nsysdiag.trace.reader import Buffers, Pair, SplitBuffers
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType, table_spec
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from nsysdiag.errors import InputError, printable
 from nsysdiag.shortage import has_room
 from nsysdiag.trace.parquet.file import AGAIN_HINT
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, TimeLimit
-from nsysdiag.trace.rows import to_integer
+from nsysdiag.trace.reader import to_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from nsysdiag.document.names import visible
 from nsysdiag.formats.batch import history, trend
+from nsysdiag.formats.batch.entries import headline, result, rows
 from nsysdiag.formats.batch.registry import OURS, write_all
-from nsysdiag.formats.batch.rows import headline, result, rows
 from nsysdiag.formats.batch.summary import link, render_page
 from nsysdiag.formats.html.assets import content_hash
 from tests.output.batch_samples import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.formats.batch.rows import headline, rows
-from nsysdiag.formats.batch.table import MOST_ROWS, render
+from nsysdiag.formats.batch.entries import MOST_ROWS, headline, render, rows
 from nsysdiag.formats.format import RenderOptions
 from tests.output.batch_samples import BATCHES, entry, summary
 

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from nsysdiag.comparison.facts import Comparison, Move, Step
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.registry import RENDERERS
-from nsysdiag.comparison.show.rows import OTHERS, levels, lone_findings, matrix, split
-from nsysdiag.comparison.show.views import strips, waterfall
+from nsysdiag.comparison.show.views import OTHERS, levels, lone_findings, matrix, split, strips, waterfall
 from nsysdiag.document.names import visible
 from nsysdiag.document.view import Causes
 from nsysdiag.errors import InputError

@@ -12,7 +12,7 @@ from nsysdiag import typed
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phrases import finished
 from nsysdiag.replay.facts import Identity, Transform
-from nsysdiag.replay.show import words
+from nsysdiag.replay.show import outlooks as words
 from nsysdiag.replay.show.registry import RENDERERS
 from tests.output.page import Element, parse
 from tests.output.samples import HOSTILE
