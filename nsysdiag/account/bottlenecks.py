@@ -172,7 +172,7 @@ MPI_START_UP = re.compile(r"P?MPI_(Init\w*|Finalize\w*|Session_(init|finalize))"
 """MPI calls that start and end processes: the calls inside them show what the thread does."""
 
 
-class Piece(NamedTuple):
+class TimePiece(NamedTuple):
     """Parts of a device's time: their bottlenecks, the slices that they are parts of (-1: work), and the state of the
     device, which all share."""
 
@@ -181,16 +181,16 @@ class Piece(NamedTuple):
     slice: IntArray
     state: int
 
-    def with_length(self) -> Piece:
+    def with_length(self) -> TimePiece:
         """Without those that are empty."""
         rows = picked(self.spans.end > self.spans.start)
-        return Piece(self.spans[rows], self.code[rows], self.slice[rows], self.state)
+        return TimePiece(self.spans[rows], self.code[rows], self.slice[rows], self.state)
 
 
 class IdlePieces(Struct, frozen=True):
     """The idle time in pieces, each of one bottleneck, and the part of it that synchronizations made."""
 
-    pieces: list[Piece]
+    pieces: list[TimePiece]
     made: Made
 
 
@@ -246,7 +246,7 @@ def idle_pieces(
 
 def busy_pieces(
     split: WindowSplit, migrations: Intervals, hollow: Intervals, moved: Intervals | None = None
-) -> list[Piece]:
+) -> list[TimePiece]:
     """Divides the time in which the device worked. In the time `migrations`, a set, pages of unified memory moved as
     something touched them; in the time `moved` they moved for any reason. What was prefetched holds up no kernel that
     runs. `hollow` is the time in which kernels left most of the chip empty."""
@@ -263,12 +263,12 @@ def busy_pieces(
         ("copies", "exposed_copy", subtract(copies, fetched)),
     ]
     return [
-        Piece(part, _codes(name, len(part)), np.full(len(part), -1, dtype=np.int32), STATES.index(state))
+        TimePiece(part, _codes(name, len(part)), np.full(len(part), -1, dtype=np.int32), STATES.index(state))
         for name, state, part in parts
     ]
 
 
-def in_order(idle: IdlePieces, busy: list[Piece], other: IntArray, own: IntArray, root: IntArray) -> TimeTable:
+def in_order(idle: IdlePieces, busy: list[TimePiece], other: IntArray, own: IntArray, root: IntArray) -> TimeTable:
     """All pieces that have a length, by start. `other` is the device that each slice waited for (-1: none), `own` and
     `root` are its causes."""
     parts = [each.with_length() for each in (*idle.pieces, *busy)]
@@ -303,15 +303,15 @@ def _cut(pieces: Owned, able: BoolArray, lane: IntArray, borders: Intervals, axi
     return _in_time(inside, axis), Owned.of(Intervals(start, end), np.append(outside.owner, row[~cuts]))
 
 
-def _of_others(spans: Intervals, code: IntArray, row: IntArray, foreign: Intervals) -> list[Piece]:
+def _of_others(spans: Intervals, code: IntArray, row: IntArray, foreign: Intervals) -> list[TimePiece]:
     """Pieces of idle time cut where another program had the GPU."""
     if len(foreign) == 0:
-        return [Piece(spans, code, row, IDLE)]
+        return [TimePiece(spans, code, row, IDLE)]
     taken, rest, _ = claim(Owned.of(spans, np.arange(len(spans))), foreign)
     other = _codes("other_process", len(taken))
     return [
-        Piece(taken.spans, other, row[taken.owner], IDLE),
-        Piece(rest.spans, code[rest.owner], row[rest.owner], IDLE),
+        TimePiece(taken.spans, other, row[taken.owner], IDLE),
+        TimePiece(rest.spans, code[rest.owner], row[rest.owner], IDLE),
     ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from nsysdiag.cost.facts import Amount, Cost
-from nsysdiag.document.blocks import TERMINAL, TICKET, Cell, Column, Lines, Scope, Section, Table
+from nsysdiag.document.blocks import TERMINAL, TICKET, Cell, Column, Lines, Section, SectionScope, Table
 from nsysdiag.document.columns import columns, of_devices
 from nsysdiag.document.kinds import TEXT, money
 from nsysdiag.document.names import clip
@@ -227,5 +227,5 @@ def section(context: Context) -> Section | None:
             Table("What time without compute costs", columns, cells, sortable=False),
             Lines([*price_sentences(report), TYPICAL, *best], TICKET),
         ],
-        scope=Scope("run" if report.cost and report.cost.run_given else "window", TYPICAL),
+        scope=SectionScope("run" if report.cost and report.cost.run_given else "window", TYPICAL),
     )

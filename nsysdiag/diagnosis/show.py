@@ -43,8 +43,8 @@ from nsysdiag.document.blocks import (
     Limit,
     Lines,
     Paragraph,
-    Scope,
     Section,
+    SectionScope,
     Table,
 )
 from nsysdiag.document.figures import StackedBar, stack
@@ -264,7 +264,7 @@ def overview(context: Context) -> Section | None:
         alone = len(report.devices) == 1
         spans = "; ".join(f"{device.key}: {words.window_sentence(device)}" for device in report.devices[:MOST_SPANS])
         glances = [_glance(device, alone=alone) for device in report.devices]
-        return Section("overview", "GPU" if alone else "GPUs", glances, scope=Scope("window", spans))
+        return Section("overview", "GPU" if alone else "GPUs", glances, scope=SectionScope("window", spans))
     if report.diagnosis is not None:
         return None
     return Section("overview", "GPUs", [Paragraph(f"{words.NO_GPU_WORK}.", "verdict"), *_nothing(report)])

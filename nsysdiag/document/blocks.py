@@ -282,7 +282,7 @@ Block = (
 )
 
 
-class Scope(Struct, frozen=True):
+class SectionScope(Struct, frozen=True):
     """The time that the sums of a section are of: its `name` in a word, and its length and place in `span`, which the
     page shows on hover."""
 
@@ -298,7 +298,7 @@ class Section(Struct, frozen=True):
     title: str
     blocks: Sequence[Block]
     gist: str = ""
-    scope: Scope | None = None
+    scope: SectionScope | None = None
 
 
 class Document(Struct, frozen=True):

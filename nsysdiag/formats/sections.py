@@ -15,7 +15,7 @@ from nsysdiag.copies import show as copies
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
 from nsysdiag.diagnosis import show as diagnosis
-from nsysdiag.document.blocks import Scope, Section
+from nsysdiag.document.blocks import Section, SectionScope
 from nsysdiag.document.words import window_sentence
 from nsysdiag.formats.html.sections import findings, gaps, timeline
 from nsysdiag.formats.html.sections import section as ledger
@@ -90,7 +90,7 @@ def groups(context: Context) -> list[SectionGroup]:
 
 def _of_window(section: Section, device: DeviceReport) -> Section:
     """Unless it says otherwise, a section of a device is about its window."""
-    return replace(section, scope=section.scope or Scope("window", window_sentence(device)))
+    return replace(section, scope=section.scope or SectionScope("window", window_sentence(device)))
 
 
 def _held(found: Iterable[Section | None]) -> list[Section]:

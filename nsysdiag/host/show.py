@@ -7,7 +7,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nsysdiag.document.bars import HEIGHT, SLOT, HoverArea
-from nsysdiag.document.blocks import PAGE, TICKET, Block, Cell, Chart, Column, Limit, Lines, Scope, Section, Table
+from nsysdiag.document.blocks import (
+    PAGE,
+    TICKET,
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Limit,
+    Lines,
+    Section,
+    SectionScope,
+    Table,
+)
 from nsysdiag.document.columns import RecordColumn, RecordTable, columns
 from nsysdiag.document.curve import CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.kinds import COUNT, NAME, TEXT, TIME, CellKind, share_of
@@ -267,7 +279,7 @@ def section(context: Context) -> Section | None:
             ),
         ],
         _gist(host),
-        Scope("windows", f"{format_ns(host.end_ns - host.start_ns)}: {SPAN}"),
+        SectionScope("windows", f"{format_ns(host.end_ns - host.start_ns)}: {SPAN}"),
     )
 
 

@@ -15,8 +15,8 @@ from nsysdiag.document.blocks import (
     FigureRow,
     Limit,
     Lines,
-    Scope,
     Section,
+    SectionScope,
     Table,
 )
 from nsysdiag.document.columns import columns, of_devices
@@ -159,7 +159,7 @@ def device_memory(device: DeviceReport, context: Context) -> Section | None:
         blocks.append(Chart(drawing, label, captions=[f"From {span}. {DRIVER_NOTE}"]))
     gist = f"{format_bytes(memory.peak_bytes)} at the peak"
     length = f"{format_ns(memory.end_ns - memory.start_ns)} from {instant(memory.start_ns)}"
-    scope = Scope("run", f"{length}: all that was captured of the memory of this device")
+    scope = SectionScope("run", f"{length}: all that was captured of the memory of this device")
     return Section("device-memory", "Device memory", blocks, gist, scope)
 
 

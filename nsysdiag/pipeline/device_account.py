@@ -10,7 +10,7 @@ from nsysdiag.account.bottlenecks import (
     DeviceWaitCalls,
     IdlePieces,
     Made,
-    Piece,
+    TimePiece,
     busy_pieces,
     compiling,
     idle_pieces,
@@ -105,7 +105,7 @@ def _idle(
     )
 
 
-def _busy(found: DeviceGaps, host: HostReading) -> list[Piece]:
+def _busy(found: DeviceGaps, host: HostReading) -> list[TimePiece]:
     """The time of work by bottleneck."""
     device, hollow = found.device, found.hollow.result()
     operations = device.operations

@@ -23,8 +23,8 @@ from nsysdiag.document.blocks import (
     Name,
     Paragraph,
     Part,
-    Scope,
     Section,
+    SectionScope,
     Table,
 )
 from nsysdiag.document.context import as_read
@@ -138,7 +138,7 @@ def devices(context: Context) -> Section | None:
     blocks, compared = rank_blocks(found, context.causes, brief=True), found.basis
     longest = max((rank.span_ns for rank in found.ranks), default=0)
     span = f"{words.basis_sentence(found)} At most {format_ns(longest)}."
-    scope = Scope(compared if compared in words.BASES else "window", span)
+    scope = SectionScope(compared if compared in words.BASES else "window", span)
     return Section("ranks", words.DEVICES_TITLE, blocks, words.gist(found), scope)
 
 

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.facts import CANNOT_TELL, PACED, REPLAY, between
 from nsysdiag.document.bars import LegendEntry, by_bottleneck, legend_entry
-from nsysdiag.document.blocks import NOT_PAGE, PAGE, Block, Chart, Command, Details, Name, Paragraph, Scope, Section
+from nsysdiag.document.blocks import (
+    NOT_PAGE,
+    PAGE,
+    Block,
+    Chart,
+    Command,
+    Details,
+    Name,
+    Paragraph,
+    Section,
+    SectionScope,
+)
 from nsysdiag.document.command import whatif_command
 from nsysdiag.document.figures import StackedBar, Stacks, stack
 from nsysdiag.document.names import clip
@@ -182,10 +193,10 @@ def section(context: Context) -> Section | None:
     return Section("what-if", TITLE, blocks, scope=_scope(outlook, now))
 
 
-def _scope(outlook: Outlook, now: int) -> Scope:
+def _scope(outlook: Outlook, now: int) -> SectionScope:
     """A step, or the window where none was found."""
     mean = "Mean of the steps that were replayed: " if outlook.per == "step" else ""
-    return Scope("step" if outlook.per == "step" else "window", f"{mean}{format_ns(now)} on {outlook.device}")
+    return SectionScope("step" if outlook.per == "step" else "window", f"{mean}{format_ns(now)} on {outlook.device}")
 
 
 def _unsure(report: Report, shown: Finding) -> list[Block]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from nsysdiag.document import words
-from nsysdiag.document.blocks import Block, Chart, Custom, Scope, Section
+from nsysdiag.document.blocks import Block, Chart, Custom, Section, SectionScope
 from nsysdiag.document.context import Context
 from nsysdiag.document.figures import StackedBar, Stacks, percent, safe_color
 from nsysdiag.document.histogram import time_ticks
@@ -34,7 +34,7 @@ def report_section(
     view: Callable[[Context], View],
     fallback: Callable[[Context], list[Block]] = lambda _context: [],
     charts: Callable[[Context], list[Chart]] = lambda _context: [],
-    scope: Callable[[Context], Scope | None] = lambda _context: None,
+    scope: Callable[[Context], SectionScope | None] = lambda _context: None,
 ) -> ReportSection:
     """`view` gives the values for `templates/sections/ID.html`, for the page alone, and `charts` the charts that it
     draws; other formats show the blocks of `fallback`. The section is left out where nothing of it is `there`; `scope`

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from nsysdiag.document import words
 from nsysdiag.document.bars import LegendEntry, by_bottleneck, entry_of
-from nsysdiag.document.blocks import Chart, Scope
+from nsysdiag.document.blocks import Chart, SectionScope
 from nsysdiag.document.context import Context
 from nsysdiag.document.lanes import DrawnLanes, LaneGroup
 from nsysdiag.document.view import WORK
@@ -118,11 +118,11 @@ def _lane_sentences(levels: TimelineLevels) -> Iterator[str]:
         yield f"{words.counted(levels.threads_left_out, 'more launching thread')} not drawn."
 
 
-def _run(context: Context) -> Scope:
+def _run(context: Context) -> SectionScope:
     """From the first to the last operation of all devices."""
     drawn = [levels for _device, levels in timelines(context.report)]
     start, end = min(each.start_ns for each in drawn), max(each.end_ns for each in drawn)
-    return Scope("run", f"{format_ns(end - start)} from {words.instant(start)} to {words.instant(end)}")
+    return SectionScope("run", f"{format_ns(end - start)} from {words.instant(start)} to {words.instant(end)}")
 
 
 section: ReportSection = report_section(
