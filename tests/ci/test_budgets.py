@@ -53,7 +53,6 @@ class TestJudgedTime:
         assert judged(simulated, "judged.idle_share > 0").value == pytest.approx(found.idle_ns / whole)
         assert judged(simulated, "judged.kernels_share > 0").value == pytest.approx(found.account["kernels"] / whole)
         assert judged(simulated, "judged.sync_share > 0").value == pytest.approx(found.account["sync"] / whole)
-        assert judged(simulated, "judged.sleep_share > 0").value == 0.0
         assert judged(simulated, "judged.idle_share > 0").value != judged(simulated, "idle_share > 0").value
 
     def test_the_headline(self, simulated: Report) -> None:
