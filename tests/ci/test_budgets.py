@@ -53,7 +53,17 @@ class TestJudgedTime:
         assert judged(simulated, "judged.idle_share > 0").value == pytest.approx(found.idle_ns / whole)
         assert judged(simulated, "judged.kernels_share > 0").value == pytest.approx(found.account["kernels"] / whole)
         assert judged(simulated, "judged.sync_share > 0").value == pytest.approx(found.account["sync"] / whole)
-        assert judged(simulated, "judged.idle_share > 0").value != judged(simulated, "idle_share > 0").value
+
+    def test_idle_time_elsewhere_does_not_count(self, simulated: Report) -> None:
+        assert simulated.diagnosis is not None
+        at = simulated.diagnosis.phase
+        assert at is not None
+        (found,) = simulated.phases[at].devices
+        phases = [*simulated.phases]
+        phases[at] = replace(phases[at], devices=[replace(found, idle_ns=0)])
+        busy = replace(simulated, phases=phases)
+        assert judged(busy, "judged.idle_share > 0").value == 0.0
+        assert judged(busy, "idle_share > 0").value > 0.3
 
     def test_the_headline(self, simulated: Report) -> None:
         assert simulated.diagnosis is not None
