@@ -142,9 +142,17 @@ def _source(case: BoundCase) -> Sequence[int]:
 
 
 def _followers(case: BoundCase) -> Sequence[int]:
-    """A thread that follows the steps, and is never waited for, is once the steps are shorter than its work."""
-    follower, saves = case.changes.model.beside.follower_ns, case.run.ns < (1 - LEAST_ERROR) * case.now.ns
-    return [min(follower, case.now.ns)] if saves and follower > case.run.ns else []
+    """A thread that follows the steps, and was seldom waited for, is once they are shorter than its work. What the
+    changes take out of its work is gone."""
+    changes, now, run = case.changes, case.now, case.run
+    beside, pieces, axis = changes.model.beside, changes.model.pieces, changes.model.host.host.axis
+    if run.ns >= (1 - LEAST_ERROR) * now.ns or not len(beside.followers):
+        return []
+    gone = (pieces.end - pieces.start) * (1 - changes.time)
+    taken = np.append(np.bincount(pieces.start // axis.stride, gone, len(axis.threads)), 0.0)  # 0 where not replayed
+    left = beside.follower_ns - taken[axis.lane(beside.followers)] / changes.model.stretch.count
+    longest = round(float(left.max()))
+    return [min(longest, now.ns)] if longest > run.ns else []
 
 
 def _disk(case: BoundCase) -> Sequence[int]:

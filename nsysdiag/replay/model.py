@@ -439,7 +439,7 @@ def model_of(
         outlasting,
         first,
         cpus,
-        Beside.of(host_trace, program.thread, stretch),
+        Beside.of(host_trace, program.thread, calls.thread[work.launch[work.launch >= 0]], stretch),
         kept,
     )
     row = model.program_into[places.woken]

@@ -10,9 +10,9 @@ import pytest
 
 from nsysdiag import Settings, Transform, analyze, whatif
 from nsysdiag.report import Finding
-from tests.replay.pairs.chance_windows import ENDS, FEWEST, MOST, PAUSES, causes, made, pairs
+from tests.replay.pairs.chance_windows import ENDS, FEWEST, MOST, PAUSES, causes, made, pair_of, pairs
 from tests.replay.pairs.pair import Pair, length, simulated
-from tests.replay.pairs.prediction import Outcome
+from tests.replay.pairs.prediction import Outcome, predicted
 
 SETTINGS = Settings(timeline=False)
 SOON = 9_000
@@ -64,6 +64,18 @@ def test_windows_without_steps() -> None:
 @pytest.mark.slow
 def test_long_windows_without_steps() -> None:
     assert wrong(range(12), MOST, 10) == []
+
+
+def test_a_helper_that_was_ready_in_time_is_waited_for_once_the_window_is_short(tmp_path: Path) -> None:
+    """It is asked at the start of a batch and waited for at its end: no wait for it is in the trace."""
+    window = made(3, 2_500)
+    launches = sum(window.batches) / len(window.batches)
+    window = window._replace(asks_early=True, helper=round(0.7 * launches * (window.call + window.host)))
+    pair = pair_of(window, "host_compute")
+    found = predicted(pair, tmp_path)
+    assert not found.refused
+    assert found.inside(MOST_ERROR)
+    assert found.predicted - found.true > 0.1, "the replay itself does not wait for the helper"
 
 
 def test_the_report_and_whatif_say_one_number(tmp_path: Path) -> None:

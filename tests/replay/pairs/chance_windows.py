@@ -27,8 +27,9 @@ FEWEST, MOST = 5_000, 60_000
 class Window(NamedTuple):
     """A program that launches `batches` of so many kernels, about `kernel` ns long, by calls of `call` ns with `host`
     ns of host code before each. Kernels of a batch are in one of so many `streams`. A batch `end`s with a wait, and a
-    `pause` of about `paused` ns follows. A helper prepares each batch for `helper` ns and is waited for. Operations
-    that were queued follow each other after `turnaround` ns."""
+    `pause` of about `paused` ns follows. A helper prepares each batch for `helper` ns and is waited for; where it
+    `asks_early`, only at the end of the batch before. Operations that were queued follow each other after `turnaround`
+    ns."""
 
     seed: int
     batches: tuple[int, ...]
@@ -41,6 +42,7 @@ class Window(NamedTuple):
     paused: int
     helper: int
     turnaround: int
+    asks_early: bool = False
 
 
 def made(seed: int, most: int = MOST) -> Window:
@@ -79,6 +81,7 @@ def run(sim: Simulation, marks: Marks, *, window: Window) -> None:
         for batch, size in enumerate(window.batches):
             if window.helper:
                 yield from t.put(asked, "sem_post")
+            if window.helper and not window.asks_early:
                 yield from t.get(done, "sem_wait")
             stream = streams[batch % len(streams)]
             for number in range(first, first + size):
@@ -93,6 +96,8 @@ def run(sim: Simulation, marks: Marks, *, window: Window) -> None:
             elif window.end:
                 yield from t.copy("DtoH", SIZE, 4 * US, stream, call=2 * US)
             yield from _pause(t, window, batch)
+            if window.helper and window.asks_early:
+                yield from t.get(done, "sem_wait")
         yield from t.synchronize()
         marks.end(t)
 
@@ -141,14 +146,18 @@ def causes(window: Window) -> Iterator[str]:
 def pairs(seed: int, most: int = MOST) -> Iterator[Pair]:
     """A program and the fix of each cause in it, by its finding."""
     window = made(seed, most)
-    for cause in causes(window):
-        yield Pair(
-            f"{seed}: {cause}",
-            before=partial(run, window=window),
-            after=partial(run, window=fixed(window, cause)),
-            transforms=(),
-            saves=(-1, 1),
-            finding=cause,
-            steps=0,
-            refusable=True,
-        )
+    yield from (pair_of(window, cause) for cause in causes(window))
+
+
+def pair_of(window: Window, cause: str) -> Pair:
+    """A program and the fix of a cause in it."""
+    return Pair(
+        f"{window.seed}: {cause}",
+        before=partial(run, window=window),
+        after=partial(run, window=fixed(window, cause)),
+        transforms=(),
+        saves=(-1, 1),
+        finding=cause,
+        steps=0,
+        refusable=True,
+    )
