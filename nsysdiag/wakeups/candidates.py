@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -222,6 +223,8 @@ MOST = 0.5
 """A waker is there when at least so many of them end; of a pool of threads, these together."""
 TIMES, DEVIATIONS = 2.0, 2.5
 """A thread of a pool is there so many times as often as at any moment, or by so many standard deviations more often."""
+FAR = 10.0
+"""So many times as often as by chance: its writes end these waits, whatever ends the others."""
 SAMPLED = 1_000
 """As many of a kind are enough for a rate."""
 _DOUBTED = (How.CALL, How.CALL_OF_SEVERAL, How.RAN, How.RAN_NEAREST, How.RETURNED)
@@ -254,21 +257,32 @@ def passers_by(waits: Waits, group: IntArray, found: Wakers, presence: Presence)
     of_group = RowsOf(group[rows])
     pairs = [divmod(each, len(threads)) for each in keys.tolist()]
     rated = [_rate(int(threads[at]), rows[of_group[kind]], waits, found, presence) for kind, at in pairs]
-    alone = np.array([rate >= MOST for rate, _ in rated], dtype=np.bool_)
-    more = np.array([often for _, often in rated], dtype=np.bool_)
+    alone = np.array([rate.share >= MOST for rate in rated], dtype=np.bool_)
+    more = np.array([rate.often for rate in rated], dtype=np.bool_)
+    # A thread may read files as well, whose reads no thread ends. A write that comes seldom is no chance.
+    written = np.array([rate.far for rate in rated], dtype=np.bool_)[key] & (waits.ends[doubted] == Ends.WRITE)
     # Of all waits of a group those with a waker, of the doubted ones only those whose waker is there often enough.
     sure = rows[(found.thread[rows] > 0) & ~np.isin(found.how[rows], _DOUBTED)]
     explained = np.bincount(group[np.append(sure, doubted[(alone | more)[key]])], minlength=len(size))
     together = explained / np.maximum(np.bincount(group[rows], minlength=len(size)), 1) >= MOST
-    result: IntArray = doubted[~(alone[key] | (more[key] & together[group[doubted]]))]
+    result: IntArray = doubted[~(alone[key] | written | (more[key] & together[group[doubted]]))]
     return result
 
 
-def _rate(thread: int, rows: IntArray, waits: Waits, found: Wakers, presence: Presence) -> tuple[float, bool]:
-    """At how many of the waits the thread is there, and whether that is more than by chance."""
+class Rate(NamedTuple):
+    """The share of the waits of a group at whose end a thread is there; whether that is `often`er than by chance, and
+    `far` from it."""
+
+    share: float
+    often: bool
+    far: bool
+
+
+def _rate(thread: int, rows: IntArray, waits: Waits, found: Wakers, presence: Presence) -> Rate:
     rows = rows[:: -(-len(rows) // SAMPLED)]
     there = presence.there(thread, rows) | (found.thread[rows] == thread)
     hits, count = int(np.count_nonzero(there)), len(rows)
     expected = count * presence.chance(thread, int(waits.ends[rows[0]]))
     spread = math.sqrt(expected * (1 - expected / count))
-    return hits / count, hits >= TIMES * expected or hits >= expected + DEVIATIONS * spread
+    often = hits >= TIMES * expected or hits >= expected + DEVIATIONS * spread
+    return Rate(hits / count, often, hits >= max(LEAST, FAR * expected))

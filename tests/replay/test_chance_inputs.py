@@ -10,9 +10,10 @@ from tests.replay.test_chance import MOST_ERROR, MOST_WRONG, outcome
 
 SEEDS, MOST_OUTSIDE = range(examples(60)), 0.15
 """Of a step. Of 280 fixes of 60 programs no truth was outside of its bounds by more than 1%."""
-QUICK = (20, 24, 35, 1025)
+QUICK = (20, 24, 35, 58, 1025)
 """A stage behind workers, of whose waits it is mostly not known who ends them; workers that wait for the step, that
-keep a pace in turns; and four of which each ends some of the waits for a pipe."""
+keep a pace in turns; that read requests from a pipe, and then a file; and four of which each ends some of the waits for
+a pipe."""
 
 
 @pytest.mark.thorough

@@ -257,10 +257,10 @@ class TestTheUsualWaker:
 
 
 @pytest.mark.sampled(quick=2)
-@pytest.mark.parametrize(("blocked", "found"), [(False, 12), (True, 0)])
-def test_reads_whose_data_are_there_are_no_waits(blocked: bool, found: int, tmp_path: Path) -> None:
-    """A batch takes one read that waits and others that return at once: who writes ends all of the waits, but
-    not half of the reads. Where the thread leaves its CPU in the others, they are waits that something else ends."""
+@pytest.mark.parametrize("blocked", [False, True])
+def test_who_writes_to_a_pipe_ends_reads_of_it_and_no_others(blocked: bool, tmp_path: Path) -> None:
+    """A batch takes one read that waits and others that return at once, or that something else ends, such as a disk.
+    Who writes ends all of the waits, but not half of the reads: its writes come too seldom to be there by chance."""
     trace = repeated(None, None, 11)
     trace.osrt("write", 110 * MS + CAME_IN - 20 * US, 110 * MS + CAME_IN - 10 * US, thread=STRANGER)
     for began in (number * 10 * MS + at * US for number in range(1, 12) for at in (20, 75, 130)):
@@ -268,7 +268,19 @@ def test_reads_whose_data_are_there_are_no_waits(blocked: bool, found: int, tmp_
         if blocked:
             trace.sched(began + 5 * US, False).sched(began + 35 * US, True)
     (device,) = report_of(trace, tmp_path).devices
-    assert sum(waker(gap) == STRANGER for gap in device.gaps) == found
+    assert sum(waker(gap) == STRANGER for gap in device.gaps) == 12
+
+
+@pytest.mark.sampled(quick=1)
+def test_who_writes_all_the_time_is_there_by_chance(tmp_path: Path) -> None:
+    """As above, and the same thread writes every 100 us: at the end of any read it has just written."""
+    trace = repeated(None, None, 11)
+    for began in (number * 10 * MS + at * US for number in range(1, 12) for at in (20, 75, 130)):
+        trace.osrt("read", began, began + 40 * US).sched(began + 5 * US, False).sched(began + 35 * US, True)
+    for at in range(0, 120 * MS, 100 * US):
+        trace.osrt("write", at, at + 10 * US, thread=STRANGER)
+    (device,) = report_of(trace, tmp_path).devices
+    assert sum(waker(gap) == STRANGER for gap in device.gaps) == 0
 
 
 def doubtful(others: int = 6, *, held: bool = True, usual: int = 300 * US) -> TraceBuilder:

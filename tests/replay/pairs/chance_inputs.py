@@ -173,7 +173,7 @@ class _Loop:
         for number in self.numbers:
             if number >= STEPS:
                 return
-            yield from t.get(self.asked, "sem_wait")
+            yield from t.get(self.asked, "sem_wait" if self._ask == "sem_post" else "read")
             if not made.ready:
                 if made.paced:
                     yield from self._until(t, self.due[number])
@@ -188,6 +188,10 @@ class _Loop:
             if not self.made.ready:
                 yield from t.compute(self._varied(self.made.second, "second", number), "augment")
             yield from t.put(self.items, self._signal)
+
+    @property
+    def _ask(self) -> str:
+        return "write" if self.made.source == "client" or not self.made.recorded else "sem_post"
 
     @property
     def _signal(self) -> str:
@@ -216,7 +220,7 @@ class _Loop:
             yield from self._collect(t)
         else:
             if made.source in ("demand", "client"):
-                yield from t.put(self.asked, "sem_post" if made.source == "demand" and made.recorded else "write")
+                yield from t.put(self.asked, self._ask)
             yield from t.get(self.items, made.by)
             if made.source == "queue":
                 yield from t.put(self.asked, "sem_post")
