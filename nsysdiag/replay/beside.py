@@ -20,12 +20,18 @@ FEWEST_ANSWERED = 5
 """A thread that waited so often for others of the program in a window without steps is one that they ask."""
 
 
+ANSWER_NS = 100_000
+"""The longest that it usually takes to wake a thread that is asked, and then the one that waits for its answer: 50 us
+each. Neither is part of its work."""
+
+
 class Beside(Struct, frozen=True):
     """`threads` (globalTids, ascending) with calls or ranges, but for the profiler's own; `messages` is how many calls
     that send something they begin in the replayed time.
 
     `followers` are threads of the program that wait for another one in nearly each step, or time and again in a window,
-    and launch nothing; a replay may hold them. `follower_ns` is how long in a step, or in the window, each works."""
+    and launch nothing; a replay may hold them. `follower_ns` is how long in a step, or in the window, each works and is
+    on its way to it."""
 
     threads: IntArray = np.empty(0, dtype=np.int64)
     messages: int = 0
@@ -60,6 +66,7 @@ def _followers(calls: CallTable, threads: IntArray, stretch: Stretch) -> tuple[I
     else:
         follows = np.bincount(thread) >= FEWEST_ANSWERED
     works = stretch.end - stretch.begin - np.bincount(thread, (end - begin)[rows]).astype(np.int64)
+    works += ANSWER_NS * np.bincount(thread)
     return found[follows], works[follows] // stretch.count
 
 
