@@ -21,7 +21,7 @@ FEWEST_ANSWERED = 5
 
 
 ANSWER_NS = 100_000
-"""The longest that it usually takes to wake a thread that is asked, and then the one that waits for its answer: 50 us
+"""The longest that it usually takes to wake a thread that is asked, and then the one that waits for its answer: 50 µs
 each. Neither is part of its work."""
 
 
