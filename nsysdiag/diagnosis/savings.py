@@ -78,7 +78,7 @@ def _predicted(finding: Finding, found: Predicted | str, limits: FindingThreshol
     if promised is None:
         return finding
     if isinstance(found, TooMany):
-        return replace(finding, saves=replace(promised, high_ns=promised.of_ns, reason=found, cannot_tell=True))
+        return replace(finding, saves=replace(promised, high_ns=promised.of_ns, reason=str(found), cannot_tell=True))
     if isinstance(found, str):
         return replace(finding, saves=replace(promised, reason=found))
     if found.reason:

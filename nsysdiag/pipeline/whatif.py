@@ -59,7 +59,7 @@ def whatif(
         found = replayed(trace, settings, attempt.noting(progress), transforms)
         trace.check_unchanged()
     if isinstance(found.model, str):
-        return refused(found.report, transforms, found.model)
+        return refused(found.report, transforms, str(found.model))
     identity = identity_of(found.model)
     if reason := reason_against(found.model, identity):
         return refused(found.report, transforms, reason, identity)

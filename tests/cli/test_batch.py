@@ -515,7 +515,7 @@ class TestWrongUse:
 
 def command(*arguments: object) -> list[str]:
     """A batch by the code that is tested, wherever it is run."""
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from nsysdiag.cli.app import main; main()"
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from nsysdiag.entry import main; main()"
     return [sys.executable, "-c", code, "batch", *map(str, arguments)]
 
 

@@ -25,11 +25,11 @@ def axis(*threads: int) -> ThreadAxis:
 def test_the_lanes_are_those_of_the_threads() -> None:
     lanes = axis(9, 4, 9, 7)
     assert lanes.threads.tolist() == [4, 7, 9]
-    assert lanes.rank(int64([7, 9, 4, 5, 100, -1])).tolist() == [1, 2, 0, -1, -1, -1]
+    assert lanes.lane(int64([7, 9, 4, 5, 100, -1])).tolist() == [1, 2, 0, -1, -1, -1]
 
 
 def test_no_threads_at_all() -> None:
-    assert axis().rank(int64([1, 2])).tolist() == [-1, -1]
+    assert axis().lane(int64([1, 2])).tolist() == [-1, -1]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(LOW, HIGH))))
