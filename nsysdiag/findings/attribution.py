@@ -87,9 +87,10 @@ def shares_of(
     that they caused. `kinds` and `slice_bottlenecks` are the variant and the bottleneck
     of each slice. Inside MPI calls the bottleneck is communication; for a wait for another device, it is what that
     device did. Where counters show another program at work, that is the cause, whatever the host did meanwhile."""
-    idle = np.flatnonzero(time.slice >= 0)
-    lost = coverage(focus, time.spans[idle])
-    inside, lost = idle[lost > 0], lost[lost > 0]
+    inside = np.flatnonzero(time.slice >= 0).astype(np.int32)
+    lost = coverage(focus, time.spans[inside])
+    if not lost.all():
+        inside, lost = inside[lost > 0], lost[lost > 0]
     row = time.slice[inside]
     gap, code = context.slices.rows.gap[row], time.bottleneck[inside]
     waits = time.other[inside] >= 0

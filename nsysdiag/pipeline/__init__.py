@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from nsysdiag.arrays.spill import trim
 from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
@@ -49,6 +50,8 @@ def analyze_trace(
     made = referenced(priced(found.report, settings.cost), settings.reference_step_ns)
     if keep_time:
         made.keep_time([each.time for each in found.job.reported if each.time is not None])
+    del found
+    trim()
     return made
 
 

@@ -121,4 +121,4 @@ def _busy(found: DeviceGaps, host: HostReading) -> list[TimePiece]:
 def _other_devices(found: DeviceGaps, roots: DeviceRoots, host: HostReading) -> IntArray:
     """The number of the other device that each slice waited for, -1 for none."""
     calls = (host.layered.before[SYNCHRONIZATION], host.layered.inside[SYNCHRONIZATION])
-    return waited_for(roots.root_slices.slices, roots.context.lane, calls, found.waits.other, host.host.axis)
+    return waited_for(roots.root_slices.slices, roots.context.lane, calls, found.awaited, host.host.axis)

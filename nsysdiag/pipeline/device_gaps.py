@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from nsysdiag.account.filling import hollow_time
 from nsysdiag.arrays.background import Background
-from nsysdiag.arrays.intervals import BoolArray, Intervals, contains
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.counters.counters import Measured
 from nsysdiag.diagnosis.missing import Missing, missing_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.findings.pointers import EmptyIterations, empty_iterations
-from nsysdiag.gaps.gaps import Calibration, EventWaits, Gaps, calibrate, event_waits, find_gaps
+from nsysdiag.gaps.gaps import Calibration, Gaps, calibrate, event_waits, find_gaps
 from nsysdiag.gaps.launch_frame import DeviceSide, LaunchFrame, frame_of
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN
 from nsysdiag.iterations.iterations import find_loops, main_loop
@@ -36,8 +36,8 @@ from nsysdiag.timeline.levels import finest_level, overview
 
 class DeviceGaps(Struct, frozen=True):
     """A device, the window under analysis and the idle time in it: `slices` is what each nanosecond was lost to,
-    `ledger` their sums. `inside` are the operations that tables count: all of the device, or those that start inside a
-    narrowed window.
+    `ledger` their sums. `awaited` is the other device whose event held the operation behind each gap. `inside` are the
+    operations that tables count: all of the device, or those that start inside a narrowed window.
 
     The second thread makes: `loops`, those of the whole work or the steps that the user names; `repeating`, the one
     whose repeats are the iterations; `without_work`, iterations in which the device was given nothing to do (None for a
@@ -51,7 +51,7 @@ class DeviceGaps(Struct, frozen=True):
     measured: Measured | None
     gaps: Gaps
     calibration: Calibration
-    waits: EventWaits
+    awaited: IntArray
     frame: LaunchFrame
     slices: Slices
     ledger: Ledger
@@ -91,7 +91,7 @@ def gaps_of(device: DeviceTimeline, reading: Reading, host: HostReading, backgro
         measured,
         gaps,
         calibration,
-        waits,
+        waits.other,
         frame,
         slices,
         ledger,

@@ -13,8 +13,8 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.time.facts import STATES
 
 WORK, IDLE = STATES[:3], STATES.index("idle")
-_BLOCK = 1 << 18
-"""Rows that are added up at a time: a sum over millions of rows takes some 10 MB more memory."""
+_BLOCK = 1 << 16
+"""Rows that are added up at a time: a sum over millions of rows takes some 3 MB more memory."""
 
 
 class TimeTable(Struct, frozen=True):
