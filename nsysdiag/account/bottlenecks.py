@@ -20,6 +20,7 @@ from nsysdiag.arrays.intervals import (
     subtract,
     union,
 )
+from nsysdiag.arrays.nesting import constant
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import FALLBACK, PLACE, PREEMPTION, places
 from nsysdiag.causes.blocking_copy import READS_BACK
@@ -279,9 +280,10 @@ def in_order(idle: IdlePieces, busy: list[TimePiece], other: IntArray, own: IntA
     state = np.concatenate([np.full(len(each.spans), each.state, dtype=np.int8) for each in parts])[order]
     code = np.concatenate([each.code.astype(np.int8) for each in parts])[order]
     row = np.concatenate([each.slice.astype(np.int32) for each in parts])[order]
-    waiting = np.flatnonzero((row >= 0) & (code == BOTTLENECK_NUMBER["sync"]))
-    asked = np.full(len(row), -1, dtype=np.int16)
-    asked[waiting] = other[row[waiting]]
+    asked = constant(np.full(1, -1, dtype=np.int16), len(row))
+    if (other >= 0).any():
+        waiting = (row >= 0) & (code == BOTTLENECK_NUMBER["sync"])
+        asked = np.where(waiting, np.append(other, -1)[row], -1).astype(np.int16)
     return TimeTable(spans, state, code, row, asked, own, root)
 
 

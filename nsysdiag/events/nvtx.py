@@ -11,11 +11,11 @@ import numpy.typing as npt
 from msgspec import Struct, field
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
-from nsysdiag.arrays.nesting import enclosing
+from nsysdiag.arrays.nesting import constant, enclosing
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import coded_names
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import Rows, distinct, picked
+from nsysdiag.events.rows import Rows, distinct, picked, taken
 from nsysdiag.limits import short_path
 from nsysdiag.trace.enums import NvtxEvent
 
@@ -42,7 +42,7 @@ def read_communicators(trace: Trace, rows: int) -> IntArray:
     """The communicator of each of the `rows` rows of NVTX_EVENTS, 0 where none is named."""
     offset_of = communicator_fields(trace)
     if not offset_of:
-        return np.zeros(rows, dtype=np.int64)
+        return constant(np.zeros(1, dtype=np.int64), rows)
     payload = trace.read("NVTX_EVENTS", "binaryData").text("binaryData")
     known = [_communicator(bytes.fromhex(text), offset_of) for text in payload.values]
     # One place more than there are payloads: code -1, none, picks the last.
@@ -161,7 +161,7 @@ def read_ranges(trace: Trace) -> NvtxRanges:
 
     closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]
     start_end = np.isin(kinds[chosen], START_END_TYPES)
-    communicator = read_communicators(trace, len(kinds))[chosen]
+    communicator = taken(read_communicators(trace, len(kinds)), chosen)
     nccl, mpi = in_domain(COMMUNICATION_DOMAIN, chosen), in_domain(MPI_DOMAIN, chosen)
     if len(name):
         mpi |= np.array([MPI_FUNCTION.fullmatch(each) is not None for each in names], dtype=np.bool_)[name]

@@ -140,7 +140,7 @@ def slice_kinds(context: GapContext, evidence: LayeredEvidence, attribution: Att
         kinds.append(
             variant_of(ids[cause], labels[label], typed.plain(texts[text]), AFTER_READ_BACK if read_back else None)
         )
-    return np.array(kinds, dtype=np.int32)[code]
+    return np.array(kinds, dtype=np.int16)[code]
 
 
 class _CallsAt(Struct, frozen=True):
@@ -220,7 +220,7 @@ def _made(
         wait=wait.astype(np.int32),
         behind=made.slice[inside].astype(np.int32),
         cause=np.where(copies, PLACE[BLOCKING_COPY], PLACE[SYNCHRONIZATION]).astype(np.int8),
-        kind=np.where(copies, np.int32(read_back), kinds.astype(np.int32)[code]),
+        kind=np.where(copies, np.int16(read_back), kinds.astype(np.int16)[code]),
         path=recode[path][row],
         lost=np.zeros(len(gap), dtype=np.int64),
         made=ns[inside],

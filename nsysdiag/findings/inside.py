@@ -34,8 +34,8 @@ class RangeSets(Struct, frozen=True):
         """Each name is read once."""
         names: dict[str, int] = {}
         known = [names.setdefault(normal_range(name), len(names)) for name in ranges.names]
-        row = np.flatnonzero(axis.lane(ranges.rows.thread) >= 0)
-        return cls(ranges, axis, row, np.array(known, dtype=np.int64)[ranges.rows.name[row]], names)
+        row = np.flatnonzero(axis.lane(ranges.rows.thread) >= 0).astype(np.int32)
+        return cls(ranges, axis, row, np.array(known, dtype=np.int32)[ranges.rows.name[row]], names)
 
     def inside(self, path: list[str]) -> Intervals:
         """The time inside ranges of all names of `path`, a set on the axis. Names that were cut are left out."""

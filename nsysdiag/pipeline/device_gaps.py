@@ -91,7 +91,7 @@ def gaps_of(device: DeviceTimeline, reading: Reading, host: HostReading, backgro
         measured,
         gaps,
         calibration,
-        waits.other,
+        waits.other.astype(np.int16),
         frame,
         slices,
         ledger,

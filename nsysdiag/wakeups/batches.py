@@ -65,11 +65,11 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
         parts.append(
             SliceRows(
                 gap=rows.gap[mine.slice],
-                cause=np.where(loads, PLACE[INPUT_WAIT], cause),
+                cause=np.where(loads, PLACE[INPUT_WAIT], cause).astype(np.int8),
                 start=spans.start,
                 end=spans.end,
-                label=np.where(loads, words.recoded(_IDS)[cause], label),
-                text=np.where(unknown, texts[rows.text[mine.slice]], text),
+                label=np.where(loads, words.recoded(_IDS)[cause], label).astype(np.int32),
+                text=np.where(unknown, texts[rows.text[mine.slice]], text).astype(np.int32),
             )
         )
     found = SliceRows.concatenate(parts)
