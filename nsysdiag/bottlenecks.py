@@ -60,9 +60,9 @@ class Bottleneck(Struct, frozen=True, kw_only=True):
         ones in turn."""
         place = number + bool(self.part)
         step = SHADE_STEP * ((place + 1) // 2)
-        toward, part = (WHITE, step) if place % 2 else (0, step)
+        toward = WHITE if place % 2 else 0
         channels = (int(self.color[at : at + 2], 16) for at in (1, 3, 5))
-        return "#" + "".join(f"{round(each + (toward - each) * part):02x}" for each in channels)
+        return "#" + "".join(f"{round(each + (toward - each) * step):02x}" for each in channels)
 
 
 SHADE_STEP = 0.2

@@ -66,7 +66,7 @@ from nsysdiag.gap_groups.facts import GapPlaces
 from nsysdiag.host.facts import HostReport
 from nsysdiag.iterations.facts import StepReference
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
-from nsysdiag.phases.facts import Phase
+from nsysdiag.phases.facts import Phase, PhaseDevice, added
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Packed, PackedColumn, Record, Result, Shown, asked, in_a_cell, timed
@@ -753,15 +753,16 @@ class Named(Record, frozen=True):
 
 
 class Finding(Shown, frozen=True):
-    """One problem worth fixing.
+    """A performance problem that can be fixed.
 
-    `confidence` is the coverage of the evidence, 0..1. `bottleneck` is what its time is charged to, `share` its part of
-    the judged time. `summary` describes it in a few words; `variant` is the id of its cause's variant, empty for none.
-    `saves` is how much shorter a step or the judged time would get, None if unknown. `lost_ns` is exclusive: no
-    nanosecond counts for two findings, so together they are at most what the devices lost. `ceiling_ns` is the most
-    that a fix may save; ceilings of different findings overlap and are never added up. `part_of` is the id of the
-    finding on the same problem that has the saving of both. `note` says so, or why a finding saves more than its share;
-    `joined` are the findings joined with it. `named` are parts of its time with a name, the most specific first.
+    `confidence`, 0 to 1, is the share of its time that the trace has evidence for. `bottleneck` is the id of the
+    bottleneck that this time belongs to, `share` its fraction of the judged time. `summary` describes it in a few
+    words; `variant` is the id of its cause's variant, empty for none. `saves` is how much shorter a step or the judged
+    time would get, None if unknown. `lost_ns` is exclusive: no nanosecond counts for two findings, so together they are
+    at most what the devices lost. `ceiling_ns` is the most that a fix may save; ceilings of different findings overlap
+    and are never added up. `part_of` is the id of the finding on the same problem that has the saving of both. `note`
+    says so, or why a finding saves more than its share; `joined` are the findings joined with it. `named` are parts of
+    its time with a name, the most specific first.
 
     Where: `devices`, of which `device` lost most; `nvtx` (the place in the program), `gaps` gaps, most of them of
     `signature`, in or around `call` (an API or OS function, or its stand-in). `chain` leads from the root cause to the
@@ -871,6 +872,12 @@ class Report(Result, frozen=True, dict=True):
         Names in it are columns, not variables of Python. Raises UsageError for an unknown table or a wrong expression.
         """
         return asked(self, expression, table)
+
+    def judged_of(self, key: str) -> PhaseDevice | None:
+        """What the device with this key did in the time that the diagnosis is about: None if the report judges none."""
+        judged = None if self.diagnosis is None else self.diagnosis.phase
+        phases = self.phases if judged is None else [self.phases[judged]]
+        return added([each for phase in phases for each in phase.devices if each.key == key]) if phases else None
 
     def keep_time(self, tables: Sequence[object]) -> None:
         """Keep the tables of time of its devices (nsysdiag.time.facts), which are not saved with it."""

@@ -26,7 +26,8 @@ from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.phases.facts import PhaseDevice, Waited
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.time.columns import TimeBefore
-from nsysdiag.time.table import WORK, TimeTable
+from nsysdiag.time.facts import WORK
+from nsysdiag.time.table import TimeTable
 from nsysdiag.units import uncapitalized
 
 MPI_INIT, COMPILING = "mpi_init", "compiling"

@@ -199,14 +199,27 @@ def pieces(s: Intervals, queries: Intervals) -> tuple[IntArray, Intervals]:
     if len(queries) == 1:
         inside = _inside(s, int(queries.start[0]), int(queries.end[0]))
         return np.zeros(len(inside), dtype=np.int64), inside
+    query, item = overlaps(s, queries)
+    start = np.maximum(s.start[item], queries.start[query])
+    return query, Intervals(start, np.minimum(s.end[item], queries.end[query]))
+
+
+def overlaps(s: Intervals, queries: Intervals) -> tuple[IntArray, IntArray]:
+    """Which intervals of `s`, disjoint and sorted, have time in common with each query: (index of the query, place in
+    `s`), ordered by query, then time."""
     first = np.searchsorted(s.end, queries.start, side="right")
     behind_last = np.searchsorted(s.start, queries.end, side="left")
     count = np.where(queries.end > queries.start, behind_last - first, 0)
-    query = np.repeat(np.arange(len(queries), dtype=np.int64), count)
     # The n-th piece of a query is the n-th interval of s after its first one.
-    item = rows_from(first, count)
-    start = np.maximum(s.start[item], queries.start[query])
-    return query, Intervals(start, np.minimum(s.end[item], queries.end[query]))
+    return np.repeat(np.arange(len(queries), dtype=np.int64), count), rows_from(first, count)
+
+
+def place_in(spans: Intervals, times: IntArray) -> IntArray:
+    """The place of the interval, of sorted disjoint ones, that holds each time; -1 for none."""
+    if len(spans) == 0:
+        return np.full(len(times), -1)
+    at = nearest_before(spans.start, times)
+    return np.where((at >= 0) & (times < spans.end[np.maximum(at, 0)]), at, -1)
 
 
 def _inside(s: Intervals, lo: int, hi: int) -> Intervals:

@@ -10,7 +10,6 @@ from nsysdiag.ci.names import GPU_METRICS, Measure
 from nsysdiag.comparison.side import IDLE, LENGTH, by_iterations
 from nsysdiag.config.settings import disabled_causes
 from nsysdiag.fields import ZERO_IF_NONE, Needs, WhyNone, fields_of, markers_of
-from nsysdiag.phases.facts import added
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.time.facts import STATES
@@ -52,11 +51,9 @@ def value_of(report: Report, device: DeviceReport, measure: Measure, *, per_iter
 
 def _judged_share(report: Report, device: DeviceReport, name: str) -> float:
     """How much of a device's judged time a state, a bottleneck or a cause takes."""
-    if report.diagnosis is None or not report.phases:
+    found = report.judged_of(device.key)
+    if report.diagnosis is None or found is None:
         raise UnmeasurableError("the report judges no time")
-    judged = report.diagnosis.phase
-    phases = report.phases if judged is None else [report.phases[judged]]
-    found = added([each for phase in phases for each in phase.devices if each.key == device.key])
     whole = sum(found.account.values())
     if not whole:
         raise UnmeasurableError(f"{device.key} has no judged time")

@@ -21,7 +21,8 @@ from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.kernels.names import normal_kernel, normal_operation_names, readable
 from nsysdiag.phases.facts import Did, PhaseDevice
 from nsysdiag.stacks.samples import SampledCode, sampled_code
-from nsysdiag.time.table import WORK, TimeTable
+from nsysdiag.time.facts import WORK
+from nsysdiag.time.table import TimeTable
 from nsysdiag.units import NOTABLE
 
 MOST, LONGEST = 2, 40

@@ -18,7 +18,7 @@ from nsysdiag.document.words import chain_label, path_label, row_query
 from nsysdiag.host import show as host
 from nsysdiag.launches import words as launches
 from nsysdiag.memory import show as memory
-from nsysdiag.phases.facts import PhaseDevice, added
+from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.show.rows import RANK_COLUMNS
 from nsysdiag.report import (
     CauseInfo,
@@ -87,11 +87,11 @@ def _sums(report: Report) -> Iterator[tuple[str, _SumRow]]:
 
 
 def _scopes(report: Report, key: str) -> Iterator[tuple[str, PhaseDevice]]:
-    phases = [each for phase in report.phases for each in phase.devices if each.key == key]
-    judged = None if report.diagnosis is None else report.diagnosis.phase
-    if phases:
-        yield JUDGED, added(phases if judged is None else [phases[judged]])
-        yield from ((f"phase {at}", each) for at, each in enumerate(phases))
+    judged = report.judged_of(key)
+    if judged is not None:
+        yield JUDGED, judged
+    for at, phase in enumerate(report.phases):
+        yield from ((f"phase {at}", each) for each in phase.devices if each.key == key)
 
 
 def _gaps(report: Report) -> Iterator[_GapRow]:

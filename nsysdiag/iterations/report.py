@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from nsysdiag.arrays.codes import to_planes, to_text
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, place_in
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint
@@ -16,7 +16,8 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.iterations.loop import SPREADS, Inner, Loop, median_of, slow_ones, spread_of
 from nsysdiag.report import InnerLoop, Iteration, IterationReport, IterationsPacked, KernelRow, SlowIteration
-from nsysdiag.time.table import WORK, TimeTable
+from nsysdiag.time.facts import WORK
+from nsysdiag.time.table import TimeTable
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings
@@ -191,7 +192,7 @@ def pack_iterations(
     report, those with most time first."""
     each = -(-len(steady) // MOST_ENTRIES)
     count = len(steady) // each
-    place = _place(device.operations.start, steady[: count * each]) // each
+    place = place_in(steady[: count * each], device.operations.start) // each
     category_of, inside = device.operations.category, place >= 0
     most = MOST_KERNEL_VALUES // count
     first = kernels[: min(MOST_KERNELS, most)]
@@ -219,12 +220,6 @@ def pack_iterations(
         signatures=[column(ns) for ns in _gap_times(kinds, steady, min(kinds.count, most))],
         copied=_copied(device, place, count),
     )
-
-
-def _place(times: IntArray, spans: Intervals) -> IntArray:
-    """The number of the span that holds each time, -1 for none."""
-    at = np.searchsorted(spans.start, times, side="right") - 1
-    return np.where((at >= 0) & (times < spans.end[np.maximum(at, 0)]), at, -1)
 
 
 def _copied(device: DeviceTimeline, place: IntArray, count: int) -> str:

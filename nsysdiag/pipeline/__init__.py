@@ -51,7 +51,7 @@ def analyze_trace(
     if keep_time:
         made.keep_time([each.time for each in found.job.reported if each.time is not None])
     del found
-    trim()
+    trim()  # what is written next needs the report alone
     return made
 
 

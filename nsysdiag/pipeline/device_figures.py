@@ -54,13 +54,6 @@ from nsysdiag.utilization.facts import Utilization
 from nsysdiag.utilization.utilization import utilization
 
 
-class DeviceFigures(Struct, frozen=True):
-    """A device's part of the report, without its verdict, and its GPU metrics."""
-
-    report: DeviceReport
-    metrics: GpuMetrics | None
-
-
 class _Inputs(Struct, frozen=True):
     """What all figures of a device are made of."""
 
@@ -80,8 +73,8 @@ def figures_of(
     reading: Reading,
     host: HostReading,
     background: Background,
-) -> DeviceFigures:
-    """The figures of a device. Those that need no others are made by the second thread."""
+) -> DeviceReport:
+    """A device's part of the report, without its verdict. Figures that need no others are made by the second thread."""
     iterations = _iterations(found.repeating.result(), time, job_phases, reading)
     of = _Inputs(found, roots, time, iterations, reading, host)
     metrics = background.begin(_metrics, of)
@@ -137,7 +130,7 @@ def figures_of(
         memory=_allocated(of),
     )
     trim()
-    return DeviceFigures(report, metrics.result())
+    return report
 
 
 def _iterations(repeating: Loop | None, time: TimeTable, job_phases: JobPhases, reading: Reading) -> DeviceIterations:

@@ -10,7 +10,7 @@ from nsysdiag.account.outside import Start
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import DOUBTED
-from nsysdiag.findings.attribution import Attribution, shares_of
+from nsysdiag.findings.attribution import Attribution, Shares, shares_of
 from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.findings import IdleFindings, findings_of
@@ -21,7 +21,6 @@ from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.findings.unfused import single_precision_findings, unfused_findings
 from nsysdiag.pipeline.device_account import DeviceAccount
-from nsysdiag.pipeline.device_figures import DeviceFigures
 from nsysdiag.pipeline.device_gaps import DeviceGaps
 from nsysdiag.pipeline.device_roots import DeviceRoots
 from nsysdiag.pipeline.host import HostReading
@@ -29,7 +28,7 @@ from nsysdiag.pipeline.reading import Reading
 from nsysdiag.programs.names import ids_of
 from nsysdiag.report import DeviceReport, Finding
 from nsysdiag.time.table import TimeTable
-from nsysdiag.wakeups.batches import batches_of
+from nsysdiag.wakeups.batches import Batches, batches_of
 from nsysdiag.wakeups.wakers import WakeFinder
 
 
@@ -52,16 +51,16 @@ def device_findings(
     account: DeviceAccount,
     time: TimeTable,
     judged: JudgedTime,
-    figures: DeviceFigures,
+    report: DeviceReport,
     before: Start | None,
     reading: Reading,
     host: HostReading,
     finder: Callable[[], WakeFinder],
 ) -> DeviceFindings:
     """The findings of a device; less sure where rows are missing. `before` is judged time before its first work."""
-    report, limits, missing = figures.report, reading.settings.findings, found.missing.result()
+    limits, missing = reading.settings.findings, found.missing.result()
     context, idle = _idle_findings(found, roots, account, time, judged, report, reading, host, finder)
-    work = KernelWork.of(found.device, judged, reading.activity.shapes, reading.strings, figures.metrics)
+    work = KernelWork.of(found.device, judged, reading.activity.shapes, reading.strings, report.gpu_metrics)
     made = [
         *idle.found,
         *kernel_findings(report, context, time, work),
@@ -90,20 +89,14 @@ def _idle_findings(
     """The findings on time in which the device waited, or worked exposed, and what all findings of it are about."""
     attribution, floor = Attribution.by_root(roots.root_slices), reading.settings.thresholds.root_floor
     batches = batches_of(roots.root_slices, roots.chains, finder, floor, judged.parts)
-    kinds = batches.longest(account.kinds, attribution.cause)
-    waited = (account.device_waits, account.made)
-    root_context, keys, layered = roots.root_context, roots.keys, host.layered
-    shares, paths = laid(
-        shares_of(
-            root_context, layered, keys, attribution, kinds, account.slice_bottlenecks, time, waited, judged.parts
-        )
-    )
+    shares, paths = laid(_shares(roots, account, attribution, batches, time, judged, host))
     trim()
+    root_context = roots.root_context
     context = FindingContext(
         root_context,
-        keys,
+        roots.keys,
         attribution,
-        Sightings.of(root_context, layered, attribution.own),
+        Sightings.of(root_context, host.layered, attribution.own),
         account.device_waits,
         time,
         batches,
@@ -115,3 +108,18 @@ def _idle_findings(
     )
     gpus = [each.key for each in reading.devices]
     return context, findings_of(report, context, shares, time, gpus)
+
+
+def _shares(
+    roots: DeviceRoots,
+    account: DeviceAccount,
+    attribution: Attribution,
+    batches: Batches,
+    time: TimeTable,
+    judged: JudgedTime,
+    host: HostReading,
+) -> tuple[Shares, list[list[str]]]:
+    """Whose idle time the judged one is, and the places in the program that it is at."""
+    kinds, waited = batches.longest(account.kinds, attribution.cause), (account.device_waits, account.made)
+    context, charged = roots.root_context, account.slice_bottlenecks
+    return shares_of(context, host.layered, roots.keys, attribution, kinds, charged, time, waited, judged.parts)

@@ -105,17 +105,17 @@ def _result(
     """What the steps after the devices need of one."""
     gaps, roots, account, time = met.alone.gaps, met.alone.roots, met.alone.account, met.time
     before, job = met.phases.before, met.job_phases
-    figures = figures_of(gaps, roots, time, job, reading, host, background)
+    report = figures_of(gaps, roots, time, job, reading, host, background)
     judged_before = before if job.judges_before else None
     judged = judged_time(gaps, time, met.focus, judged_before)
     evict()
-    findings = device_findings(gaps, roots, account, time, judged, figures, judged_before, reading, host, finder)
+    findings = device_findings(gaps, roots, account, time, judged, report, judged_before, reading, host, finder)
     return DeviceResult(
-        figures.report,
+        report,
         roots.root_slices.slices,
         findings.found,
         findings.idle.behind,
-        _lanes(gaps, roots, figures.report, findings.found, reading),
+        _lanes(gaps, roots, report, findings.found, reading),
         gaps.split,
         roots.collectives,
         roots.meetings,

@@ -22,6 +22,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect,
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import KINDS, MEETINGS, Collectives
 from nsysdiag.report import IterationReport
+from nsysdiag.time.facts import WORK
 from nsysdiag.units import format_ns
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 
 # What is compared: the timeline of each rank, and the collectives that ranks ran together.
-
-WORK = ("compute", "exposed_comm", "exposed_copy")
 
 
 class RankTimeline(Struct, frozen=True):

@@ -12,9 +12,10 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, 
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import KINDS
 from nsysdiag.ledger.ledger import UNRESOLVED
-from nsysdiag.ranks.clocks import WORK, MatchedCollectives, RankClocks, RankTimeline, bring_together
+from nsysdiag.ranks.clocks import MatchedCollectives, RankClocks, RankTimeline, bring_together
 from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, RankWait, Straggler
 from nsysdiag.ranks.matching import candidates, communicator_name, confirmed
+from nsysdiag.time.facts import WORK
 from nsysdiag.units import format_ns, format_share
 
 # Stragglers: ranks that are late for collectives, how long others wait for them, and why they are late.

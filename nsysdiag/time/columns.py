@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
+from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before, place_in
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.causes import CAUSES
 from nsysdiag.time.facts import EVERY_STATE, OUTSIDE, NameColumn, TimeColumns
@@ -45,7 +45,7 @@ def time_columns(
     """All of it. `phases` touch; `judged` are the places of those that the diagnosis is about; `steps` are disjoint;
     `devices` are the keys of all devices by number. Time `before` belongs to the first phase."""
     row, spans = cut(table.spans, np.concatenate((phases.start, phases.end, steps.start, steps.end)))
-    count, ahead = len(row), len(before.spans)
+    ahead = len(before.spans)
     piece = table.slice[row]
     phase = np.append(np.full(ahead, 0 if len(phases) else -1), place_in(phases, spans.start))
     named = {
@@ -66,7 +66,7 @@ def time_columns(
         end=np.append(before.spans.end, spans.end),
         phase=phase,
         judged=np.isin(phase, list(judged)),
-        step=_joined(ahead, -1, place_in(steps, spans.start) if len(steps) else np.full(count, -1)),
+        step=_joined(ahead, -1, place_in(steps, spans.start)),
         thread=_joined(ahead, -1, _of_slice(of_slices.thread, piece)),
         named=named,
     )
@@ -88,14 +88,6 @@ def cut(spans: Intervals, borders: IntArray) -> tuple[IntArray, Intervals]:
     row = nearest_before(spans.start, start)
     last = np.append(row[1:] != row[:-1], True)[: len(row)]
     return row, Intervals(start, np.where(last, spans.end[row], np.append(start[1:], 0)[: len(row)]))
-
-
-def place_in(spans: Intervals, time: IntArray) -> IntArray:
-    """The place of the interval, of sorted disjoint ones, that holds each time; -1 for none."""
-    if len(spans) == 0:
-        return np.full(len(time), -1)
-    at = nearest_before(spans.start, time)
-    return np.where((at >= 0) & (time < spans.end[np.maximum(at, 0)]), at, -1)
 
 
 def _of_slice(values: IntArray, piece: IntArray) -> IntArray:

@@ -9,6 +9,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 
 STATES = ("compute", "exposed_comm", "exposed_copy", "idle")
 """What a device does. Of several things at once: computing hides communication, and both hide copies."""
+WORK = STATES[:3]
 OUTSIDE = "outside"
 """The state of a device before its first work, from the first CUDA call on."""
 EVERY_STATE = (*STATES, OUTSIDE)

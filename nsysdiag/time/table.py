@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, overlaps, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES
+from nsysdiag.events.identity import joint
 from nsysdiag.time.facts import STATES
 
-WORK, IDLE = STATES[:3], STATES.index("idle")
+IDLE = STATES.index("idle")
 _BLOCK = 1 << 16
 """Rows that are added up at a time: a sum over millions of rows takes some 3 MB more memory."""
 
@@ -95,18 +96,8 @@ def sums(rows: Intervals, code: IntArray, count: int, spans: Intervals) -> IntAr
     total = np.zeros(count * len(spans), dtype=np.int64)
     for begin in range(0, len(rows), _BLOCK):
         part = slice(begin, begin + _BLOCK)
-        row, span, ns = _inside(rows[part], spans)
-        np.add.at(total, code[part][row].astype(np.int64) * len(spans) + span, ns)
+        mine = rows[part]
+        span, row = overlaps(mine, spans)
+        ns = np.minimum(mine.end[row], spans.end[span]) - np.maximum(mine.start[row], spans.start[span])
+        np.add.at(total, joint(code[part][row], span, len(spans)), ns)
     return total.reshape(count, len(spans))
-
-
-def _inside(rows: Intervals, spans: Intervals) -> tuple[IntArray, IntArray, IntArray]:
-    """For each part of a row in a span: the place of the row, that of the span, and its ns."""
-    first = np.searchsorted(rows.end, spans.start, side="right")
-    behind = np.searchsorted(rows.start, spans.end, side="left")
-    count = np.where(spans.end > spans.start, np.maximum(behind - first, 0), 0)
-    span = np.repeat(np.arange(len(spans), dtype=np.int32), count)
-    row = rows_from(first, count)
-    ns = np.minimum(rows.end[row], spans.end[span])
-    ns -= np.maximum(rows.start[row], spans.start[span])
-    return row, span, ns
