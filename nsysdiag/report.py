@@ -874,10 +874,12 @@ class Report(Result, frozen=True, dict=True):
         return asked(self, expression, table)
 
     def judged_of(self, key: str) -> PhaseDevice | None:
-        """What the device with this key did in the time that the diagnosis is about: None if the report judges none."""
+        """What the device with this key did in the time that the diagnosis is about: None if the report judges none, or
+        holds nothing of such a device."""
         judged = None if self.diagnosis is None else self.diagnosis.phase
         phases = self.phases if judged is None else [self.phases[judged]]
-        return added([each for phase in phases for each in phase.devices if each.key == key]) if phases else None
+        found = [each for phase in phases for each in phase.devices if each.key == key]
+        return added(found) if found else None
 
     def keep_time(self, tables: Sequence[object]) -> None:
         """Keep the tables of time of its devices (nsysdiag.time.facts), which are not saved with it."""

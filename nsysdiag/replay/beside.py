@@ -55,7 +55,7 @@ def _followers(calls: CallTable, threads: IntArray, stretch: Stretch) -> tuple[I
     """Those of the threads that follow the steps, and how long in one each works, in ns."""
     names = np.array([LOCKS.fullmatch(each) is None for each in calls.names], dtype=np.bool_)
     answered = np.isin(ends_of(calls.names), (Ends.SIGNAL, Ends.RELEASE)) & (is_timed(calls.names) == 0) & names
-    begin, end = np.maximum(calls.start, stretch.begin), np.minimum(calls.end, stretch.end)
+    begin, end = (np.clip(each, stretch.begin, stretch.end) for each in (calls.start, calls.end))
     rows = np.flatnonzero(np.append(answered, False)[calls.name] & (end - begin >= WAITED_NS))
     rows = rows[np.isin(calls.thread[rows], threads)]
     if len(rows) == 0:

@@ -60,6 +60,10 @@ def test_sums_of_each_scope_are_a_table_of_their_own(shared: Shared) -> None:
     sums = tables["time_sums"]
     mine = sums[(sums.device == "gpu1") & (sums.scope == "judged")]
     judged = rows[rows.judged & (rows.device == "gpu1")]
+    found = report.judged_of("gpu1")
+    assert found is not None
+    assert sum(found.account.values()) == judged.ns.sum()
+    assert report.judged_of("gpu9") is None
     for column in ("state", "cause"):
         assert dict(mine[mine.column == column][["name", "ns"]].to_numpy()) == by(judged, column)
     assert mine[mine.column == "bottleneck"].ns.sum() == judged.ns.sum()
