@@ -11,12 +11,11 @@ TYPE_CHECKING = False  # not from typing, whose import takes longer than all els
 if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.config.settings import Settings
-    from nsysdiag.errors import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
     from nsysdiag.formats.charts import gap_chart, ledger_chart, queue_depth_chart
     from nsysdiag.formats.figures.by_name import figures
     from nsysdiag.formats.frames import all_gaps, frames
-    from nsysdiag.pipeline.before_after import compare
-    from nsysdiag.pipeline.loading import analyze, load
+    from nsysdiag.messages import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
+    from nsysdiag.pipeline.loading import analyze, compare, load
     from nsysdiag.pipeline.whatif import whatif
     from nsysdiag.ranks.pipeline import analyze_ranks
     from nsysdiag.ranks.report import RanksReport
@@ -56,20 +55,20 @@ __all__ = [
 _HOMES = {
     "Comparison": "nsysdiag.comparison.facts",
     "Finding": "nsysdiag.report",
-    "InputError": "nsysdiag.errors",
-    "NotComparableError": "nsysdiag.errors",
-    "NsysdiagError": "nsysdiag.errors",
-    "OutputError": "nsysdiag.errors",
+    "InputError": "nsysdiag.messages",
+    "NotComparableError": "nsysdiag.messages",
+    "NsysdiagError": "nsysdiag.messages",
+    "OutputError": "nsysdiag.messages",
     "RanksReport": "nsysdiag.ranks.report",
     "Report": "nsysdiag.report",
     "Settings": "nsysdiag.config.settings",
     "Transform": "nsysdiag.replay.facts",
-    "UsageError": "nsysdiag.errors",
+    "UsageError": "nsysdiag.messages",
     "WhatIf": "nsysdiag.replay.facts",
     "all_gaps": "nsysdiag.formats.frames",
     "analyze": "nsysdiag.pipeline.loading",
     "analyze_ranks": "nsysdiag.ranks.pipeline",
-    "compare": "nsysdiag.pipeline.before_after",
+    "compare": "nsysdiag.pipeline.loading",
     "figures": "nsysdiag.formats.figures.by_name",
     "frames": "nsysdiag.formats.frames",
     "gap_chart": "nsysdiag.formats.charts",

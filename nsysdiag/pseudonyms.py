@@ -14,6 +14,10 @@ it recognizes by the mark. No program's own name contains the mark.
 from __future__ import annotations
 
 import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 MARK = "·"
 _LABEL = rf"(?:(?:kernel|nccl){MARK})?(?:kernel|range|symbol|name|(?:nccl|rccl|nvshmem){MARK}[A-Za-z]+)"
@@ -27,3 +31,15 @@ def pseudonym(name: str) -> str | None:
     """The pseudonym in a name, without the part that distinguishes instances; None for any other name."""
     found = _PSEUDONYM.fullmatch(name) if MARK in name else None
     return None if found is None else found[1] + found[2]
+
+
+# A temporary folder for files of this process alone.
+
+PREFIX = "nsysdiag-"
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """An empty folder (mode 0700) for as long as the context lasts. Raises OSError where it cannot be made."""
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from nsysdiag.arrays.codes import MOST_EXPANSION
+from nsysdiag.arrays.groups import MOST_EXPANSION
 from nsysdiag.limits import SAVED_BYTES, SAVED_VALUES, UNPACKED_BYTES, UNPACKED_FOR_EACH
 from nsysdiag.record import Packed, Record
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from nsysdiag.errors import InputError, printable
+from nsysdiag.messages import InputError, printable
 from nsysdiag.shortage import Attempt
 
 if TYPE_CHECKING:

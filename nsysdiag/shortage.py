@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 
-from nsysdiag.errors import MemoryShortError
+from nsysdiag.messages import MemoryShortError
 
 TYPE_CHECKING = False  # the module is imported before most others
 if TYPE_CHECKING:

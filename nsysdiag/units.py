@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 
 NS_PER = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 BYTES_PER: dict[str, int] = {"": 1, "B": 1} | {

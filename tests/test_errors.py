@@ -11,7 +11,7 @@ import pytest
 
 import nsysdiag
 from nsysdiag import saved_files
-from nsysdiag.errors import InputError, NsysdiagError, OutputError
+from nsysdiag.messages import InputError, NsysdiagError, OutputError
 from tests.output.samples import one_device
 
 if TYPE_CHECKING:

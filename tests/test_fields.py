@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from nsysdiag.ci.names import _numbers
+from nsysdiag.ci.measuring import _numbers
 from nsysdiag.document.columns import RecordColumn, RecordTable, columns, of_devices
 from nsysdiag.fields import (
     NO_BUDGET,

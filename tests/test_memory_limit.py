@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import Settings, analyze
-from nsysdiag.errors import UsageError
-from nsysdiag.events.memory_fit import BASE_BYTES, MIB, needed_bytes
+from nsysdiag.events.memory import BASE_BYTES, MIB, needed_bytes
+from nsysdiag.messages import UsageError
 from nsysdiag.record import to_json
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder

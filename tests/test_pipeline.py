@@ -11,7 +11,7 @@ from nsysdiag import analyze, compare
 from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import InputError, NotComparableError, UsageError
+from nsysdiag.messages import InputError, NotComparableError, UsageError
 from nsysdiag.share.redaction import redacted
 from tests.builder import TraceBuilder
 from tests.comparison.samples import beside

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import Settings, analyze
-from nsysdiag.errors import UsageError
 from nsysdiag.host.facts import HostReport
+from nsysdiag.messages import UsageError
 from tests.shared import Shared
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))

@@ -17,8 +17,8 @@ import pytest
 
 from nsysdiag import Report, Settings, analyze
 from nsysdiag.causes import CAUSES
-from nsysdiag.errors import UsageError
 from nsysdiag.findings.rules import BEFORE_WORK
+from nsysdiag.messages import UsageError
 from nsysdiag.report import DeviceReport
 from nsysdiag.saved import from_json
 from nsysdiag.trace.tables import TABLES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.units import (
     format_bytes,
     format_exact_ns,

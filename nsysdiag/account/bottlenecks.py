@@ -25,11 +25,9 @@ from nsysdiag.bottlenecks import BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import FALLBACK, PLACE, PREEMPTION, places
 from nsysdiag.causes.blocking_copy import READS_BACK
 from nsysdiag.causes.evidence import EvidenceLayer
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import picked
-from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.ledger.ledger import Slices
+from nsysdiag.events.rows import ThreadAxis, picked
+from nsysdiag.ledger.ledger import Slices, WindowSplit
 from nsysdiag.time.facts import STATES
 from nsysdiag.time.table import IDLE, TimeTable
 

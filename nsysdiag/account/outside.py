@@ -16,18 +16,16 @@ from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, bottleneck_of, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, named
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import distinct, picked, taken
+from nsysdiag.events.rows import ThreadAxis, distinct, picked, taken
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.phases.facts import PhaseDevice, Waited
 from nsysdiag.phases.phases import JobPhases
-from nsysdiag.time.columns import TimeBefore
 from nsysdiag.time.facts import WORK
-from nsysdiag.time.table import TimeTable
+from nsysdiag.time.table import TimeBefore, TimeTable
 from nsysdiag.units import uncapitalized
 
 MPI_INIT, COMPILING = "mpi_init", "compiling"

@@ -23,8 +23,8 @@ from datetime import date, datetime
 from pathlib import Path
 
 from nsysdiag.ci.acceptances import Acceptance, acceptance
-from nsysdiag.errors import OutputError, UsageError, printable
 from nsysdiag.formats.write import write
+from nsysdiag.messages import OutputError, UsageError, printable
 
 FILE = "accepted.toml"
 TABLE = "accepted"

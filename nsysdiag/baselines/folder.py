@@ -22,9 +22,9 @@ from pathlib import Path
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from nsysdiag.errors import InputError, OutputError, UsageError, printable
 from nsysdiag.formats import json_
 from nsysdiag.formats.write import write
+from nsysdiag.messages import InputError, OutputError, UsageError, printable
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved_files import read_report

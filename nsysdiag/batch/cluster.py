@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag.batch.task import Outcome, Task, failed, work
-from nsysdiag.errors import InputError, NsysdiagError, UsageError
+from nsysdiag.messages import InputError, NsysdiagError, UsageError
 from nsysdiag.version import __version__
 
 if TYPE_CHECKING:

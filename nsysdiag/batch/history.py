@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from nsysdiag.ci.facts import BatchSummary, HistoryLine
-from nsysdiag.errors import OutputError, printable
 from nsysdiag.limits import SAVED_BYTES
+from nsysdiag.messages import OutputError, printable
 from nsysdiag.record import UNREADABLE
 from nsysdiag.saved import from_json
 from nsysdiag.units import format_bytes

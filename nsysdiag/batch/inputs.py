@@ -15,8 +15,8 @@ import msgspec
 from msgspec import field
 
 from nsysdiag.document.names import visible
-from nsysdiag.errors import UsageError, printable
 from nsysdiag.limits import SAVED_BYTES
+from nsysdiag.messages import UsageError, printable
 from nsysdiag.record import UNREADABLE
 from nsysdiag.trace.parquet.names import folder_size, is_parquet_folder, stem_of
 

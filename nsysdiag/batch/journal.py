@@ -15,13 +15,13 @@ from pathlib import Path
 import msgspec
 
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import InputError, OutputError
 from nsysdiag.formats.write import write
+from nsysdiag.messages import InputError, OutputError
 from nsysdiag.record import UNREADABLE, Record
 from nsysdiag.report import SCHEMA_VERSION
+from nsysdiag.trace.database import check_regular_file
 from nsysdiag.trace.journals import journals_of
 from nsysdiag.trace.parquet.names import is_parquet_folder, table_paths
-from nsysdiag.trace.sniff import check_regular_file
 from nsysdiag.version import __version__
 
 FILE = "resume.jsonl"

@@ -20,11 +20,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from nsysdiag.batch.limits import BASE_BYTES, Limits, estimated_bytes
-from nsysdiag.batch.task import LESS, Outcome, Task, failed, out_of_memory
+from nsysdiag.batch.task import BASE_BYTES, LESS, Limits, Outcome, Task, estimated_bytes, failed, out_of_memory
 from nsysdiag.batch.worker import OUT_OF_MEMORY
-from nsysdiag.errors import InputError, MemoryShortError, NsysdiagError
-from nsysdiag.private import private_folder
+from nsysdiag.messages import InputError, MemoryShortError, NsysdiagError
+from nsysdiag.pseudonyms import private_folder
 from nsysdiag.shortage import is_shortage
 
 Watch = Callable[[int, list[str]], None]

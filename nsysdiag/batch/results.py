@@ -13,12 +13,12 @@ from nsysdiag.batch.journal import is_ours as is_journal
 from nsysdiag.batch.task import MARKS as REPORT_MARKS
 from nsysdiag.batch.task import Outcome, Task, targets
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
-from nsysdiag.errors import OutputError, printable
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.formats import json_, markdown
 from nsysdiag.formats.batch.registry import OURS, write_all
 from nsysdiag.formats.batch.summary import render_comment
 from nsysdiag.formats.write import IsOurs, check, write
+from nsysdiag.messages import OutputError, printable
 from nsysdiag.record import to_json
 
 SUMMARY, COMMENT = "summary.json", "comment.md"

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from nsysdiag.errors import UsageError, printable
+from nsysdiag.messages import UsageError, printable
 from nsysdiag.signals import HandedOn
 from nsysdiag.trace.source import nsys_on_path
 

@@ -18,7 +18,7 @@ from nsysdiag.causes.cause import (
     Variant,
 )
 from nsysdiag.causes.evidence import DRAINED, READ_BACK, EvidenceLayer, HostEvidence, layer_of, named, named_rows
-from nsysdiag.events.axis import NamedRows
+from nsysdiag.events.rows import NamedRows
 
 COPIES = re.compile(r"(cuda|cu)Memcpy.*")
 READS_BACK = "read-back of at most 64 bytes"

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, union
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.rows import picked
+from nsysdiag.events.rows import NamedRows, picked
 from nsysdiag.gaps import gaps as calibration
 from nsysdiag.units import format_ns
 

@@ -27,7 +27,7 @@ from nsysdiag.causes.evidence import (
     named,
     named_rows,
 )
-from nsysdiag.events.axis import NamedRows
+from nsysdiag.events.rows import NamedRows
 from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.units import format_ns
 

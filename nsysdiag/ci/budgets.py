@@ -13,11 +13,20 @@ from msgspec import Struct, field
 
 from nsysdiag.ci.expressions import Expression, parse, sentence
 from nsysdiag.ci.facts import FAIL, WARN, BatchEntry, BudgetResult, DeviceValue, UnjudgedBudget
-from nsysdiag.ci.measuring import UnmeasurableError, of_diagnosis, require_evidence, units_of, value_of
-from nsysdiag.ci.names import COUNT, LEVELS, NS, Measure
+from nsysdiag.ci.measuring import (
+    COUNT,
+    LEVELS,
+    NS,
+    Measure,
+    UnmeasurableError,
+    of_diagnosis,
+    require_evidence,
+    units_of,
+    value_of,
+)
 from nsysdiag.config.settings import BudgetEntry, most_findings
-from nsysdiag.errors import UsageError
 from nsysdiag.gap_groups.groups import normal_range
+from nsysdiag.messages import UsageError
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import DeviceReport, Report, SignatureRow
 

@@ -20,9 +20,9 @@ from typing import NoReturn
 
 from msgspec import Struct
 
-from nsysdiag.ci.names import COUNT, FINDINGS, LENGTH, NS, SHARE, Measure, measures, nearest
+from nsysdiag.ci.measuring import COUNT, FINDINGS, ITERATION_LENGTH, NS, SHARE, Measure, measures, nearest
 from nsysdiag.comparison.facts import Change
-from nsysdiag.errors import UsageError, printable
+from nsysdiag.messages import UsageError, printable
 from nsysdiag.units import NS_PER, format_ns, format_signed_share
 
 OPERATORS: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, "==": eq, "!=": ne, ">": gt, "<": lt}
@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
 _SIGNED = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _WORD = re.compile(r"%|[A-Za-zµ]+")
 _ITER = re.compile(r"/\s*iter\b")
-_LENGTH = Measure(LENGTH, (LENGTH,), NS, True)
+_LENGTH = Measure(ITERATION_LENGTH, (ITERATION_LENGTH,), NS, True)
 _COMPARED = ("idle_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns")
 
 
@@ -101,23 +101,26 @@ class _Parser:
         if found is not None:
             return found
         self.at = start
-        if name == LENGTH:
-            self._fail(f"{LENGTH} is for changes alone", f"write '{LENGTH}:+5%', or 'iterations.p50_ns > 10ms'")
+        if name == ITERATION_LENGTH:
+            self._fail(
+                f"{ITERATION_LENGTH} is for changes alone",
+                f"write '{ITERATION_LENGTH}:+5%', or 'iterations.p50_ns > 10ms'",
+            )
         near = nearest(name)
         meant = f"; did you mean '{near}'?" if near else ""
         return self._fail(f"there is no '{name}'{meant}", _NAMES)
 
     def _change_of(self, name: str, start: int) -> Measure:
         """What a comparison can distinguish from chance: the length of a unit of work, its parts, and causes."""
-        measure = _LENGTH if name == LENGTH else self._measure(name, start)
-        if measure.name in (LENGTH, *_COMPARED) or (measure.in_ledger and not measure.of_window):
+        measure = _LENGTH if name == ITERATION_LENGTH else self._measure(name, start)
+        if measure.name in (ITERATION_LENGTH, *_COMPARED) or (measure.in_ledger and not measure.of_window):
             return measure
         self.at = start
         near = measure.name.replace("_share", "" if measure.in_ledger else "_ns")
         instead = f"; write '{near}:+10%'" if near != name and near in measures() else ""
         return self._fail(
             f"a change of {name} cannot be distinguished from chance{instead}",
-            f"these can: {LENGTH} (of an iteration), {', '.join(_COMPARED)}, ledger.CAUSE, root_ledger.CAUSE",
+            f"these can: {ITERATION_LENGTH} (of an iteration), {', '.join(_COMPARED)}, ledger.CAUSE, root_ledger.CAUSE",
         )
 
     def _operator(self) -> str:

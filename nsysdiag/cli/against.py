@@ -12,7 +12,7 @@ from nsysdiag.ci.acceptances import EXCEEDED, EXPIRED, Acceptance, accept, comma
 from nsysdiag.ci.facts import FAIL
 from nsysdiag.cli.console import note
 from nsysdiag.document.words import counted
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +70,7 @@ def compared(
     from nsysdiag.comparison.predicted import compare_sides
     from nsysdiag.comparison.with_baseline import BaselineRuns, compare_with_baseline
     from nsysdiag.report import Report
-    from nsysdiag.share.redaction.names import FILE
+    from nsysdiag.share.redaction.settings import FILE
 
     if base is None:
         return compare_sides(before, after, across_gpus=across_gpus)

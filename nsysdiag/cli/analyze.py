@@ -146,7 +146,7 @@ def analyze(
 
 def _reference(text: str) -> int:
     """ns. Raises UsageError for what is no length of a step."""
-    from nsysdiag.errors import UsageError
+    from nsysdiag.messages import UsageError
     from nsysdiag.units import parse_time
 
     ns = parse_time(text)

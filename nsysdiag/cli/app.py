@@ -26,7 +26,7 @@ from nsysdiag.cli import (
     whatif,
 )
 from nsysdiag.cli.console import run
-from nsysdiag.cli.help import WIDEST, GroupedCommand
+from nsysdiag.cli.manual import WIDEST, GroupedCommand
 from nsysdiag.trace.parquet.names import is_parquet_folder
 from nsysdiag.version import __version__
 

@@ -9,7 +9,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import emit_text, note
-from nsysdiag.errors import UsageError, printable
+from nsysdiag.messages import UsageError, printable
 
 if TYPE_CHECKING:
     from nsysdiag.cli.settings import FromFile
@@ -134,8 +134,8 @@ def _report(path: Path, file: "FromFile", *, quiet: bool) -> "Report":
     from msgspec.structs import replace
 
     from nsysdiag.cli.load import analyze_trace
-    from nsysdiag.comparison.pairing import require_names
-    from nsysdiag.errors import NotComparableError
+    from nsysdiag.comparison.job import require_names
+    from nsysdiag.messages import NotComparableError
     from nsysdiag.saved_files import is_saved_report, read_report
 
     saved = is_saved_report(path)

@@ -8,7 +8,7 @@ from nsysdiag.baselines.accepted import read_accepted
 from nsysdiag.baselines.folder import BaselineRun, folder_of, held_in, runs_in
 from nsysdiag.ci.acceptances import today
 from nsysdiag.cli.facts import aligned
-from nsysdiag.errors import printable
+from nsysdiag.messages import printable
 from nsysdiag.units import format_ns
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import BROKEN_BUDGET, batch_bar, complain, emit, note
-from nsysdiag.errors import IncompleteError, OutputError, UsageError
+from nsysdiag.messages import IncompleteError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,8 +151,8 @@ def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -
     from functools import partial
 
     from nsysdiag.batch.cluster import run_on_cluster
-    from nsysdiag.batch.limits import Limits, usable_cpus
     from nsysdiag.batch.pool import run_locally
+    from nsysdiag.batch.task import Limits, usable_cpus
     from nsysdiag.units import parse_bytes
 
     if scheduler is not None and (jobs or memory_limit):

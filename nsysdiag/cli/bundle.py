@@ -7,7 +7,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import note, progress_bar
-from nsysdiag.errors import UsageError, printable
+from nsysdiag.messages import UsageError, printable
 from nsysdiag.shortage import Attempt
 from nsysdiag.trace.parquet.names import named, stem_of
 
@@ -82,7 +82,7 @@ def _target(stem: str, output: str | None) -> Path:
 def _bundle(source: Path, settings: "Settings", *, redact: bool, quiet: bool) -> "Bundle":
     from nsysdiag.document.command import command_of
     from nsysdiag.formats.format import RenderOptions
-    from nsysdiag.private import private_folder
+    from nsysdiag.pseudonyms import private_folder
     from nsysdiag.share.bundle.contents import bundle_of
     from nsysdiag.share.redaction import Names
     from nsysdiag.trace.trace import open_trace

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.errors import UsageError, printable
+from nsysdiag.messages import UsageError, printable
 
 if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison, SideTrace
@@ -79,13 +79,13 @@ def compare(
     """
     from msgspec.structs import replace
 
+    from nsysdiag.ci.acceptances import check_comparison
     from nsysdiag.ci.budgets import Judgement, judge
-    from nsysdiag.ci.changes import check_comparison
     from nsysdiag.cli.against import accepting, against, base_of, compared, runs_of, with_accepted
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file
     from nsysdiag.cli.verdicts import concluding
-    from nsysdiag.comparison.pairing import require_names
+    from nsysdiag.comparison.job import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.saved_files import is_saved_report
@@ -179,8 +179,7 @@ def _with_settings(made: "Comparison", file: "Settings", settings: "Settings", n
     from msgspec.structs import replace
 
     from nsysdiag.cli.settings import changes_analysis
-    from nsysdiag.share.redaction.names import FILE
-    from nsysdiag.share.redaction.settings import setting
+    from nsysdiag.share.redaction.settings import FILE, setting
 
     if settings.step is not None:
         step = setting(names, "step", settings.step) if names else settings.step
@@ -193,7 +192,7 @@ def _with_settings(made: "Comparison", file: "Settings", settings: "Settings", n
 
 def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") -> list["SideTrace"]:
     """The captures with the files that they were read from."""
-    from nsysdiag.comparison.pairing import read_from
-    from nsysdiag.share.redaction.names import FILE
+    from nsysdiag.comparison.job import read_from
+    from nsysdiag.share.redaction.settings import FILE
 
     return read_from(traces, [names.of(FILE, path.name) if names else path.name for path in paths])

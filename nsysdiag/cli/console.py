@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING
 import typer
 from typer.main import get_command
 
-from nsysdiag.errors import MemoryShortError, NsysdiagError, OutputError, printable
-from nsysdiag.messages import TEXT, note, note_traceback, without_workflow_commands
+from nsysdiag.messages import (
+    TEXT,
+    MemoryShortError,
+    NsysdiagError,
+    OutputError,
+    note,
+    note_traceback,
+    printable,
+    without_workflow_commands,
+)
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.signals import Ended
 from nsysdiag.version import __version__

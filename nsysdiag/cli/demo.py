@@ -32,7 +32,7 @@ def demo(
     from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.config.settings import Settings
-    from nsysdiag.private import private_folder
+    from nsysdiag.pseudonyms import private_folder
 
     destinations = plan(output, format_name, Path(NAME).stem, force=force, open_html=open_html)
     with private_folder() as folder:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.errors import printable
+from nsysdiag.messages import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

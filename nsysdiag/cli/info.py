@@ -9,8 +9,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import emit_text
-from nsysdiag.errors import printable
-from nsysdiag.messages import JSON
+from nsysdiag.messages import JSON, printable
 from nsysdiag.shortage import Attempt
 
 if TYPE_CHECKING:

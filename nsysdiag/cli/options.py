@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from nsysdiag.cli.completion import format_of, output_path
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -211,7 +211,7 @@ def redacted_for(document: Document, *, redact: bool) -> Document:
 def check_comment(key: str | None) -> None:
     """Raise UsageError for a key that cannot stand in a hidden line."""
     from nsysdiag.document.markdown import KEY
-    from nsysdiag.errors import printable
+    from nsysdiag.messages import printable
 
     if key is not None and not KEY.fullmatch(key):
         raise UsageError(
@@ -246,7 +246,7 @@ def narrowed_window(
 
 def checked_step(text: str | None, otherwise: str | None) -> str | None:
     """The text of --step, or else the setting of a file. Raises UsageError for a text that says no step."""
-    from nsysdiag.config.step import parse_step
+    from nsysdiag.config.file import parse_step
 
     if text is None:
         return otherwise

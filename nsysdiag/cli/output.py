@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from nsysdiag.cli.console import complain, emit, note
-from nsysdiag.errors import OutputError, UsageError
 from nsysdiag.formats.documents import REPORT, Destination, DocumentKind, content, rendered
 from nsysdiag.formats.format import FORMATS, RenderOptions, format_for
 from nsysdiag.formats.write import check, write
-from nsysdiag.messages import TEXT
+from nsysdiag.messages import TEXT, OutputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -7,7 +7,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.console import progress_bar
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 
 EPILOG = """\b
 Examples:

@@ -10,8 +10,8 @@ import typer
 from nsysdiag.cli import options
 from nsysdiag.cli.completion import format_of, output_path
 from nsysdiag.cli.console import complain, note
-from nsysdiag.cli.help import GroupedCommand
-from nsysdiag.errors import InputError, NsysdiagError, OutputError, ProgramFailedError, UsageError, printable
+from nsysdiag.cli.manual import GroupedCommand
+from nsysdiag.messages import InputError, NsysdiagError, OutputError, ProgramFailedError, UsageError, printable
 from nsysdiag.signals import Ended
 
 if TYPE_CHECKING:
@@ -145,14 +145,13 @@ def record(
     """
     from msgspec.structs import replace
 
-    from nsysdiag.capture.keeping import SUFFIX, free_stem
-    from nsysdiag.capture.plan import RecordedSpan, name_of, require_program
+    from nsysdiag.capture.plan import SUFFIX, RecordedSpan, free_stem, name_of, require_program
     from nsysdiag.capture.run import find_nsys, probe, require_system
     from nsysdiag.ci.budgets import refuse_changes
     from nsysdiag.cli.output import STDOUT, plan
     from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file, with_price
     from nsysdiag.cli.verdicts import Wanted
-    from nsysdiag.private import private_folder
+    from nsysdiag.pseudonyms import private_folder
     from nsysdiag.units import parse_bytes
 
     require_one_way(config, no_config=no_config)
@@ -200,7 +199,7 @@ def record(
 
 def _require_place(target: Path, *, force: bool) -> None:
     """Raise UsageError or OutputError where the report cannot be kept there."""
-    from nsysdiag.capture.keeping import SUFFIX
+    from nsysdiag.capture.plan import SUFFIX
     from nsysdiag.cli.output import check_file
 
     if not target.name.endswith(SUFFIX):
@@ -218,8 +217,7 @@ def _recorded(
 ) -> tuple[Path, int]:
     """Record the program. Where the report is, and the code that this command ends with: 0 unless the program failed or
     a signal came, which is said here."""
-    from nsysdiag.capture.keeping import STREAM, beside, keep
-    from nsysdiag.capture.plan import is_python, planned, uses_mpi
+    from nsysdiag.capture.plan import STREAM, beside, is_python, keep, planned, uses_mpi
     from nsysdiag.capture.run import this_host
 
     plan = planned(nsys, this_host(), span, python=is_python(words), mpi=uses_mpi(words))

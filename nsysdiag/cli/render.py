@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 
 EPILOG = """\b
 Examples:

@@ -11,8 +11,7 @@ import typer
 from nsysdiag.cli import options
 from nsysdiag.cli.completion import one_of
 from nsysdiag.cli.console import emit_text
-from nsysdiag.errors import UsageError
-from nsysdiag.messages import JSON, TEXT
+from nsysdiag.messages import JSON, TEXT, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from nsysdiag.cli.console import note
 from nsysdiag.config.settings import BaselineSettings
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,8 +62,7 @@ def settings_of_file(name: str | None, *, discover: bool = False, saved: bool = 
 
 def _read(path: Path) -> FromFile:
     from nsysdiag.ci.budgets import budgets_of
-    from nsysdiag.config.file import read_file
-    from nsysdiag.config.step import parse_step
+    from nsysdiag.config.file import parse_step, read_file
 
     settings, entries = read_file(path)
     try:

@@ -13,7 +13,7 @@ from nsysdiag.cli import options
 from nsysdiag.cli.console import BROKEN_BUDGET, complain, emit_text, note
 from nsysdiag.cli.output import write_all
 from nsysdiag.cli.settings import changes_analysis, say_found, say_unpriced
-from nsysdiag.errors import UsageError, printable
+from nsysdiag.messages import UsageError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

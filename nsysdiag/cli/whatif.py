@@ -7,7 +7,7 @@ import typer
 
 from nsysdiag.cli import options
 from nsysdiag.cli.completion import one_of
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 
 if TYPE_CHECKING:
     from nsysdiag.replay.facts import Transform

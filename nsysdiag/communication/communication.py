@@ -6,13 +6,12 @@ import numpy as np
 
 from nsysdiag.arrays.groups import group_durations
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, intersect, subtract, union
-from nsysdiag.events.axis import NamedRows, ThreadAxis
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.collectives import KINDS, MEETINGS, Collectives, kind_of
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.rows import distinct_values
+from nsysdiag.events.rows import NamedRows, ThreadAxis, distinct_values
 from nsysdiag.gaps.gaps import Gaps
-from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.report import CollectiveKind, MpiCall
 
 

@@ -17,8 +17,7 @@ from nsysdiag.comparison.facts import (
     PartChange,
     Unit,
 )
-from nsysdiag.comparison.job import DIFFER, LEAST_TOP, MEAN, MOST_TOP, speedup
-from nsysdiag.comparison.pairing import UNNAMED
+from nsysdiag.comparison.job import DIFFER, LEAST_TOP, MEAN, MOST_TOP, UNNAMED, speedup
 from nsysdiag.comparison.predicted_sides import DeviceLength, Length, OneSide, of_captures, of_prediction, replayed
 from nsysdiag.comparison.side import IDLE, WORK
 from nsysdiag.comparison.units import STEP
@@ -32,8 +31,8 @@ from nsysdiag.comparison.waterfall import (
     waterfall,
 )
 from nsysdiag.diagnosis.facts import CANNOT_TELL
-from nsysdiag.errors import NotComparableError, UsageError
 from nsysdiag.fields import SettingValue
+from nsysdiag.messages import NotComparableError, UsageError
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report, Tool
 from nsysdiag.units import format_ns, format_speedup, format_two_ns

@@ -15,7 +15,7 @@ from nsysdiag.comparison.job import DIFFER, SLOW
 from nsysdiag.comparison.side import IDLE, LENGTH, WORK, Capture, by_iterations, by_phase, by_window, column
 from nsysdiag.comparison.units import STEP
 from nsysdiag.comparison.waterfall import adding_up
-from nsysdiag.errors import NotComparableError, UsageError
+from nsysdiag.messages import NotComparableError, UsageError
 from nsysdiag.replay.facts import FourParts, WhatIf, WhatIfDevice
 from nsysdiag.replay.options import text_of
 from nsysdiag.report import CauseInfo, DeviceReport, Report

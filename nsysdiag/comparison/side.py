@@ -9,8 +9,8 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.codes import WIDEST, from_planes, from_text
-from nsysdiag.errors import InputError
+from nsysdiag.arrays.groups import WIDEST, from_planes, from_text
+from nsysdiag.messages import InputError
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.report import DeviceReport, IterationsPacked, Report
 

@@ -11,8 +11,8 @@ from nsysdiag import typed
 from nsysdiag.comparison.facts import Unit
 from nsysdiag.comparison.side import Capture, by_iterations, by_phase, by_window, scaled
 from nsysdiag.diagnosis.facts import SLICE
-from nsysdiag.errors import NotComparableError
 from nsysdiag.limits import short_name
+from nsysdiag.messages import NotComparableError
 from nsysdiag.report import DeviceReport, Report
 
 LEAST_SHARED = 0.5

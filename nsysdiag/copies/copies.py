@@ -23,8 +23,8 @@ from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.memory import MemoryLimits
 from nsysdiag.events.operations import Category, copy_name, memory_name
-from nsysdiag.events.streams import Streams
-from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.events.rows import Streams
+from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.memory.facts import CopyRate, ExposedCopies, Pinning, PinningClass, TinyCopies
 from nsysdiag.report import Copies, CopyRow
 from nsysdiag.trace.enums import CopyKind, MemoryKind

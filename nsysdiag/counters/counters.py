@@ -28,8 +28,7 @@ from nsysdiag.events.gpu_metrics import (
 )
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.fields import TextKind
-from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.ledger.ledger import packed
+from nsysdiag.ledger.ledger import WindowSplit, packed
 from nsysdiag.report import Gap, IterationReport
 from nsysdiag.units import format_share
 from nsysdiag.utilization.utilization import MeasuredSm

@@ -30,7 +30,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.projection import project
 from nsysdiag.events.rows import distinct
 from nsysdiag.gap_groups.groups import normal_range
-from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.report import IterationReport
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from nsysdiag.errors import printable
+from nsysdiag.messages import printable
 from nsysdiag.units import format_count, format_share
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.codes import from_planes, from_text, running_sums
+from nsysdiag.arrays.groups import from_planes, from_text, running_sums
 from nsysdiag.document.words import path_label
-from nsysdiag.errors import InputError
 from nsysdiag.gap_groups.facts import width_of
 from nsysdiag.limits import PLACES_CHARACTERS
+from nsysdiag.messages import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -18,8 +18,7 @@ from nsysdiag.events.identity import joint, pid_of, process_of
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, Operations, RecordedOperations
-from nsysdiag.events.rows import RowsOf, distinct, distinct_values, picked
-from nsysdiag.events.streams import Streams, describe_streams
+from nsysdiag.events.rows import RowsOf, Streams, describe_streams, distinct, distinct_values, picked
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Columns

@@ -12,8 +12,7 @@ from nsysdiag.arrays.nesting import constant
 from nsysdiag.events.calls import ApiCalls, issue_times, match_launches
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Operations
-from nsysdiag.events.rows import Rows, distinct
-from nsysdiag.events.streams import stream_codes
+from nsysdiag.events.rows import Rows, distinct, stream_codes
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import NO_EVENT
 

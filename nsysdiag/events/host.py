@@ -9,12 +9,11 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, Intervals, pieces, union
-from nsysdiag.events.axis import CallTable, NamedRows, ThreadAxis, place_calls, within
 from nsysdiag.events.calls import CALLS, ApiCalls, call_columns, coded_names
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RANGE_COLUMNS, RANGES, NvtxRanges
 from nsysdiag.events.operations import TABLES, Category, operation_columns
-from nsysdiag.events.rows import distinct_values
+from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, distinct_values, place_calls, within
 from nsysdiag.events.samples import SAMPLE_COLUMNS, SAMPLES, SampleRows, Samples, read_samples, samples_of
 from nsysdiag.events.scheduling import (
     SWITCH_COLUMNS,

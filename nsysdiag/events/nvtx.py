@@ -12,10 +12,9 @@ from msgspec import Struct, field
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.arrays.nesting import constant, enclosing
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import coded_names
 from nsysdiag.events.identity import joint, process_of
-from nsysdiag.events.rows import Rows, distinct, picked, taken
+from nsysdiag.events.rows import Rows, ThreadAxis, distinct, picked, taken
 from nsysdiag.limits import short_path
 from nsysdiag.trace.enums import NvtxEvent
 

@@ -9,9 +9,8 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending, coverage, union
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.identity import pid_of, tid_of
-from nsysdiag.events.rows import Rows, picked
+from nsysdiag.events.rows import Rows, ThreadAxis, picked
 from nsysdiag.trace.enums import ThreadState
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from nsysdiag.causes.cause import AFTER_READ_BACK
 from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.causes.host_compute import INSIDE_MPI
 from nsysdiag.causes.sync import READ_BACK_NS
-from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import NamedRows, Rows, distinct
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys, normal_paths
 from nsysdiag.ledger.classify import LayeredEvidence

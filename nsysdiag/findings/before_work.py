@@ -13,10 +13,10 @@ from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, intersect, subtract, union
 from nsysdiag.bottlenecks import BOTTLENECKS, promised
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.host import OS_CALLS, HostActivity
 from nsysdiag.events.identity import process_of
+from nsysdiag.events.rows import NamedRows
 from nsysdiag.events.samples import SAMPLES, SampleRows
 from nsysdiag.findings.evidence_rows import RUNTIME
 from nsysdiag.findings.phase_work import JudgedTime

@@ -11,11 +11,11 @@ from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES, host_compute
 from nsysdiag.causes.cause import EvidenceRows
-from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.host import MPI_TABLES, PROFILER
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import TABLES, Category
+from nsysdiag.events.rows import NamedRows
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.ledger.classify import LayeredEvidence

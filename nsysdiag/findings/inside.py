@@ -11,8 +11,8 @@ from msgspec import Struct
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import normal_range

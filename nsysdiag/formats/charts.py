@@ -15,8 +15,8 @@ from nsysdiag.document.names import plain, visible
 from nsysdiag.document.packed import QueueBuckets, unpack_series
 from nsysdiag.document.view import Causes, window_parts
 from nsysdiag.document.words import NO_GPU_WORK, counted
-from nsysdiag.errors import UsageError
 from nsysdiag.formats.figures.look import GRID, PART_COLORS, ROWS, blank, with_legend
+from nsysdiag.messages import UsageError
 from nsysdiag.units import format_exact_ns, format_share
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.document.command import command_of
-from nsysdiag.errors import UsageError, printable
 from nsysdiag.formats.format import FORMATS, RenderOptions, format_for
 from nsysdiag.formats.write import check, write
+from nsysdiag.messages import UsageError, printable
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.shortage import Attempt

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from nsysdiag.ci.facts import BudgetResult, UnjudgedBudget
 from nsysdiag.document.names import visible
-from nsysdiag.errors import UsageError
-from nsysdiag.messages import JSON, MARKUP, TEXT
+from nsysdiag.messages import JSON, MARKUP, TEXT, UsageError
 from nsysdiag.report import Report
 
 

@@ -10,12 +10,12 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, union_categoricals
 
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.comparison.show.values import BY_NAME as OF_COMPARISONS
+from nsysdiag.comparison.show.registry import BY_NAME as OF_COMPARISONS
 from nsysdiag.document.columns import RecordTable
 from nsysdiag.document.names import clip
 from nsysdiag.document.packed import Coded, unpack, unpack_places
-from nsysdiag.errors import InputError, UsageError
 from nsysdiag.formats.rows import BY_NAME
+from nsysdiag.messages import InputError, UsageError
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.rows import BY_NAME as OF_RANKS
 from nsysdiag.time.facts import NAMED, NameColumn, TimeColumns

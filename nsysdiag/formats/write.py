@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from nsysdiag.document.names import visible
-from nsysdiag.errors import OutputError, UsageError
 from nsysdiag.formats.format import FORMATS, format_for
+from nsysdiag.messages import OutputError, UsageError
 
 IsOurs = Callable[[bytes], bool]
 """Whether the content of a file carries our marker."""

@@ -11,15 +11,14 @@ from nsysdiag import typed
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES, FALLBACK, places
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges, path_codes, ranges_elsewhere
+from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import Samples
 from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
 from nsysdiag.kernels.names import describe_operations
-from nsysdiag.ledger.drained import Drained
-from nsysdiag.ledger.ledger import Ledger, Slices
+from nsysdiag.ledger.ledger import Drained, Ledger, Slices
 from nsysdiag.report import Gap, Root, Slice, Thread
 from nsysdiag.stacks.call_sites import HostSide, places_of
 from nsysdiag.stacks.samples import LeafSymbols, leaf_texts

@@ -10,8 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.arrays.codes import to_planes, to_text
-from nsysdiag.arrays.groups import Groups, group_durations, least_of_each
+from nsysdiag.arrays.groups import Groups, group_durations, least_of_each, to_planes, to_text
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint, tid_of
@@ -26,8 +25,8 @@ from nsysdiag.limits import PLACES_CHARACTERS, mark_of
 from nsysdiag.pseudonyms import pseudonym
 from nsysdiag.report import SignatureRow
 from nsysdiag.stacks.call_sites import Place, places_of
-from nsysdiag.time.columns import OfSlices
 from nsysdiag.time.facts import NameColumn
+from nsysdiag.time.table import OfSlices
 
 # What makes two gaps alike: the operations on both sides, the place in the program, and the cause that leads.
 

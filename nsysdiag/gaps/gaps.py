@@ -11,8 +11,7 @@ from nsysdiag.events.calls import issue_times
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.event_waits import NO_PRODUCER, UNKNOWN_PRODUCER
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import Rows, distinct
-from nsysdiag.events.streams import previous_on_stream
+from nsysdiag.events.rows import Rows, distinct, previous_on_stream
 
 
 class Gaps(Rows, frozen=True):

@@ -7,15 +7,14 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
-from nsysdiag.errors import InputError
-from nsysdiag.events.axis import CallTable, NamedRows, ThreadAxis, place_calls
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.host import HostActivity, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import distinct_values
+from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, distinct_values, place_calls
 from nsysdiag.fields import TextKind
 from nsysdiag.iterations.happened import Kinds
+from nsysdiag.messages import InputError
 from nsysdiag.stacks.samples import sampled_code
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
 from nsysdiag.wakeups.loaders import HostTrace

@@ -8,9 +8,8 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.buckets import StepFunction, count_open, time_by_level
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, union
-from nsysdiag.arrays.step_functions import StepFunction, count_open, time_by_level
-from nsysdiag.errors import InputError
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import pid_of, process_of, tid_of
@@ -19,7 +18,8 @@ from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, CpuLimit, Ho
 from nsysdiag.host.states import CpuStretches, HostScene, ThreadStates, host_scene
 from nsysdiag.host.sync_latency import Working, host_windows, latencies, sync_latency, window_edges
 from nsysdiag.host.thread_table import thread_rows
-from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.iterations.chosen import AnalysisWindow
+from nsysdiag.messages import InputError
 from nsysdiag.units import NS_PER, capitalized, format_ns, format_share
 from nsysdiag.wakeups.loaders import HostTrace
 

@@ -9,11 +9,10 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, 
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes.off_cpu import NON_WAITS
 from nsysdiag.causes.sync import CALLS as SYNC_CALLS
-from nsysdiag.events.axis import NamedRows, ThreadAxis
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import process_of, tid_of
-from nsysdiag.events.rows import Rows, distinct_values
+from nsysdiag.events.rows import NamedRows, Rows, ThreadAxis, distinct_values
 from nsysdiag.events.scheduling import SwitchRows, maybe_ready, switches_by_thread
 from nsysdiag.trace.enums import ThreadState
 from nsysdiag.wakeups.loaders import HostTrace

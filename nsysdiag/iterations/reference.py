@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from nsysdiag.errors import UsageError
 from nsysdiag.iterations.facts import StepReference
+from nsysdiag.messages import UsageError
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.units import format_ns, format_share
 

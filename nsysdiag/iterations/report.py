@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct, field
 
-from nsysdiag.arrays.codes import to_planes, to_text
+from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, place_in
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.events.device import DeviceTimeline

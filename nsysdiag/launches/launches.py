@@ -14,16 +14,15 @@ from nsysdiag.arrays.groups import group_durations, group_totals, medians
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage
 from nsysdiag.causes import CAUSES, QUEUE_FULL
 from nsysdiag.config.settings import Thresholds
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category, Operations
-from nsysdiag.events.rows import distinct, distinct_values, picked
+from nsysdiag.events.rows import ThreadAxis, distinct, distinct_values, picked
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame, same_graph_launch
-from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.launches.launch_bound import find_launch_bound, launch_bound_report
 from nsysdiag.launches.queue_depth import find_drains, outstanding, queue_depth

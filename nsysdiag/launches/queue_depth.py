@@ -7,14 +7,14 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.buckets import open_in_buckets
 from nsysdiag.arrays.groups import group_durations
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
-from nsysdiag.arrays.step_functions import open_in_buckets
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL
 from nsysdiag.causes.evidence import EvidenceLayer
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import packed
 from nsysdiag.report import QueueDepth, QueueDrains

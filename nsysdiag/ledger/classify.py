@@ -20,9 +20,8 @@ from nsysdiag.causes import (
 from nsysdiag.causes.cause import Cause, OwnCall
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.causes.launch_call import FIRST_USE
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.rows import taken
+from nsysdiag.events.rows import ThreadAxis, taken
 from nsysdiag.gaps import gaps as stream_waits
 from nsysdiag.gaps.launch_frame import DeviceSide, LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import SliceCollector, Slices

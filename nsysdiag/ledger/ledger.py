@@ -9,12 +9,16 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned
-from nsysdiag.arrays.codes import to_text
-from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.causes import CAUSES
-from nsysdiag.events.rows import Rows
+from nsysdiag.arrays.groups import to_text
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, nearest_before, subtract, union
+from nsysdiag.causes import CAUSES, blocking_copy, sync
+from nsysdiag.causes.evidence import LEAD_NS, EvidenceLayer, HostEvidence
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import Rows, ThreadAxis
 from nsysdiag.gap_groups.facts import GapPlaces
 from nsysdiag.gaps.gaps import Gaps
+from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
 from nsysdiag.report import GapsPacked
 
 # Slices: which cause each nanosecond of each gap was given to, and on what evidence.
@@ -177,3 +181,106 @@ def pack_gaps(gaps: Gaps, ledger: Ledger, places: GapPlaces) -> GapsPacked:
 def packed(values: npt.NDArray[np.generic]) -> str:
     """The bytes of an array, compressed, as text."""
     return to_text(values.tobytes(), _LEVEL)
+
+
+# The window split four ways: compute, exposed communication, exposed copies, idle.
+
+
+class WindowSplit(Struct, frozen=True):
+    """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `kernels` is the time in which any
+    kernel or graph ran, `kernel_ns` its length; `busy` is the set of all work, `parts` those of compute, exposed
+    communication, exposed copies."""
+
+    window_ns: int
+    compute_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+    overlapped_comm_ns: int
+    kernel_ns: int
+    kernels: Intervals
+    busy: Intervals
+    parts: tuple[Intervals, Intervals, Intervals]
+
+    @property
+    def busy_ns(self) -> int:
+        return self.compute_ns + self.exposed_comm_ns + self.exposed_copy_ns
+
+    @property
+    def idle_ns(self) -> int:
+        return self.window_ns - self.busy_ns
+
+
+def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
+    """Time inside the set `parts` by what the device did; where several things ran at once, compute hides
+    communication, and both hide copies."""
+    operations = device.operations
+    spans = Intervals(operations.start, operations.end)
+    computes = (operations.category == Category.KERNEL) & ~device.communication
+    computes |= operations.category == Category.GRAPH
+    compute = intersect(parts, union(spans[computes]))
+    communication = intersect(parts, union(spans[device.communication]))
+    both = union(compute, communication)
+    busy = intersect(parts, union(spans))
+    return WindowSplit(
+        window_ns=parts.total(),
+        compute_ns=compute.total(),
+        exposed_comm_ns=both.total() - compute.total(),
+        exposed_copy_ns=busy.total() - both.total(),
+        overlapped_comm_ns=compute.total() + communication.total() - both.total(),
+        kernel_ns=both.total(),
+        kernels=both,
+        busy=busy,
+        parts=(compute, _beside(both, compute), _beside(busy, both)),
+    )
+
+
+def _beside(whole: Intervals, part: Intervals) -> Intervals:
+    """The set `whole` without its subset `part`."""
+    return Intervals.empty() if whole.total() == part.total() else subtract(whole, part)
+
+
+# Gaps that a synchronization opened: the call emptied the queue, and what follows is its price.
+
+
+class Drained(Struct, frozen=True):
+    """For each gap: was it opened by a synchronization, and by a call of which name (an index into `names`)."""
+
+    flag: BoolArray
+    name: IntArray
+    names: list[str]
+
+
+def draining_calls(evidence: HostEvidence) -> list[EvidenceLayer]:
+    """Calls that return when the device has caught up: synchronization and blocking copies."""
+    return [*sync.evidence(evidence), *blocking_copy.evidence(evidence)]
+
+
+def sync_drained(frame: LaunchFrame, layers: list[EvidenceLayer], axis: ThreadAxis, lane: IntArray) -> Drained:
+    """A sync or blocking call of the launching thread began at least 5 µs before the gap. It ended between the start of
+    the gap and that of the launch call.
+
+    ```
+    device  [==A==)...............[==next==)
+    thread   [cudaStreamSync]..[launch]
+    ```
+    """
+    words: dict[str, int] = {}
+    spans = Intervals.concatenate(layer.spans for layer in layers)
+    name = np.concatenate(
+        [
+            np.array([words.setdefault(text, len(words)) for text in layer.names], dtype=np.int32)[layer.name]
+            for layer in layers
+        ]
+    )
+    order = np.argsort(spans.start, kind="stable")
+    spans, name = spans[order], name[order]
+    if len(spans) == 0:
+        return Drained(np.zeros(len(lane), dtype=np.bool_), np.full(len(lane), -1, dtype=np.int32), [])
+    safe = np.maximum(lane, 0)
+    opened = axis.position(safe, frame.gaps.opened)
+    # The call itself may begin after the gap: what ends a gap may be a migration that is in front of the launched work.
+    launched = axis.position(safe, frame.whole_call.start)
+    at = nearest_before(spans.start, axis.position(safe, frame.gaps.opened - LEAD_NS))
+    end = spans.end[np.maximum(at, 0)]
+    flag = (frame.case == LaunchCase.LATE) & (at >= 0) & (end > opened) & (end <= launched)
+    return Drained(flag, np.where(flag, name[np.maximum(at, 0)], np.int32(-1)), list(words))

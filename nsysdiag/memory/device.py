@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.arrays.buckets import StepFunction, in_buckets
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
 from nsysdiag.arrays.nesting import outermost
-from nsysdiag.arrays.step_functions import StepFunction, in_buckets
 from nsysdiag.causes import context_init, memory_allocation
 from nsysdiag.config.settings import MemoryThresholds
 from nsysdiag.copies.copies import a_turn
@@ -15,7 +15,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.memory import MemoryLimits, Usage, belongs, of_processes
 from nsysdiag.events.rows import Rows, distinct
-from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.ledger.ledger import packed
 from nsysdiag.memory.facts import DeviceMemory, MemoryChurn, MemoryPool
 from nsysdiag.trace.enums import MemoryKind, MemoryOperation

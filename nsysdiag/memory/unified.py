@@ -10,7 +10,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, 
 from nsysdiag.events.memory import GpuFaults, Memory, Migrations, belongs, of_processes
 from nsysdiag.events.operations import copy_name
 from nsysdiag.events.rows import distinct
-from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.memory.facts import MigrationRow, Thrashing, UnifiedMemory
 from nsysdiag.trace.enums import FaultAccess, MigrationCause
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, equal_edges, union
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.phases.facts import LEAST_WORK
 from nsysdiag.phases.names import JobWork
 

@@ -9,8 +9,8 @@ from nsysdiag.arrays.spill import trim
 from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
-from nsysdiag.errors import UsageError, printable
 from nsysdiag.iterations.reference import referenced
+from nsysdiag.messages import UsageError, printable
 from nsysdiag.pipeline.analysis import analysis_of, devices_of
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.pipeline.result import TraceResult

@@ -11,18 +11,68 @@ write_report     -> Report
 
 from __future__ import annotations
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, structs
 
 from nsysdiag.arrays.background import Background
 from nsysdiag.config.settings import Settings
+from nsysdiag.diagnosis.health import NOT_RECORDED, recapture
+from nsysdiag.findings.rules import cause_infos
+from nsysdiag.phrases import finished
 from nsysdiag.pipeline.devices import look_at_devices
-from nsysdiag.pipeline.host import look_at_host
+from nsysdiag.pipeline.host import HostReading, look_at_host
 from nsysdiag.pipeline.job import Job, devices_for_ranks, judge_job
-from nsysdiag.pipeline.reading import Progress, read, silent
+from nsysdiag.pipeline.reading import Progress, Reading, read, silent
 from nsysdiag.pipeline.result import TraceResult
-from nsysdiag.pipeline.written import write_report
-from nsysdiag.report import Report
+from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
+from nsysdiag.timeline.timeline import with_threads
 from nsysdiag.trace.trace import Trace
+from nsysdiag.version import __version__
+
+# The fifth stage: the report.
+
+
+def write_report(job: Job, reading: Reading, host: HostReading) -> Report:
+    """The report on a job."""
+    trace, settings = reading.trace, reading.settings
+    judgment, predictions = job.judgment, job.predictions
+    devices = [structs.replace(each.report, verdict=judgment.verdict(each.report.key)) for each in job.reported]
+    lanes = [each.timeline for each in job.reported if each.timeline is not None]
+    timelines = with_threads(lanes, host.host, host.traced)
+    capabilities = trace.capabilities()
+    made = Report(
+        schema_version=SCHEMA_VERSION,
+        tool=Tool(name="nsysdiag", version=__version__),
+        trace=_trace_info(job, reading),
+        devices=devices,
+        findings=judgment.findings,
+        causes=cause_infos(),
+        recapture=recapture(devices, capabilities, judgment.findings, judgment.diagnosis.frameworks),
+        settings=settings.changed(partial=trace.partial),
+        timeline=timelines.levels if settings.timeline else msgspec.UNSET,
+        ranks=job.ranks if len(job.reported) > 1 else None,
+        not_recorded=list(NOT_RECORDED),
+        host=job.threads,
+        diagnosis=judgment.diagnosis,
+        phases=judgment.phases,
+        outlooks=[] if isinstance(predictions, str) else predictions.outlooks(judgment.findings),
+    )
+    return finished(made, timelines.sentences)
+
+
+def _trace_info(job: Job, reading: Reading) -> TraceInfo:
+    trace = reading.trace
+    return TraceInfo(
+        file=trace.file,
+        size_bytes=trace.size_bytes,
+        fingerprint=trace.fingerprint,
+        nsys_version=trace.nsys_version,
+        export_schema_version=trace.schema_version,
+        tables=trace.tables(),
+        capabilities=trace.capabilities(),
+        warnings=[*trace.typed_warnings, *job.warnings],
+        sha256=trace.sha256,
+    )
 
 
 class Analysis(Struct, frozen=True):

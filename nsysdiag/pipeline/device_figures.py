@@ -20,18 +20,17 @@ from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.gap_groups.details import describe_gaps, largest_gaps
 from nsysdiag.gap_groups.groups import kinds_of_gaps, pack_places, signature_rows
+from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.report import DeviceIterations, device_iterations, pack_iterations
-from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.launches.launches import depth_of_queue, launch_report
-from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.ledger.ledger import coverage, pack_gaps
+from nsysdiag.ledger.ledger import WindowSplit, coverage, pack_gaps
 from nsysdiag.memory.device import device_memory
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
 from nsysdiag.memory.unified import unified_memory
 from nsysdiag.phases.phases import JobPhases
+from nsysdiag.pipeline.device_findings import DeviceRoots
 from nsysdiag.pipeline.device_gaps import DeviceGaps
-from nsysdiag.pipeline.device_roots import DeviceRoots
 from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
 from nsysdiag.report import (

@@ -17,15 +17,13 @@ from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.findings.pointers import EmptyIterations, empty_iterations
 from nsysdiag.gaps.gaps import Calibration, Gaps, calibrate, event_waits, find_gaps
 from nsysdiag.gaps.launch_frame import DeviceSide, LaunchFrame, frame_of
-from nsysdiag.iterations.chosen import FEWEST_CHOSEN
+from nsysdiag.iterations.chosen import FEWEST_CHOSEN, AnalysisWindow
 from nsysdiag.iterations.iterations import find_loops, main_loop
 from nsysdiag.iterations.loop import Loop
-from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.kernels.kernels import kernel_rows
 from nsysdiag.kernels.shapes import residency
-from nsysdiag.ledger.busy import WindowSplit, split_window
 from nsysdiag.ledger.classify import classify
-from nsysdiag.ledger.ledger import Ledger, Slices, ledger_of
+from nsysdiag.ledger.ledger import Ledger, Slices, WindowSplit, ledger_of, split_window
 from nsysdiag.ledger.untraced_graphs import untraced_on
 from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading

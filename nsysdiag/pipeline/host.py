@@ -12,7 +12,6 @@ from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.causes.call_facts import call_facts
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.host import (
     HostActivity,
@@ -25,12 +24,12 @@ from nsysdiag.events.host import (
 )
 from nsysdiag.events.identity import process_names, profiler_threads, thread_names
 from nsysdiag.events.memory import Memory, read_memory
-from nsysdiag.events.python_stacks import PythonStacks
-from nsysdiag.events.samples import chain_symbols, leaf_symbols
+from nsysdiag.events.rows import ThreadAxis
+from nsysdiag.events.samples import PythonStacks, chain_symbols, leaf_symbols
 from nsysdiag.events.sharing import Sharing, sharing_of
 from nsysdiag.iterations.happened import HostLoop, host_loop
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
-from nsysdiag.ledger.drained import draining_calls
+from nsysdiag.ledger.ledger import draining_calls
 from nsysdiag.ledger.untraced_graphs import PartialReplays, partial_replays, untraced_graphs
 from nsysdiag.pipeline.reading import Progress, Reading
 from nsysdiag.programs.facts import Framework

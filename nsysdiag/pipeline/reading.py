@@ -10,20 +10,19 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.spill import laid
+from nsysdiag.config.file import parse_step
 from nsysdiag.config.settings import Settings
-from nsysdiag.config.step import parse_step
 from nsysdiag.counters.counters import Counters, read_counters
 from nsysdiag.diagnosis.missing import UnseenLaunches
-from nsysdiag.errors import UsageError
 from nsysdiag.events.calls import read_api_calls
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline, device_activity, operations_by_gpu
 from nsysdiag.events.host import large_tables
-from nsysdiag.events.memory_fit import FittingSpan, part_that_fits
+from nsysdiag.events.memory import FittingSpan, part_that_fits
 from nsysdiag.events.nvtx import NvtxRanges, read_ranges
 from nsysdiag.events.operations import read_operations
-from nsysdiag.iterations.chosen import chosen_loops
+from nsysdiag.iterations.chosen import AnalysisWindow, chosen_loops, window_of
 from nsysdiag.iterations.loop import Loop
-from nsysdiag.iterations.window import AnalysisWindow, window_of
+from nsysdiag.messages import UsageError
 from nsysdiag.trace.columns import Strings
 from nsysdiag.trace.trace import Trace
 

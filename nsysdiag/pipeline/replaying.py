@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes.evidence import HostEvidence
-from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE
+from nsysdiag.events.collectives import KINDS, MEETINGS, SEND_RECEIVE, read_messages
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.mpi_messages import read_messages
 from nsysdiag.iterations.loop import NVTX
 from nsysdiag.ledger.classify import layer_evidence
 from nsysdiag.pipeline.host import HostReading

@@ -9,8 +9,7 @@ from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import Missing
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.identity import MpiRanks
-from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.ledger.ledger import Slices
+from nsysdiag.ledger.ledger import Slices, WindowSplit
 from nsysdiag.phases.facts import BehindWait, PhaseDevice
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.replay.predict import Predictions

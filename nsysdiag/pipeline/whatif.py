@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import printable
+from nsysdiag.messages import printable
 from nsysdiag.pipeline.analysis import analysis_of
 from nsysdiag.pipeline.reading import Progress
 from nsysdiag.replay.answer import answered, refused

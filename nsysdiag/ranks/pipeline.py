@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import UsageError, printable
 from nsysdiag.findings.rules import cause_infos
+from nsysdiag.messages import UsageError, printable
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline import analyze_devices
 from nsysdiag.pipeline.reading import Progress

@@ -6,9 +6,8 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.events.axis import CallTable
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.events.rows import CallTable, distinct, distinct_values
 from nsysdiag.replay.pacing import WAITED_NS
 from nsysdiag.replay.step_work import REGULAR
 from nsysdiag.replay.stretch import Stretch

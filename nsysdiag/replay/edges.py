@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.calls import CallRows
-from nsysdiag.events.rows import Rows
-from nsysdiag.events.streams import previous_on_stream
+from nsysdiag.events.rows import Rows, previous_on_stream
 from nsysdiag.replay.device_waits import DeviceWaitTable
 from nsysdiag.replay.moments import DEVICE, Meetings, MomentPlaces, Moments, MpiCalls, ThreadActions
 from nsysdiag.replay.targets import following

@@ -12,8 +12,7 @@ from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
 from nsysdiag.causes.evidence import EvidenceLayer
-from nsysdiag.events.axis import ThreadAxis
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import Rows, ThreadAxis, distinct
 from nsysdiag.ledger.classify import LayeredEvidence
 
 

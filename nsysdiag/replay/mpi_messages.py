@@ -13,8 +13,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
+from nsysdiag.events.collectives import Does, Messages
 from nsysdiag.events.identity import joint
-from nsysdiag.events.mpi_messages import Does, Messages
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.replay.moments import MpiCalls, mpi_calls
 

@@ -13,9 +13,8 @@ import re
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import distinct
+from nsysdiag.events.rows import NamedRows, distinct
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.model import Model
 from nsysdiag.replay.stretch import LEAST_ERROR

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.replay.facts import Transform
 
 KERNEL, HOST, OVERLAP, RANK_LIKE = "kernel", "host", "overlap", "rank-like"

@@ -24,8 +24,7 @@ from nsysdiag.causes.host_compute import INSIDE_MPI
 from nsysdiag.causes.io_wait import CAUSE as IO_WAIT
 from nsysdiag.causes.off_cpu import UNTRACED
 from nsysdiag.causes.sleep import CAUSE as SLEEP
-from nsysdiag.events.axis import ThreadAxis
-from nsysdiag.events.rows import Rows, RowsOf, distinct
+from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis, distinct
 from nsysdiag.replay.device_waits import DeviceWaits
 from nsysdiag.replay.host_time import HostTime
 from nsysdiag.replay.stretch import LEAST_ERROR, Stretch

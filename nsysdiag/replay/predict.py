@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from nsysdiag.causes import PLACE
 from nsysdiag.diagnosis.facts import REPLAY, Predicted
-from nsysdiag.errors import UsageError
 from nsysdiag.events.rows import distinct_values
+from nsysdiag.messages import UsageError
 from nsysdiag.replay.bounds import BoundCase, bounds_of, computing
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.edges import NEVER_NS, EdgeKind, Edges, replay

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.causes import BLOCKING_COPY, PLACE, SYNCHRONIZATION, io_wait
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import distinct
-from nsysdiag.events.streams import previous_on_stream
+from nsysdiag.events.rows import distinct, previous_on_stream
 from nsysdiag.replay.behind import loaders
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.edges import EdgeKind, Edges, extended

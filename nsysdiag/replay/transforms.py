@@ -27,8 +27,8 @@ from nsysdiag.causes import (
 from nsysdiag.causes.device_stall import CAUSE as DEVICE_STALL
 from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.causes.stream_barrier import CAUSE as STREAM_BARRIER
-from nsysdiag.errors import UsageError
 from nsysdiag.events.rows import distinct_values
+from nsysdiag.messages import UsageError
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.changes import Changes, View
 from nsysdiag.replay.edges import EdgeKind, Edges

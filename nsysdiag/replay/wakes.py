@@ -19,10 +19,9 @@ from nsysdiag.arrays.intervals import (
     union,
 )
 from nsysdiag.causes.gil import SWITCH_INTERVAL_NS, TIMED_WAIT
-from nsysdiag.events.axis import CallTable, ThreadAxis
 from nsysdiag.events.host import place_api_calls
 from nsysdiag.events.identity import joint, pid_of, process_of, tid_of
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct
 from nsysdiag.wakeups.levels import MOST_HOPS
 from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
 from nsysdiag.wakeups.waits import Ends, Waits

@@ -25,11 +25,10 @@ from nsysdiag.arrays.groups import evenly
 from nsysdiag.arrays.intervals import IntArray, Intervals, rows_from
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import CAUSES, IN_LAUNCH_CALL, places
-from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.callchains import NO_CHAIN, CallChain, CallChains, StackFrame, Stacks
 from nsysdiag.events.host import HostActivity
-from nsysdiag.events.python_stacks import PythonStacks
-from nsysdiag.events.rows import Rows, distinct_values
+from nsysdiag.events.rows import NamedRows, Rows, distinct_values
+from nsysdiag.events.samples import PythonStacks
 from nsysdiag.gaps.launch_frame import LaunchFrame as GapFrame
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.report import CallSite, CodeFrame, CodeShare

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.buckets import bucket_coverage, bucket_edges, coarser
-from nsysdiag.arrays.codes import to_planes, to_text
+from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, clip, rows_from, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.gaps.gaps import Gaps
-from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.ledger.ledger import Ledger
 from nsysdiag.timeline.facts import TimelineLane, TimelineLevel, TimelineLevels
 

@@ -11,13 +11,12 @@ from msgspec import Struct, structs
 from nsysdiag.arrays.groups import group_totals, longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, ascending
 from nsysdiag.arrays.nesting import levels
-from nsysdiag.events.axis import NamedRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import picked
+from nsysdiag.events.rows import NamedRows, picked
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.ledger.ledger import Slices

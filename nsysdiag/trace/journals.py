@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from nsysdiag.errors import InputError, OutputError, printable
-from nsysdiag.trace.sniff import EXPORT_HINT
+from nsysdiag.messages import InputError, OutputError, printable
+from nsysdiag.trace.database import EXPORT_HINT
 from nsysdiag.units import format_bytes
 
 if TYPE_CHECKING:

@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from nsysdiag import typed
-from nsysdiag.errors import InputError, printable
-from nsysdiag.private import private_folder
+from nsysdiag.messages import InputError, printable
+from nsysdiag.pseudonyms import private_folder
+from nsysdiag.trace.capabilities import add_ends, has_changed, sha256_of
 from nsysdiag.trace.catalog import Connections, immutable_uri
-from nsysdiag.trace.database import Database, SqliteDatabase
-from nsysdiag.trace.identity import add_ends, has_changed, sha256_of
+from nsysdiag.trace.database import EXPORT_HINT, Database, FileKind, SqliteDatabase, check_regular_file, sniff
 from nsysdiag.trace.journals import Journal, copied, journals_of
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.parquet.names import is_parquet_folder
-from nsysdiag.trace.sniff import EXPORT_HINT, FileKind, check_regular_file, sniff
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,18 +11,17 @@ import numpy as np
 from msgspec import structs
 
 from nsysdiag import typed
-from nsysdiag.errors import InputError, UsageError, printable
 from nsysdiag.limits import short_name
-from nsysdiag.trace.capabilities import Captured, capabilities
+from nsysdiag.messages import InputError, UsageError, printable
+from nsysdiag.trace.capabilities import COLUMNS as DIAGNOSTIC_COLUMNS
+from nsysdiag.trace.capabilities import SEVERITIES, Captured, capabilities, capture_warnings, tells_of_dropped
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, resolve
 from nsysdiag.trace.columns import Columns, IntArray, ReadAhead, Request, Strings, defaults, joined
-from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
-from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings, tells_of_dropped
+from nsysdiag.trace.database import EXPORT_HINT
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.parquet.names import is_parquet_folder
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, TimeLimit
 from nsysdiag.trace.reader import READERS, Pair
-from nsysdiag.trace.sniff import EXPORT_HINT
 from nsysdiag.trace.source import TraceSource
 from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, table_spec
 

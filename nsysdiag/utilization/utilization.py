@@ -11,12 +11,12 @@ from nsysdiag.arrays.buckets import Periods, in_periods
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, intersect, union
 from nsysdiag.arrays.loads import taken
 from nsysdiag.config.settings import Settings, Thresholds, UtilizationThresholds
-from nsysdiag.errors import UsageError
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
 from nsysdiag.kernels.shapes import Residency, kernel_shapes, residency
-from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.ledger import WindowSplit
+from nsysdiag.messages import UsageError
 from nsysdiag.units import NS_PER, format_ns, format_share
 from nsysdiag.utilization.facts import SmEstimate, Utilization, UtilizationSeries
 

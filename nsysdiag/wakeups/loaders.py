@@ -15,12 +15,11 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, 
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.causes.gil import gil_waits
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.events.rows import ThreadAxis, distinct, distinct_values
 from nsysdiag.report import Thread
 from nsysdiag.wakeups.waits import Ends, Waits, ends_of, is_timed
 from nsysdiag.wakeups.wakers import WakeFinder

@@ -6,9 +6,8 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, nearest_before, rows_from
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.rows import Rows, RowsOf, distinct, distinct_values
+from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis, distinct, distinct_values
 from nsysdiag.events.scheduling import SwitchRows
 from nsysdiag.limits import MOST_SEEN
 

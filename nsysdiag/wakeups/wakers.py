@@ -16,10 +16,9 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
-from nsysdiag.events.axis import CallTable
 from nsysdiag.events.host import HostTables
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import Rows, RowsOf, distinct
+from nsysdiag.events.rows import CallTable, Rows, RowsOf, distinct
 from nsysdiag.events.scheduling import BREAK_NS
 from nsysdiag.wakeups.candidates import (
     LEAST,

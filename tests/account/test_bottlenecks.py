@@ -25,9 +25,8 @@ from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import FALLBACK, HOST_CODE, PLACE, PREEMPTION, THREAD_WAIT
 from nsysdiag.causes.evidence import EvidenceLayer
-from nsysdiag.events.axis import ThreadAxis
-from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.ledger.ledger import SliceCollector, Slices
+from nsysdiag.events.rows import ThreadAxis
+from nsysdiag.ledger.ledger import SliceCollector, Slices, WindowSplit
 from nsysdiag.time.facts import STATES
 from nsysdiag.time.table import TimeTable
 

@@ -9,7 +9,7 @@ from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made, made_by_waits
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes.blocking_copy import LABELS, READS_BACK
 from nsysdiag.causes.evidence import EvidenceLayer
-from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.rows import ThreadAxis
 
 AXIS = ThreadAxis.over(np.array([7, 9]), 0, 1_000)
 DEVICE = 3

@@ -12,7 +12,7 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.counters import Measured
 from nsysdiag.events.gpu_metrics import Grid, MetricSeries
-from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.ledger import WindowSplit
 from tests.ledger.traces import report_of
 from tests.utilization.test_utilization import MS, blocks, chip
 

@@ -10,13 +10,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.account.other_devices import followed, waited_for
+from nsysdiag.account.filling import followed, waited_for
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
 from nsysdiag.causes import CAUSES, EVENT_WAIT, SYNCHRONIZATION
 from nsysdiag.causes.evidence import EvidenceLayer
-from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.ledger.ledger import SliceCollector
 from nsysdiag.time.table import IDLE, TimeTable

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.arrays.codes import from_planes, running_sums, to_planes
+from nsysdiag.arrays.groups import from_planes, running_sums, to_planes
 
 
 def array(*values: int) -> np.ndarray:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysdiag.arrays.buckets import StepFunction, count_open, in_buckets, open_in_buckets, time_by_level
 from nsysdiag.arrays.intervals import Intervals, union
-from nsysdiag.arrays.step_functions import StepFunction, count_open, in_buckets, open_in_buckets, time_by_level
 
 SPAN = 64
 pairs = st.lists(st.tuples(st.integers(0, SPAN), st.integers(0, SPAN)).map(sorted), max_size=12)
@@ -123,7 +123,7 @@ def test_stretch_by_stretch_it_is_the_same(
         return
     start, end = np.sort(spans.start), np.sort(spans.end)
     whole = count_open(start, end, int(parts.start[0]), int(parts.end[-1]))
-    with patch("nsysdiag.arrays.step_functions.AT_ONCE", at_once):
+    with patch("nsysdiag.arrays.buckets.AT_ONCE", at_once):
         found, levels = open_in_buckets(start, end, parts, most)
     expected = in_buckets(whole, most)
     assert levels.tolist() == time_by_level(whole, parts).tolist()

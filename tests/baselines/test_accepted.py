@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.baselines.accepted import FILE, add_accepted, read_accepted
 from nsysdiag.ci.acceptances import Acceptance, acceptance
-from nsysdiag.errors import OutputError, UsageError
+from nsysdiag.messages import OutputError, UsageError
 
 DAY = date(2099, 3, 1)
 

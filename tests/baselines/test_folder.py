@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from nsysdiag.baselines import folder as folders
 from nsysdiag.baselines.folder import add, folder_of, held_in, names_in, runs_in
-from nsysdiag.errors import OutputError, UsageError
+from nsysdiag.messages import OutputError, UsageError
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from tests.output import samples

@@ -14,7 +14,7 @@ from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.task import Shared, Task
 from nsysdiag.ci.budgets import Judgement
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import InputError
+from nsysdiag.messages import InputError
 from tests.builder import TraceBuilder
 from tests.output import samples
 

@@ -20,8 +20,8 @@ from nsysdiag.batch.results import run_all
 from nsysdiag.batch.task import Task, work
 from nsysdiag.cli.app import app
 from nsysdiag.cli.console import run
-from nsysdiag.errors import UsageError
 from nsysdiag.formats.batch.entries import summary_of
+from nsysdiag.messages import UsageError
 from nsysdiag.record import to_json
 from tests.batch.loads import dying_once, loading, many_runs, tasks_of
 from tests.levels import THOROUGH

@@ -10,7 +10,7 @@ import pytest
 from nsysdiag.batch.history import append, name_of_run, read_history
 from nsysdiag.ci.facts import HistoryLine
 from nsysdiag.epoch import now
-from nsysdiag.errors import OutputError
+from nsysdiag.messages import OutputError
 
 
 def line(run: str) -> HistoryLine:

@@ -9,7 +9,7 @@ import pytest
 
 from nsysdiag.batch.inputs import Found, find_inputs
 from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, KIND, BatchSummary
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.record import to_json
 from nsysdiag.report import Tool
 from tests.output import samples

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from nsysdiag.batch.journal import FILE, BatchJournal, Done
 from nsysdiag.batch.task import work
-from nsysdiag.errors import OutputError
+from nsysdiag.messages import OutputError
 from tests.batch.loads import tasks_of
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from nsysdiag.batch import limits
+from nsysdiag.batch import task as limits
 from nsysdiag.batch.inputs import Input
-from nsysdiag.batch.limits import BASE_BYTES, BYTES_PER_BYTE, Limits, estimated_bytes, usable_cpus
+from nsysdiag.batch.task import BASE_BYTES, BYTES_PER_BYTE, Limits, estimated_bytes, usable_cpus
 from tests.batch.loads import tasks_of
 
 MIB = 1 << 20

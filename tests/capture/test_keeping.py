@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.capture.keeping import beside, free_stem, keep
-from nsysdiag.errors import OutputError
+from nsysdiag.capture.plan import beside, free_stem, keep
+from nsysdiag.messages import OutputError
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from nsysdiag.capture.plan import Plan, RecordedSpan, in_words, planned
 from nsysdiag.capture.run import Host, Nsys, find_nsys, probe, this_host
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from tests.capture.stand_in import GPUS, HELP, STATUS, StandIn
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.capture.plan import is_python, name_of, require_program, uses_mpi
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 
 
 @pytest.mark.parametrize(

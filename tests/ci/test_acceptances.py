@@ -15,7 +15,7 @@ from nsysdiag.ci.budgets import Judgement
 from nsysdiag.ci.expressions import parse
 from nsysdiag.ci.facts import BudgetResult
 from nsysdiag.comparison.facts import Change, Comparison
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from tests.output.batch_samples import budget
 from tests.output.compare_samples import COMPARISONS
 

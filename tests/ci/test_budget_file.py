@@ -9,7 +9,7 @@ import pytest
 from nsysdiag.ci.budgets import budgets_of
 from nsysdiag.config.file import read_file
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 
 GOOD = """
 gaps = 30

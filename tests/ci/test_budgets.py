@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from nsysdiag.ci.budgets import Budget, check, judge, parse_budgets
 from nsysdiag.ci.expressions import parse
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.report import Capability, DeviceReport, Report
 from nsysdiag.trace.capabilities import KINDS
 from nsysdiag.utilization.facts import Utilization

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from nsysdiag.ci.acceptances import check_comparison
 from nsysdiag.ci.budgets import Budget
-from nsysdiag.ci.changes import check_comparison
 from nsysdiag.ci.expressions import parse
 from nsysdiag.comparison.compare import compare_reports
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from tests.comparison.programs import Program
 from tests.comparison.samples import only, part, report_of
 from tests.simulator.capture import CUDA_ONLY

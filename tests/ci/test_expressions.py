@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.ci.expressions import parse
-from nsysdiag.ci.names import COUNT, NS, SHARE, measures
-from nsysdiag.errors import UsageError
+from nsysdiag.ci.measuring import COUNT, NS, SHARE, measures
+from nsysdiag.messages import UsageError
 
 
 def refused(text: str) -> UsageError:

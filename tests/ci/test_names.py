@@ -6,7 +6,7 @@ from typing import Annotated
 
 import pytest
 
-from nsysdiag.ci.names import _numbers, measures
+from nsysdiag.ci.measuring import _numbers, measures
 from nsysdiag.fields import NO_BUDGET, Bytes, Count, Number, OwnText, Share, TotalCount, TotalNs
 from nsysdiag.record import Record
 

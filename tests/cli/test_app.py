@@ -13,8 +13,7 @@ import pytest
 
 from nsysdiag import __version__
 from nsysdiag.cli.console import emit
-from nsysdiag.errors import InputError, OutputError, UsageError
-from nsysdiag.messages import TEXT
+from nsysdiag.messages import TEXT, InputError, OutputError, UsageError
 from nsysdiag.signals import SIGNALS, Ended, raise_ended
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.batch import pool
-from nsysdiag.batch.limits import Limits
-from nsysdiag.batch.task import Outcome, Task, work
+from nsysdiag.batch.task import Limits, Outcome, Task, work
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.formats import write as results
 from nsysdiag.saved import from_json

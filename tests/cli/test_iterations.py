@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.cli.options import parse_iterations
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 
 bound = st.none() | st.integers(-12, 12)
 

@@ -11,8 +11,7 @@ import pytest
 
 from nsysdiag.batch import pool
 from nsysdiag.batch.inputs import Input
-from nsysdiag.batch.limits import estimated_bytes
-from nsysdiag.batch.task import Outcome, Task, work
+from nsysdiag.batch.task import Outcome, Task, estimated_bytes, work
 from nsysdiag.ci.facts import BatchSummary
 from nsysdiag.saved import from_json
 from tests.builder import TraceBuilder
@@ -24,7 +23,7 @@ from tests.trace.parquet_folders import to_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from nsysdiag.batch.limits import Limits
+    from nsysdiag.batch.task import Limits
     from tests.cli.conftest import Result
 
     Cli = Callable[..., Result]

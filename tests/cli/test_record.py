@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.capture.run import Host
-from nsysdiag.errors import InputError
+from nsysdiag.messages import InputError
 from tests.builder import TraceBuilder
 from tests.capture.stand_in import REPORT, StandIn
 

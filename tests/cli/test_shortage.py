@@ -18,10 +18,10 @@ import pytest
 from numpy._core._exceptions import _ArrayMemoryError
 
 from nsysdiag import analyze
-from nsysdiag.arrays.codes import from_text, to_text
+from nsysdiag.arrays.groups import from_text, to_text
 from nsysdiag.batch.task import work
-from nsysdiag.errors import InputError, MemoryShortError
 from nsysdiag.formats.html import page
+from nsysdiag.messages import InputError, MemoryShortError
 from nsysdiag.record import to_json
 from nsysdiag.shortage import is_shortage
 from tests.batch.loads import loading, tasks_of
@@ -185,6 +185,6 @@ def test_other_errors_are_no_shortage() -> None:
 
 def test_zlib_without_memory_is_no_damaged_report(monkeypatch: pytest.MonkeyPatch) -> None:
     text = to_text(b"text", 1)
-    monkeypatch.setattr("nsysdiag.arrays.codes.base64.b64decode", partial(fail, SHORTAGES["zlib"]))
+    monkeypatch.setattr("nsysdiag.arrays.groups.base64.b64decode", partial(fail, SHORTAGES["zlib"]))
     with pytest.raises(MemoryError):
         from_text(text, 100)

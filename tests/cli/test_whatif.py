@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.record import to_json
 from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.saved import from_json

@@ -10,8 +10,8 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace as replaced
 
+from nsysdiag.ci.acceptances import check_comparison
 from nsysdiag.ci.budgets import UnjudgedError, parse_budgets
-from nsysdiag.ci.changes import check_comparison
 from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import Speedup, WorkChange
 from nsysdiag.comparison.headline import headline

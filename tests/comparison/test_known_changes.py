@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from nsysdiag.comparison.compare import compare_reports
-from nsysdiag.errors import NotComparableError
+from nsysdiag.messages import NotComparableError
 from nsysdiag.pipeline import analyze
 from tests.comparison.programs import GEMM, Program
 from tests.comparison.samples import adds_up, only, part, report_of, verdicts

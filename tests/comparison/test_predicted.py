@@ -16,8 +16,8 @@ from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.predicted import NOT_PREDICTED, compare_sides
 from nsysdiag.comparison.predicted_sides import of_captures
 from nsysdiag.comparison.show.registry import RENDERERS
-from nsysdiag.errors import NotComparableError, UsageError
 from nsysdiag.formats import RenderOptions
+from nsysdiag.messages import NotComparableError, UsageError
 from nsysdiag.record import json_schema, to_json
 from nsysdiag.replay.facts import FourParts, Transform, WhatIf
 from nsysdiag.saved import from_json

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.comparison.compare import compare_reports
-from nsysdiag.errors import NotComparableError
+from nsysdiag.messages import NotComparableError
 from nsysdiag.pipeline import analyze
 from tests.comparison.samples import WITHOUT_TIMELINE, adds_up, part, verdicts
 

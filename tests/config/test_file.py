@@ -10,7 +10,7 @@ import pytest
 
 from nsysdiag.config.file import PLAIN, _filled, read_file
 from nsysdiag.config.settings import CostSettings, FindingThresholds, Settings, Thresholds
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 
 EVERYTHING = """
 gaps = 50

@@ -14,8 +14,8 @@ from nsysdiag.bottlenecks import BOTTLENECKS
 from nsysdiag.causes import CAUSES
 from nsysdiag.cli.console import BROKEN_BUDGET, BUG
 from nsysdiag.cli.demo import bundled_trace
-from nsysdiag.errors import NsysdiagError
 from nsysdiag.formats.batch.registry import OURS
+from nsysdiag.messages import NsysdiagError
 from nsysdiag.signals import Ended
 from tests.conftest import NEEDS
 from tests.docs.pages import (

@@ -21,7 +21,7 @@ import nsysdiag
 from nsysdiag.causes import CAUSES
 from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
-from nsysdiag.cli.help import grouped
+from nsysdiag.cli.manual import grouped
 from nsysdiag.document.glossary import TERMS
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.formats import FORMATS

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.intervals import Intervals, union
-from nsysdiag.errors import InputError
-from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.rows import ThreadAxis
+from nsysdiag.messages import InputError
 
 LOW, HIGH = -50, 150
 

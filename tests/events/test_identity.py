@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.events.calls import clean_api_name
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.rows import distinct, distinct_values
-from nsysdiag.events.streams import previous_on_stream, stream_codes
+from nsysdiag.events.rows import distinct, distinct_values, previous_on_stream, stream_codes
 
 HARDWARE, VM, PID, TID = 3, 7, 0x123456, 0xABCDEF
 THREAD = HARDWARE << 56 | VM << 48 | PID << 24 | TID

@@ -8,17 +8,9 @@ import pytest
 
 from nsysdiag.arrays import spill
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import UsageError
-from nsysdiag.events import memory_fit
-from nsysdiag.events.memory_fit import (
-    BASE_BYTES,
-    MARGIN_NS,
-    MIB,
-    SHARE_IN_FILES,
-    FittingSpan,
-    needed_bytes,
-    part_that_fits,
-)
+from nsysdiag.events import memory as memory_fit
+from nsysdiag.events.memory import BASE_BYTES, MARGIN_NS, MIB, SHARE_IN_FILES, FittingSpan, needed_bytes, part_that_fits
+from nsysdiag.messages import UsageError
 from nsysdiag.pipeline import analyze
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.callchains import Origin
 from nsysdiag.events.nvtx import read_ranges
-from nsysdiag.events.python_stacks import PythonStacks, decoded, named_in, renumbered
+from nsysdiag.events.rows import ThreadAxis
+from nsysdiag.events.samples import PythonStacks, decoded, named_in, renumbered
 from nsysdiag.trace.trace import open_trace
 from tests.builder import MAIN, TraceBuilder, global_tid
 from tests.causes.example import NEIGHBOUR, STRANGER, first, late

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag import all_gaps
-from nsysdiag.arrays.codes import to_planes, to_text
+from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.document import packed as packed_places
-from nsysdiag.errors import InputError
 from nsysdiag.gap_groups import groups as packing
+from nsysdiag.messages import InputError
 from nsysdiag.record import to_json
 from nsysdiag.saved import from_json
 from tests.builder import TraceBuilder

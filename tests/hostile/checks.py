@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from nsysdiag import Report, Settings, analyze
-from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.messages import InputError
 from nsysdiag.saved import from_json
 
 if TYPE_CHECKING:

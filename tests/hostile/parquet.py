@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsysdiag.errors import InputError
+from nsysdiag.messages import InputError
 from nsysdiag.report import Report
 from nsysdiag.trace.trace import open_trace
 from tests.hostile.checks import CONTROL, outcome

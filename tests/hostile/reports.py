@@ -11,15 +11,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag import all_gaps, compare, frames
-from nsysdiag.arrays.codes import to_text
+from nsysdiag.arrays.groups import to_text
 from nsysdiag.batch.history import lines_of
 from nsysdiag.batch.results import further_files
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
 from nsysdiag.document.command import command_of
-from nsysdiag.errors import InputError, NotComparableError, UsageError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.entries import entry_of, summary_of
+from nsysdiag.messages import InputError, NotComparableError, UsageError
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
 from nsysdiag.replay.facts import WhatIf

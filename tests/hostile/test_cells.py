@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.errors import InputError
+from nsysdiag.messages import InputError
 from nsysdiag.report import Report
 from nsysdiag.trace.tables import TABLES
 from tests.hostile.checks import ALL, outcome

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.errors import InputError
+from nsysdiag.messages import InputError
 from nsysdiag.report import Report
 from tests.hostile.checks import QUICK, outcome
 from tests.hostile.damage import change
@@ -324,7 +324,7 @@ class TestSavedReports:
         import base64
         import zlib
 
-        from nsysdiag.arrays.codes import from_text
+        from nsysdiag.arrays.groups import from_text
 
         packed = base64.b64encode(zlib.compress(bytes(5_000_000), 9)).decode()
         assert len(packed) < 10_000

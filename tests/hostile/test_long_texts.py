@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import analyze, compare
-from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.limits import BLOB_BYTES, CELL_BYTES, NAME_CHARACTERS, TEXT_BYTES, mark_of, short_name
+from nsysdiag.messages import InputError
 from nsysdiag.record import to_json
 from nsysdiag.trace import query as string_rows
 from nsysdiag.trace.tables import TABLES, TEXTS

@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
-from nsysdiag.errors import InputError, MemoryShortError
 from nsysdiag.limits import BLOB_BYTES, TEXT_BYTES
+from nsysdiag.messages import InputError, MemoryShortError
 from nsysdiag.report import Report
 from nsysdiag.trace.parquet import folder as parquet_folder
 from nsysdiag.trace.parquet import values as parquet_rows
-from nsysdiag.trace.parquet.footer import extremes
+from nsysdiag.trace.parquet.file import extremes
 from nsysdiag.trace.trace import open_trace
 from tests.hostile.checks import CONTROL, outcome
 from tests.hostile.parquet import (

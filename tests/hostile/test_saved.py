@@ -16,11 +16,11 @@ import msgspec
 import pytest
 
 from nsysdiag import analyze, limits, saved
-from nsysdiag.arrays.codes import from_text, names_from, to_text
+from nsysdiag.arrays.groups import from_text, names_from, to_text
 from nsysdiag.batch.history import read_history
 from nsysdiag.batch.inputs import find_inputs
-from nsysdiag.errors import InputError, OutputError
 from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.messages import InputError, OutputError
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.config.file import StepChoice, parse_step
 from nsysdiag.config.settings import Settings
-from nsysdiag.config.step import StepChoice, parse_step
-from nsysdiag.errors import UsageError
 from nsysdiag.iterations.loop import Called, Loop
+from nsysdiag.messages import UsageError
 from nsysdiag.pipeline import analyze
 from tests.iterations.programs import PROGRAMS
 

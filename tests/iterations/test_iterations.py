@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import UsageError
 from nsysdiag.iterations.report import MOST_ROWS
+from nsysdiag.messages import UsageError
 from nsysdiag.pipeline import analyze
 from tests.builder import TraceBuilder
 from tests.causes.example import NEIGHBOUR, STRANGER

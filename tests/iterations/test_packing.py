@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nsysdiag.arrays.codes import from_planes, from_text
+from nsysdiag.arrays.groups import from_planes, from_text
 from nsysdiag.iterations import report as packing
 from nsysdiag.pipeline import analyze
 from tests.comparison.programs import Program

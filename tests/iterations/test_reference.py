@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.document.command import command_of
-from nsysdiag.errors import UsageError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.iterations.facts import StepReference
 from nsysdiag.iterations.reference import referenced
+from nsysdiag.messages import UsageError
 from nsysdiag.report import Report
 from tests.output import samples
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from tests.builder import TraceBuilder
 from tests.causes.example import CALL, NEIGHBOUR, issued, late
 from tests.ledger.traces import devices, only_device, report_of

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.pipeline import analyze
 from tests.gaps.test_gaps import unpacked
 from tests.launches.launch_checks import check_launches

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from nsysdiag.document.figures import ink_on, safe_color, stack
 from nsysdiag.document.view import UNKNOWN_COLOR
-from nsysdiag.errors import NsysdiagError
 from nsysdiag.formats.html import assets
+from nsysdiag.messages import NsysdiagError
 
 ROOT = Path(__file__).parent.parent.parent
 TEXT_ON_GROUNDS = ("ink", "muted", "accent", "high", "medium", "low", "info", "good")

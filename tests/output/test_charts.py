@@ -15,9 +15,9 @@ from nsysdiag.document.histogram import EDGES, bound
 from nsysdiag.document.names import plain
 from nsysdiag.document.view import UNKNOWN_COLOR
 from nsysdiag.document.words import NO_GPU_WORK
-from nsysdiag.errors import InputError, UsageError
 from nsysdiag.formats.charts import NO_DEPTH, NO_GAPS, gap_chart, ledger_chart, queue_depth_chart
 from nsysdiag.formats.figures.look import PART_COLORS
+from nsysdiag.messages import InputError, UsageError
 from nsysdiag.report import CauseInfo
 from nsysdiag.units import NS_PER
 from tests.levels import crossed

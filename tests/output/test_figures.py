@@ -25,10 +25,10 @@ from nsysdiag.document.figures import StackedBar, Stacks
 from nsysdiag.document.histogram import Histogram
 from nsysdiag.document.lanes import FULL, DrawnLanes
 from nsysdiag.document.names import visible
-from nsysdiag.errors import InputError
 from nsysdiag.formats.figures import look
 from nsysdiag.formats.figures.by_name import FIGURES, NamedFigure, charts, drawn
 from nsysdiag.formats.html.assets import asset
+from nsysdiag.messages import InputError
 from nsysdiag.units import format_exact_ns, format_ns
 from tests.output.browser import Browser, Chromium
 from tests.output.compare_samples import COMPARISONS

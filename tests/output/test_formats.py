@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.errors import UsageError
 from nsysdiag.formats import FORMATS, format_for
 from nsysdiag.formats.csv_ import tables
+from nsysdiag.messages import UsageError
 from tests.output.rendered import EVERY_SAMPLE, rendered
 from tests.output.samples import SAMPLES
 

@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 
 import nsysdiag
-from nsysdiag.comparison.show.values import BY_NAME as OF_COMPARISONS
+from nsysdiag.comparison.show.registry import BY_NAME as OF_COMPARISONS
 from nsysdiag.document.columns import Kind
-from nsysdiag.errors import InputError, UsageError
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.frames import _DTYPES, all_gaps, frames
 from nsysdiag.formats.rows import BY_NAME
+from nsysdiag.messages import InputError, UsageError
 from nsysdiag.ranks.show.registry import tables as rank_tables
 from nsysdiag.record import to_json
 from nsysdiag.share.redaction.redact import redacted

@@ -12,9 +12,9 @@ from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.counters.show import counter_sentences, draw_curve
 from nsysdiag.document.bars import HEIGHT, SLOT
 from nsysdiag.document.packed import unpack_metric
-from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
+from nsysdiag.messages import InputError
 from nsysdiag.report import DeviceReport
 from tests.output.gpu_metric_samples import BUCKETS, MS, clock, gpu_metrics, kernel, metric, series
 from tests.output.samples import device, gap, report

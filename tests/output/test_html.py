@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from nsysdiag.document.names import visible
-from nsysdiag.errors import InputError
 from nsysdiag.findings.show import finding_markdown
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.assets import content_hash
+from nsysdiag.messages import InputError
 from nsysdiag.report import Report
 from tests.output.carrying import from_carried
 from tests.output.page import Element, parse

@@ -12,11 +12,11 @@ import pytest
 from nsysdiag.document.bars import HEIGHT, SLOT
 from nsysdiag.document.packed import unpack_series
 from nsysdiag.document.view import Causes
-from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.launches.show import draw_depth
 from nsysdiag.launches.words import launch_sentences
+from nsysdiag.messages import InputError
 from nsysdiag.report import DeviceReport, QueueDrains
 from tests.output.samples import CAUSES, LAUNCH, MS, SAMPLES, device, launch_in_full, queue_depth, report, squeeze
 

@@ -12,12 +12,12 @@ import pytest
 
 from nsysdiag.document.bars import HEIGHT, SLOT
 from nsysdiag.document.packed import unpack_level
-from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.memory.facts import DeviceMemory
 from nsysdiag.memory.show import draw_level, memory_facts
 from nsysdiag.memory.words import copy_sentences, level_sentences, unified_sentences
+from nsysdiag.messages import InputError
 from nsysdiag.report import DeviceReport
 from tests.output.memory_samples import (
     CHURN,

@@ -21,9 +21,9 @@ from jsonschema import Draft202012Validator
 
 import nsysdiag
 from nsysdiag.document.packed import unpack
-from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.perfetto.perfetto import Track, gap_events, micros
+from nsysdiag.messages import InputError
 from nsysdiag.report import Report
 from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
 from tests.levels import some

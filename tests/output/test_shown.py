@@ -18,7 +18,7 @@ from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.config.settings import CostSettings
 from nsysdiag.document.one_line import LONGEST
-from nsysdiag.errors import InputError, NotComparableError, OutputError, UsageError
+from nsysdiag.messages import InputError, NotComparableError, OutputError, UsageError
 from nsysdiag.record import Record, to_json
 from nsysdiag.report import DeviceReport, Finding, Gap
 from tests.output import compare_samples, rank_samples, whatif_samples

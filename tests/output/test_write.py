@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.errors import OutputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.write import check, write
+from nsysdiag.messages import OutputError
 from tests.output.samples import SAMPLES
 
 DATA = b"nsysdiag new\n"

@@ -10,7 +10,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpus import Gpu
 from nsysdiag.events.operations import Category, Operations
-from nsysdiag.ledger.busy import split_window
+from nsysdiag.ledger.ledger import split_window
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal, StepLoop
 from nsysdiag.trace.enums import CopyKind

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.errors import UsageError
 from nsysdiag.events.nvtx import FIELD
+from nsysdiag.messages import UsageError
 from nsysdiag.pipeline import analyze
 from nsysdiag.ranks.pipeline import analyze_ranks
 from tests.builder import TraceBuilder, global_tid

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag import Settings
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.pipeline.whatif import whatif
 from nsysdiag.record import to_json
 from nsysdiag.replay.answer import answered, refused

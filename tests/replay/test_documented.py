@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from nsysdiag import Transform, WhatIf, whatif
 from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.replay.options import text_of
 from nsysdiag.units import format_ns
 from tests.grafting import graft

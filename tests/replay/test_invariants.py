@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.pipeline.whatif import Replayed
 from nsysdiag.replay.answer import answered
 from nsysdiag.replay.changes import Changes

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nsysdiag.events.mpi_messages import UNKNOWN, Does, Messages, read_messages
+from nsysdiag.events.collectives import UNKNOWN, Does, Messages, read_messages
 from nsysdiag.replay.mpi_messages import waits_for_messages
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder, global_tid

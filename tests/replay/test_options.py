@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.replay.facts import Transform
 from nsysdiag.replay.options import chosen, scaled, text_of, words_of
 

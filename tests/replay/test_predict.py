@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.replay.bounds import _spread
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Identity, Transform

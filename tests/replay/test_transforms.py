@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.causes import PLACE
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.facts import Transform

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import nsysdiag
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from tests.levels import quick
 from tests.shared import Shared
 from tests.simulator.scenarios import SCENARIOS

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.errors import printable
-from nsysdiag.trace.capabilities import KINDS, recapture_command
-from nsysdiag.trace.diagnostics import LIMIT, without_private_parts
+from nsysdiag.messages import printable
+from nsysdiag.trace.capabilities import KINDS, LIMIT, recapture_command, without_private_parts
 from nsysdiag.trace.tables import TABLES
 from nsysdiag.trace.trace import open_trace
 from tests.trace.files import KERNEL_ROW, NVTX, execute, insert, small_trace

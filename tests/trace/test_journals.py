@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.errors import InputError, OutputError
+from nsysdiag.messages import InputError, OutputError
 from nsysdiag.trace import journals
 from nsysdiag.trace.journals import JOURNAL, LOG, Journal, copied, journals_of
 from nsysdiag.trace.trace import open_trace

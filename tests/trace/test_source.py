@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from nsysdiag.errors import InputError, UsageError
+from nsysdiag.messages import InputError, UsageError
 from nsysdiag.trace import source as source_module
 from nsysdiag.trace.catalog import Connections, immutable_uri
 from nsysdiag.trace.trace import open_trace

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings, Thresholds
-from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.utilization.facts import SmEstimate, UtilizationSeries
 from nsysdiag.utilization.utilization import Dashboard, MeasuredSm, UtilizationInput, _efficiency, _input, headline
 

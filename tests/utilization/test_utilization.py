@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.config.settings import Settings, UtilizationThresholds
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from tests.builder import TraceBuilder
 from tests.ledger.traces import only_device
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.pipeline import analyze, analyze_devices
 from nsysdiag.trace.trace import open_trace
 from tests.builder import MAIN, TraceBuilder

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.codes import from_text
-from nsysdiag.errors import InputError, NsysdiagError
+from nsysdiag.arrays.groups import from_text
+from nsysdiag.messages import InputError, NsysdiagError
 
 # Bytes as text embedded in a page: five letters for four bytes, a sixteenth less than base64.
 #

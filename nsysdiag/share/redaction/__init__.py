@@ -4,7 +4,7 @@ What a trace calls things is replaced, everything that was measured stays. The t
 see nsysdiag.fields; see names for what replaces a name, sentences for names inside texts.
 """
 
-from nsysdiag.share.redaction.names import Names
 from nsysdiag.share.redaction.redact import SETTING, is_redacted, redacted, redacted_by
+from nsysdiag.share.redaction.settings import Names
 
 __all__ = ["SETTING", "Names", "is_redacted", "redacted", "redacted_by"]

@@ -12,18 +12,17 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.arrays.codes import WIDEST, from_planes, from_text, names_from, to_text
+from nsysdiag.arrays.groups import WIDEST, from_planes, from_text, names_from, to_text
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
-from nsysdiag.errors import InputError
 from nsysdiag.fields import TextKind
 from nsysdiag.limits import MOST_NAMES_BYTES
+from nsysdiag.messages import InputError
 from nsysdiag.phrases import KIND_OF, Phrases
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record, rewritten
 from nsysdiag.replay.facts import Transform, WhatIf
 from nsysdiag.report import EvidenceRow, InnerLoop, IterationReport, Report
-from nsysdiag.share.redaction import names as forms
-from nsysdiag.share.redaction.names import Names
+from nsysdiag.share.redaction import settings as forms
 from nsysdiag.share.redaction.public import (
     is_class_of_operation,
     is_public_call,
@@ -35,7 +34,7 @@ from nsysdiag.share.redaction.public import (
     is_public_table,
     is_public_version,
 )
-from nsysdiag.share.redaction.settings import currency, setting
+from nsysdiag.share.redaction.settings import Names, currency, setting
 from nsysdiag.timeline.facts import OFF_CPU, TimelineLevels
 
 # The names of a timeline: one packed list for all of its lanes, which tell what each is a name of.

@@ -24,8 +24,7 @@ from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, GIL_DOMAIN, MPI_DOMAIN, P
 from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.kernels.names import is_single_precision
 from nsysdiag.pseudonyms import MARK
-from nsysdiag.share.redaction import names as forms
-from nsysdiag.share.redaction.names import Names
+from nsysdiag.share.redaction import settings as forms
 from nsysdiag.share.redaction.public import (
     is_bus_address,
     is_class_of_operation,
@@ -39,8 +38,9 @@ from nsysdiag.share.redaction.public import (
     is_public_symbol,
     is_public_version,
 )
+from nsysdiag.share.redaction.settings import Names
 from nsysdiag.share.slice.sql import Role
-from nsysdiag.trace.diagnostics import tells_of_loss
+from nsysdiag.trace.capabilities import tells_of_loss
 from nsysdiag.wakeups.loaders import NAMES as OF_LOADERS
 
 DOMAINS = frozenset((COMMUNICATION_DOMAIN, MPI_DOMAIN, GIL_DOMAIN, PYTHON_DOMAIN))

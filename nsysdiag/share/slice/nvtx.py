@@ -16,7 +16,7 @@ from nsysdiag.events.nvtx import (
     bare_payload,
     communicator_fields,
 )
-from nsysdiag.events.python_stacks import named_in, renumbered
+from nsysdiag.events.samples import named_in, renumbered
 from nsysdiag.share.slice.sql import (
     ALL,
     NONE,

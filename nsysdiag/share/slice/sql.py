@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from nsysdiag.events.callchains import file_name
 from nsysdiag.limits import TEXT_BYTES
+from nsysdiag.trace.capabilities import without_private_parts
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, quoted
-from nsysdiag.trace.diagnostics import without_private_parts
 
 # The role of each name in a trace: every text column, and every column with ids of StringIds; and how kept names are
 # written.

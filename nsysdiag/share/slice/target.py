@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from nsysdiag.errors import InputError, OutputError, printable
+from nsysdiag.messages import InputError, OutputError, printable
 from nsysdiag.share.slice.sql import (
     PLAIN,
     REFERENCES,

@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsysdiag.errors import InputError, printable
 from nsysdiag.limits import TABLES
-from nsysdiag.private import private_folder
+from nsysdiag.messages import InputError, printable
+from nsysdiag.pseudonyms import private_folder
 from nsysdiag.shortage import is_shortage, memory_short
+from nsysdiag.trace.capabilities import add_ends, sha256_of
 from nsysdiag.trace.catalog import decode, immutable_uri, quoted
-from nsysdiag.trace.identity import add_ends, sha256_of
 from nsysdiag.trace.parquet.file import AGAIN_HINT, FOOTER_BYTES, TableFile, errors, table_file
 from nsysdiag.trace.parquet.names import SUFFIX, named, table_paths
 from nsysdiag.trace.parquet.reader import ParquetDatabase, found_tables, key_of

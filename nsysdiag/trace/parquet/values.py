@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsysdiag.errors import InputError, printable
+from nsysdiag.messages import InputError, printable
 from nsysdiag.shortage import has_room
 from nsysdiag.trace.parquet.file import AGAIN_HINT
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, TimeLimit

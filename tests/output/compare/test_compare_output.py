@@ -14,9 +14,9 @@ from nsysdiag.comparison.show.registry import RENDERERS
 from nsysdiag.comparison.show.views import OTHERS, levels, lone_findings, matrix, split, strips, waterfall
 from nsysdiag.document.names import visible
 from nsysdiag.document.view import Causes
-from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.assets import content_hash
+from nsysdiag.messages import InputError
 from nsysdiag.saved import from_json
 from tests.levels import quick
 from tests.output.compare_samples import CAUSES, COMPARISONS, US, change, comparison, device

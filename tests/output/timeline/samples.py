@@ -18,7 +18,7 @@ import zlib
 import numpy as np
 from msgspec import structs
 
-from nsysdiag.arrays.codes import to_planes
+from nsysdiag.arrays.groups import to_planes
 from nsysdiag.timeline.facts import TimelineLane, TimelineLevel, TimelineLevels, TimelineThread
 
 BUCKETS = 512

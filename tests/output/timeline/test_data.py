@@ -11,15 +11,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from nsysdiag.arrays.codes import from_planes
+from nsysdiag.arrays.groups import from_planes
 from nsysdiag.document.packed import unpack, unpack_lanes
 from nsysdiag.document.view import Causes
-from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.assets import Blob, unpacked
 from nsysdiag.formats.html.sections.timeline import _gaps_sentence
 from nsysdiag.formats.html.timeline.gaps import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps
 from nsysdiag.formats.html.timeline.still import still_lanes
+from nsysdiag.messages import InputError
 from nsysdiag.report import Hop, Root, Thread
 from tests.output.carrying import from_carried
 from tests.output.page import Element, parse

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from nsysdiag.errors import InputError
 from nsysdiag.formats.html.timeline.data import LaneSlices, between, rows_of
+from nsysdiag.messages import InputError
 from tests.output.timeline.samples import lane, numbers
 
 PLACES = np.array([7, 9])

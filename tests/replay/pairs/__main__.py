@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from tests.replay.pairs import PAIRS
 from tests.replay.pairs.pair import Pair, truth
 from tests.replay.pairs.prediction import Outcome, predicted, summary

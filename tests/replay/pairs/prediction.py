@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nsysdiag import Settings, analyze
-from nsysdiag.errors import UsageError
+from nsysdiag.messages import UsageError
 from nsysdiag.pipeline.whatif import whatif
 from nsysdiag.replay.facts import Transform
 from nsysdiag.report import Finding

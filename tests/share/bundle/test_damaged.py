@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import analyze
-from nsysdiag.errors import InputError
+from nsysdiag.messages import InputError
 from nsysdiag.trace.catalog import quoted
 from nsysdiag.trace.tables import TABLES
 from tests.hostile.damage import DAMAGE, change, copied, damaged

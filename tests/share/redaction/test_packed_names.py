@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from nsysdiag.arrays.codes import from_text, to_planes, to_text
-from nsysdiag.errors import InputError
+from nsysdiag.arrays.groups import from_text, to_planes, to_text
 from nsysdiag.fields import TextKind
+from nsysdiag.messages import InputError
 from nsysdiag.share.redaction.redact import packed_names, repacked
 from nsysdiag.timeline.facts import TimelineLane, TimelineLevels
 

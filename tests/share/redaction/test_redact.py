@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag import pipeline, typed
-from nsysdiag.errors import InputError
 from nsysdiag.fields import TextKind
+from nsysdiag.messages import InputError
 from nsysdiag.phrases import Phrases, finished
 from nsysdiag.ranks.pipeline import analyze_ranks
 from nsysdiag.record import to_json

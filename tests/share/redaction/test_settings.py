@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.config.settings import CostSettings, Settings, Thresholds
-from nsysdiag.share.redaction.names import Names
-from nsysdiag.share.redaction.settings import currency, setting
+from nsysdiag.share.redaction.settings import Names, currency, setting
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import pytest
 
 from nsysdiag import analyze, open_trace
 from nsysdiag.config.settings import Settings
-from nsysdiag.errors import InputError, OutputError
 from nsysdiag.events.callchains import file_name
-from nsysdiag.events.python_stacks import decoded, named_in
+from nsysdiag.events.samples import decoded, named_in
+from nsysdiag.messages import InputError, OutputError
 from nsysdiag.share.slice.cut import SliceCut, write_cut
 from nsysdiag.share.slice.sql import Role, short_path
 from nsysdiag.trace.tables import TABLES

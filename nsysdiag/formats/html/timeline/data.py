@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import UNSET, Struct
 
-from nsysdiag.arrays.codes import WIDEST, from_planes, names_from, running_sums, to_planes
+from nsysdiag.arrays.groups import WIDEST, from_planes, names_from, running_sums, to_planes
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.document import words
 from nsysdiag.document.figures import safe_color
 from nsysdiag.document.names import brief, clip
-from nsysdiag.errors import InputError
 from nsysdiag.formats.html.assets import Blob, Place, unpacked
 from nsysdiag.formats.html.timeline.gaps import DrawnGaps, drawn_gaps
 from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
+from nsysdiag.messages import InputError
 from nsysdiag.report import Thread
 
 if TYPE_CHECKING:

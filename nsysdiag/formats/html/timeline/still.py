@@ -8,8 +8,8 @@ import numpy as np
 
 from nsysdiag.document.figures import safe_color
 from nsysdiag.document.lanes import FULL, Area, DrawnLane
-from nsysdiag.errors import InputError
 from nsysdiag.formats.html.assets import unpacked
+from nsysdiag.messages import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
