@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from nsysdiag.formats.figures.by_name import figures
     from nsysdiag.formats.frames import all_gaps, frames
     from nsysdiag.messages import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
-    from nsysdiag.pipeline.loading import analyze, compare, load
+    from nsysdiag.pipeline.before_after import compare
+    from nsysdiag.pipeline.loading import analyze, load
     from nsysdiag.pipeline.whatif import whatif
     from nsysdiag.ranks.pipeline import analyze_ranks
     from nsysdiag.ranks.report import RanksReport
@@ -68,7 +69,7 @@ _HOMES = {
     "all_gaps": "nsysdiag.formats.frames",
     "analyze": "nsysdiag.pipeline.loading",
     "analyze_ranks": "nsysdiag.ranks.pipeline",
-    "compare": "nsysdiag.pipeline.loading",
+    "compare": "nsysdiag.pipeline.before_after",
     "figures": "nsysdiag.formats.figures.by_name",
     "frames": "nsysdiag.formats.frames",
     "gap_chart": "nsysdiag.formats.charts",

@@ -134,7 +134,7 @@ def _report(path: Path, file: "FromFile", *, quiet: bool) -> "Report":
     from msgspec.structs import replace
 
     from nsysdiag.cli.load import analyze_trace
-    from nsysdiag.comparison.job import require_names
+    from nsysdiag.comparison.pairing import require_names
     from nsysdiag.messages import NotComparableError
     from nsysdiag.saved_files import is_saved_report, read_report
 

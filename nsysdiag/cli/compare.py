@@ -85,7 +85,7 @@ def compare(
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file
     from nsysdiag.cli.verdicts import concluding
-    from nsysdiag.comparison.job import require_names
+    from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.saved_files import is_saved_report
@@ -192,7 +192,7 @@ def _with_settings(made: "Comparison", file: "Settings", settings: "Settings", n
 
 def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") -> list["SideTrace"]:
     """The captures with the files that they were read from."""
-    from nsysdiag.comparison.job import read_from
+    from nsysdiag.comparison.pairing import read_from
     from nsysdiag.share.redaction.settings import FILE
 
     return read_from(traces, [names.of(FILE, path.name) if names else path.name for path in paths])

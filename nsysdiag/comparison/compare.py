@@ -25,7 +25,7 @@ from nsysdiag.comparison.facts import (
 )
 from nsysdiag.comparison.gap_groups import GapGroupTable, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
 from nsysdiag.comparison.headline import goes_with, headline, work_changes, work_sentence
-from nsysdiag.comparison.job import Compared, StepChange, job_comparison, paired, step_change, verdict_of
+from nsysdiag.comparison.job import Compared, StepChange, job_comparison, step_change, verdict_of
 from nsysdiag.comparison.matching import (
     collective_changes,
     copy_changes,
@@ -36,6 +36,7 @@ from nsysdiag.comparison.matching import (
     utilization_metrics,
     workload,
 )
+from nsysdiag.comparison.pairing import paired
 from nsysdiag.comparison.side import Capture
 from nsysdiag.comparison.units import ITERATIONS, DeviceSides, in_units
 from nsysdiag.comparison.waterfall import (

@@ -17,7 +17,8 @@ from nsysdiag.comparison.facts import (
     PartChange,
     Unit,
 )
-from nsysdiag.comparison.job import DIFFER, LEAST_TOP, MEAN, MOST_TOP, UNNAMED, speedup
+from nsysdiag.comparison.job import DIFFER, LEAST_TOP, MEAN, MOST_TOP, speedup
+from nsysdiag.comparison.pairing import UNNAMED
 from nsysdiag.comparison.predicted_sides import DeviceLength, Length, OneSide, of_captures, of_prediction, replayed
 from nsysdiag.comparison.side import IDLE, WORK
 from nsysdiag.comparison.units import STEP

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.comparison.facts import BaselineUse, Comparison
-from nsysdiag.comparison.job import paired, read_from
+from nsysdiag.comparison.pairing import paired, read_from
 from nsysdiag.comparison.side import LENGTH, Capture
 from nsysdiag.comparison.significance import FEWEST_RUNS, student
 from nsysdiag.comparison.units import in_units
