@@ -65,7 +65,7 @@ def test_every_example_is_of_a_cause() -> None:
     assert len({example.name for example in EXAMPLES}) == len(EXAMPLES)
 
 
-@pytest.mark.sampled(quick=81)
+@pytest.mark.sampled(quick=81, normal=3)
 @pytest.mark.parametrize("example", parameters())
 def test_the_ledger_is_what_the_picture_says(example: Example, tmp_path: Path) -> None:
     assert "device" in (example.build.__doc__ or ""), "an example shows its case"

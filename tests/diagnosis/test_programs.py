@@ -71,7 +71,7 @@ def test_the_trace_shows_what_the_program_did(program: Program, shared: Shared) 
         assert not wrong, f"{key}: {wrong}; {devices[key].root_ledger}"
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("program", cases(exact=True))
 def test_the_ledger_is_true(program: Program, shared: Shared) -> None:
     simulation, _ = program.run()

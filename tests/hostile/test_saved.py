@@ -100,7 +100,7 @@ def test_every_field_of_ranks(report: Report, tmp_path: Path) -> None:
     check_every_field(to_json(ranks_report()), report, tmp_path / "ranks.json", 29, thorough=7)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("name", WHATIFS)
 def test_every_field_of_a_prediction(name: str, report: Report, tmp_path: Path) -> None:
     check_every_field(to_json(WHATIFS[name]()), report, tmp_path / "whatif.json", 11, thorough=3)

@@ -120,7 +120,7 @@ def row(found: Outcome) -> list[str]:
     return [found.name, *(f"{share:.1%}" for share in shares), f"{found.error:+.1%}"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_simulated_programs(shared: Shared) -> None:
     every = [outcome_of(pair, shared) for pair in PAIRS.values()]
     made = [each for each in every if not each.refused]

@@ -102,7 +102,7 @@ def outcome(pair: Pair, shared: Shared) -> Outcome:
     return Outcome(**json.loads(shared.file(name, make).read_text()))
 
 
-@pytest.mark.sampled(quick=290)
+@pytest.mark.sampled(quick=290, normal=4)
 @pytest.mark.parametrize("pair", cases())
 def test_what_is_predicted(pair: Pair, shared: Shared) -> None:
     found = outcome(pair, shared)
@@ -112,7 +112,7 @@ def test_what_is_predicted(pair: Pair, shared: Shared) -> None:
         assert abs(found.error) <= pair.tolerated, found
 
 
-@SLOW
+@pytest.mark.thorough
 def test_most_truths_lie_within_the_bounds(shared: Shared) -> None:
     found = summary([outcome(pair, shared) for pair in PAIRS.values()])
     assert found.inside >= INSIDE, found
