@@ -93,6 +93,12 @@ def rank(text: str | None) -> str:
     return name(TextKind.RANK, text or "")
 
 
+def called(text: str) -> str:
+    """The first call that a text names; empty without one."""
+    names = (part for part in parts(text) if isinstance(part, NameMark))
+    return next((each.text for each in names if each.kind is TextKind.API), "")
+
+
 def has_names(text: str) -> bool:
     """Whether any part of a text is a name."""
     return _OPEN in text

@@ -99,7 +99,7 @@ def _in_a_row(
 
 def _columns(layer: EvidenceLayer, is_copy: bool, words: dict[str, int]) -> tuple[IntArray, ...]:
     code = np.array([words.setdefault(text, len(words)) for text in layer.names], dtype=np.int64)
-    flags = (is_copy, not is_copy or layer.label == READS_BACK)
+    flags = (is_copy, not is_copy or layer.label is READS_BACK)
     return layer.spans.start, layer.spans.end, code[layer.name], *(np.full(len(layer), int(flag)) for flag in flags)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
+from nsysdiag import typed
 from nsysdiag.account.bottlenecks import MPI_START_UP, compiling
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import summed
@@ -175,7 +176,7 @@ def _placed(axis: ThreadAxis, lane: int, begin: int, until: int) -> Owned:
 
 
 def _bottleneck(cause: Cause, layer: EvidenceLayer, text: str) -> str:
-    return bottleneck_of(cause.id, variant_of(cause.id, layer.label or "", text, None))
+    return bottleneck_of(cause.id, variant_of(cause.id, layer.label, typed.called(text)))
 
 
 # What a device did in each phase of the job: its four parts, its ledger and its account.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECKS, BottleneckId
 from nsysdiag.causes import (
     blocked,
@@ -39,7 +40,7 @@ from nsysdiag.causes import (
     uncovered,
     unified_memory,
 )
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Hint
 from nsysdiag.causes.ids import HOST_CODE as HOST_CODE
 
 # The order is the order of precedence: what a cause claims, those behind it do not see.
@@ -80,6 +81,8 @@ CAUSES: dict[str, Cause] = {module.CAUSE.id: module.CAUSE for module in _MODULES
 
 PLACE: dict[str, int] = {cause: place for place, cause in enumerate(CAUSES)}
 """Where in the registry a cause is: its number in columns."""
+OF_WORKER: dict[str, EvidenceLabel] = {cause: EvidenceLabel(cause, cause) for cause in CAUSES}
+"""The label of waits for a loading worker whose time has this cause."""
 
 FALLBACK = uncovered.CAUSE.id
 """What is left when nothing explains a gap."""
@@ -103,7 +106,7 @@ def places(which: Callable[[Cause], bool]) -> IntArray:
     return np.array([PLACE[cause.id] for cause in CAUSES.values() if which(cause)], dtype=np.int64)
 
 
-def variant_of(cause: str, label: str, call: str, hint: str | None) -> int:
+def variant_of(cause: str, label: EvidenceLabel | None, call: str = "", hint: Hint | None = None) -> int:
     """The index of the first variant of `cause` that matches; a hint that no variant uses changes nothing."""
     return next(at for at, variant in enumerate(CAUSES[cause].variants) if variant.matches(label, call, hint))
 

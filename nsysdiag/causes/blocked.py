@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_inside, plain_layer
+
+INSIDE_MPI = EvidenceLabel("inside MPI calls")
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Unexplained time scheduled out. It does not prove contention: the CPU may have been idle."""
     out = union(evidence.host.scheduling.out)
     return [
-        layer_inside(out, evidence.host.mpi, "inside MPI calls"),
+        layer_inside(out, evidence.host.mpi, INSIDE_MPI),
         plain_layer(out, "scheduled out; no OS call was traced"),
     ]
 

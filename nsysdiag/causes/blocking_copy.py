@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import (
     KEEP_ON_DEVICE,
     Advice,
@@ -21,8 +22,8 @@ from nsysdiag.causes.evidence import DRAINED, READ_BACK, EvidenceLayer, HostEvid
 from nsysdiag.events.rows import NamedRows
 
 COPIES = re.compile(r"(cuda|cu)Memcpy.*")
-READS_BACK = "read-back of at most 64 bytes"
-PAGEABLE, SYNCHRONOUS = "pageable memory", "synchronous call"
+READS_BACK = EvidenceLabel("read-back of at most 64 bytes")
+PAGEABLE, SYNCHRONOUS = EvidenceLabel("pageable memory"), EvidenceLabel("synchronous call")
 LABELS = (READS_BACK, PAGEABLE, SYNCHRONOUS)
 _ASYNC = re.compile(r".*Async.*")
 

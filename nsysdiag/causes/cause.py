@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from enum import Enum
+from enum import Enum, auto
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.bottlenecks import BottleneckId
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained, LaunchCase
@@ -77,11 +78,15 @@ PLAIN = Advice()
 
 # Variants of a cause that need different fixes.
 #
-# A variant is recognised by the label of a slice, by its call or evidence text, or by what the launching thread did
-# just before.
+# A variant is recognised by the label of a slice, by its call, or by what is known beside these.
 
-AFTER_READ_BACK = "after a read-back"
-IN_COLLECTOR, IN_INTERPRETER = "samples in the garbage collector", "samples in the interpreter"
+
+class Hint(Enum):
+    """What the launching thread did just before a slice, or what most of its CPU samples are in."""
+
+    AFTER_READ_BACK = auto()
+    IN_COLLECTOR = auto()
+    IN_INTERPRETER = auto()
 
 
 KEEP_ON_DEVICE = Advice(
@@ -146,23 +151,27 @@ KEEP_ON_DEVICE = Advice(
 
 class Variant(Struct, frozen=True):
     """`title` is added to that of the cause, empty for none. `fix` is the short form of the plain `advice`, which ends
-    a causal chain; without `advice`, that of the cause is used. `labels` are those of a slice, or its whole evidence where
-    that is no call; `call` is a pattern on the name of its call; `hint` is one of the facts above. `bottleneck` is the bottleneck of its time; None means that of the cause."""
+    a causal chain; without `advice`, that of the cause is used. `labels` are those of a slice, `workers` the causes of
+    the loading worker that it waits for; `call` is a pattern on the name of its call. `bottleneck` is that of its time;
+    None means that of the cause."""
 
     id: str
     title: str
     fix: str
     advice: Advice = PLAIN
-    labels: tuple[str, ...] = ()
+    labels: tuple[EvidenceLabel, ...] = ()
+    workers: tuple[str, ...] = ()
     call: re.Pattern[str] | None = None
-    hint: str | None = None
+    hint: Hint | None = None
     bottleneck: BottleneckId | None = None
 
-    def matches(self, label: str, call: str, hint: str | None) -> bool:
-        """Is this a slice with this label and text (empty: none)?"""
+    def matches(self, label: EvidenceLabel | None, call: str, hint: Hint | None) -> bool:
+        """Is this a slice with this label and call (empty: none)?"""
         if self.hint is not None and self.hint != hint:
             return False
-        if self.labels and label not in self.labels and call not in self.labels:
+        if self.labels and label not in self.labels:
+            return False
+        if self.workers and (label is None or label.cause not in self.workers):
             return False
         return self.call is None or self.call.search(call) is not None
 
@@ -184,12 +193,17 @@ class EvidenceRows(Enum):
 
 class OwnCall(Struct, frozen=True):
     """Launch calls that belong wholly to a cause, unless evidence inside them says more: a flag and a code into
-    `labels` for each row of the table of calls. `text` is the evidence; None means the name of the call."""
+    `labels` for each row of the table of calls, none for the first of these. `described`: the evidence is that label,
+    not the name of the call."""
 
     flags: BoolArray
-    text: str | None = None
-    label: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int8))
-    labels: tuple[str, ...] = ()
+    labels: tuple[EvidenceLabel, ...]
+    label: IntArray | None = None
+    described: bool = False
+
+    def labels_of(self, rows: IntArray) -> IntArray:
+        """The codes of rows of the table of calls."""
+        return np.zeros(len(rows), dtype=np.int8) if self.label is None else self.label[rows]
 
 
 class Lookalike(Struct, frozen=True):
@@ -252,5 +266,5 @@ class Cause(Struct, frozen=True):
     call: HostRule | None = None
     own_call: OwnCallRule | None = None
     call_order: int = BEFORE_THE_QUEUE
-    after_call: str | None = None
+    after_call: EvidenceLabel | None = None
     device: DeviceRule | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, OwnCall, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_of
 from nsysdiag.units import format_ns
@@ -13,13 +14,14 @@ CALLS = re.compile(
 )
 STREAM_CREATION = re.compile(r"(cuda|cu)StreamCreate\w*")
 LONG_NS = 1_000_000
+FIRST_CALL, SLOW_STREAM = EvidenceLabel("first call of the process"), EvidenceLabel("slow stream creation")
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Outermost context calls, slow stream creation, and a process's first call where that made the context."""
     host = evidence.host
     first = host.api.take(evidence.facts.creates_context[host.api.row] & host.api.outermost)
-    return [layer_of(first, "first call of the process"), *_layers(evidence, nested=False)]
+    return [layer_of(first, FIRST_CALL), *_layers(evidence, nested=False)]
 
 
 def nested_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
@@ -30,12 +32,12 @@ def nested_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
 def _layers(evidence: HostEvidence, *, nested: bool) -> list[EvidenceLayer]:
     streams = evidence.calls(STREAM_CREATION, nested=nested)
     slow = streams.take(streams.spans.end - streams.spans.start > LONG_NS)
-    return [layer_of(evidence.calls(CALLS, nested=nested)), layer_of(slow, "slow stream creation")]
+    return [layer_of(evidence.calls(CALLS, nested=nested)), layer_of(slow, SLOW_STREAM)]
 
 
 def own_call(evidence: HostEvidence) -> OwnCall:
     """A launch that is a process's first call and made the context."""
-    return OwnCall(evidence.facts.creates_context, "first call of the process")
+    return OwnCall(evidence.facts.creates_context, labels=(FIRST_CALL,), described=True)
 
 
 CAUSE = Cause(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
+
+IN_LIBRARY = EvidenceLabel("inside a library call")
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """All other outermost CUDA calls; cuBLAS and cuDNN calls take what the CUDA calls inside them left."""
-    return [layer_of(evidence.calls()), layer_of(evidence.host.libraries, "inside a library call")]
+    return [layer_of(evidence.calls()), layer_of(evidence.host.libraries, IN_LIBRARY)]
 
 
 CAUSE = Cause(

@@ -89,7 +89,7 @@ worker    [read a file             ][put]
                     source="tf_data",
                 ),
             ),
-            labels=(io_wait.CAUSE.id, os_memory.CAUSE.id),
+            workers=(io_wait.CAUSE.id, os_memory.CAUSE.id),
         ),
         Variant(
             COMPUTES,
@@ -115,7 +115,7 @@ worker    [read a file             ][put]
                     source="tf_data",
                 ),
             ),
-            labels=(HOST_CODE,),
+            workers=(HOST_CODE,),
         ),
         Variant(
             "no_cpu",
@@ -127,7 +127,7 @@ worker    [read a file             ][put]
                     "launching thread its own CPU (taskset, numactl).",
                 )
             ),
-            labels=(off_cpu.CAUSE.id,),
+            workers=(off_cpu.CAUSE.id,),
         ),
         Variant("other", "", "load ahead: more workers, a deeper queue"),
     ),

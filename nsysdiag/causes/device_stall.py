@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT
 from nsysdiag.events.operations import Category
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
 
-BETWEEN_COPIES = "between queued copies"
+BETWEEN_COPIES = EvidenceLabel("between queued copies")
 
 
 def explain(side: DeviceSide) -> Explained:

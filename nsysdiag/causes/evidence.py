@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, union
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import NamedRows, picked
@@ -24,7 +25,7 @@ class EvidenceLayer(Struct, frozen=True):
     spans: Intervals
     name: IntArray
     names: list[str]
-    label: str | None = None
+    label: EvidenceLabel | None = None
     device: int | None = None
     are_calls: bool = True
 
@@ -89,7 +90,7 @@ def named_rows(lane: NamedRows, pattern: re.Pattern[str]) -> NamedRows:
     return lane.take(named(lane, pattern) if matches else slice(0, 0))
 
 
-def layer_of(lane: NamedRows, label: str | None = None, device: int | None = None) -> EvidenceLayer:
+def layer_of(lane: NamedRows, label: EvidenceLabel | None = None, device: int | None = None) -> EvidenceLayer:
     """A lane's rows as a layer; rows that overlap become one, named after the first of them."""
     kept = picked(lane.spans.end > lane.spans.start)
     spans, name = lane.spans[kept], lane.shown[kept]
@@ -104,23 +105,18 @@ def described(lane: NamedRows) -> EvidenceLayer:
     return replace(layer_of(lane), are_calls=False)
 
 
-def layer_inside(time: Intervals, lane: NamedRows, label: str) -> EvidenceLayer:
+def layer_inside(time: Intervals, lane: NamedRows, label: EvidenceLabel) -> EvidenceLayer:
     """The part of `time` (a set) that is inside the lane's rows, named after them; for rows that do not overlap."""
     row, spans = pieces(time, lane.spans)
     if not np.all(spans.start[1:] >= spans.end[:-1]):
-        return plain_layer(spans, label, label)
+        return plain_layer(spans, label.words, label)
     return EvidenceLayer(spans, lane.shown[row], lane.shown_names, label)
 
 
-def plain_layer(spans: Intervals, what: str, label: str | None = None) -> EvidenceLayer:
+def plain_layer(spans: Intervals, what: str, label: EvidenceLabel | None = None) -> EvidenceLayer:
     """Time that one sentence describes, without rows of its own to name."""
     time = union(spans)
     return EvidenceLayer(time, np.zeros(len(time), dtype=np.int64), [what], label, are_calls=False)
-
-
-def joined(layers: list[EvidenceLayer], what: str) -> EvidenceLayer:
-    """Several layers as one, under one description."""
-    return plain_layer(union(*(layer.spans for layer in layers)), what, what)
 
 
 # The numbers that rules depend on, as `nsysdiag rules` lists them.

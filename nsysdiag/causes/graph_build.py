@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import Intervals, nearest_before
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, plain_layer
 from nsysdiag.causes.ids import GRAPH_BUILD
@@ -14,7 +15,7 @@ CALLS = re.compile(
 )
 BEGIN = re.compile(r"(cuda|cu)StreamBeginCapture\w*")
 END = re.compile(r"(cuda|cu)StreamEndCapture")
-CAPTURE = "capture"
+CAPTURE = EvidenceLabel("capture")
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
 
-NODES_MISSING = "nodes missing"
+NODES_MISSING = EvidenceLabel("nodes missing")
 """The label of a launch of which some nodes are in the trace."""
 
 CAUSE = Cause(

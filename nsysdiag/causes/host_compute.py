@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import (
-    IN_COLLECTOR,
-    IN_INTERPRETER,
     Advice,
     Cause,
     EvidenceRows,
     FrameworkAdvice,
+    Hint,
     Lookalike,
     Variant,
 )
@@ -18,8 +18,8 @@ from nsysdiag.causes.ids import HOST_CODE
 from nsysdiag.events import samples
 from nsysdiag.units import format_ns
 
-INSIDE_MPI = "inside MPI calls"
-BY_SCHEDULING, BY_SAMPLES = "by scheduling events", "by CPU samples"
+INSIDE_MPI = EvidenceLabel("inside MPI calls")
+BY_SCHEDULING, BY_SAMPLES = EvidenceLabel("by scheduling events"), EvidenceLabel("by CPU samples")
 """Labels that say how it is known, not what it is."""
 
 
@@ -141,7 +141,7 @@ thread         ~~ computes ~~[launch]
                     "steps, while a long kernel runs).",
                 )
             ),
-            hint=IN_COLLECTOR,
+            hint=Hint.IN_COLLECTOR,
         ),
         Variant(
             "mpi",
@@ -187,7 +187,7 @@ thread         ~~ computes ~~[launch]
                     fix="fewer steps of Python for each kernel: cupy.fuse, RawKernel",
                 ),
             ),
-            hint=IN_INTERPRETER,
+            hint=Hint.IN_INTERPRETER,
         ),
         Variant("other", "", "profile the host code of this place and move it off the launching thread"),
     ),

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
 
@@ -18,8 +19,8 @@ CALLS = re.compile(
     r"|mq_(timed)?(send|receive)|msg(snd|rcv)|io_(submit|getevents|setup)|aio_\w+|getaddrinfo|gethostby\w+|rename(at2?)?|unlink(at)?"
     r"|f?truncate(64)?|mkdir|mkfifo(at)?|mknod(at)?|rmdir|getrandom)(_unlocked)?(_chk)?"
 )
-READS, WRITES, PEERS, DRIVER = "reads", "writes", "waits for the other end", "in a driver"
-OTHER = "other calls"
+READS, WRITES, PEERS = EvidenceLabel("reads"), EvidenceLabel("writes"), EvidenceLabel("waits for the other end")
+DRIVER, OTHER = EvidenceLabel("in a driver"), EvidenceLabel("other calls")
 _KINDS = (
     (
         READS,
@@ -41,7 +42,7 @@ _PATTERNS = tuple((label, re.compile(rf"_*({calls})(_unlocked)?(_chk)?")) for la
 
 def is_write(call: str) -> bool:
     """Whether a call writes to a file or a pipe, as for a checkpoint or a log."""
-    return next(pattern for label, pattern in _PATTERNS if label == WRITES).fullmatch(call) is not None
+    return next(pattern for label, pattern in _PATTERNS if label is WRITES).fullmatch(call) is not None
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:

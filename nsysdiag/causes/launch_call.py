@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes import call_facts
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
 from nsysdiag.causes.evidence import Threshold
 from nsysdiag.units import format_ns
 
-FIRST_USE = "first launch of this kernel"
+FIRST_USE = EvidenceLabel("first launch of this kernel")
 
 CAUSE = Cause(
     id="launch_call",

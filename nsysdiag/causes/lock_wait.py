@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, named
 from nsysdiag.causes.gil import gil_waits
@@ -14,7 +15,7 @@ CALLS = re.compile(
 )
 
 
-INTERPRETER_LOCK = "GIL"
+INTERPRETER_LOCK = EvidenceLabel("GIL")
 """The label of waits for the lock of CPython's interpreter."""
 
 

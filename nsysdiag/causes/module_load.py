@@ -7,15 +7,16 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import contains, union
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes import call_facts, memory_allocation
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, OwnCall, Variant, matching
-from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, joined, layer_of, named
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_of, named, plain_layer
 from nsysdiag.events.host import UNKNOWN_LOADING
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.units import format_ns
 
-FIRST_LAUNCH, FIRST_USE = "first launch of a kernel", "first launch of this kernel"
-COPIED = "code is copied to the device"
+FIRST_LAUNCH, FIRST_USE = EvidenceLabel("first launch of a kernel"), EvidenceLabel("first launch of this kernel")
+SEEN, COPIED = EvidenceLabel("loading seen by the profiler"), EvidenceLabel("code is copied to the device")
 CALLS = re.compile(r"cu(Module|Library)Load\w*|cudaLibraryLoad\w*|cuLink\w+|nvrtc\w+")
 LOADING_KINDS = (
     OverheadType.DRIVER_COMPILER,
@@ -45,12 +46,12 @@ def loading_rows(evidence: HostEvidence) -> EvidenceLayer:
     api = evidence.host.api
     allocating = union(api.spans[named(api, memory_allocation.CALLS)])
     unnamed = unnamed.take(~contains(allocating, unnamed.spans.start))
-    return joined([layer_of(loading), layer_of(unnamed)], "loading seen by the profiler")
+    return plain_layer(union(loading.spans, unnamed.spans), SEEN.words, SEEN)
 
 
 def own_call(evidence: HostEvidence) -> OwnCall:
     """Slow first launches of a kernel."""
-    return OwnCall(evidence.facts.first_launch, FIRST_USE)
+    return OwnCall(evidence.facts.first_launch, labels=(FIRST_USE,), described=True)
 
 
 CAUSE = Cause(

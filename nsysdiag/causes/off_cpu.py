@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import subtract, union
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, named, plain_layer
 from nsysdiag.events import scheduling
@@ -18,8 +19,9 @@ NON_WAITS = re.compile(
     r"|_*sem_(post|trywait|init|destroy|getvalue)|sched_[gs]et\w+|signal|sigaction|raise|kill"
 )
 
-CPU_TAKEN = "another thread held its CPU"
-UNTRACED = "in no captured OS call"
+CPU_TAKEN = EvidenceLabel("another thread held its CPU")
+RUNNABLE = EvidenceLabel("runnable")
+UNTRACED = EvidenceLabel("in no captured OS call")
 """Preempted, or in a wait that nsys does not trace: CPython's timed waits for a lock are one."""
 
 
@@ -36,7 +38,7 @@ def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     in_no_call = subtract(union(scheduling.out[traced & maybe_ready(scheduling.out)]), may_wait)
     return [
         plain_layer(scheduling.out[scheduling.held], "another thread held the CPU", CPU_TAKEN),
-        plain_layer(scheduling.out[scheduling.runnable], "runnable, without a CPU", "runnable"),
+        plain_layer(scheduling.out[scheduling.runnable], "runnable, without a CPU", RUNNABLE),
         plain_layer(in_no_call, "scheduled out, in no captured OS call", UNTRACED),
     ]
 
@@ -138,5 +140,5 @@ CPU            |another thread|
         Variant("other", "", "give the process more CPUs, or fewer threads"),
     ),
     host=evidence,
-    opening="{thread} has no CPU{label}",
+    opening="{thread} has no CPU: {call}",
 )

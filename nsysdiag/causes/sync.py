@@ -7,13 +7,14 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, Intervals, coverage, union
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import (
-    AFTER_READ_BACK,
     KEEP_ON_DEVICE,
     Advice,
     Cause,
     EvidenceRows,
     FrameworkAdvice,
+    Hint,
     Lookalike,
     Variant,
 )
@@ -32,7 +33,11 @@ from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.units import format_ns
 
 CALLS = re.compile(r"cuda(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize")
-STREAM, EVENT, DEVICE = "waits for a stream", "waits for an event", "waits for the device"
+STREAM, EVENT, DEVICE = (
+    EvidenceLabel("waits for a stream"),
+    EvidenceLabel("waits for an event"),
+    EvidenceLabel("waits for the device"),
+)
 _KINDS = (
     (STREAM, re.compile(r".*StreamSynchronize")),
     (EVENT, re.compile(r".*EventSynchronize")),
@@ -40,7 +45,7 @@ _KINDS = (
 )
 _QUERIES = re.compile(r"(cuda|cu)(Event|Stream)Query")
 _SLEEPS = re.compile(r"_*((clock_)?nanosleep|u?sleep|p?poll|p?select6?|sched_yield|thrd_(sleep|yield))")
-SPINS = "spins on a query"
+SPINS = EvidenceLabel("spins on a query")
 NOT_READY = (600, 34)
 SPIN_NS = 20_000
 READ_BACK_NS = 50_000
@@ -68,7 +73,7 @@ def _by_kind(evidence: HostEvidence, calls: NamedRows) -> list[EvidenceLayer]:
     ]
 
 
-def label_of(name: str) -> str:
+def label_of(name: str) -> EvidenceLabel:
     """What a call of this name waits for; a query that holds its thread is part of a spin."""
     return next((label for label, pattern in _KINDS if pattern.match(name)), SPINS)
 
@@ -222,7 +227,7 @@ thread    [cudaStreamSynchronize] [launch]
             "a value is read back",
             "keep the value on the device and read it every n steps",
             KEEP_ON_DEVICE,
-            hint=AFTER_READ_BACK,
+            hint=Hint.AFTER_READ_BACK,
         ),
         Variant(
             "query_spin",

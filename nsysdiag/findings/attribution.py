@@ -8,11 +8,12 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of
 from nsysdiag.causes.blocking_copy import READS_BACK
-from nsysdiag.causes.cause import AFTER_READ_BACK
+from nsysdiag.causes.cause import Hint
 from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.causes.host_compute import INSIDE_MPI
 from nsysdiag.causes.sync import READ_BACK_NS
@@ -37,7 +38,7 @@ class Attribution(Struct, frozen=True):
 
     cause: IntArray
     label: IntArray
-    labels: list[str]
+    labels: list[EvidenceLabel]
     own: IntArray
 
     @classmethod
@@ -123,7 +124,7 @@ def inside_mpi(shares: Shares) -> BoolArray:
 def slice_kinds(context: GapContext, evidence: LayeredEvidence, attribution: Attribution) -> IntArray:
     """The variant of each slice, an index into those of its cause; found once for each combination of its words."""
     rows, texts = context.slices.rows, [*context.slices.texts, ""]
-    labels = [*attribution.labels, ""]
+    labels = [*attribution.labels, None]
     after = np.zeros(len(rows), dtype=np.bool_)
     waits = np.flatnonzero(rows.cause == PLACE[SYNCHRONIZATION])
     after[waits] = _CallsAt.of(context, evidence, rows.gap[waits], rows.start[waits]).after_read_back()
@@ -136,9 +137,8 @@ def slice_kinds(context: GapContext, evidence: LayeredEvidence, attribution: Att
         rest, read_back = divmod(combination, 2)
         rest, text = divmod(rest, len(texts))
         cause, label = divmod(rest, len(labels))
-        kinds.append(
-            variant_of(ids[cause], labels[label], typed.plain(texts[text]), AFTER_READ_BACK if read_back else None)
-        )
+        hint = Hint.AFTER_READ_BACK if read_back else None
+        kinds.append(variant_of(ids[cause], labels[label], typed.called(texts[text]), hint))
     return np.array(kinds, dtype=np.int16)[code]
 
 
@@ -211,8 +211,9 @@ def _made(
     after = _CallsAt.of(context, evidence, gap, begun).after_read_back()
     copies = waits.copies[wait]
     present, code = distinct(joint(waits.name[wait], after.astype(np.int64), 2))
-    kinds = np.array([_kind_of_wait(typed.plain(waits.names[each // 2]), bool(each % 2)) for each in present.tolist()])
-    read_back = variant_of(BLOCKING_COPY, READS_BACK, "", None)
+    names = [typed.called(each) for each in waits.names]
+    kinds = np.array([_kind_of_wait(names[each // 2], bool(each % 2)) for each in present.tolist()])
+    read_back = variant_of(BLOCKING_COPY, READS_BACK)
     rows = Shares(
         gap=gap.astype(np.int32),
         slice=np.full(len(gap), -1, dtype=np.int32),
@@ -231,7 +232,7 @@ def _made(
 
 
 def _kind_of_wait(name: str, after_read_back: bool) -> int:
-    return variant_of(SYNCHRONIZATION, sync.label_of(name), name, AFTER_READ_BACK if after_read_back else None)
+    return variant_of(SYNCHRONIZATION, sync.label_of(name), name, Hint.AFTER_READ_BACK if after_read_back else None)
 
 
 # The causal chain of a finding in words: root, effect, where it shows, fix.
@@ -249,15 +250,15 @@ def thread_words(thread: Thread | None, others: int) -> str:
     return f"thread {thread.tid}{name}" + (f" and {others} more" if others else "")
 
 
-def opening(cause: str, *, call: str | None, label: str, thread: str, code: str) -> str:
+def opening(cause: str, *, call: str | None, label: EvidenceLabel | None, thread: str, code: str) -> str:
     """The first step of a chain; `code` names the functions in CPU samples."""
     rule = CAUSES[cause]
     pattern = rule.opening or (_ON_THREAD if rule.side in ("host", "root") else _ON_DEVICE)
-    if label == INSIDE_MPI:
+    if label is INSIDE_MPI:
         pattern = _IN_MPI
     return pattern.format(
         call=call or uncapitalized(rule.title),
-        label=f" ({label})" if label and label != call else "",
+        label=f" ({label.words})" if label else "",
         thread=thread,
         title=uncapitalized(rule.title),
         code=f": {code}" if code else "",

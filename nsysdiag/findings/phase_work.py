@@ -49,7 +49,7 @@ def work_of_phase(
     parts = summed([dict(_operations(context, found, phase)), in_calls])
     whole = sum(device.account.values())
     named = [
-        Did(text=_in_function(code) if word == HOST else word, ns=ns, writes=io_wait.is_write(typed.plain(word)))
+        Did(text=_in_function(code) if word == HOST else word, ns=ns, writes=io_wait.is_write(typed.called(word)))
         for word, ns in sorted(parts.items(), key=lambda part: (-part[1], part[0]))[:MOST]
         if ns >= NOTABLE * whole
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -12,12 +13,13 @@ from nsysdiag import typed
 from nsysdiag.account.bottlenecks import DeviceWaitCalls
 from nsysdiag.arrays.groups import GroupTotals, group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray, intersect
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, bottlenecks_of_cause, variant_of
-from nsysdiag.causes.cause import IN_COLLECTOR, IN_INTERPRETER, Cause, Variant
+from nsysdiag.causes.cause import Cause, Hint, Variant
 from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.events.callchains import interpreter_part
+from nsysdiag.events.callchains import Origin, interpreter_part
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.findings import attribution as chains
 from nsysdiag.findings.attribution import Attribution, Shares, last_calls
@@ -42,6 +44,7 @@ UNNAMED_ROOT = 0.5
 """Confidence of a root cause that no described gap has."""
 # A function, as opposed to a sentence: `cudaMalloc`, `cudaMalloc in cublasCreate`, `cudaGraphLaunch of 12 nodes`.
 _FUNCTION = re.compile(r"[^\s]+( in [^\s]+| of [\d,]+ nodes)?")
+Word = TypeVar("Word")
 Times = dict[str, tuple[int, int]]
 """Time in ns and number of pieces by word, most time first."""
 
@@ -99,7 +102,7 @@ class _Facts(Struct, frozen=True):
     kind: Variant
     alone: bool
     path: list[str]
-    labels: Times
+    labels: dict[EvidenceLabel, tuple[int, int]]
     calls: Times
     naming: Times
     call_of: dict[str, str]
@@ -219,8 +222,7 @@ def _inside(context: FindingContext, shares: Shares, path: list[str], bottleneck
 def _as_the_worker_did(context: FindingContext, shares: Shares, slices: IntArray) -> BoolArray:
     """The slices in which the loading worker did what it does longest over whole batches."""
     leading, _ = _leading(shares.kind, shares.lost + shares.made)
-    labels = [*context.attribution.labels, ""]
-    kinds = np.array([variant_of(INPUT_WAIT, each, "", None) for each in labels])
+    kinds = np.array([variant_of(INPUT_WAIT, each) for each in (*context.attribution.labels, None)])
     mine: BoolArray = kinds[context.attribution.label[slices]] == leading
     return mine
 
@@ -239,17 +241,17 @@ def _kind(
     leading, share = _leading(shares.kind, shares.lost + shares.made)
     kind = kinds[leading]
     hints = (
-        (IN_COLLECTOR, "garbage collector", thresholds.collector),
-        (IN_INTERPRETER, "interpreter", thresholds.interpreter),
+        (Hint.IN_COLLECTOR, Origin.COLLECTOR, thresholds.collector),
+        (Hint.IN_INTERPRETER, Origin.INTERPRETER, thresholds.interpreter),
     )
-    for hint, word, least in hints if symbols and kind is kinds[-1] else ():
-        inside = sum(count for symbol, count in symbols.items() if interpreter_part(symbol) == word)
+    for hint, origin, least in hints if symbols and kind is kinds[-1] else ():
+        inside = sum(count for symbol, count in symbols.items() if interpreter_part(symbol) is origin)
         if inside >= least * sum(symbols.values()):
             return next(each for each in kinds if each.hint == hint), True
     return kind, share >= ALMOST_ALL
 
 
-def _by_words(code: IntArray, words: list[str], ns: IntArray) -> Times:
+def _by_words(code: IntArray, words: list[Word], ns: IntArray) -> dict[Word, tuple[int, int]]:
     """Pieces without a word are left out."""
     known = code >= 0
     groups = group_totals(code[known], ns[known])
@@ -387,7 +389,7 @@ def _evidence(context: FindingContext, facts: _Facts) -> list[str]:
         lines += [
             f"{call}: {format_ns(ns)} in {format_count(count)} {'piece' if count == 1 else 'pieces'}"
             for call, (ns, count) in list(facts.calls.items())[:MOST_EVIDENCE]
-            if call not in facts.labels and facts.call_of.get(call) == call
+            if facts.call_of.get(call) == call
         ]
     done = context.batches.words(facts.slices) if facts.spot.cause == INPUT_WAIT else ""
     lines += [done] if done else []
@@ -402,9 +404,9 @@ def _evidence(context: FindingContext, facts: _Facts) -> list[str]:
     return lines
 
 
-def _worded(label: str) -> str:
-    """A label in words: those of data loading are the ids of what the workers did."""
-    return uncapitalized(CAUSES[label].title) if label in CAUSES else label
+def _worded(label: EvidenceLabel) -> str:
+    """A label in a sentence: that of a worker is the title of what it did."""
+    return uncapitalized(CAUSES[label.cause].title) if label.cause else label.words
 
 
 def advice_of(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[list[str], str]:
@@ -448,10 +450,11 @@ def _with_row(context: FindingContext, facts: _Facts, advice: list[str]) -> list
 def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[str]:
     """Root, effect, where it shows, fix."""
     cause, gaps = facts.spot.cause, facts.gaps
+    call = next(iter(facts.calls), None)
     opening = chains.opening(
         cause,
-        call=next(iter(facts.calls), None),
-        label=_label(facts),
+        call=call,
+        label=_label(facts, call),
         thread=chains.thread_words(*gaps.threads(context.gaps)),
         code=", ".join(typed.symbol(normal_kernel(symbol)) for symbol in list(facts.code.functions)[:MOST_SYMBOLS]),
     )
@@ -468,10 +471,10 @@ def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[str]:
     return [*(roots or [opening]), effect, chains.shown(following, facts.path), fix]
 
 
-def _label(facts: _Facts) -> str:
-    """The label with most of the hotspot's time; empty for none."""
-    label, (ns, _) = next(iter(facts.labels.items()), ("", (0, 0)))
-    return label if 2 * ns > facts.spot.lost_ns else ""
+def _label(facts: _Facts, call: str | None) -> EvidenceLabel | None:
+    """The label of most of the hotspot's time, next to a call; what is no call says as much itself."""
+    label, (ns, _) = next(iter(facts.labels.items()), (None, (0, 0)))
+    return label if 2 * ns > facts.spot.lost_ns and (call is None or facts.call_of.get(call)) else None
 
 
 def _rows(context: FindingContext, facts: _Facts) -> list[EvidenceRow]:

@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, rows_from
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.events.calls import issue_times
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -153,9 +154,12 @@ def _latency(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity, waits
 # Which gaps a cudaStreamWaitEvent explains: the next operation had to wait for another stream.
 
 SLACK_NS = 50_000
-WAITS_FOR_COMPUTE, WAITS_FOR_COMMUNICATION = "waits for compute", "waits for communication"
-WAITS_FOR_COPY, OTHER_DEVICE = "waits for a copy", "waits for another device"
-LABELS = [WAITS_FOR_COMPUTE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY, OTHER_DEVICE, "producer unknown"]
+WAITS_FOR_COMPUTE, WAITS_FOR_COMMUNICATION = (
+    EvidenceLabel("waits for compute"),
+    EvidenceLabel("waits for communication"),
+)
+WAITS_FOR_COPY, OTHER_DEVICE = EvidenceLabel("waits for a copy"), EvidenceLabel("waits for another device")
+LABELS = [WAITS_FOR_COMPUTE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY, OTHER_DEVICE, EvidenceLabel("producer unknown")]
 _COMPUTE, _COMMUNICATION, _COPY, _OTHER_DEVICE, _UNKNOWN = range(5)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.gaps.gaps import Calibration, EventWaits, Gaps
@@ -101,7 +102,7 @@ class Explained(Struct, frozen=True):
 
     whole: BoolArray
     label: IntArray
-    labels: list[str]
+    labels: list[EvidenceLabel]
     slices: list[tuple[int, Intervals]]
 
 

@@ -103,7 +103,7 @@ class _Splitter:
         gaps = self.frame.gaps
         spans, owner = self.frame.region(gaps.opened, gaps.closed, self.subject)
         dropped, left, _ = claim(Owned.of(spans, owner), self.partial)
-        label = self.collector.label(graph_untraced.NODES_MISSING)
+        label = self.collector.labels.code(graph_untraced.NODES_MISSING)
         self._give(UNTRACED_GRAPH, dropped, label=label, text="graph launched, some of its nodes not recorded")
         claimed, _, _ = claim(left, self.untraced)
         self._give(UNTRACED_GRAPH, claimed, text="graph launched, nothing recorded")
@@ -131,13 +131,15 @@ class _Splitter:
             if len(own.flags) == 0:
                 continue
             theirs, left = _divide(left, self._flagged(own.flags))
-            label = self.collector.labels(own.labels)[own.label[self.frame.call[theirs.owner]]] if own.labels else -1
-            self._give(cause, theirs, text=own.text or self._call_names(theirs), label=label)
+            label = own.labels_of(self.frame.call[theirs.owner])
+            said = self.collector.texts([each.words for each in own.labels])
+            text = said[label] if own.described else self._call_names(theirs)
+            self._give(cause, theirs, text=text, label=self.collector.labels.codes(own.labels)[label])
             if cause in going_on:
                 going_on[cause][theirs.owner] = True
         first, left = _divide(left, self._flagged(self.layered.facts.first_use))
         if len(first):
-            self._give(IN_LAUNCH_CALL, first, text=self._call_names(first), label=self.collector.label(FIRST_USE))
+            self._give(IN_LAUNCH_CALL, first, text=self._call_names(first), label=self.collector.labels.code(FIRST_USE))
         self._give(IN_LAUNCH_CALL, left, text=self._call_names(left))
         return going_on
 
@@ -165,7 +167,7 @@ class _Splitter:
         on_its_way = self._region(frame.call_end, frame.settled, known & ~waits)
         self._give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
         held = self._region(frame.call_end, frame.settled, known & waits)
-        label = self.collector.labels(stream_waits.LABELS)[self.side.waits.label[held.owner]]
+        label = self.collector.labels.codes(stream_waits.LABELS)[self.side.waits.label[held.owner]]
         call = self.collector.texts([typed.api("cudaStreamWaitEvent")], are_calls=True)
         self._give(EVENT_WAIT, held, label=label, text=call)
 
@@ -176,7 +178,8 @@ class _Splitter:
         left = self._region(frame.settled, frame.gaps.closed, known)
         for name, gaps in going_on.items():
             arriving, left = _divide(left, gaps & ~frame.event_wait)
-            self._give(name, arriving, text=CAUSES[name].after_call)
+            label = CAUSES[name].after_call
+            self._give(name, arriving, label=self.collector.labels.code(label), text=label.words if label else None)
         for cause in CAUSES.values():
             left = self._explained(cause, left)
         self._give(FALLBACK, left)
@@ -186,7 +189,7 @@ class _Splitter:
         if cause.device is None or len(left) == 0:
             return left
         answer = cause.device(self.side)
-        codes = self.collector.labels(answer.labels)
+        codes = self.collector.labels.codes(answer.labels)
         theirs, left = _divide(left, answer.whole)
         self._give(cause.id, theirs, label=codes[answer.label[theirs.owner]])
         operations = self.side.device.operations
@@ -236,7 +239,7 @@ class _Splitter:
                 claimed, left, source = claim(left, layer.spans)
                 texts = self.collector.texts(layer.names, are_calls=layer.are_calls)
                 elsewhere = layer.device not in (None, self.side.device.number)
-                label = self.collector.label(stream_waits.OTHER_DEVICE if elsewhere else layer.label)
+                label = self.collector.labels.code(stream_waits.OTHER_DEVICE if elsewhere else layer.label)
                 self._give(cause, self._timed(claimed), label=label, text=texts[layer.name[source]])
         return left
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
@@ -11,6 +9,7 @@ from msgspec import Struct
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.groups import to_text
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, nearest_before, subtract, union
+from nsysdiag.arrays.labels import CodeTable, EvidenceLabel
 from nsysdiag.causes import CAUSES, blocking_copy, sync
 from nsysdiag.causes.evidence import LEAD_NS, EvidenceLayer, HostEvidence
 from nsysdiag.events.device import DeviceTimeline
@@ -41,7 +40,7 @@ class Slices(Struct, frozen=True):
     those that describe something else."""
 
     rows: SliceRows
-    labels: list[str]
+    labels: list[EvidenceLabel]
     texts: list[str]
     calls: list[str]
 
@@ -56,27 +55,19 @@ class Slices(Struct, frozen=True):
 
 
 class SliceCollector:
-    """Gathers slices part by part; words are kept once."""
+    """Gathers slices part by part; labels and texts are kept once."""
 
     def __init__(self, causes: list[str]) -> None:
         self._cause = {cause: number for number, cause in enumerate(causes)}
         self._parts: list[SliceRows] = []
-        self._labels: dict[str, int] = {}
-        self._texts: dict[str, int] = {}
+        self.labels = CodeTable[EvidenceLabel]()
+        self._texts = CodeTable[str]()
         self._calls: set[str] = set()
-
-    def label(self, label: str | None) -> int:
-        """The code of a label, -1 for none."""
-        return -1 if label is None else self._labels.setdefault(label, len(self._labels))
-
-    def labels(self, labels: Iterable[str]) -> IntArray:
-        """The code of each label; behind them that of none."""
-        return np.array([*(self.label(label) for label in labels), -1], dtype=np.int64)
 
     def texts(self, texts: list[str], *, are_calls: bool = False) -> IntArray:
         """The code of each text; `are_calls`: they are names of calls."""
         self._calls.update(texts if are_calls else ())
-        return np.array([self._texts.setdefault(text, len(self._texts)) for text in texts], dtype=np.int32)
+        return self._texts.codes(texts)[:-1].astype(np.int32)
 
     def add(self, cause: str, pieces: Owned, *, label: int | IntArray = -1, text: int | IntArray = -1) -> None:
         """Give `pieces` (times, not positions) to a cause."""
@@ -99,8 +90,8 @@ class SliceCollector:
         nothing, code = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
         empty = SliceRows(code, code.astype(np.int8), nothing, nothing, code, code)
         rows = SliceRows.concatenate(self._parts or [empty])
-        calls = [text if text in self._calls else "" for text in self._texts]
-        return Slices(rows, list(self._labels), list(self._texts), calls)
+        calls = [text if text in self._calls else "" for text in self._texts.known]
+        return Slices(rows, list(self.labels.known), list(self._texts.known), calls)
 
 
 UNRESOLVED = frozenset(cause.id for cause in CAUSES.values() if cause.unresolved)
@@ -135,7 +126,7 @@ def add_up(slices: Slices) -> CauseTotals:
         total[cause] = int(ns.sum())
         present = np.unique(label[label >= 0]).tolist()
         if present:
-            labels[cause] = {slices.labels[code]: int(ns[label == code].sum()) for code in present}
+            labels[cause] = {slices.labels[code].words: int(ns[label == code].sum()) for code in present}
     return CauseTotals(total, labels)
 
 

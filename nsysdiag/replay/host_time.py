@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage
+from nsysdiag.arrays.labels import CodeTable, EvidenceLabel
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.rows import Rows, ThreadAxis, distinct
@@ -38,12 +39,19 @@ class HostTime(Rows, frozen=True):
         return part
 
 
+class HostNames(NamedTuple):
+    """What the codes of pieces stand for."""
+
+    labels: list[EvidenceLabel]
+    calls: list[str]
+
+
 class _Collector:
-    """Pieces, and the words of their labels and calls, each kept once."""
+    """Pieces, and their labels and calls, each kept once."""
 
     def __init__(self) -> None:
         self.parts = [HostTime.empty()]
-        self.words: dict[str, int] = {}
+        self.labels, self.calls = CodeTable[EvidenceLabel](), CodeTable[str]()
 
     def add(self, cause: str, pieces: Owned, label: IntArray | int = -1, call: IntArray | int = -1) -> None:
         """Write pieces down."""
@@ -53,25 +61,20 @@ class _Collector:
         )
         self.parts.append(HostTime(pieces.owner, place, labels, calls, pieces.spans.start, pieces.spans.end))
 
-    def codes(self, words: Sequence[str | None]) -> IntArray:
-        """The code of each word, and behind them -1."""
-        known = [-1 if word is None else self.words.setdefault(word, len(self.words)) for word in words]
-        return np.array([*known, -1], dtype=np.int64)
-
     def by_layers(self, left: Owned, layers: dict[str, list[EvidenceLayer]]) -> Owned:
         """Let each layer claim in turn; returns what is left."""
         for cause, parts in layers.items():
             for layer in parts:
                 claimed, left, source = claim(left, layer.spans)
                 names, code = distinct(layer.name[source])
-                calls = self.codes([typed.plain(layer.names[each]) if each >= 0 else None for each in names.tolist()])
-                self.add(cause, claimed, int(self.codes([layer.label])[0]), calls[code])
+                shown = [typed.plain(layer.names[each]) if each >= 0 else None for each in names.tolist()]
+                self.add(cause, claimed, self.labels.code(layer.label), self.calls.codes(shown)[code])
         return left
 
 
-def host_time(spans: Owned, layered: LayeredEvidence, launches: IntArray) -> tuple[HostTime, list[str]]:
-    """All time of `spans`, which are on the axis of `layered`, piece by piece, and the words. `launches` are the rows
-    of the calls that launched something: what happens in them is a part of launching."""
+def host_time(spans: Owned, layered: LayeredEvidence, launches: IntArray) -> tuple[HostTime, HostNames]:
+    """All time of `spans`, which are on the axis of `layered`, piece by piece, and what its codes stand for. `launches`
+    are the rows of the calls that launched something: what happens in them is a part of launching."""
     found, api = _Collector(), layered.host.api
     launched = np.zeros(len(layered.host.api_calls.rows), dtype=np.bool_)
     launched[launches] = True
@@ -79,19 +82,18 @@ def host_time(spans: Owned, layered: LayeredEvidence, launches: IntArray) -> tup
     inside, left, source = claim(spans, api.spans[chosen])
     # The pieces inside a call keep its place: what no layer claims is the call's own.
     rest = found.by_layers(Owned(inside.spans, np.arange(len(inside))), layered.inside)
-    row, name = api.row[chosen[source]], found.codes(api.names)[api.name[chosen[source]]]
+    row, name = api.row[chosen[source]], found.calls.codes(api.names)[api.name[chosen[source]]]
     for cause, own in layered.own_call.items():
         if len(own.flags) and len(rest):
             mine = own.flags[row[rest.owner]]
             theirs = Owned(rest.spans[mine], rest.owner[mine])
-            label = found.codes(own.labels)[own.label[row[theirs.owner]]] if own.labels else -1
-            text = name[theirs.owner] if own.text is None else int(found.codes([own.text])[0])
-            found.add(cause, theirs, label, text)
+            label = found.labels.codes(own.labels)[own.labels_of(row[theirs.owner])]
+            found.add(cause, theirs, label, name[theirs.owner])
             rest = Owned(rest.spans[~mine], rest.owner[~mine])
     found.add(IN_LAUNCH_CALL, rest, -1, name[rest.owner])
     found.parts = [replace(part, owner=inside.owner[part.owner]) for part in found.parts]
     found.add(FALLBACK, found.by_layers(left, layered.before))
-    return HostTime.concatenate(found.parts), list(found.words)
+    return HostTime.concatenate(found.parts), HostNames(list(found.labels.known), list(found.calls.known))
 
 
 def on_axis(axis: ThreadAxis, thread: IntArray, start: IntArray, end: IntArray) -> Owned:

@@ -51,7 +51,7 @@ from nsysdiag.replay.edges import (
     program_order,
     releases,
 )
-from nsysdiag.replay.host_time import HostTime, host_time, on_axis
+from nsysdiag.replay.host_time import HostNames, HostTime, host_time, on_axis
 from nsysdiag.replay.moments import (
     DEVICE,
     Met,
@@ -126,7 +126,7 @@ class Model(Struct, frozen=True, dict=True):
     """The graph of a stretch.
 
     `pace` is that of the devices. `program` has a row for each PROGRAM edge, and `pieces` its host time, on the axis of
-    `host`; `words` are its labels and calls. `cost` is the time of each operation's launch call before the launch is
+    `host`; `named` are its labels and calls. `cost` is the time of each operation's launch call before the launch is
     issued, `length` the duration of the operation. `first` is when the first operation of each device of the trace
     starts, by the numbers of devices. `cpus` is how many CPUs the trace shows, 0 if unknown. `beside` are the
     threads that the graph does not hold. `explained` marks the
@@ -140,7 +140,7 @@ class Model(Struct, frozen=True, dict=True):
     pace: Pace
     program: Program
     pieces: HostTime
-    words: list[str]
+    named: HostNames
     host: LayeredEvidence
     cost: IntArray
     length: IntArray
@@ -238,7 +238,7 @@ class Model(Struct, frozen=True, dict=True):
     @cached_property
     def unresolved(self) -> BoolArray:
         """Which pieces of host time are waits for other threads, of which none is known."""
-        ends = np.append(ends_of(self.words), Ends.UNKNOWN)
+        ends = np.append(ends_of(self.named.calls), Ends.UNKNOWN)
         # No thread ends a sleep or a read of a file.
         found: BoolArray = np.isin(self.pieces.cause, WAITS) & (ends[self.pieces.call] != Ends.NO_THREAD)
         return found
@@ -381,9 +381,9 @@ def model_of(
     moments, places = moments_of(work, threads, calls, meetings, begin)
     host = _layers(moments, layered, launching, host_trace)
     program, in_order = program_order(moments)
-    pieces, words = host_time(_spans(program, host), host, threads.launches)
+    pieces, named = host_time(_spans(program, host), host, threads.launches)
     outlasting, unknown = outlived(threads.held, lag_of(moments, places.held), pieces, host.host.axis, stretch)
-    timed = Timed.concatenate([timed_waits(pieces, words, host.host.axis, stretch), unknown])
+    timed = Timed.concatenate([timed_waits(pieces, named, host.host.axis, stretch), unknown])
     if len(timed):
         threads = replace(threads, timed=timed)
         moments, places = moments_of(work, threads, calls, meetings, begin)
@@ -431,7 +431,7 @@ def model_of(
         pace,
         program,
         pieces,
-        words,
+        named,
         host,
         cost,
         length,

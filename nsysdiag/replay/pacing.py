@@ -26,7 +26,7 @@ from nsysdiag.causes.off_cpu import UNTRACED
 from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.events.rows import Rows, RowsOf, ThreadAxis, distinct
 from nsysdiag.replay.device_waits import DeviceWaits
-from nsysdiag.replay.host_time import HostTime
+from nsysdiag.replay.host_time import HostNames, HostTime
 from nsysdiag.replay.stretch import LEAST_ERROR, Stretch
 
 WAITED_NS = 20_000
@@ -96,17 +96,17 @@ class _Waits(Rows, frozen=True):
     mpi: BoolArray
 
 
-def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: Stretch) -> Timed:
+def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: Stretch) -> Timed:
     """Those among pieces of host time that are no known work; what surely is as long as ever is left out."""
-    waits = _joined(pieces, words)
+    waits = _joined(pieces, names)
     length, lane = waits.end - waits.start, waits.start // axis.stride
     least = LEAST_PART * (stretch.end - stretch.begin) / stretch.count if stretch.stepwise else 5 * WAITED_NS
-    kind = _kinds(waits, lane, len(words), stretch)
+    kind = _kinds(waits, lane, len(names.calls), stretch)
     total = np.bincount(kind, length)
     much = total >= LEAST_ERROR * (stretch.end - stretch.begin)
     found = [Timed.empty()]
     of_kind = RowsOf(kind, among=np.flatnonzero(much))
-    by_message = [*(MESSAGES.fullmatch(each) is not None for each in words), False]
+    by_message = [*(MESSAGES.fullmatch(each) is not None for each in names.calls), False]
     for each in of_kind.values():
         rows = of_kind[each][np.argsort(axis.time(waits.start[of_kind[each]]), kind="stable")]
         works = bool(np.isin(waits.cause[rows[0]], MAY_WORK))
@@ -132,15 +132,15 @@ def timed_waits(pieces: HostTime, words: list[str], axis: ThreadAxis, stretch: S
     return Timed.concatenate(found)
 
 
-def _kinds(waits: _Waits, lane: IntArray, words: int, stretch: Stretch) -> IntArray:
+def _kinds(waits: _Waits, lane: IntArray, calls: int, stretch: Stretch) -> IntArray:
     """A number for the waits of each thread, by cause and call. Of a kind that each thread has in few steps, all are
     one: workers that take turns may wait for the same source."""
-    of_all = waits.cause * (words + 1) + waits.call + 1
+    of_all = waits.cause * (calls + 1) + waits.call + 1
     long = waits.end - waits.start >= WAITED_NS
-    kind = distinct(lane * len(PLACE) * (words + 1) + of_all)[1]
+    kind = distinct(lane * len(PLACE) * (calls + 1) + of_all)[1]
     seldom = np.bincount(kind, long)[kind] < _often(stretch) if len(kind) else kind > 0
     shared = np.where(seldom & np.isin(waits.cause, FROM_OUTSIDE), -1, lane) + 1
-    return distinct(shared * len(PLACE) * (words + 1) + of_all)[1]
+    return distinct(shared * len(PLACE) * (calls + 1) + of_all)[1]
 
 
 def _often(stretch: Stretch) -> int:
@@ -148,12 +148,12 @@ def _often(stretch: Stretch) -> int:
     return (stretch.count + 1) // 2 if stretch.stepwise else FEWEST + 1
 
 
-def _joined(pieces: HostTime, words: list[str]) -> _Waits:
-    untraced, in_mpi = (words.index(each) if each in words else -2 for each in (UNTRACED, INSIDE_MPI))
+def _joined(pieces: HostTime, names: HostNames) -> _Waits:
+    untraced, in_mpi = (names.labels.index(each) if each in names.labels else -2 for each in (UNTRACED, INSIDE_MPI))
     waits = np.isin(pieces.cause, MAY_WAIT) | (pieces.cause == PLACE[HOST_CODE])
     waits |= (pieces.cause == _OFF_CPU) & (pieces.label == untraced)
     # No source outside of the program holds a read of a file.
-    other_end = np.array([*(_HELD.fullmatch(each) is not None for each in words), True])
+    other_end = np.array([*(_HELD.fullmatch(each) is not None for each in names.calls), True])
     waits &= (pieces.cause != PLACE[IO_WAIT.id]) | other_end[pieces.call]
     rows = np.flatnonzero(waits)
     rows = rows[np.argsort(pieces.start[rows], kind="stable")]

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, nearest_before, union
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, INPUT_WAIT, PLACE, SYNCHRONIZATION, blocking_copy, sync, variant_of
-from nsysdiag.causes.cause import AFTER_READ_BACK
+from nsysdiag.causes.cause import Hint
 from nsysdiag.causes.sleep import CAUSE as SLEEP
 from nsysdiag.replay.behind import time_behind
 from nsysdiag.replay.model import Model
@@ -100,9 +100,9 @@ def _inside(model: Model, path: list[str]) -> Where:
 
 def _variants_of_pieces(model: Model, cause: str) -> IntArray:
     """The place of the variant of each piece of host time, as if all were of one cause."""
-    words, pieces = [*model.words, ""], model.pieces
+    pieces, labels, calls = model.pieces, [*model.named.labels, None], [*model.named.calls, ""]
     pairs, code = np.unique(np.stack((pieces.label, pieces.call)), axis=1, return_inverse=True)
-    found = [variant_of(cause, words[label], words[call], None) for label, call in pairs.T.tolist()]
+    found = [variant_of(cause, labels[label], calls[call]) for label, call in pairs.T.tolist()]
     return np.array(found, dtype=np.int64)[code.reshape(-1)] if found else pieces.label
 
 
@@ -117,11 +117,11 @@ def _variants_of_waits(model: Model, cause: str) -> IntArray:
         name = names[host.api_calls.rows.name[row]] if row >= 0 else ""
         if cause == BLOCKING_COPY:
             label = blocking_copy.LABELS[0 if facts.read_back[row] else 1 if facts.pageable[row] else 2]
-            found.append(variant_of(cause, label, name, None))
+            found.append(variant_of(cause, label, name))
         elif cause == SYNCHRONIZATION:
-            found.append(variant_of(cause, sync.label_of(name), name, AFTER_READ_BACK if read_back else None))
+            found.append(variant_of(cause, sync.label_of(name), name, Hint.AFTER_READ_BACK if read_back else None))
         else:
-            found.append(variant_of(cause, "", name, None))
+            found.append(variant_of(cause, None, name))
     return np.array(found, dtype=np.int64)
 
 

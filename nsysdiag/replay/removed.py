@@ -61,7 +61,9 @@ def _removed_ns(changes: Changes) -> int:
     ns += float((model.unseen * np.maximum(1 - changes.unseen, 0)).sum())
     ns += float((program.lag * np.maximum(1 - changes.lag, 0)).sum())
     ns += float(np.maximum(model.length - changes.length, 0).sum() + np.maximum(model.cost - changes.cost, 0).sum())
-    may_end = dependent(model) & (changes.elsewhere[0] | np.append(is_timed(model.words) == 1, False)[pieces.call])
+    may_end = dependent(model) & (
+        changes.elsewhere[0] | np.append(is_timed(model.named.calls) == 1, False)[pieces.call]
+    )
     ns += _waits(changes) + _total(pieces.start, pieces.end, may_end)
     return round(ns / model.stretch.count)
 

@@ -114,7 +114,7 @@ def _itself_sends(model: Model) -> BoolArray:
 
 def _named(model: Model, pattern: re.Pattern[str]) -> BoolArray:
     """Which pieces of host time are in a call of such a name."""
-    named = np.array([*(pattern.fullmatch(each) is not None for each in model.words), False])
+    named = np.array([*(pattern.fullmatch(each) is not None for each in model.named.calls), False])
     result: BoolArray = named[model.pieces.call]
     return result
 

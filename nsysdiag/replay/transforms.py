@@ -140,7 +140,7 @@ def take_out(changes: Changes, cause: str, part: FixScope) -> None:
 
 def _in_calls(model: Model, pattern: re.Pattern[str]) -> BoolArray:
     """Which pieces of host time are in calls whose whole name matches."""
-    named = np.array([*(pattern.fullmatch(each) is not None for each in model.words), False])
+    named = np.array([*(pattern.fullmatch(each) is not None for each in model.named.calls), False])
     found: BoolArray = named[model.pieces.call]
     return found
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
-from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, io_wait, off_cpu, variant_of
+from nsysdiag.causes import CAUSES, INPUT_WAIT, OF_WORKER, PLACE, io_wait, off_cpu, variant_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.ledger.ledger import SliceRows, Slices
 from nsysdiag.units import format_ns
@@ -44,10 +44,11 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
         nothing = np.empty(0, dtype=np.int64)
         return RootSlices(slices, slices.rows.cause, np.full(len(slices.rows), -1, dtype=np.int32), nothing)
     words, rows = chains.words, slices.rows
+    known = words.labels
     waited = np.zeros(len(rows), dtype=np.bool_)
     waited[chains.levels[0].pieces.slice] = True
     kept = rows.take(~waited)
-    labels, texts = words.recoded(slices.labels), words.recoded(slices.texts, slices.calls)
+    labels, texts = words.labels.codes(slices.labels), words.recoded(slices.texts, slices.calls)
     parts = [SliceRows(kept.gap, kept.cause, kept.start, kept.end, labels[kept.label], texts[kept.text])]
     own, worker = [kept.cause], [np.zeros(len(kept), dtype=np.int64)]
     for hop, level in enumerate(chains.levels):
@@ -59,7 +60,7 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
         label = np.where(unknown, labels[rows.label[mine.slice]], mine.label)
         # A read that another thread ended is no read of a file, whatever that thread did.
         ended = (level.wakers.thread[piece] > 0) & (level.confidence[piece] >= floor)
-        label = np.where(ended & (label == words.code(io_wait.READS)), words.code(io_wait.PEERS), label)
+        label = np.where(ended & (label == known.code(io_wait.READS)), known.code(io_wait.PEERS), label)
         own.append(rows.cause[mine.slice])
         worker.append(np.where(loads & (hop > 0) & ~unknown, mine.thread, 0))
         parts.append(
@@ -68,12 +69,12 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames, floor: f
                 cause=np.where(loads, PLACE[INPUT_WAIT], cause).astype(np.int8),
                 start=spans.start,
                 end=spans.end,
-                label=np.where(loads, words.recoded(_IDS)[cause], label).astype(np.int32),
+                label=np.where(loads, known.codes(OF_WORKER.values())[cause], label).astype(np.int32),
                 text=np.where(unknown, texts[rows.text[mine.slice]], text).astype(np.int32),
             )
         )
     found = SliceRows.concatenate(parts)
-    cut = Slices(found, list(words.known), list(words.known), [words.calls.get(word, "") for word in words.known])
+    cut = Slices(found, list(known.known), list(words.known), [words.calls.get(word, "") for word in words.known])
     threads, code = distinct(np.append(0, np.concatenate(worker)))
     return RootSlices(cut, np.concatenate(own), (code[1:] - 1).astype(np.int32), threads[1:])
 
@@ -173,17 +174,17 @@ def _add(
     every = Intervals(np.tile(time.start, len(lane)), np.tile(time.end, len(lane)))
     left = Owned.of(axis.place(np.repeat(lane, len(time)), every), np.repeat(rows, len(time)))
     for cause, layers in view.layers.items():
-        kind = variant_of(INPUT_WAIT, cause, "", None)
+        kind = variant_of(INPUT_WAIT, OF_WORKER[cause])
         for layer in layers:
             if len(left) == 0 or len(layer) == 0:
                 continue
             claimed, left, _ = claim(left, layer.spans)
-            if kind == _OTHER or CAUSES[cause].unresolved or layer.label == off_cpu.UNTRACED:
+            if kind == _OTHER or CAUSES[cause].unresolved or layer.label is off_cpu.UNTRACED:
                 continue
-            if layer.label == io_wait.PEERS:  # the queue of the worker, unless the launching thread waits for it
+            if layer.label is io_wait.PEERS:  # the queue of the worker, unless the launching thread waits for it
                 claimed, _, _ = claim(claimed, awaited)
             length = claimed.spans.end - claimed.spans.start
-            if layer.label == io_wait.READS:
+            if layer.label is io_wait.READS:
                 length = np.where(_ended_by_threads(claimed, view, finder, floor), 0, length)
             np.add.at(ns[:, kind], claimed.owner, length)
 

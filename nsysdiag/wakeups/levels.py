@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
+from nsysdiag.arrays.labels import CodeTable, EvidenceLabel
 from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, PREEMPTION, lock_wait, off_cpu, places
 from nsysdiag.events.rows import Rows
 from nsysdiag.ledger.ledger import Slices
@@ -29,22 +30,18 @@ _WAITS = places(lambda cause: cause.follows_wakeups)
 _OFF_CPU = PLACE[PREEMPTION]
 
 
-class TextTable:
-    """Labels and texts, each kept once."""
+class TextTable(CodeTable[str]):
+    """Texts, each kept once, and the call that a text names, by text."""
 
     def __init__(self) -> None:
-        self.known: dict[str, int] = {}
+        super().__init__()
         self.calls: dict[str, str] = {}
-        """The call that a text names, by text."""
-
-    def code(self, word: str | None) -> int:
-        """The code of a word, -1 for none."""
-        return -1 if word is None else self.known.setdefault(word, len(self.known))
+        self.labels = CodeTable[EvidenceLabel]()
 
     def recoded(self, words: list[str], calls: Sequence[str] = ()) -> IntArray:
         """For each old code its new one; -1 stays. `calls` are those that the words name, empty for none."""
         self.calls.update((word, call) for word, call in zip(words, calls, strict=bool(calls)) if call)
-        return np.array([*(self.code(word) for word in words), -1], dtype=np.int32)
+        return self.codes(words)
 
 
 class Pieces(Rows, frozen=True):
@@ -63,7 +60,7 @@ class Pieces(Rows, frozen=True):
 
 def vague(pieces: Pieces, words: TextTable) -> BoolArray:
     """True for time off the CPU for no known reason: no cause that another's wait could lead to."""
-    result: BoolArray = (pieces.cause == _OFF_CPU) & (pieces.label == words.code(off_cpu.UNTRACED))
+    result: BoolArray = (pieces.cause == _OFF_CPU) & (pieces.label == words.labels.code(off_cpu.UNTRACED))
     return result
 
 
@@ -151,7 +148,7 @@ def _first(slices: Slices, lane: IntArray, host: WaitingThreads, words: TextTabl
     chosen = chosen[lane[rows.gap[chosen]] >= 0]
     chosen = chosen[np.argsort(rows.start[chosen], kind="stable")]
     mine = rows.take(chosen)
-    labels, texts = words.recoded(slices.labels), words.recoded(slices.texts, slices.calls)
+    labels, texts = words.labels.codes(slices.labels), words.recoded(slices.texts, slices.calls)
     threads = host.host.axis.threads
     return Pieces(
         parent=chosen,
@@ -177,7 +174,7 @@ class _WakerSearch(Struct, frozen=True):
     @property
     def interpreter(self) -> int:
         """The label of waits for the interpreter lock."""
-        return self.words.code(lock_wait.INTERPRETER_LOCK)
+        return self.words.labels.code(lock_wait.INTERPRETER_LOCK)
 
     def level(self, pieces: Pieces, view: WaitingThreads, before: _Before, *, last: bool) -> ChainLevel:
         """The level of these pieces; at the last one no waker is looked for."""
@@ -227,9 +224,10 @@ def _next(
             claimed, left, source = claim(left, layer.spans)
             text = words.recoded(layer.names, layer.names if layer.are_calls else ())[layer.name[source]]
             start = axis.time(claimed.spans.start)
+            label = words.labels.code(layer.label)
             # Where the trace cannot tell what a waker did, the wait stays what it is.
             if not CAUSES[cause].unresolved and cause not in disabled:
-                parts.append(_pieces(waiting, followed, wakers, start, claimed, number, words.code(layer.label), text))
+                parts.append(_pieces(waiting, followed, wakers, start, claimed, number, label, text))
     found = Pieces.concatenate(parts)
     return found.take(np.argsort(found.start, kind="stable"))
 

@@ -56,7 +56,7 @@ class WakeChains:
         self._symbols = symbols
         self._calls = calls
         self._floor = floor
-        self._words = list(chains.words.known)
+        self._words, self._labels = list(chains.words.known), list(chains.words.labels.known)
         self._children = [np.argsort(level.pieces.parent, kind="stable") for level in chains.levels]
         self._parents = [level.pieces.parent[order] for level, order in zip(chains.levels, self._children, strict=True)]
         first = chains.levels[0].pieces if chains.levels else None
@@ -139,11 +139,11 @@ class WakeChains:
             level, piece = way[0][:2]
         cause, code = _IDS[int(level.pieces.cause[piece])], int(level.pieces.label[piece])
         title = CAUSES[cause].title
-        label = self._words[code] if code >= 0 else ""
+        label = self._labels[code] if code >= 0 else None
         # The last thread is known, and nothing that it did.
         unseen = way[-1][2] is not None
-        label = io_wait.PEERS if unseen and label == io_wait.READS else label
-        kind = f"{title}: {label}" if label and label not in (BY_SCHEDULING, BY_SAMPLES) else title
+        label = io_wait.PEERS if unseen and label is io_wait.READS else label
+        kind = f"{title}: {label.words}" if label and label not in (BY_SCHEDULING, BY_SAMPLES) else title
         kind = f"{kind}; what that was for is not in the trace" if unseen else kind
         return (INPUT_WAIT, f"{CAUSES[INPUT_WAIT].title} ({kind})") if level.loader[piece] else (cause, kind)
 

@@ -7,6 +7,7 @@ import pytest
 
 from nsysdiag.account.bottlenecks import DeviceWaitCalls, Made, made_by_waits
 from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.blocking_copy import LABELS, READS_BACK
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.rows import ThreadAxis
@@ -16,7 +17,9 @@ DEVICE = 3
 Spans = list[tuple[int, int]]
 
 
-def layer(*spans: tuple[int, int], lane: int = 0, device: int | None = None, label: str | None = None) -> EvidenceLayer:
+def layer(
+    *spans: tuple[int, int], lane: int = 0, device: int | None = None, label: EvidenceLabel | None = None
+) -> EvidenceLayer:
     placed = AXIS.place(np.full(len(spans), lane), Intervals.of(list(spans)))
     return EvidenceLayer(placed, np.zeros(len(spans), dtype=np.int64), ["wait"], label, device)
 
@@ -83,8 +86,8 @@ def test_a_wait_for_another_device_makes_nothing_on_this_one(device: int | None,
     assert int((found.spans.end - found.spans.start).sum()) == ns
 
 
-@pytest.mark.parametrize("label", [label for label in LABELS if label != READS_BACK])
-def test_copies_of_data_make_nothing_and_end_the_credit_of_the_wait_before(label: str) -> None:
+@pytest.mark.parametrize("label", [label for label in LABELS if label is not READS_BACK])
+def test_copies_of_data_make_nothing_and_end_the_credit_of_the_wait_before(label: EvidenceLabel) -> None:
     """
     device   0 [== 100 ==)[c)
     thread     [wait     )[copy 110)[host 50)

@@ -155,7 +155,7 @@ def layer(start: int, end: int, lane: int, number: int | None) -> EvidenceLayer:
 def test_which_device_a_slice_waited_for() -> None:
     """By the call around it on its own thread, or by the event that held it; other slices wait for nobody."""
     collector = SliceCollector(list(CAUSES))
-    other = collector.label(OTHER_DEVICE)
+    other = collector.labels.code(OTHER_DEVICE)
     spans = Intervals.of([(10, 20), (30, 40), (50, 60), (70, 80), (85, 90)])
     gaps = np.arange(5)
     for row, (cause, label) in enumerate(

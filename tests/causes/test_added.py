@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Outermost reads."""
-    return [layer_of(evidence.os_calls(re.compile(r"read")), "small reads")]
+    return [layer_of(evidence.os_calls(re.compile(r"read")), EvidenceLabel("small reads"))]
 
 
 CAUSE = Cause(

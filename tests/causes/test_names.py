@@ -186,4 +186,4 @@ def test_a_suffix_changes_nothing(cause: str, name: str, suffix: str, tmp_path: 
     ],
 )
 def test_what_a_synchronization_waits_for(name: str, label: str) -> None:
-    assert label_of(name) == label
+    assert label_of(name).words == label

@@ -11,15 +11,22 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BottleneckId
 from nsysdiag.causes import (
     CAUSES,
+    OF_WORKER,
     PLACE,
+    blocking_copy,
     bottleneck_of,
     bottlenecks_of,
+    device_stall,
+    io_wait,
+    launch_call,
     variant_of,
 )
 from nsysdiag.causes.cause import Cause
+from nsysdiag.gaps.gaps import OTHER_DEVICE
 from nsysdiag.trace.capabilities import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -91,37 +98,37 @@ class TestRecord:
 
 
 BY_LABEL = {
-    ("io_wait", "reads"): "input",
-    ("io_wait", "waits for the other end"): "input",
-    ("io_wait", "writes"): "host",
-    ("io_wait", "in a driver"): "host",
-    ("io_wait", "other calls"): "host",
-    ("blocking_copy", "pageable memory"): "copies",
-    ("blocking_copy", "synchronous call"): "copies",
-    ("blocking_copy", "read-back of at most 64 bytes"): "sync",
-    ("data_loading", "host_compute"): "input",
-    ("sync", "waits for another device"): "sync",
-    ("device_stall", "between queued copies"): "unknown",
-    ("launch_call", "first launch of this kernel"): "startup",
+    ("io_wait", io_wait.READS): "input",
+    ("io_wait", io_wait.PEERS): "input",
+    ("io_wait", io_wait.WRITES): "host",
+    ("io_wait", io_wait.DRIVER): "host",
+    ("io_wait", io_wait.OTHER): "host",
+    ("blocking_copy", blocking_copy.PAGEABLE): "copies",
+    ("blocking_copy", blocking_copy.SYNCHRONOUS): "copies",
+    ("blocking_copy", blocking_copy.READS_BACK): "sync",
+    ("data_loading", OF_WORKER["host_compute"]): "input",
+    ("sync", OTHER_DEVICE): "sync",
+    ("device_stall", device_stall.BETWEEN_COPIES): "unknown",
+    ("launch_call", launch_call.FIRST_USE): "startup",
 }
 
 
 class TestBottlenecks:
     @pytest.mark.parametrize(("cause", "label"), BY_LABEL)
-    def test_of_a_label(self, cause: str, label: str) -> None:
-        assert bottleneck_of(cause, variant_of(cause, label, "", None)) == BY_LABEL[cause, label]
+    def test_of_a_label(self, cause: str, label: EvidenceLabel) -> None:
+        assert bottleneck_of(cause, variant_of(cause, label)) == BY_LABEL[cause, label]
 
     @pytest.mark.parametrize("cause", CAUSES)
     def test_without_a_label_it_is_the_cause_s(self, cause: str) -> None:
         assert bottleneck_of(cause) == CAUSES[cause].bottleneck
 
     @pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)
-    def test_a_label_is_known_as_a_whole(self, cause: Cause) -> None:
-        """A label that is a part of another one, or is reworded, has no variant: labels are no patterns."""
+    def test_a_label_is_known_as_an_object(self, cause: Cause) -> None:
+        """One with the same words is another one: nothing reads words."""
         for at, variant in enumerate(cause.variants):
             if variant.labels and not variant.call and not variant.hint:
-                assert [variant_of(cause.id, label, "", None) for label in variant.labels] == [at] * len(variant.labels)
-                assert all(variant_of(cause.id, f"{label} again", "", None) != at for label in variant.labels)
+                assert [variant_of(cause.id, label) for label in variant.labels] == [at] * len(variant.labels)
+                assert all(variant_of(cause.id, EvidenceLabel(each.text)) != at for each in variant.labels)
 
     @pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)
     def test_calls_and_hints_change_none(self, cause: Cause) -> None:
@@ -130,6 +137,6 @@ class TestBottlenecks:
 
     def test_of_columns(self) -> None:
         places = [PLACE[cause] for cause, _ in BY_LABEL]
-        variants = [variant_of(cause, label, "", None) for cause, label in BY_LABEL]
+        variants = [variant_of(cause, label) for cause, label in BY_LABEL]
         again = bottlenecks_of(np.array([*places, PLACE["io_wait"]]), np.array([*variants, -1]))
         assert [BOTTLENECK_IDS[each] for each in again.tolist()] == [*BY_LABEL.values(), "input"]
