@@ -746,10 +746,11 @@ class Joined(Record, frozen=True):
 
 class Named(Record, frozen=True):
     """A part of a finding's time with its name: a function, a place, or a function at a place. `share` is its part of
-    the judged time."""
+    the judged time; `short` is the name without details, empty where `text` has none."""
 
     text: Sentence
     share: Share
+    short: Sentence = ""
 
 
 class Finding(Shown, frozen=True):

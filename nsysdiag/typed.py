@@ -122,20 +122,6 @@ def parts(text: str) -> list[Part]:
     return [*found, text[done:]] if done < len(text) else found
 
 
-def first_clause(text: str) -> str:
-    """The text up to the first comma outside of its names."""
-    kept = ""
-    for part in parts(text):
-        if isinstance(part, str):
-            words, comma, _ = part.partition(", ")
-            kept += words
-            if comma:
-                return kept
-        else:
-            kept += name(*part)
-    return kept
-
-
 def cut(text: str, length: int) -> str:
     """The beginning of the text, with at most `length` visible characters; its names stay whole, invisibly."""
     kept = ""

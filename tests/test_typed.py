@@ -66,10 +66,3 @@ def test_a_name_with_such_characters_stays_one_name(text: str) -> None:
 
 def test_an_empty_name_is_none() -> None:
     assert typed.thread(None) == typed.kernel("") == ""
-
-
-def test_a_comma_inside_a_name_ends_no_clause() -> None:
-    """The headline showed half a name: `mostly scale(int`, and a mark."""
-    named = f"mostly {typed.kernel('scale<int, float>', 5)} in {typed.nvtx('step, epoch 3')}"
-    assert typed.first_clause(f"{named}, awaited in next") == named
-    assert typed.first_clause(named) == named

@@ -176,7 +176,8 @@ class Diagnosis(Record, frozen=True):
     rows. `phase` is the index of the headline's phase in the report's phases. `action` is the finding that would save
     most, `saves` how much. If none has a saving and kernels lead, it is the finding on kernels. `findings` are in the
     order of their savings. `paced_ns` is the time of a step that the loop waits for, None where it waits for none.
-    `host` are lines on the threads of a trace without GPU activity."""
+    `host` are lines on the threads of a trace without GPU activity. `fix_first` is the id of the finding that `action`
+    is about; None without an action, and in reports of older versions."""
 
     headline: Sentence
     bottleneck: OwnText
@@ -193,3 +194,4 @@ class Diagnosis(Record, frozen=True):
     gpus_used: Count
     paced_ns: Ns | None = None
     host: list[Sentence] = []
+    fix_first: HashedId | None = None

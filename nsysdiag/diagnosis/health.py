@@ -6,7 +6,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.report import Capability, DeviceReport, Finding, NotRecorded
-from nsysdiag.trace.capabilities import NO_USE, OS_RUNTIME, recapture_command
+from nsysdiag.trace.capabilities import OS_RUNTIME, recapture_command
 from nsysdiag.units import format_count, format_share
 
 _ALWAYS_WORTH = (OS_RUNTIME, "scheduling", "cpu-samples")
@@ -23,7 +23,7 @@ def recapture(
     """The `nsys profile` line that records what is missing and what was there; None if nothing is missing. Host code
     without a name needs CPU samples with call chains, and the program's own ranges. MPI calls are asked for where
     `frameworks` of the program has MPI: some versions record them as NVTX ranges only."""
-    absent = {each.id for each in capabilities if not (each.available or each.why.startswith(NO_USE))}
+    absent = {each.id for each in capabilities if not each.available and each.recapture}
     present = {capability.id for capability in capabilities if capability.available}
     os_calls = OS_RUNTIME in present | absent
     if not devices:

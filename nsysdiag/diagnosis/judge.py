@@ -337,6 +337,7 @@ def diagnose(
         gpus_present=gpus_present,
         gpus_used=len(active),
         paced_ns=said.paced_ns,
+        fix_first=None if action is None else action.id,
     )
     return diagnosis, merged, judged
 

@@ -11,7 +11,7 @@ from nsysdiag.bottlenecks import BOTTLENECKS, OF_WORK
 from nsysdiag.causes import CAUSES, INPUT_WAIT
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import PROFILER
-from nsysdiag.diagnosis.sentences import detail_of
+from nsysdiag.diagnosis.sentences import NO_DETAIL, detail_of
 from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, EXPOSED_MPI, LATE_RANK, severity
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison, RankWait
@@ -177,15 +177,13 @@ def _advice(name: str, bottleneck: str, root: Finding | None, mine: LateShare) -
 
 
 def _summary(name: str, root: Finding | None) -> str:
-    """The late device, and with what or where: `gpu3 is late, with read in next(dataloader)`."""
-    detail = detail_of(root, root.share) if root is not None else ""
-    if root is None or not detail:
+    """The late device, and with what or where: `gpu3 is late (read in next(dataloader))`."""
+    detail = detail_of(root, root.share) if root is not None else NO_DETAIL
+    if root is None or not detail.words:
         return f"{name} is late"
-    if detail.startswith("mostly in "):
-        return f"{name} is late, {detail}"
     if root.cause == INPUT_WAIT and not root.named:
-        return f"{name} is late, as {detail}"
-    return f"{name} is late, with {detail.removeprefix('mostly ')}"
+        return f"{name} is late, as {detail.words}"
+    return f"{name} is late ({detail.most.text if detail.most else detail.words})"
 
 
 def _most(reasons: dict[str, float]) -> list[tuple[str, float]]:

@@ -23,6 +23,7 @@ from nsysdiag.findings.rules import (
     SLOW_ITERATIONS,
     UNFUSED,
     severity,
+    wait_id,
 )
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
 from nsysdiag.phases.facts import PhaseDevice
@@ -170,7 +171,7 @@ def waits_for_kernels(finding: Finding) -> bool:
 def _take_turns(one: Finding, other: Finding) -> bool:
     """Two GPUs of which each waits for the kernels of the other: working at the same time saves both waits."""
     waits = waits_for_kernels(one) and waits_for_kernels(other)
-    return waits and one.id.endswith(f"-{other.device}") and other.id.endswith(f"-{one.device}")
+    return waits and all(a.id == wait_id(a.bottleneck, b.device) for a, b in ((one, other), (other, one)))
 
 
 def _joined(

@@ -16,7 +16,7 @@ from nsysdiag.diagnosis.facts import REPLAY, WAITS
 from nsysdiag.diagnosis.one_problem import ABOUT, replayed_note
 from nsysdiag.findings.behind_waits import place_of
 from nsysdiag.phases.facts import BehindWait, PhaseDevice, Place
-from nsysdiag.report import Finding, Named
+from nsysdiag.report import Finding
 
 Behind = Mapping[str, Sequence[BehindWait]]
 """By device."""
@@ -107,10 +107,10 @@ def _with_time(finding: Finding, moved: Sequence[_Moved], total: int, smallest: 
         return finding
     share = round(min(max(finding.share - gone + come, 0.0), 1.0), 6)
     part = share / (finding.share if finding.share >= smallest else max(finding.lost_share, share))
-    named = [Named(text=each.text, share=round(min(each.share * part, 1.0), 6)) for each in finding.named]
+    named = [replace(each, share=round(min(each.share * part, 1.0), 6)) for each in finding.named]
     told = replace(finding, share=share, named=named)
     if not come:
         return told
     saves = _saves(told)
-    other = "" if told.note == replayed_note(finding, saves) else told.note
+    other = "" if replayed_note(finding, saves) else told.note
     return replace(told, note=replayed_note(told, saves) or other)

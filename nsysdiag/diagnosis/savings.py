@@ -217,9 +217,10 @@ def _merged(
 def _named(group: list[Finding], judged: dict[str, Judged], total: int) -> list[Named]:
     """The named parts of all devices, each a share of their time."""
     parts = summed(
-        {part.text: round(part.share * judged[each.device].window_ns) for part in each.named} for each in group
+        {(part.text, part.short): round(part.share * judged[each.device].window_ns) for part in each.named}
+        for each in group
     )
-    return [Named(text=text, share=round(min(ns / total, 1.0), 6)) for text, ns in parts.items()]
+    return [Named(text=text, short=short, share=round(min(ns / total, 1.0), 6)) for (text, short), ns in parts.items()]
 
 
 def _summary(first: Finding, share: float) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import BOTTLENECKS
-from nsysdiag.causes import CAUSES, FALLBACK, THREAD_WAIT
+from nsysdiag.causes import THREAD_WAIT
 from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, PACED, UNKNOWN, UNSEEN, WAITS, Part, noun_of
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.one_problem import EXPLAINED
@@ -20,7 +20,7 @@ from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.happened import HostLoop
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import FoundPhase
-from nsysdiag.report import Finding
+from nsysdiag.report import Finding, Named
 from nsysdiag.units import capitalized, format_count, format_ns, format_share, listed, mostly, uncapitalized
 
 RANGE_LENGTH = 60
@@ -28,7 +28,7 @@ RANGE_LENGTH = 60
 NOT_CAPTURED = "what it did was not captured"
 UNSEEN_TAKES = f"{capitalized(UNSEEN)} takes"
 """Of unknown time in a trace without OS calls, scheduling events and CPU samples."""
-UNEXPLAINED, UNSEEN_TITLE = CAUSES[FALLBACK].title, f"{capitalized(UNSEEN)}; {NOT_CAPTURED}"
+UNSEEN_TITLE = f"{capitalized(UNSEEN)}; {NOT_CAPTURED}"
 HANGS = (
     "Capture what the thread did there: NVTX ranges around parts of this code, CPU samples (--sample) and scheduling "
     "events (--cpuctxsw). On Linux capture OS calls too (--trace=osrt). Some programs hang or slow down under OS "
@@ -59,6 +59,20 @@ BEFORE_CALLS, BEFORE_OPERATIONS = "time before the first CUDA call", "time befor
 AFTER_OPERATIONS, NOT_IN_TRACE = "time after the last GPU work", "time that is not in the trace"
 
 
+class Detail(NamedTuple):
+    """What stands behind the time of a bottleneck, as the end of a sentence. `most` is what more than half of it is."""
+
+    words: str
+    most: Named | None = None
+
+    def and_then(self, more: str) -> Detail:
+        """With more words."""
+        return Detail(self.words + more, self.most)
+
+
+NO_DETAIL = Detail("")
+
+
 class Said(Struct, frozen=True):
     """What a headline needs in addition to the account: the basis, the judged phase, and its length. By bottleneck: the
     reason, as the end of a sentence. Sentences on `unused` GPUs and on MPI `ranks` that are not in the trace. The
@@ -74,7 +88,7 @@ class Said(Struct, frozen=True):
     basis: str
     phase: FoundPhase | None
     judged_ns: int
-    details: dict[str, str]
+    details: dict[str, Detail]
     unused: str = ""
     duration_ns: int | None = None
     which: str = ""
@@ -98,7 +112,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     is something else."""
     unseen = said.host_unseen and bottleneck == UNKNOWN
     first = f"{UNSEEN_TAKES if unseen else BOTTLENECKS[bottleneck].takes} {format_share(share, 1)} of {_time(said)}"
-    detail = ", ".join(filter(None, (NOT_CAPTURED if unseen else "", said.details.get(bottleneck))))
+    detail = ", ".join(filter(None, (NOT_CAPTURED if unseen else "", said.details.get(bottleneck, NO_DETAIL).words)))
     ahead = action is not None and action.bottleneck != bottleneck and _saves_more(action, share)
     also = f"; “{action.title}” saves more: {action.saves.figure}" if ahead and action and action.saves else ""
     sentences = [f"{first}: {detail}{also}." if detail else f"{first}{also}."]
@@ -116,8 +130,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         sentences.append(said.waiting)
     if second is not None:
         noun = noun_of(second.bottleneck, host_unseen=said.host_unseen)
-        made_of = said.details.get(second.bottleneck, "")
-        made_of = f", {typed.first_clause(made_of)}" if made_of.startswith("mostly ") else ""
+        most = said.details.get(second.bottleneck, NO_DETAIL).most
+        made_of = f", mostly {most.short or most.text}" if most else ""
         sentences.append(f"Second: {noun}, {format_share(second.share, 1)}{made_of}.")
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)
@@ -186,17 +200,6 @@ def _saves_more(action: Finding, share: float) -> bool:
     """Whether even the low bound of what it saves is more than a share, by so much that a reader sees it."""
     saves = action.saves
     return saves is not None and saves.has_bounds and saves.low_ns > (share + EXPLAINED) * saves.of_ns
-
-
-def unseen_host(findings: list[Finding]) -> list[Finding]:
-    """The findings of a trace without OS calls, scheduling and CPU samples: what it does not explain is host code
-    outside CUDA calls."""
-    return [
-        replace(each, title=each.title.replace(UNEXPLAINED, UNSEEN_TITLE, 1), advice=[HANGS])
-        if each.cause == FALLBACK and each.title.startswith(UNEXPLAINED)
-        else each
-        for each in findings
-    ]
 
 
 def unrecorded(loop: HostLoop | None, alone: Alone | None = None, *, cuda_asked: bool = False) -> str:
@@ -294,38 +297,36 @@ def waiting_part(device: PhaseDevice, least: float) -> str:
     return f"for {format_share(share, 1)} of it this GPU waits for {listed(others)}" if share >= least else ""
 
 
-def details_of(findings: list[Finding], account: Mapping[str, float], *, scheduled: bool) -> dict[str, str]:
+def details_of(findings: list[Finding], account: Mapping[str, float], *, scheduled: bool) -> dict[str, Detail]:
     """By bottleneck what stands behind it: that of the finding with most time, of those that say it; `account` holds
     the bottlenecks' shares of the time. Waits for another GPU say what that one did, not why; but those that stay waits
     are why. Without scheduling (`scheduled` is false) no wait for another thread can be followed to what that thread
     did, which is said."""
     causes = [each for each in findings if each.cause != OTHER_GPU.id or each.bottleneck == WAITS]
-    said = sorted(
-        (each.share, detail, each.bottleneck, each.cause)
-        for each in causes
-        if (detail := detail_of(each, account.get(each.bottleneck, each.share)))
-    )
+    told = [(each, detail_of(each, account.get(each.bottleneck, each.share))) for each in causes]
+    said = sorted((each.share, detail.words, each.id, each, detail) for each, detail in told if detail.words)
     found = {
-        bottleneck: (share, detail if scheduled or cause != THREAD_WAIT else f"{detail}{NOT_FOLLOWED}")
-        for share, detail, bottleneck, cause in said
+        each.bottleneck: (each, detail if scheduled or each.cause != THREAD_WAIT else detail.and_then(NOT_FOLLOWED))
+        for *_, each, detail in said
     }
     largest = {each.bottleneck: each for each in sorted(causes, key=lambda each: (each.share, each.id))}
-    return {name: _or_larger(share, detail, largest[name]) for name, (share, detail) in found.items()}
+    return {name: _or_larger(each.share, detail, largest[name]) for name, (each, detail) in found.items()}
 
 
-def _or_larger(share: float, detail: str, largest: Finding) -> str:
+def _or_larger(share: float, detail: Detail, largest: Finding) -> Detail:
     """The detail of a finding with this share; the title of a larger one that has no detail, with its share."""
-    if share >= largest.share or detail.startswith("mostly ") or largest.bottleneck == UNKNOWN:
+    if share >= largest.share or detail.most or largest.bottleneck == UNKNOWN:
         return detail
-    return f"{uncapitalized(largest.title)} {format_share(largest.share, 1)}"
+    return Detail(f"{uncapitalized(largest.title)} {format_share(largest.share, 1)}")
 
 
-def detail_of(finding: Finding, whole: float) -> str:
+def detail_of(finding: Finding, whole: float) -> Detail:
     """The reason of a share `whole` of the time, by its largest finding: the call, and where in the program. What is
-    not most of it has its own share. Empty if nothing of it has a name."""
+    not most of it has its own share. No words if nothing of it has a name."""
     if finding.named:
-        return mostly(((each.text, each.share) for each in finding.named), whole)
+        most = next((each for each in finding.named if 2 * each.share > whole), None)
+        return Detail(mostly(((each.text, each.share) for each in finding.named), whole), most)
     if finding.cause in SAY_THEIR_SHARES or 2 * finding.share > whole:
-        return finding.summary
+        return Detail(finding.summary)
     shown = finding.summary and finding.share >= SHOWN
-    return f"for {format_share(finding.share, 1)} {finding.summary}" if shown else ""
+    return Detail(f"for {format_share(finding.share, 1)} {finding.summary}") if shown else NO_DETAIL

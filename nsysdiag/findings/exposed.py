@@ -184,7 +184,8 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
     running = f"{what} and similar ones {doing} on {device.key}" if what else rule.meaning
     effect = "kernels wait" if rule is PAGING else "no kernel runs"
     name = _copied(largest) if largest is not None else exposed.name
-    named = [Named(text=name, share=round(judged.share(exposed.name_ns), 6))] if name else []
+    short = _which(largest) if largest is not None else ""
+    named = [Named(text=name, share=round(judged.share(exposed.name_ns), 6), short=short)] if name else []
     return Finding(
         id=f"f-{rule.id}",
         cause=rule.id,

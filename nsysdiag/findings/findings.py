@@ -25,7 +25,7 @@ from nsysdiag.findings.behind_waits import behind_waits
 from nsysdiag.findings.exposed import exposed_findings, mostly_pageable
 from nsysdiag.findings.hotspots import Hotspot, spot_of, spots_of
 from nsysdiag.findings.pages import pages_as_one
-from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, OTHER_GPU, SEE_THE_OTHER, severity
+from nsysdiag.findings.rules import DIVIDE_EVENLY, EXPOSED_COPY, OTHER_GPU, SEE_THE_OTHER, severity, wait_id
 from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.phases.facts import BehindWait
@@ -58,7 +58,7 @@ def _finding(
     what = f"{BOTTLENECKS[bottleneck].running}{other}"
     advice, fix = _advice(spot)
     return Finding(
-        id=f"f-{OTHER_GPU.id}-{bottleneck}-{other}",
+        id=wait_id(bottleneck, other),
         cause=OTHER_GPU.id,
         device=device.key,
         severity=severity(judged.share(spot.lost_ns), context.thresholds),
@@ -133,7 +133,7 @@ def _as_one(copies: Finding, calls: Finding, context: FindingContext, work: Time
     named = [replace(each, share=round(each.share + of_kind * calls.share, 6)) for each in copies.named]
     return replace(
         copies,
-        title=f"{EXPOSED_COPY.title} and their blocking calls{_kind(copies, named, copies.share + calls.share)}",
+        title=f"{EXPOSED_COPY.title} and their blocking calls{_kind(named, copies.share + calls.share)}",
         lost_ns=lost,
         lost_share=round(judged.share(lost), 6),
         ceiling_ns=max(copies.ceiling_ns, min(copies.ceiling_ns + calls.ceiling_ns, inside)),
@@ -151,10 +151,9 @@ def _as_one(copies: Finding, calls: Finding, context: FindingContext, work: Time
     )
 
 
-def _kind(copies: Finding, named: list[Named], share: float) -> str:
+def _kind(named: list[Named], share: float) -> str:
     """`, mostly memcpy HtoD from pageable`, where these are more than half of `share`."""
-    own = copies.title.removeprefix(EXPOSED_COPY.title)
-    return own if named and 2 * named[0].share > share else ""
+    return f", mostly {named[0].short}" if named and 2 * named[0].share > share else ""
 
 
 def _in_calls(context: FindingContext, copies: IntArray) -> int:
@@ -217,7 +216,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Hotspot, story
         share=round(judged.share(spot.counted_ns), 6),
         variant=story.variant,
         summary=story.summary,
-        named=[Named(text=text, share=round(judged.share(ns), 6)) for text, ns in story.named],
+        named=[replace(each, share=round(judged.share(ns), 6)) for each, ns in story.named],
     )
 
 

@@ -27,10 +27,10 @@ def kernels_first(bottleneck: str, share: float, saving: Finding | None) -> bool
 
 
 def action_of(found: Diagnosis, findings: Sequence[Finding]) -> Finding | None:
-    """The finding that the diagnosis's action is about: the first with this title and saving."""
-    action = found.action or ""
-    same = (each for each in findings if each.saves == found.saves and action.startswith(each.title))
-    return next(same, None) if action else None
+    """The finding that the diagnosis's action is about; in reports of older versions the first with its saving."""
+    first = found.fix_first
+    same = (each for each in findings if (each.saves == found.saves if first is None else each.id == first))
+    return next(same, None) if found.action else None
 
 
 def first_of(found: Diagnosis, findings: Sequence[Finding]) -> Finding | None:

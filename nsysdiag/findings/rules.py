@@ -276,6 +276,13 @@ thread  [launch][wait for gpu 0][launch][wait for gpu 1]
         )
     ),
 )
+
+
+def wait_id(bottleneck: str, other: str) -> str:
+    """The id of the finding on waits for another device that is busy with a bottleneck."""
+    return f"f-{OTHER_GPU.id}-{bottleneck}-{other}"
+
+
 DIVIDE_EVENLY = Advice(("Divide the work so that each GPU takes as long.", *OTHER_GPU.advice.plain[1:2]))
 """Where events order the GPUs already."""
 SEE_THE_OTHER = Advice(("Find out why that GPU takes so long: its own findings say what it does and waits for.",))

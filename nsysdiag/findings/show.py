@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nsysdiag.bottlenecks import noun_of
-from nsysdiag.diagnosis.facts import COUNTED_BEFORE
+from nsysdiag.diagnosis.facts import COUNTED_BEFORE, between
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     NOT_PAGE,
@@ -149,7 +149,7 @@ def _saved(finding: Finding) -> str | None:
         if saves.is_unknown:
             return saves.figure
         if saves.cannot_tell:
-            return f"unsure, {saves.figure.removeprefix('anywhere ')}"
+            return f"unsure, {between(saves.low_ns, saves.high_ns, saves.of_ns)}"
         return f"{saves.figure} ({format_ns(saves.shown_ns)})"
     return SEE_NCU if any(_NCU.search(each) for each in finding.advice) else None
 

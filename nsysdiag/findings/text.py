@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ from nsysdiag.causes.cause import Cause, Hint, Variant
 from nsysdiag.causes.data_loading import COMPUTES
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.sentences import HANGS, UNSEEN_TITLE
 from nsysdiag.events.callchains import Origin, interpreter_part
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.findings import attribution as chains
@@ -30,7 +30,7 @@ from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys
 from nsysdiag.kernels.names import normal_kernel
-from nsysdiag.report import DeviceReport, EvidenceRow, Root, names_nothing
+from nsysdiag.report import DeviceReport, EvidenceRow, Named, Root, names_nothing
 from nsysdiag.stacks.samples import SampledCode
 from nsysdiag.time.table import TimeTable
 from nsysdiag.units import format_count, format_moment, format_ns, listed, mostly, uncapitalized
@@ -42,8 +42,6 @@ BUILDING = "Code is compiled at run time"
 KEEP_BUILT = "Keep the compiled code: cache it between runs, or compile ahead of time."
 UNNAMED_ROOT = 0.5
 """Confidence of a root cause that no described gap has."""
-# A function, as opposed to a sentence: `cudaMalloc`, `cudaMalloc in cublasCreate`, `cudaGraphLaunch of 12 nodes`.
-_FUNCTION = re.compile(r"[^\s]+( in [^\s]+| of [\d,]+ nodes)?")
 Word = TypeVar("Word")
 Times = dict[str, tuple[int, int]]
 """Time in ns and number of pieces by word, most time first."""
@@ -53,7 +51,8 @@ class FindingContext(Struct, frozen=True):
     """The input for findings of a device. `attribution` is the cause of each slice; `sightings` finds evidence rows;
     `waits` are the calls that waited for the device, `time` is all time of the device, `batches` what loading workers
     did. `paths` are places in the program, `ranges` when the program was there. `judged` is the time that they are
-    about; `frameworks` (ids of programs.facts) select the advice."""
+    about; `frameworks` (ids of programs.facts) select the advice. `host_unseen`: the trace has no OS calls, scheduling
+    events and CPU samples."""
 
     gaps: GapContext
     keys: GapGroupKeys
@@ -67,6 +66,7 @@ class FindingContext(Struct, frozen=True):
     judged: JudgedTime
     thresholds: FindingThresholds
     frameworks: tuple[str, ...] = ()
+    host_unseen: bool = False
 
 
 class Story(Struct, frozen=True):
@@ -86,7 +86,7 @@ class Story(Struct, frozen=True):
     chain: list[str]
     rows: list[EvidenceRow]
     summary: str
-    named: list[tuple[str, int]]
+    named: list[tuple[Named, int]]
 
 
 class _Facts(Struct, frozen=True):
@@ -120,15 +120,17 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     advice, fix = advice_of(facts.kind, CAUSES[spot.cause], context.frameworks)
     if _builds(spot):
         advice, fix = [KEEP_BUILT], "keep the compiled code"
+    elif _unseen(context, spot):
+        advice = [HANGS]
     call = _function(facts)
     loads = spot.cause == INPUT_WAIT
     elsewhere = not loads and _followed(context, facts.slices) >= ALMOST_ALL
     named = _named(context, facts, shares, call, elsewhere=elsewhere)
     worker = _worker(facts, call) if loads else ""
-    leading = mostly(named, spot.counted_ns, context.judged.ns)
+    leading = mostly(((each.text, ns) for each, ns in named), spot.counted_ns, context.judged.ns)
     place = f", awaited in {typed.nvtx(facts.path[-1], LONGEST_PLACE)}" if facts.path else ""
     return Story(
-        title=_title(facts, elsewhere),
+        title=_title(context, facts, elsewhere),
         kind=facts.kind.id,
         variant=_variant(facts),
         path=facts.path,
@@ -278,11 +280,18 @@ def _builds(spot: Hotspot) -> bool:
     return spot.bottleneck == "startup" and spot.bottleneck not in bottlenecks_of_cause(spot.cause)
 
 
-def _title(facts: _Facts, elsewhere: bool) -> str:
+def _unseen(context: FindingContext, spot: Hotspot) -> bool:
+    """Whether nothing explains this time as the trace shows nothing of the host but its CUDA calls."""
+    return context.host_unseen and spot.cause == FALLBACK
+
+
+def _title(context: FindingContext, facts: _Facts, elsewhere: bool) -> str:
     """The cause, and its kind and place where almost all of it is of one; `elsewhere`: on another thread."""
     spot, title = facts.spot, CAUSES[facts.spot.cause].title
     if _builds(spot):
         title = BUILDING
+    elif _unseen(context, spot):
+        title = UNSEEN_TITLE
     if spot.rest:
         return f"{title}, elsewhere"
     kind = facts.kind.title if facts.alone else ""
@@ -334,13 +343,13 @@ def _followed(context: FindingContext, slices: IntArray) -> float:
 def _function(facts: _Facts) -> str | None:
     """The function with most of the time, on whichever thread: of calls, else of CPU samples."""
     functions = [facts.call_of[text] for text in facts.naming if facts.call_of.get(text)]
-    sampled = (typed.symbol(name) for name in facts.code.functions if _FUNCTION.fullmatch(name))
+    sampled = (typed.symbol(name) for name in facts.code.functions if len(name.split()) == 1)
     return next(iter([*functions, *sampled]), None)
 
 
 def _named(
     context: FindingContext, facts: _Facts, shares: Shares, call: str | None, *, elsewhere: bool
-) -> list[tuple[str, int]]:
+) -> list[tuple[Named, int]]:
     """The counted time of the function at the place, of the function, and of the place. That of a function in CPU
     samples is what these stand for; at a place it is the least that it can be."""
     counted = shares.counted
@@ -355,10 +364,15 @@ def _named(
         both = max(in_call + at_place - total, 0)
     where = f"{', awaited' if elsewhere else ''} in {typed.nvtx(path[-1])}" if path else ""
     thread = " on another thread" if elsewhere else ""
-    what = [(f"{call}{thread}{where}", both), (f"{call}{thread}", in_call)] if call else []
+    function = f"{call}{thread}"
+    what = [(f"{function}{where}", function, both), (function, "", in_call)] if call else []
     if where:
-        what.append((f"the work{thread}{where}" if elsewhere else where.strip(), at_place))
-    return list({text: (text, ns) for text, ns in what}.values()) if path else what[1:]
+        work = f"the work{thread}"
+        what.append((f"{work}{where}", work, at_place) if elsewhere else (where.strip(), "", at_place))
+    return [
+        (Named(text=text, short=short if elsewhere else "", share=0), ns)
+        for text, short, ns in (what if path else what[1:])
+    ]
 
 
 def _of_call(context: FindingContext, shares: Shares, call: str) -> BoolArray:

@@ -98,7 +98,6 @@ def lacks_tensor_cores(gpu: Gpu) -> bool:
     return (0, 0) < gpu.limits.compute < FIRST_WITH_TENSOR_CORES or _WITHOUT.search(gpu.name) is not None
 
 
-_SKIPPED = re.compile(r"--launch-skip (\d+)")
 LEAST_FP32 = 0.3
 """The share of kernel time in single-precision matrix products from which tensor cores are advised: halving less saves
 under a sixth."""
@@ -247,10 +246,9 @@ def kernel_advice(
 
 def _which(kernel: TopKernel) -> str:
     """Of a template, whose instances have one name for Nsight Compute, the launch that is profiled."""
-    launch = _SKIPPED.search(kernel.ncu)
-    if launch is None or kernel.name == kernel.short_name:
+    if kernel.name == kernel.short_name:
         return ""
-    return f", launch {format_count(int(launch[1]) + 1)} of {typed.kernel(kernel.short_name)}"
+    return f", launch {format_count(kernel.ncu_skip + 1)} of {typed.kernel(kernel.short_name)}"
 
 
 def kernel_sentence(kernel: TopKernel) -> str:

@@ -19,7 +19,7 @@ class TopKernel(Record, frozen=True):
     `limit` are those of the launch shape with most time. Means by time are `waves`, `sm_share` (SMs with a block) and
     `resident_share` (of the blocks that all SMs could hold). GPU metrics measured `sm_active`, `tensor_active` and
     `dram_active` (reads and writes) while it ran; `measured_whole`: in samples without other work. `ncu` is the command
-    that profiles one launch, from the middle of the chosen ones; empty for graphs.
+    that profiles one launch, from the middle of the chosen ones, after `ncu_skip` others; empty for graphs.
     """
 
     name: KernelName
@@ -30,6 +30,7 @@ class TopKernel(Record, frozen=True):
     total_ns: TotalNs
     mean_ns: Ns
     ncu: Sentence
+    ncu_skip: Count = 0
     shapes: Count = 0
     blocks: Count | None = None
     threads: Count | None = None

@@ -167,6 +167,7 @@ def _kernel(device: DeviceTimeline, name: str, rows: IntArray, strings: Strings,
     middle = int(rows[len(rows) // 2])
     short = strings.text(int(device.operations.short_name[middle]))
     family = KernelFamily(int(families_of(device, rows[:1], strings)[0]))
+    skip = launches_before(device, middle)
     return TopKernel(
         name=name,
         short_name=short,
@@ -176,7 +177,8 @@ def _kernel(device: DeviceTimeline, name: str, rows: IntArray, strings: Strings,
         count=len(rows),
         total_ns=total,
         mean_ns=total // len(rows),
-        ncu=ncu_command(short, launches_before(device, middle)),
+        ncu=ncu_command(short, skip),
+        ncu_skip=skip,
     )
 
 

@@ -312,6 +312,7 @@ def _idle_findings(
         judged,
         reading.settings.findings,
         tuple(ids_of(host.frameworks)),
+        host_unseen=reading.host_unseen,
     )
     gpus = [each.key for each in reading.devices]
     return context, findings_of(report, context, shares, time, gpus)

@@ -12,7 +12,6 @@ from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge, worki
 from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.missing import unseen_everywhere
 from nsysdiag.diagnosis.savings import predict_of
-from nsysdiag.diagnosis.sentences import unseen_host
 from nsysdiag.diagnosis.shortage import with_shortage
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.gpus import gpus_present
@@ -34,7 +33,6 @@ from nsysdiag.replay.predict import Predictions
 from nsysdiag.trace.capabilities import was_asked
 from nsysdiag.trace.trace import Trace
 
-HOST_TABLES = ("OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS")
 """What shows the host outside of CUDA calls."""
 
 
@@ -89,12 +87,8 @@ def devices_for_ranks(results: list[DeviceResult], reading: Reading, host: HostR
         predictions_of(builder_of(results, reading, host), reading),
         scheduled=host.scheduled,
         ranks=mpi_ranks(trace),
-        host_unseen=_host_unseen(trace),
+        host_unseen=reading.host_unseen,
     )
-
-
-def _host_unseen(trace: Trace) -> bool:
-    return not any(map(trace.has, HOST_TABLES))
 
 
 def _threads(reported: list[DeviceResult], reading: Reading, host: HostReading) -> HostReport | None:
@@ -149,8 +143,6 @@ def _judgment(
     every = with_late([finding for result in results for finding in result.findings], late, settings.findings)
     keys = {each.report.key for each in reported}
     found = [each for each in every if each.device in keys]
-    host_unseen = _host_unseen(trace)
-    found = unseen_host(found) if host_unseen else found
     return judge(
         results[0].job_phases if results else NO_PHASES,
         [followed(result.phases, late.get(result.report.key)) for result in reported],
@@ -169,7 +161,7 @@ def _judgment(
         predict=predict_of(predictions),
         ranks=mpi_ranks(trace),
         scheduled=host.scheduled,
-        host_unseen=host_unseen,
+        host_unseen=reading.host_unseen,
         in_turns=host.sharing.in_turns,
         paging=_paging(reading.activity),
         behind={result.report.key: result.behind for result in reported},

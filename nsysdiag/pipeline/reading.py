@@ -34,6 +34,9 @@ def silent(_step: str, _share: float) -> None:
     """Progress that is not shown."""
 
 
+HOST_TABLES = ("OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS")
+
+
 class Reading(Struct, frozen=True):
     """What was read of a trace. `chosen` are the steps that the user names, by the key of the device, empty where they
     are found; `windows` the time under analysis of each device, by its key. `shown` are the keys of the devices that
@@ -54,6 +57,11 @@ class Reading(Struct, frozen=True):
     def devices(self) -> list[DeviceTimeline]:
         """All devices."""
         return self.activity.devices
+
+    @property
+    def host_unseen(self) -> bool:
+        """Whether the trace shows nothing of the host but its CUDA calls."""
+        return not any(map(self.trace.has, HOST_TABLES))
 
 
 def read(trace: Trace, settings: Settings, background: Background, progress: Progress) -> Reading:

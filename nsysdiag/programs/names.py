@@ -160,8 +160,9 @@ class _NameKind(Struct, frozen=True):
     words: Callable[[str], str]
 
 
+KERNELS = "kernels"
 _KINDS = (
-    _NameKind("kernels", "kernel", lambda name: f"kernel {typed.kernel(name)}"),
+    _NameKind(KERNELS, "kernel", lambda name: f"kernel {typed.kernel(name)}"),
     _NameKind("ranges", "range", lambda name: f"NVTX range {typed.nvtx(name)}"),
     _NameKind("domains", "domain", lambda name: f"NVTX domain {typed.nvtx(name)}"),
     _NameKind("modules", "module", lambda name: f"library {typed.name(TextKind.MODULE, name)} in call chains"),
@@ -174,12 +175,12 @@ _KINDS = (
 def frameworks_of(names: TraceNames) -> list[Framework]:
     """The frameworks that the names tell, in the order of FRAMEWORKS; none for plain CUDA."""
     found = {framework: _evidence(rule, names) for framework, rule in RULES.items()}
-    if found["tensorflow"] and all(each.startswith("kernel ") for each in found[COMPILED_BY_XLA]):
-        found[COMPILED_BY_XLA] = []
+    if found["tensorflow"] and found[COMPILED_BY_XLA].keys() <= {KERNELS}:
+        found[COMPILED_BY_XLA] = {}
     for framework, basis in MADE_WITH.items():
         if found[framework] and not found[basis]:
-            found[basis] = [f"{TITLES[framework]} is made with it"]
-    return [Framework(id=each, evidence=found[each]) for each in FRAMEWORKS if found[each]]
+            found[basis] = {framework: f"{TITLES[framework]} is made with it"}
+    return [Framework(id=each, evidence=list(found[each].values())) for each in FRAMEWORKS if found[each]]
 
 
 def ids_of(found: Iterable[Framework]) -> list[str]:
@@ -187,14 +188,15 @@ def ids_of(found: Iterable[Framework]) -> list[str]:
     return [each.id for each in found]
 
 
-def _evidence(rule: FrameworkRule, names: TraceNames) -> list[str]:
+def _evidence(rule: FrameworkRule, names: TraceNames) -> dict[str, str]:
     """A sentence for each kind of name that tells, with the first name that does, by the alphabet."""
-    said = []
+    said = {}
     for kind in _KINDS:
         pattern = getattr(rule, kind.rule)
         every: tuple[str, ...] = getattr(names, kind.names)
         telling = min(filter(pattern.search, every), default=None) if pattern is not None else None
-        said += [] if telling is None else [kind.words(telling)]
+        if telling is not None:
+            said[kind.names] = kind.words(telling)
     return said
 
 

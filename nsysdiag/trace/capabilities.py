@@ -73,8 +73,6 @@ _EVENT_TYPES = {
 }
 """The evidence that each type of events brings which nsys was asked to record, by its name in the metadata."""
 ASKED, NOT_ON_WINDOWS = "asked for at capture, and there was none", "nsys records no OS calls on Windows"
-NO_USE = (ASKED, NOT_ON_WINDOWS)
-"""How the reasons begin for which another capture brings no more."""
 _SYSTEM = re.compile(r"OsDescription|SoftwarePlatform|DEVICE_TYPE|DeviceType")
 
 
@@ -118,7 +116,7 @@ def capabilities(
 
 def was_asked(capabilities: Iterable[Capability], kind: str) -> bool:
     """Whether a kind of evidence was asked for at capture, and there was none."""
-    return any(each.id == kind and not each.available and each.why.startswith(ASKED) for each in capabilities)
+    return any(each.id == kind and not each.available and each.recapture is None for each in capabilities)
 
 
 def _count(rows: int | str) -> str:

@@ -77,7 +77,7 @@ def test_the_one_that_all_wait_for_is_named_with_its_cause_and_advice() -> None:
         ("gpu1", "input", 90, ["read ahead", PEERS]),
     ]
     assert {typed.plain(each.title) for each in late} == {"gpu3 is late, and others wait for it"}
-    assert {typed.plain(each.summary) for each in late} == {"gpu3 is late, with read in next"}
+    assert {typed.plain(each.summary) for each in late} == {"gpu3 is late (read in next)"}
 
 
 def test_peers_come_first_where_another_cause_made_it_late() -> None:
@@ -144,7 +144,7 @@ def test_where_no_call_is_known_the_summary_says_where() -> None:
     root = finding("gpu3", "data_loading", "input", nvtx=["next"], share=0.4, named=[Named(text="in next", share=0.3)])
     found = with_late([finding("gpu0"), finding("gpu1"), root], {"gpu0": LATE, "gpu1": LATE}, LIMITS)
     late = [each for each in found if each.cause == LATE_RANK.id]
-    assert {typed.plain(each.summary) for each in late} == {"gpu3 is late, mostly in next"}
+    assert {typed.plain(each.summary) for each in late} == {"gpu3 is late (in next)"}
 
 
 def test_what_the_profiler_made_late_is_not_promised() -> None:

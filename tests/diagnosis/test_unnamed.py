@@ -12,10 +12,11 @@ from nsysdiag.diagnosis.facts import NOTABLE_UNKNOWN
 from nsysdiag.diagnosis.health import SAMPLES, recapture
 from nsysdiag.diagnosis.sentences import Said, headline
 from nsysdiag.formats.format import FORMATS, RenderOptions
+from nsysdiag.trace.capabilities import KINDS
 
 if TYPE_CHECKING:
     from nsysdiag.report import Capability, Finding, Report
-    from tests.shared import Shared
+from tests.shared import Shared
 
 READ = ["txt", "md", "html"]
 
@@ -32,7 +33,9 @@ def host_code(report: Report, **changes: object) -> Finding:
 
 
 def without_samples(report: Report) -> list[Capability]:
-    return [replace(each, available=each.available and each.id != SAMPLES) for each in report.trace.capabilities]
+    every = report.trace.capabilities
+    absent = KINDS[SAMPLES].recapture
+    return [replace(each, available=False, recapture=absent) if each.id == SAMPLES else each for each in every]
 
 
 def shown(report: Report, name: str) -> str:
