@@ -11,8 +11,7 @@ TYPE_CHECKING = False  # not from typing, whose import takes longer than all els
 if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.config.settings import Settings
-    from nsysdiag.formats.charts import gap_chart, ledger_chart, queue_depth_chart
-    from nsysdiag.formats.figures.by_name import figures
+    from nsysdiag.formats.figures import figures, gap_chart, ledger_chart, queue_depth_chart
     from nsysdiag.formats.frames import all_gaps, frames
     from nsysdiag.messages import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
     from nsysdiag.pipeline.before_after import compare
@@ -70,13 +69,13 @@ _HOMES = {
     "analyze": "nsysdiag.pipeline.loading",
     "analyze_ranks": "nsysdiag.ranks.pipeline",
     "compare": "nsysdiag.pipeline.before_after",
-    "figures": "nsysdiag.formats.figures.by_name",
+    "figures": "nsysdiag.formats.figures",
     "frames": "nsysdiag.formats.frames",
-    "gap_chart": "nsysdiag.formats.charts",
-    "ledger_chart": "nsysdiag.formats.charts",
+    "gap_chart": "nsysdiag.formats.figures",
+    "ledger_chart": "nsysdiag.formats.figures",
     "load": "nsysdiag.pipeline.loading",
     "open_trace": "nsysdiag.trace.trace",
-    "queue_depth_chart": "nsysdiag.formats.charts",
+    "queue_depth_chart": "nsysdiag.formats.figures",
     "whatif": "nsysdiag.pipeline.whatif",
 }
 

@@ -12,7 +12,7 @@ from nsysdiag.document.view import WORK
 PACKAGE = Path(__file__).parents[1] / "nsysdiag"
 OTHER_MEANINGS = {
     ("diagnosis/show.py", "_cards"): "parts of the window",
-    ("formats/figures/look.py", ""): "parts of the window",
+    ("formats/plots.py", ""): "parts of the window",
     ("formats/html/timeline/still.py", ""): "parts of the window",
     ("replay/transforms.py", ""): "what --overlap may overlap",
     ("replay/transforms.py", "_near"): "options of what-if",

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from nsysdiag.document.bars import HEIGHT, SLOT, HoverArea
 from nsysdiag.document.blocks import NOT_BRIEF, PAGE, Block, Cell, Chart, Column, Limit, Lines, Section, Table
-from nsysdiag.document.curve import CurveStrip, CurveStrips, TimeSeries
+from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.kinds import COUNT, HERTZ, NAME, SHARE, TEXT, TIME
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.packed import unpack_metric
@@ -19,8 +15,6 @@ from nsysdiag.units import format_bytes, format_hertz, format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import numpy.typing as npt
 
     from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, KernelMetrics, RangeMetrics
     from nsysdiag.document.context import Context
@@ -151,54 +145,22 @@ def _clocks(clocks: Clocks | None) -> list[str]:
     ]
 
 
-# The course of GPU metrics over the window, as numbers for a drawing.
-
-
-def draw_curves(found: GpuMetrics, rows: list[GpuMetric], most_spots: int) -> CurveStrips:
-    """Shares above each other, each from 0 to 100%, a slot a bucket, with holes where nothing was sampled.
-
-    Raises InputError where the report is damaged.
-    """
-    return CurveStrips(SLOT * found.buckets, HEIGHT, [draw_curve(found, row, most_spots) for row in rows])
-
-
-def draw_curve(found: GpuMetrics, row: GpuMetric, most_spots: int) -> CurveStrip:
-    """The curve of one share. Raises InputError where the report is damaged."""
-    values = unpack_metric(found, row)
-    together = -(-len(values) // most_spots)
-    edges = [found.start_ns + (found.end_ns - found.start_ns) * at // found.buckets for at in range(found.buckets + 1)]
-    spots = []
-    for at in range(0, len(values), together):
-        part = values[at : at + together]
-        said = "not sampled" if np.isnan(part).all() else share(float(np.nanmean(part)))
-        spots.append(HoverArea(SLOT * at, f"at {instant(edges[at])}: {said}"))
-    span = f"from {instant(found.start_ns)} to {instant(found.end_ns)}"
+def counter_strip(found: GpuMetrics, row: GpuMetric, hovers: int) -> CurveStrip:
+    """The curve of one share over the window, with holes where nothing was sampled. Raises InputError where the report
+    is damaged."""
+    span = found.end_ns - found.start_ns
+    edges = [found.start_ns + span * at // found.buckets for at in range(found.buckets + 1)]
+    values = [None if math.isnan(value) else value for value in unpack_metric(found, row).tolist()]
     return CurveStrip(
-        title=row.title,
-        note=f"{share(row.window)} of the window",
-        label=f"{row.title} {span}: {share(row.window)} on average",
-        d=_area(values),
-        spots=spots,
-        spot_width=SLOT * together,
-        series=TimeSeries(edges, [None if math.isnan(value) else value for value in values.tolist()]),
-        kind=SHARE,
-        top=1,
+        row.title,
+        f"{share(row.window)} of the window",
+        f"{row.title} from {instant(found.start_ns)} to {instant(found.end_ns)}: {share(row.window)} on average",
+        Curve([CurveLayer("", "area", TimeSeries(edges, values))], row.title, SHARE, 1, {}, hovers=hovers),
     )
 
 
-def _area(values: npt.NDArray[np.float64]) -> str:
-    path = ""
-    for sampled, run in groupby(range(len(values)), key=lambda at: not np.isnan(values[at])):
-        places = list(run)
-        if sampled:
-            heights = {at: round(HEIGHT * (1 - min(max(values[at], 0.0), 1.0))) for at in places}
-            steps = "".join(f"V{height}H{SLOT * (at + 1)}" for at, height in heights.items())
-            path += f"M{SLOT * places[0]} {HEIGHT}{steps}V{HEIGHT}z"
-    return path
-
-
 CURVES = ("sm_active", "tensor_active", "dram_read", "dram_write")
-MAX_SPOTS, TOP_KERNELS = 125, 5
+MAX_HOVERS, TOP_KERNELS = 125, 5
 MEANS = (
     Column("Metric", TEXT, head=True, length=60),
     Column("Window", SHARE),
@@ -220,7 +182,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     blocks: list[Block] = [Lines(counter_sentences(device), NOT_BRIEF)]
     rows = [row for name in CURVES if (row := metric(found, name)) is not None]
     if rows:
-        curves = draw_curves(found, rows, context.rows(MAX_SPOTS))
+        curves = CurveStrips([counter_strip(found, row, context.rows(MAX_HOVERS)) for row in rows])
         span = f"From {instant(found.start_ns)} to {instant(found.end_ns)}"
         caption = f"{span}, each from 0 to 100% of what the hardware can do; a break in a curve means no samples."
         blocks.append(Chart(curves, "Counters over time", captions=[caption]))

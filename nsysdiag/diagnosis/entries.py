@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import title_of
 from nsysdiag.diagnosis.facts import KERNELS, UNKNOWN, noun_of
-from nsysdiag.document.bars import bottleneck_entry
+from nsysdiag.document.axis import edge_ticks, moment_labels
 from nsysdiag.document.blocks import PAGE, Block, Chart, Column, Limit, Lines, Paragraph, Part, Table
-from nsysdiag.document.figures import CHARACTER_PERCENT, StackedBar, stack
-from nsysdiag.document.histogram import edge_ticks, moment_labels
+from nsysdiag.document.drawings import StackedBar, bottleneck_entry, stack
 from nsysdiag.document.kinds import NAME, SHARE, STACK, TEXT, part
+from nsysdiag.document.svg import fits
 from nsysdiag.document.words import counted
 from nsysdiag.phases.facts import done
 from nsysdiag.units import format_ns, format_share
@@ -138,17 +138,14 @@ def phase_strip(phases: Sequence[Phase], basis: str = "steady", about: int | Non
         for name, phase in zip(names, phases, strict=True)
     ]
     there = [phase for phase in phases if phase.end_ns > phase.start_ns]
-    segments = [
-        replace(each, faded=tell and not phase.judged, has_label=_fits(each.label, each.ns, whole))
-        for each, phase in zip(stack(parts), there, strict=True)
-    ]
+    segments = [replace(each, faded=tell and not phase.judged) for each, phase in zip(stack(parts), there, strict=True)]
     borders = [phases[0].start_ns, *(phase.end_ns for phase in phases)]
     drawing = StackedBar(
         PHASES_OVER_TIME,
         segments,
         whole,
         over_time=True,
-        ticks=edge_ticks(borders) if whole > 0 else (),
+        ticks=edge_ticks(borders) if whole > 0 else [],
         start_ns=borders[0],
     )
     times = moment_labels(borders)
@@ -180,11 +177,7 @@ def shown_phases(phases: Sequence[Phase]) -> list[int]:
 
 def _on_bar(name: str, phase: Phase, whole: int, *, tell: bool) -> str:
     long = f"{name}, judged"
-    return long if tell and phase.judged and _fits(long, phase.end_ns - phase.start_ns, whole) else name
-
-
-def _fits(text: str, ns: int, whole: int) -> bool:
-    return 100 * ns >= CHARACTER_PERCENT * (len(text) + 1) * whole
+    return long if tell and phase.judged and fits(long, phase.end_ns - phase.start_ns, whole) else name
 
 
 def phase_names(phases: Sequence[Phase], basis: str = "steady") -> list[str]:

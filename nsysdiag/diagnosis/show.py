@@ -47,7 +47,7 @@ from nsysdiag.document.blocks import (
     SectionScope,
     Table,
 )
-from nsysdiag.document.figures import StackedBar, stack
+from nsysdiag.document.drawings import StackedBar, stack
 from nsysdiag.document.kinds import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, host_unseen, missing, window_parts

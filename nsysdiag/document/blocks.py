@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
-from nsysdiag.document.bars import BarChart, LegendEntry, Waterfall
-from nsysdiag.document.curve import Curve, CurveStrips
-from nsysdiag.document.figures import StackedBar, Stacks
-from nsysdiag.document.histogram import Histogram
+from nsysdiag.document.drawings import Drawing, LegendEntry
 from nsysdiag.document.kinds import MARK, TEXT, CellKind, StatusMark
-from nsysdiag.document.lanes import DrawnLanes
 
 T = TypeVar("T")
 
@@ -191,18 +187,14 @@ class Table(Struct, frozen=True):
     limit: Limit = TICKET
 
 
-Drawing = BarChart | Histogram | Curve | CurveStrips | StackedBar | Stacks | DrawnLanes | Waterfall
-
-
 class Chart(Struct, frozen=True):
-    """A drawing, which scripts may replace by its plotly `figure`. `label` says in words what it shows, and stands for
-    it in formats without drawings. `id` tells it from other charts of its section."""
+    """A drawing. `label` says in words what it shows, and stands for it in formats without drawings. `id` tells it from
+    other charts of its section."""
 
     drawing: Drawing
     label: str
     captions: Sequence[str] = ()
     legend: Sequence[LegendEntry] = ()
-    figure: Mapping[str, Any] | None = None
     limit: Limit = PAGE
     id: str = ""
 

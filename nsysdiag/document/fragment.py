@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import (
     Block,
     Callout,
@@ -36,6 +35,7 @@ from nsysdiag.document.blocks import (
     cut,
     shown,
 )
+from nsysdiag.document.drawings import LegendEntry
 from nsysdiag.document.kinds import BAR, CODE, MARK, MISSING, NAME, TEXT, StatusMark
 from nsysdiag.document.markdown import in_words
 from nsysdiag.document.names import clip

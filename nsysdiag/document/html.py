@@ -8,7 +8,6 @@ from zlib import crc32
 
 from markupsafe import Markup
 
-from nsysdiag.document.bars import BarChart, LegendEntry
 from nsysdiag.document.blocks import (
     Block,
     Callout,
@@ -33,14 +32,13 @@ from nsysdiag.document.blocks import (
     left_out,
     shown,
 )
-from nsysdiag.document.curve import Curve, CurveStrips
-from nsysdiag.document.figures import StackedBar, Stacks, percent
-from nsysdiag.document.histogram import Histogram
+from nsysdiag.document.drawings import BarChart, Curve, CurveStrips, Histogram, LegendEntry, StackedBar, Stacks
 from nsysdiag.document.kinds import KEY, MISSING, StatusMark
 from nsysdiag.document.names import clip, visible
+from nsysdiag.document.svg import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from jinja2 import Environment
 
@@ -79,18 +77,6 @@ def html_of(blocks: Sequence[Block], environment: Environment, level: int, value
     macros: Any = environment.get_template("blocks.html").module
     drawn = (_drawn(block, environment, macros, level, values) for block in shown(blocks, Detail.PAGE))
     return Markup("").join(Markup("{}\n").format(each) for each in drawn)
-
-
-def figures(blocks: Sequence[Block]) -> Iterator[object]:
-    """The plotly figures in the blocks."""
-    for block in blocks:
-        match block:
-            case Chart(figure=found) if found:
-                yield found
-            case Custom(view=view):
-                yield from filter(None, [view().get("figure")])
-            case Details(blocks=inner) | Entry(blocks=inner):
-                yield from figures(inner)
 
 
 def breakable(name: str) -> Markup:

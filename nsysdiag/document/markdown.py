@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import (
     Block,
     Callout,
@@ -39,7 +38,7 @@ from nsysdiag.document.blocks import (
     named,
     shown,
 )
-from nsysdiag.document.figures import StackedBar
+from nsysdiag.document.drawings import LegendEntry, StackedBar
 from nsysdiag.document.kinds import BAR, CODE, MARK, MISSING, NAME, TEXT, CellKind, StatusMark
 from nsysdiag.document.names import MARKER, code, fenced, table, text, visible
 from nsysdiag.units import format_share

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import (
     Block,
     Callout,
@@ -37,7 +36,7 @@ from nsysdiag.document.blocks import (
     shown,
     written_out,
 )
-from nsysdiag.document.figures import StackedBar
+from nsysdiag.document.drawings import LegendEntry, StackedBar
 from nsysdiag.document.kinds import BAR, CODE, KEY, MARK, MISSING, NAME, TEXT
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.terminal import bar, grid, heading, indented, printed, span

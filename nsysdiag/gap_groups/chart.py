@@ -5,33 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from nsysdiag.document import words
-from nsysdiag.document.bars import BarChart, legend_entry
+from nsysdiag.document.axis import EDGES as FINE_EDGES
+from nsysdiag.document.axis import bound, edge_labels, panel
 from nsysdiag.document.blocks import PAGE, Chart, Column, Section, Table
-from nsysdiag.document.figures import StackedBar, percent, stack
-from nsysdiag.document.histogram import EDGES as FINE_EDGES
-from nsysdiag.document.histogram import (
-    Bin,
-    Histogram,
-    Tally,
-    Tick,
-    bound,
-    count_levels,
-    draw_columns,
-    tally_gaps,
-    ticks,
-    time_levels,
-)
-from nsysdiag.document.interactive.figures import Figure, Panel, histogram_figure
+from nsysdiag.document.drawings import Bar, Histogram, StackedBar, stack
 from nsysdiag.document.kinds import COUNT, STACK, TEXT, TIME, share_of
 from nsysdiag.document.packed import unpack
 from nsysdiag.document.view import by_time
 from nsysdiag.document.view import share_of as some
-from nsysdiag.units import NS_PER, format_exact_ns, format_ns, format_share
+from nsysdiag.units import NS_PER, format_ns, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
     from nsysdiag.document.context import Context
+    from nsysdiag.document.kinds import CellKind
     from nsysdiag.document.view import Causes
     from nsysdiag.report import DeviceReport
 
@@ -56,7 +49,7 @@ def lengths(device: DeviceReport, context: Context) -> Section | None:
     table = Table(title, columns, rows, note=note, sortable=False, limit=PAGE)
     label, count, total, *_more = max(rows, key=lambda row: row[2])
     gist = f"{format_share(total, device.idle_ns)} of the idle time in {words.counted(count, 'gap')} of {label}"
-    return Section("gap-lengths", "Gaps by length", [*_chart(device, context.causes), table], gist)
+    return Section("gap-lengths", "Gaps by length", [gap_lengths([device], context.causes), table], gist)
 
 
 def _decades(device: DeviceReport, causes: Causes) -> list[tuple[str, int, int, int, StackedBar | None]]:
@@ -70,61 +63,61 @@ def _decades(device: DeviceReport, causes: Causes) -> list[tuple[str, int, int, 
         total = int(mine.sum())
         by_cause = by_time({ids[each]: int(mine[code == each].sum()) for each in np.unique(code).tolist()})
         segments = stack((causes.title(cause), ns, causes[cause].color, "") for cause, ns in by_cause)
-        bar = (
-            StackedBar("Causes of the gaps of this length", segments, total, percent(total, longest)) if total else None
-        )
+        bar = StackedBar("Causes of the gaps of this length", segments, total, longest) if total else None
         rows.append((_label(index), len(mine), total, total, bar))
     return rows
 
 
-def _chart(device: DeviceReport, causes: Causes) -> list[Chart]:
-    """The number of gaps and their time in finer bins, still and as a figure."""
-    tallies = tally_gaps([device])
+class GapTally(Struct, frozen=True):
+    """The number of gaps of one dominant cause in each bin, and their ns."""
+
+    count: npt.NDArray[np.int64]
+    ns: npt.NDArray[np.int64]
+
+
+def _tally_gaps(devices: Iterable[DeviceReport]) -> dict[str, GapTally]:
+    """The gaps of the devices by dominant cause, the cause with the most time first.
+
+    Raises InputError where a saved report is damaged.
+    """
+    tallies: dict[str, GapTally] = {}
+    for device in devices:
+        _starts, lengths, causes = unpack(device.gaps_packed)
+        place = np.maximum(np.searchsorted(np.array(FINE_EDGES), lengths, side="right") - 1, 0)
+        for cause in np.unique(causes).tolist():
+            nothing = np.zeros(len(FINE_EDGES), dtype=np.int64)
+            tally = tallies.setdefault(device.gaps_packed.cause_ids[cause], GapTally(nothing, nothing.copy()))
+            mine = causes == cause
+            np.add.at(tally.count, place[mine], 1)
+            np.add.at(tally.ns, place[mine], lengths[mine])
+    return dict(sorted(tallies.items(), key=lambda item: (-int(item[1].ns.sum()), item[0])))
+
+
+def gap_lengths(devices: Iterable[DeviceReport], causes: Causes) -> Chart:
+    """The number of gaps, of which there is at least one, and their time in finer bins. Raises InputError where a saved
+    report is damaged."""
+    tallies = _tally_gaps(devices)
     used = np.flatnonzero(sum(tally.count for tally in tallies.values()))
-    shown = slice(int(used[0]), int(used[-1]) + 1)
-    edges = ticks([*FINE_EDGES[shown], *(FINE_EDGES[shown.stop : shown.stop + 1] or [FINE_EDGES[-1]])])
-    counts, times = (_drawn(tallies, shown, causes, quantity) for quantity in ("count", "ns"))
-    if counts is None or times is None:
-        return []
-    return [
-        Chart(
-            Histogram({"Number of gaps": counts, "Idle time in them": times}, edges, "Length of the gap"),
-            "Number of gaps, and idle time in them, by length",
-            captions=["Each bar holds the gaps of one range of lengths, divided by each gap’s largest cause."],
-            legend=times.legend,
-            figure=_figure(tallies, shown, edges, causes),
-        )
-    ]
+    first, behind = int(used[0]), int(used[-1]) + 1
+    edges = [*FINE_EDGES[first:behind], *(FINE_EDGES[behind : behind + 1] or [FINE_EDGES[-1]])]
+    counts, times = (
+        panel([_bar(tallies, at, quantity, kind, causes) for at in range(first, behind)], kind)
+        for quantity, kind in (("count", COUNT), ("ns", TIME))
+    )
+    return Chart(
+        Histogram({"Number of gaps": counts, "Idle time in them": times}, edge_labels(edges), "Length of the gap"),
+        "Number of gaps, and idle time in them, by length",
+        captions=["Each bar holds the gaps of one range of lengths, divided by each gap’s largest cause."],
+        legend=times.legend,
+    )
 
 
-def _drawn(tallies: dict[str, Tally], shown: slice, causes: Causes, quantity: str) -> BarChart | None:
-    """Bars of the number of gaps or of their time, by bin and cause."""
-    kind, round_values = (COUNT, count_levels) if quantity == "count" else (TIME, time_levels)
-    columns = []
-    for at in range(shown.start, shown.stop):
-        values = {cause: int(getattr(tally, quantity)[at]) for cause, tally in tallies.items()}
-        parts = [some(cause, value, causes) for cause, value in values.items() if value]
-        said = ", ".join(f"{part.label} {kind.show(part.ns)}" for part in parts)
-        columns.append(Bin(_range(at), parts, f"{_range(at)}: {said or 'none'}"))
-    return draw_columns(columns, round_values, kind)
-
-
-def _figure(tallies: dict[str, Tally], shown: slice, edges: list[Tick], causes: Causes) -> Figure:
-    counts = [tally.count[shown].tolist() for tally in tallies.values()]
-    times = [tally.ns[shown].tolist() for tally in tallies.values()]
-    tooltips = [
-        [
-            f"{words.counted(number, 'gap')}, {_range(at)}<br>{format_exact_ns(ns)}"
-            for at, (number, ns) in enumerate(zip(*rows, strict=True), start=shown.start)
-        ]
-        for rows in zip(counts, times, strict=True)
-    ]
-    entries = [legend_entry(some(cause, 1, causes)) for cause in tallies]
-    panels = [
-        Panel("Number of gaps", counts, count_levels(max(map(sum, zip(*counts, strict=True))))),
-        Panel("Idle time in them", times, time_levels(max(map(sum, zip(*times, strict=True))))),
-    ]
-    return histogram_figure(panels, entries, tooltips, edges)
+def _bar(tallies: dict[str, GapTally], at: int, quantity: str, kind: CellKind, causes: Causes) -> Bar:
+    """The gaps of one bin: their number or their time by cause."""
+    values = {cause: int(getattr(tally, quantity)[at]) for cause, tally in tallies.items()}
+    parts = [some(cause, value, causes) for cause, value in values.items() if value]
+    said = ", ".join(f"{part.label} {kind.show(part.ns)}" for part in parts)
+    return Bar(_range(at), parts, f"{_range(at)}: {said or 'none'}")
 
 
 def _range(at: int) -> str:

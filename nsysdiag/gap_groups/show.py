@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nsysdiag.document import words
-from nsysdiag.document.bars import entry_of
 from nsysdiag.document.blocks import (
     NOT_PAGE,
     TERMINAL,
@@ -24,7 +23,7 @@ from nsysdiag.document.blocks import (
     Table,
     named,
 )
-from nsysdiag.document.figures import StackedBar, stack
+from nsysdiag.document.drawings import StackedBar, entry_of, stack
 from nsysdiag.document.kinds import COUNT, MOMENT, NAME, SHARE, STACK, TEXT, TIME, share_of
 from nsysdiag.document.names import brief, call_site_label, clip
 from nsysdiag.document.view import by_length, by_time, by_total, evidence, flags, slices_by_time

@@ -6,7 +6,6 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nsysdiag.document.bars import HEIGHT, SLOT, HoverArea
 from nsysdiag.document.blocks import (
     PAGE,
     TICKET,
@@ -21,7 +20,7 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.columns import RecordColumn, RecordTable, columns
-from nsysdiag.document.curve import CurveStrip, CurveStrips, TimeSeries
+from nsysdiag.document.drawings import Curve, CurveLayer, CurveStrip, CurveStrips, TimeSeries
 from nsysdiag.document.kinds import COUNT, NAME, TEXT, TIME, CellKind, share_of
 from nsysdiag.document.words import counted, instant
 from nsysdiag.host.facts import HostThread, HostWindow
@@ -207,18 +206,12 @@ def _inflated(latency: SyncLatency) -> list[str]:
     ]
 
 
-# The windows of the host as small charts above each other: one for each column, all over the same time.
-
-
-def draw_windows(host: HostReport) -> CurveStrips | None:
-    """A strip for each column that holds anything, a slot a window; marks are where changes begin. None without any."""
+def window_strips(host: HostReport) -> CurveStrips | None:
+    """A strip for each column of the windows that holds anything, with lines where changes begin. None without any."""
     edges = [*(window.start_ns for window in host.windows), host.end_ns]
     strips = [strip for metric in METRICS if (strip := _strip(host.windows, edges, metric)) is not None]
-    if not strips:
-        return None
-    began = sorted({each.window for each in host.change_points if 0 <= each.window < len(host.windows)})
-    marks, moments = [SLOT * at for at in began], [edges[at] for at in began]
-    return CurveStrips(SLOT * len(host.windows), HEIGHT, strips, marks, moments)
+    began = {edges[each.window] for each in host.change_points if 0 <= each.window < len(host.windows)}
+    return CurveStrips(strips, sorted(began)) if strips else None
 
 
 def _strip(windows: list[HostWindow], edges: list[int], metric: str) -> CurveStrip | None:
@@ -226,29 +219,10 @@ def _strip(windows: list[HostWindow], edges: list[int], metric: str) -> CurveStr
     top = max((value for value in values if value is not None), default=0.0)
     if top <= 0:
         return None
-    bars = [
-        f"M{SLOT * at} {HEIGHT}v-{round(HEIGHT * value / top)}h{SLOT - 1}V{HEIGHT}z"
-        for at, value in enumerate(values)
-        if value is not None and value > 0
-    ]
-    spots = [
-        HoverArea(
-            SLOT * at, f"at {instant(window.start_ns)}: {'unknown' if value is None else metric_value(metric, value)}"
-        )
-        for at, (window, value) in enumerate(zip(windows, values, strict=True))
-    ]
     title, highest = capitalized(METRICS[metric]), f"up to {metric_value(metric, top)}"
-    return CurveStrip(
-        title=title,
-        note=highest,
-        label=f"{title} over time, {highest}",
-        d="".join(bars),
-        spots=spots,
-        spot_width=SLOT,
-        series=TimeSeries(edges, values),
-        kind=CellKind(metric, partial(metric_value, metric)),
-        top=top,
-    )
+    kind = CellKind(metric, partial(metric_value, metric))
+    curve = Curve([CurveLayer("", "area", TimeSeries(edges, values))], title, kind, top, {}, hovers=len(windows))
+    return CurveStrip(title, highest, f"{title} over time, {highest}", curve)
 
 
 TOP_LINES, TOP_THREADS, FIRST_THREADS = 4, 10, 15
@@ -290,12 +264,12 @@ def _gist(host: HostReport) -> str:
 
 
 def _over_time(host: HostReport) -> list[Block]:
-    drawing = draw_windows(host)
+    drawing = window_strips(host)
     if drawing is None:
         return []
     span = f"from {instant(host.start_ns)} to {instant(host.end_ns)}"
     caption = f"{format_count(len(host.windows))} equal windows {span}, each strip on a scale of its own."
-    marks = " The lines mark change points: from there on, a value stays different." if drawing.marks else ""
+    marks = " The lines mark change points: from there on, a value stays different." if drawing.moments else ""
     return [Chart(drawing, "The host over time", captions=[caption + marks])]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
-from nsysdiag.document.bars import Bar, BarChart, draw_bars, legend_entry
 from nsysdiag.document.blocks import (
     NOT_PAGE,
     PAGE,
@@ -20,7 +19,7 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.interactive.figures import Figure, IterationStack, iterations_figure
+from nsysdiag.document.drawings import Bar, BarChart, legend_entry
 from nsysdiag.document.kinds import COUNT, INDEX, MOMENT, PARTS, TIME
 from nsysdiag.document.view import Causes, iteration_shares, more_shares
 from nsysdiag.units import format_count, format_ns
@@ -97,9 +96,9 @@ def _lengths(found: IterationReport, context: Context) -> list[Block]:
     """The iterations as bars, as many as the page has room for."""
     longest = sorted(found.rows, key=lambda row: (row.start_ns - row.end_ns, row.index))[: context.rows(MAX_BARS)]
     rows = sorted(longest, key=lambda row: row.index)
-    drawing = _bars(found, rows, context.causes)
-    if drawing is None:
+    if not rows:
         return []
+    drawing = _bars(found, rows, context.causes)
     some = f"The {format_count(len(rows))} longest of {format_count(found.count)} iterations, in order."
     return [
         Chart(
@@ -108,17 +107,15 @@ def _lengths(found: IterationReport, context: Context) -> list[Block]:
             f"{format_ns(found.p50_ns)}, p95 {format_ns(found.p95_ns)}, worst {format_ns(found.worst_ns)}",
             captions=[some] if len(rows) < found.count else [],
             legend=drawing.legend,
-            figure=_figure(found, rows, drawing, context.causes),
         )
     ]
 
 
-def _bars(found: IterationReport, rows: list[Iteration], causes: Causes) -> BarChart | None:
+def _bars(found: IterationReport, rows: list[Iteration], causes: Causes) -> BarChart:
     slow = {slow.index for slow in found.slow}
     bars = [
         Bar(
             name=f"#{row.index}",
-            total=row.end_ns - row.start_ns,
             parts=iteration_shares(row, causes),
             tooltip=_tooltip(row, found, slow, causes),
             slow=row.index in slow,
@@ -127,23 +124,9 @@ def _bars(found: IterationReport, rows: list[Iteration], causes: Causes) -> BarC
         for row in rows
     ]
     levels = {f"{name} {format_ns(ns)}": ns for name, ns in (("p50", found.p50_ns), ("p95", found.p95_ns))}
-    return draw_bars(bars, _top(found, rows), levels, what=words.ITERATION_TITLES[found.kind].removesuffix("s"))
-
-
-def _top(found: IterationReport, rows: list[Iteration]) -> int:
-    """A warm-up of many times the length would press all others flat: it is cut off instead."""
-    return found.worst_ns or max((row.end_ns - row.start_ns for row in rows), default=0)
-
-
-def _figure(found: IterationReport, rows: list[Iteration], drawing: BarChart, causes: Causes) -> Figure:
-    slow = {each.index for each in found.slow}
-    stacks = [
-        IterationStack(
-            row.index, iteration_shares(row, causes), row.index in slow, not row.steady, _flag(row, found, slow)
-        )
-        for row in rows
-    ]
-    return iterations_figure(stacks, drawing, _top(found, rows))
+    # A warm-up of many times the length would press all others flat: it is cut off instead.
+    top = found.worst_ns or max(row.end_ns - row.start_ns for row in rows)
+    return BarChart(bars, max(top, 1), levels, words.ITERATION_TITLES[found.kind].removesuffix("s"))
 
 
 def _tooltip(row: Iteration, found: IterationReport, slow: set[int], causes: Causes) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.axis import EDGES, edge_labels, panel, time_label
 from nsysdiag.document.blocks import Block, Cell, Chart, Column, Limit, Name, Paragraph, Section, Table
-from nsysdiag.document.histogram import EDGES, Bin, Histogram, count_levels, draw_columns, ticks, time_label
-from nsysdiag.document.interactive.figures import Panel, histogram_figure
+from nsysdiag.document.drawings import Bar, Histogram
 from nsysdiag.document.kinds import BAR, COUNT, NAME, SHARE, TIME, part
 from nsysdiag.document.view import Share
 from nsysdiag.document.words import counted
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 MAX_ROWS, TOP_ROWS, FIRST_ROWS = 100, 5, 20
 FIRST_EDGE = 100
 """Where the first bin of a distribution ends, in ns."""
-KERNELS = LegendEntry("Kernels", "compute", "")
 COLUMNS = (
     Column("Total", TIME, strong=True),
     Column("Of window", SHARE),
@@ -101,24 +99,18 @@ def _durations(found: Distribution | None) -> list[Block]:
     behind = next((edge for edge in EDGES if edge > max(starts[-1], FIRST_EDGE - 1)), starts[-1])
     edges = [*starts, behind]
     ranges = [f"{time_label(start)} to {time_label(end)}" for start, end in pairwise(edges)]
-    tooltips = [f"{counted(count, 'kernel')}, {each}" for count, each in zip(counts, ranges, strict=True)]
-    bins = [
-        Bin(each, [Share("compute", "Kernels", count, "compute", "")] if count else [], said)
-        for each, count, said in zip(ranges, counts, tooltips, strict=True)
+    bars = [
+        Bar(each, [Share("compute", "Kernels", count, "compute", "")], f"{counted(count, 'kernel')}, {each}")
+        for count, each in zip(counts, ranges, strict=True)
     ]
-    drawing = draw_columns(bins, count_levels, COUNT)
-    if drawing is None:
-        return []
     lengths = (
         f"p5 {format_ns(found.p5_ns)}, median {format_ns(found.p50_ns)}, p95 {format_ns(found.p95_ns)}, "
         f"longest {format_ns(found.max_ns)}"
     )
-    panel = Panel("Number of kernels", [counts], count_levels(max(counts)))
     return [
         Chart(
-            Histogram({panel.title: drawing}, ticks(edges), "Kernel duration"),
+            Histogram({"Number of kernels": panel(bars, COUNT)}, edge_labels(edges), "Kernel duration"),
             f"Number of kernels by duration: {lengths}",
             captions=[f"Durations of {format_count(found.count)} kernels: {lengths}."],
-            figure=histogram_figure([panel], [KERNELS], [tooltips], ticks(edges)),
         )
     ]

@@ -3,10 +3,8 @@ processes."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, HoverArea, LegendEntry, Line, band, entry_of, stairs
 from nsysdiag.document.blocks import (
     NOT_BRIEF,
     PAGE,
@@ -23,89 +21,42 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.curve import Curve, CurveLayer, TimeSeries
-from nsysdiag.document.figures import percent
+from nsysdiag.document.drawings import Curve, CurveLayer, LegendEntry, TimeSeries, entry_of
 from nsysdiag.document.kinds import BAR, COUNT, DEPTH, FIGURE, KEY, MOMENT, NAME, SHARE, TEXT, TIME, part
-from nsysdiag.document.packed import QueueBuckets, unpack_series
+from nsysdiag.document.packed import unpack_series
 from nsysdiag.document.words import counted, instant, path_label
 from nsysdiag.launches.words import DISTRIBUTIONS, distributions, launch_sentences, rate
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from nsysdiag.document.context import Context
     from nsysdiag.report import DeviceReport, Distribution, Launch, LaunchBound, QueueDepth
 
 
-# How far the host ran ahead as numbers for a drawing: a band from the lowest to the highest depth, and the mean.
-
-
-def draw_depth(ahead: QueueDepth, most_spots: int) -> Curve | None:
-    """The chart on a logarithmic scale whose floor is 0, a slot a bucket; None where nothing was ever outstanding.
-
-    Raises InputError where the report is damaged.
-    """
+def queue_depth(ahead: QueueDepth, hovers: int) -> Curve | None:
+    """How far the host ran ahead over time, on a logarithmic scale; None where nothing was ever outstanding. Raises
+    InputError where the report is damaged."""
     series = unpack_series(ahead)
-    top = int(series.highest.max())
+    top, edges = int(series.highest.max()), series.edges.tolist()
     if top <= 0:
         return None
-    width = SLOT * len(series.mean)
-    together = -(-len(series.mean) // most_spots)
-    edges = series.edges.tolist()
+    band = TimeSeries(edges, series.highest.tolist(), series.lowest.tolist())
     return Curve(
-        width=width,
-        height=HEIGHT,
-        layers=[
-            CurveLayer(
-                band(_levels(series.lowest, top), _levels(series.highest, top)),
-                "lowest to highest",
-                "area",
-                TimeSeries(edges, series.highest.tolist(), series.lowest.tolist()),
-            ),
-            CurveLayer(stairs(_levels(series.mean, top)), "mean", "line", TimeSeries(edges, series.mean.tolist())),
+        [
+            CurveLayer("lowest to highest", "area", band),
+            CurveLayer("mean", "line", TimeSeries(edges, series.mean.tolist())),
         ],
-        lines=_lines(top),
-        spots=[_spot(series, at, together) for at in range(0, len(series.mean), together)],
-        spot_width=SLOT * together,
-        what="Operations",
-        kind=DEPTH,
-        top=top,
+        "Operations",
+        DEPTH,
+        top,
+        {format_count(10**power): 10**power for power in range(len(str(top)))},
         log=True,
         bottom="none",
+        hovers=hovers,
     )
 
 
-def _levels(depth: npt.NDArray[np.generic], top: int) -> list[int]:
-    return [_level(value, top) for value in depth.tolist()]
-
-
-def _level(depth: float, top: int) -> int:
-    """The distance from the upper edge: one operation more matters most where there are few."""
-    return round(HEIGHT * (1 - math.log1p(max(depth, 0)) / math.log1p(top)))
-
-
-def _lines(top: int) -> list[Line]:
-    """The powers of ten up to the top, without those that would write over each other."""
-    lines: list[Line] = []
-    below = HEIGHT
-    for power in range(len(str(top))):
-        at = _level(10**power, top)
-        if below - at >= LINE_ROOM:
-            lines.append(Line(percent(at, HEIGHT), format_count(10**power), 10**power))
-            below = at
-    return lines
-
-
-def _spot(series: QueueBuckets, at: int, together: int) -> HoverArea:
-    part = slice(at, at + together)
-    low, high = int(series.lowest[part].min()), int(series.highest[part].max())
-    depth = format_count(low) if low == high else f"{format_count(low)} to {format_count(high)}"
-    return HoverArea(SLOT * at, f"at {instant(int(series.edges[at]))}: {depth}, mean {series.mean[part].mean():.1f}")
-
-
-MAX_SPOTS, MAX_CALLS, TOP_ROWS = 125, 60, 5
+MAX_HOVERS, MAX_CALLS, TOP_ROWS = 125, 60, 5
 TOP = Limit(ticket=TOP_ROWS, summary=0, brief=0)
 SIDE_BY_SIDE = ("kernel", "call", "interval")
 """The distributions that a histogram compares: launches are too slow where the last is above the first."""
@@ -210,7 +161,7 @@ def _depth(ahead: QueueDepth, context: Context) -> list[Block]:
         for name, depth in (("median", ahead.p50), ("p5", ahead.p5), ("p95", ahead.p95), ("at most", ahead.max))
     )
     label = f"{title}: {levels}; none {format_share(ahead.empty_ns, ahead.observed_ns)} of the time"
-    drawing = draw_depth(ahead, context.rows(MAX_SPOTS))
+    drawing = queue_depth(ahead, context.rows(MAX_HOVERS))
     rows = [(row.idle_ns, row.count, row.median_depth, row.call, _cause(context, row.cause)) for row in ahead.drains]
     return [
         *([Chart(drawing, label, captions=[f"{title}, {DEPTH_HELP}"])] if drawing else []),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, HoverArea, Line, band, stairs
 from nsysdiag.document.blocks import (
     NOT_BRIEF,
     Block,
@@ -20,10 +19,9 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.columns import columns, of_devices
-from nsysdiag.document.curve import Curve, CurveLayer, TimeSeries
-from nsysdiag.document.figures import percent
+from nsysdiag.document.drawings import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.kinds import BAR, BYTES, COUNT, RATE, TEXT, TIME, part
-from nsysdiag.document.packed import MemoryBuckets, unpack_level
+from nsysdiag.document.packed import unpack_level
 from nsysdiag.document.words import counted, instant
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, MigrationRow, PinningClass
 from nsysdiag.memory.words import DRIVER_NOTE, level_sentences, unified_sentences
@@ -35,73 +33,42 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
 
 
-# The level of device memory as numbers for a drawing: a band from the lowest to the highest level of each bucket.
-
-FEWEST_LINES = 3
+FEWEST_LEVELS = 3
 NEAR = 2
 """The limit is drawn where the peak is at least this fraction of it."""
 
 
-def draw_level(memory: DeviceMemory, most_spots: int) -> Curve | None:
-    """The chart on a linear scale from 0, a slot a bucket, with the limit unless it is far above.
-
-    None where nothing was ever given out. Raises InputError where the report is damaged.
-    """
+def memory_level(memory: DeviceMemory, hovers: int) -> Curve | None:
+    """The level of device memory over time, with the limit unless it is far above; None where nothing was ever given
+    out. Raises InputError where the report is damaged."""
     level = unpack_level(memory)
     peak = max(int(level.highest.max()), memory.peak_bytes)
     if peak <= 0:
         return None
     limit = memory.limit_bytes if memory.limit_bytes and memory.limit_bytes <= NEAR * peak else None
-    top = max(peak, limit or 0)
-    count = len(level.highest)
-    together = -(-count // most_spots)
-    highest, lowest = ([_place(value, top) for value in each.tolist()] for each in (level.highest, level.lowest))
-    edges, most = level.edges.tolist(), level.highest.tolist()
+    top, edges, highest = max(peak, limit or 0), level.edges.tolist(), level.highest.tolist()
     return Curve(
-        width=SLOT * count,
-        height=HEIGHT,
-        layers=[
-            CurveLayer(
-                band(lowest, highest), "lowest to highest", "area", TimeSeries(edges, most, level.lowest.tolist())
-            ),
-            CurveLayer(stairs(highest), "highest", "line", TimeSeries(edges, most)),
+        [
+            CurveLayer("lowest to highest", "area", TimeSeries(edges, highest, level.lowest.tolist())),
+            CurveLayer("highest", "line", TimeSeries(edges, highest)),
         ],
-        lines=level_lines(top, limit),
-        limit=Line(percent(_place(limit, top), HEIGHT), f"limit {format_bytes(limit)}", limit) if limit else None,
-        spots=[_spot(level, at, together) for at in range(0, count, together)],
-        spot_width=SLOT * together,
-        what="Device memory given out",
-        kind=BYTES,
-        top=top,
+        "Device memory given out",
+        BYTES,
+        top,
+        byte_levels(top),
         bottom="0",
+        limit={f"limit {format_bytes(limit)}": limit} if limit else {},
+        hovers=hovers,
     )
 
 
-def _place(value: int, top: int) -> int:
-    """The distance from the upper edge."""
-    return round(HEIGHT * (1 - min(max(value, 0), top) / top))
+def byte_levels(top: int) -> dict[str, int]:
+    """Three to six multiples of a power of two up to `top`, by their labels."""
+    step = 1 << max((top // FEWEST_LEVELS).bit_length() - 1, 0)
+    return {format_bytes(value): value for value in range(step, top + 1, step)}
 
 
-def level_lines(top: int, limit: int | None) -> list[Line]:
-    """At multiples of a power of two, three to six of them; none near the floor or the limit."""
-    step = 1 << max((top // FEWEST_LINES).bit_length() - 1, 0)
-    taken = _place(limit, top) if limit else -LINE_ROOM
-    places = [(value, _place(value, top)) for value in range(step, top + 1, step)]
-    return [
-        Line(percent(y, HEIGHT), format_bytes(value), value)
-        for value, y in places
-        if HEIGHT - y >= LINE_ROOM and abs(y - taken) >= LINE_ROOM
-    ]
-
-
-def _spot(level: MemoryBuckets, at: int, together: int) -> HoverArea:
-    part = slice(at, at + together)
-    low, high = int(level.lowest[part].min()), int(level.highest[part].max())
-    levels = format_bytes(high) if low == high else f"{format_bytes(low)} to {format_bytes(high)}"
-    return HoverArea(SLOT * at, f"from {instant(int(level.edges[at]))}: {levels}")
-
-
-MAX_SPOTS, MOST_LINES = 125, 2
+MAX_HOVERS, MOST_LINES = 125, 2
 MIGRATIONS = (
     Column("Total", TIME, strong=True),
     Column("Bar", BAR),
@@ -151,7 +118,7 @@ def device_memory(device: DeviceReport, context: Context) -> Section | None:
     if memory is None:
         return None
     blocks: list[Block] = [FigureRow(memory_facts(memory)), Lines(level_sentences(device), NOT_BRIEF)]
-    drawing = draw_level(memory, context.rows(MAX_SPOTS))
+    drawing = memory_level(memory, context.rows(MAX_HOVERS))
     if drawing is not None:
         span = f"{instant(memory.start_ns)} to {instant(memory.end_ns)}"
         peak = f"at most {format_bytes(memory.peak_bytes)}, at {instant(memory.peak_at_ns)}"

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsysdiag.arrays.intervals import equal_edges
-from nsysdiag.document.bars import HEIGHT, HoverArea, Line
 from nsysdiag.document.blocks import (
     PAGE,
     Block,
@@ -23,8 +20,7 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.columns import columns, of_devices
-from nsysdiag.document.curve import Curve, CurveLayer, TimeSeries
-from nsysdiag.document.figures import percent
+from nsysdiag.document.drawings import Curve, CurveLayer, TimeSeries
 from nsysdiag.document.kinds import BYTES, COUNT, NAME, RATIO, SHARE, TEXT, TIME
 from nsysdiag.document.words import instant
 from nsysdiag.units import capitalized, format_count, format_ns, format_share
@@ -36,112 +32,38 @@ if TYPE_CHECKING:
     from nsysdiag.utilization.facts import UtilizationSeries
 
 
-# Utilization over time as numbers for a drawing: an area by time, and a line by polling, on one scale up to 100%.
-
-WIDTH, MOST_STEPS = 4000, 500
-LEVELS = (100, 50)
-
-Step = tuple[int, int, float]
-"""From and to in ns, and the share."""
+MOST_STEPS = 500
 
 
-def draw_utilization(found: Utilization, end_ns: int, most_spots: int) -> Curve | None:
-    """The chart up to `end_ns`; None where there is one step alone, or nothing at all."""
+def utilization_curve(found: Utilization, end_ns: int, hovers: int) -> Curve | None:
+    """The share by time and by polling up to `end_ns`; None where there is one step alone, or nothing at all."""
     by_time, by_period = found.by_time, found.by_period
     if by_time is None or by_period is None or len(by_time.values) < 2 or end_ns <= by_time.start_ns:
         return None
-    start = by_time.start_ns
-    sampled, polled = _chart_steps(by_time, end_ns), _chart_steps(by_period, end_ns)
-    count = max(1, min(most_spots, len(by_period.values)))
-    edges = equal_edges(start, end_ns, count).tolist()
     return Curve(
-        width=WIDTH,
-        height=HEIGHT,
-        layers=[
-            CurveLayer(
-                _path(sampled, start, end_ns, closed=True),
-                f"by time, samples of {format_ns(by_time.period_ns)}",
-                "area",
-                _series(sampled),
-            ),
-            CurveLayer(
-                _path(polled, start, end_ns, closed=False),
-                f"by polling every {format_ns(by_period.period_ns)}",
-                "line",
-                _series(polled),
-            ),
+        [
+            CurveLayer(f"by time (samples of {format_ns(by_time.period_ns)})", "area", _series(by_time, end_ns)),
+            CurveLayer(f"by polling (every {format_ns(by_period.period_ns)})", "line", _series(by_period, end_ns)),
         ],
-        lines=[Line(percent(100 - level, 100), f"{level}%", level / 100) for level in LEVELS],
-        spots=_spots(edges, sampled, polled),
-        spot_width=-(-WIDTH // count),
-        what="Utilization",
-        kind=SHARE,
-        top=1,
+        "Utilization",
+        SHARE,
+        1,
+        {"50%": 0.5, "100%": 1},
+        hovers=hovers,
     )
 
 
-def _chart_steps(series: UtilizationSeries, end_ns: int) -> list[Step]:
-    """The steps inside the window, some of them together as their mean where they are more than can be seen."""
+def _series(series: UtilizationSeries, end_ns: int) -> TimeSeries:
+    """The steps inside the window; where they are more than can be seen, the means of several."""
     together = -(-len(series.values) // MOST_STEPS)
-    steps: list[Step] = []
-    for at in range(0, len(series.values), together):
-        held = [value for value in series.values[at : at + together] if value is not None]
-        if held:
-            start = series.start_ns + at * series.step_ns
-            steps.append((start, min(start + together * series.step_ns, end_ns), sum(held) / len(held)))
-    return steps
+    values = [_mean(series.values[at : at + together]) for at in range(0, len(series.values), together)]
+    starts = [series.start_ns + at * together * series.step_ns for at in range(len(values))]
+    return TimeSeries([*starts, min(starts[-1] + together * series.step_ns, end_ns)], values)
 
 
-def _series(steps: list[Step]) -> TimeSeries:
-    """The steps with what is between them, which is not known."""
-    edges, values = [step[0] for step in steps[:1]], list[float | None]()
-    for begin, until, share in steps:
-        if begin != edges[-1]:
-            edges.append(begin)
-            values.append(None)
-        edges.append(until)
-        values.append(share)
-    return TimeSeries(edges, values)
-
-
-def _path(steps: list[Step], start: int, end: int, *, closed: bool) -> str:
-    """A step path, interrupted with the window; `closed` ones end at the floor."""
-    pieces: list[str] = []
-    reached, last = None, -1
-    for begin, until, share in steps:
-        level = round(HEIGHT * (1 - share))
-        if begin != reached:
-            pieces += [f"V{HEIGHT}z"] if closed and pieces else []
-            pieces.append(f"M{_x(begin, start, end)} " + (f"{HEIGHT}V{level}" if closed else f"{level}"))
-        elif level == last:
-            pieces.pop()  # the step before goes on
-        else:
-            pieces.append(f"V{level}")
-        pieces.append(f"H{_x(until, start, end)}")
-        reached, last = until, level
-    return "".join(pieces) + (f"V{HEIGHT}z" if closed and pieces else "")
-
-
-def _x(time: int, start: int, end: int) -> int:
-    return WIDTH * (time - start) // (end - start)
-
-
-def _spots(edges: list[int], sampled: list[Step], polled: list[Step]) -> list[HoverArea]:
-    """What the pointer shows: the mean of both between two edges, nothing where the window has a hole."""
-    spots = []
-    for begin, until in pairwise(edges):
-        by_time, by_period = _mean(sampled, begin, until), _mean(polled, begin, until)
-        if by_time is not None and by_period is not None:
-            text = f"at {instant(begin)}: {format_share(by_time, 1)} by time, {format_share(by_period, 1)} by polling"
-            spots.append(HoverArea(_x(begin, edges[0], edges[-1]), text))
-    return spots
-
-
-def _mean(steps: list[Step], low: int, high: int) -> float | None:
-    """The mean over [low, high), None where no step is in it."""
-    held = [(min(until, high) - max(begin, low), share) for begin, until, share in steps]
-    total = sum(ns for ns, _share in held if ns > 0)
-    return sum(ns * share for ns, share in held if ns > 0) / total if total else None
+def _mean(values: list[float | None]) -> float | None:
+    held = [value for value in values if value is not None]
+    return sum(held) / len(held) if held else None
 
 
 # The tables about utilization.
@@ -255,7 +177,7 @@ def real_note(found: Utilization) -> str:
     return "" if found.util_period_share is None else f"{percent_of(found.util_period_share)} by polling"
 
 
-MAX_ROWS, TOP_ROWS, FIRST_ROWS, MAX_SPOTS = 50, 5, 10, 125
+MAX_ROWS, TOP_ROWS, FIRST_ROWS, MAX_HOVERS = 50, 5, 10, 125
 SOURCES = {"estimate": "SM activity, estimated", "gpu-metrics": "SM activity, measured"}
 SHAPE = "those of the shape with most time"
 
@@ -294,7 +216,7 @@ def _facts(found: Utilization) -> list[Fact]:
 
 def _over_time(device: DeviceReport, context: Context) -> list[Block]:
     found, end = device.utilization, device.window.end_ns
-    drawing = draw_utilization(found, end, context.rows(MAX_SPOTS))
+    drawing = utilization_curve(found, end, context.rows(MAX_HOVERS))
     if drawing is None or found.by_time is None:
         return []
     by_time = found.by_time

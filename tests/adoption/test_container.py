@@ -98,7 +98,7 @@ def test_nothing_but_sources_is_copied() -> None:
     copied = {path for each in of("COPY") if not each.startswith("--") for path in each.split()[:-1]}
     assert copied == {
         *("scripts/requirements.txt", "scripts/_long_description.py", "pyproject.toml", "README.md", "LICENSE"),
-        *("THIRD-PARTY-NOTICES", "docs/nsysdiag.1", "templates", "nsysdiag"),
+        *("docs/nsysdiag.1", "templates", "nsysdiag"),
     }
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.document.figures import ink_on, safe_color, stack
+from nsysdiag.document.drawings import StackedBar, safe_color, stack
+from nsysdiag.document.svg import ink_on, segments
 from nsysdiag.document.view import UNKNOWN_COLOR
 from nsysdiag.formats.html import assets
 from nsysdiag.messages import NsysdiagError
@@ -109,11 +110,11 @@ def test_only_plain_colours_are_drawn(color: str) -> None:
 
 @given(st.lists(st.tuples(st.text(max_size=3), st.integers(0, 10**12), colors, st.just("")), max_size=12))
 def test_a_stack_fills_its_bar(parts: list[tuple[str, int, str, str]]) -> None:
-    segments = stack(parts)
-    assert len(segments) == sum(part[1] > 0 for part in parts)
-    assert sum(float(segment.width[:-1]) for segment in segments) == pytest.approx(100 if segments else 0, abs=0.02)
-    ends = [float(segment.x[:-1]) + float(segment.width[:-1]) for segment in segments]
-    assert [float(segment.x[:-1]) for segment in segments[1:]] == pytest.approx(ends[:-1], abs=0.01)
+    placed = segments(StackedBar("", stack(parts), 1))
+    assert len(placed) == sum(part[1] > 0 for part in parts)
+    assert sum(float(each.width[:-1]) for each in placed) == pytest.approx(100 if placed else 0, abs=0.02)
+    ends = [float(each.x[:-1]) + float(each.width[:-1]) for each in placed]
+    assert [float(each.x[:-1]) for each in placed[1:]] == pytest.approx(ends[:-1], abs=0.01)
 
 
 SCRIPT = """// about

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nsysdiag.comparison.show.views import length_axis
-from nsysdiag.document.histogram import EDGES, count_levels, round_steps, time_label, time_levels, time_ticks, unit_of
+from nsysdiag.comparison.show.views import length_ticks
+from nsysdiag.document.axis import EDGES, count_levels, round_steps, time_label, time_levels, time_ticks, unit_of
 from nsysdiag.formats.batch.history import share_levels
 from nsysdiag.formats.html.assets import asset
-from nsysdiag.memory.show import level_lines
+from nsysdiag.memory.show import byte_levels
 from nsysdiag.units import NS_PER
 from tests.output.browser import Browser, Chromium
 
@@ -65,15 +65,18 @@ def test_levels_up_to_any_time_differ_and_are_few(top: int, most: int) -> None:
 @example(10 * SECOND, 2_000_000, [])
 def test_labels_of_lengths_far_from_0_differ(low: int, span: int, between: list[float]) -> None:
     """An axis from 10 s to 10.002 s has labels of its own for each of its ticks."""
-    axis = length_axis([low, low + span, *(low + round(span * share) for share in between)])
-    labels = [label for _x, label in axis.ticks]
+    lengths = [low, low + span, *(low + round(span * share) for share in between)]
+    labels = [time_label(ns, max(*lengths, 1)) for ns in length_ticks(lengths)]
     assert len(set(labels)) == len(labels)
 
 
-@given(st.integers(1, 2**62), st.one_of(st.none(), st.integers(1, 2**62)))
-def test_labels_of_sizes_differ(top: int, limit: int | None) -> None:
-    lines = level_lines(max(top, limit or 0), limit)
-    assert len({line.label for line in lines}) == len(lines)
+@given(st.integers(1, 2**62))
+def test_labels_of_sizes_differ(top: int) -> None:
+    """Or one would be lost."""
+    first, *_others = values = list(byte_levels(top).values())
+    assert values == [first * at for at in range(1, len(values) + 1)]
+    assert len(values) <= 6
+    assert top < values[-1] + first
 
 
 @given(st.integers(1, 10_000))

@@ -7,7 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.document.bars import HEIGHT, SLOT, Bar, BarChart, draw_bars
+from nsysdiag.document.drawings import Bar, BarChart
+from nsysdiag.document.svg import HEIGHT, SLOT, Plot, bar_plot
 from nsysdiag.document.view import UNKNOWN_COLOR, Share
 
 RECTANGLE = re.compile(r"M(\d+) (\d+)h(\d+)v(\d+)h-(\d+)z")
@@ -18,16 +19,14 @@ def bar(*times: int, slow: bool = False, faded: bool = False) -> Bar:
     """The first time is compute, the others causes."""
     work, *idle = times
     causes = [Share(f"c{at}", f"cause {at}", ns, "", COLORS[at]) for at, ns in enumerate(idle)]
-    return Bar("told of", sum(times), [Share("compute", "Compute", work, "compute", ""), *causes], "told", slow, faded)
+    return Bar("told of", [Share("compute", "Compute", work, "compute", ""), *causes], "told", slow, faded)
 
 
-def drawn(bars: list[Bar], top: int) -> BarChart:
-    chart = draw_bars(bars, top, {})
-    assert chart is not None
-    return chart
+def drawn(bars: list[Bar], top: int) -> Plot:
+    return bar_plot(BarChart(bars, top, {}))
 
 
-def rectangles(chart: BarChart) -> list[tuple[int, int, int]]:
+def rectangles(chart: Plot) -> list[tuple[int, int, int]]:
     """Slot, upper and lower edge of every rectangle."""
     found = [RECTANGLE.findall(path.d) for path in chart.paths]
     assert all(
@@ -52,32 +51,29 @@ def test_each_bar_is_filled_from_the_bottom_to_its_length(times: list[tuple[int,
 
 def test_one_path_a_colour_and_apart_what_is_faded() -> None:
     chart = drawn([bar(5, 5, 0), bar(5, 5, 0, slow=True), bar(5, 5, 0, faded=True)], 10)
-    assert [(path.part, path.color, path.faded) for path in chart.paths] == [
-        ("compute", "", False),
-        ("", "#445566", False),
-        ("compute", "", True),
-        ("", "#445566", True),
+    assert [(path.look, path.color) for path in chart.paths] == [
+        ("fill-compute", ""),
+        ("", "#445566"),
+        ("fill-compute faded", ""),
+        ("faded", "#445566"),
     ]
-    assert [(mark.kind, mark.x) for mark in chart.marks] == [("slow", "7.500%"), ("left-out", "12.500%")]
+    assert chart.marks == [("7.500%", "slow"), ("12.500%", "left-out")]
 
 
 def test_what_is_longer_than_the_scale_is_cut_and_said() -> None:
-    assert drawn([bar(5, 5, 0), bar(50, 0, 0, faded=True)], 10).cut
-    assert not drawn([bar(5, 5, 0), bar(9, 0, 0, faded=True)], 10).cut
+    assert BarChart([bar(5, 5, 0), bar(50, 0, 0, faded=True)], 10, {}).remarks == {"left-out", "cut"}
+    assert BarChart([bar(5, 5, 0), bar(9, 0, 0, slow=True)], 10, {}).remarks == {"slow"}
 
 
 def test_a_colour_of_a_report_is_a_colour_or_grey() -> None:
-    chart = drawn([bar(1, 1, 8)], 10)
+    chart = BarChart([bar(1, 1, 8)], 10, {})
     assert [entry.color for entry in chart.legend] == ["", UNKNOWN_COLOR, "#445566"]  # most time first
-    assert [path.color for path in chart.paths] == ["", "#445566", UNKNOWN_COLOR]
+    assert [path.color for path in bar_plot(chart).paths] == ["", "#445566", UNKNOWN_COLOR]
 
 
 def test_levels_that_would_lie_upon_each_other_are_left_out() -> None:
-    chart = draw_bars([bar(100, 0, 0)], 100, {"p50 50 ns": 50, "p95 55 ns": 55, "p99 90 ns": 90, "far 200 ns": 200})
-    assert chart is not None
-    assert [(line.label, line.y) for line in chart.lines] == [("p50 50 ns", "50.000%"), ("p99 90 ns", "10.000%")]
-
-
-def test_nothing_to_draw() -> None:
-    assert draw_bars([], 10, {}) is None
-    assert draw_bars([bar(0, 0, 0)], 0, {}) is None
+    levels = {"p50 50 ns": 50, "p95 55 ns": 55, "p99 90 ns": 90, "far 200 ns": 200}
+    assert bar_plot(BarChart([bar(100, 0, 0)], 100, levels)).lines == [
+        ("50.000%", "p50 50 ns"),
+        ("10.000%", "p99 90 ns"),
+    ]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 from jinja2 import ChoiceLoader, DictLoader
 
-from nsysdiag.document.bars import HoverArea, LegendEntry, Line
 from nsysdiag.document.blocks import (
     EVERYWHERE,
     NOT_BRIEF,
@@ -32,7 +31,7 @@ from nsysdiag.document.blocks import (
     shown,
 )
 from nsysdiag.document.context import Context
-from nsysdiag.document.curve import Curve, CurveLayer, TimeSeries, draw_spark
+from nsysdiag.document.drawings import Curve, CurveLayer, LegendEntry, Spark, TimeSeries
 from nsysdiag.document.kinds import BAR, BYTES, COUNT, KEY, MARK, NAME, SHARE, SPARK, TEXT, TIME, StatusMark, part
 from nsysdiag.formats import FORMATS, RenderOptions, sections
 from nsysdiag.formats.html.page import environment
@@ -65,17 +64,7 @@ TABLE = Table(
     total=7,
     limit=Limit(ticket=2, summary=1, brief=0),
 )
-CURVE = Curve(
-    10,
-    1000,
-    [CurveLayer("M0 0H10", "highest", "line", TimeSeries([0, 1], [7]))],
-    [Line("0%", "all", 7)],
-    [HoverArea(0, "at 0 s: 7")],
-    10,
-    what="Toys",
-    kind=COUNT,
-    top=7,
-)
+CURVE = Curve([CurveLayer("highest", "line", TimeSeries([0, 1], [7]))], "Toys", COUNT, 7, {"all": 7})
 
 
 def toy(device: DeviceReport, _context: Context) -> Section:
@@ -249,7 +238,7 @@ MARKED = Section(
                         note=[Remark("An ear is off.", "bad", "since May"), Remark("Wet.")],
                     ),
                     (StatusMark("●", "low", "low"), ": old | torn"),
-                    Cell(draw_spark([0.1, 0.2], "Wear"), order=0.1),
+                    Cell(Spark([0.1, 0.2], "Wear"), order=0.1),
                 ),
                 ("duck", StatusMark("✓", "New", "better"), None, None),
             ],

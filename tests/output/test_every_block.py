@@ -6,7 +6,6 @@ from io import StringIO
 
 from rich.console import Console
 
-from nsysdiag.document.bars import BarChart
 from nsysdiag.document.blocks import (
     EVERYWHERE,
     Block,
@@ -27,6 +26,7 @@ from nsysdiag.document.blocks import (
     Paragraph,
     Table,
 )
+from nsysdiag.document.drawings import BarChart
 from nsysdiag.document.kinds import COUNT, TEXT
 from nsysdiag.document.markdown import markdown_blocks
 from nsysdiag.document.text import text_blocks
@@ -39,7 +39,7 @@ BLOCKS: list[Block] = [
     Chain(["root", "effect"]),
     Command("nsys profile python train.py"),
     FigureRow([Fact("Window", "743 ms")], limit=EVERYWHERE),
-    Chart(BarChart(0, 0, 1, [], [], [], [], [], cut=False, bars=[], top=0), "what the chart shows", limit=EVERYWHERE),
+    Chart(BarChart([], 1, {}), "what the chart shows", limit=EVERYWHERE),
     Items([("first of all", ["how to mend it"]), ("second to it", [])]),
     Callout("Mend first", "the loader", "a third", "each step", "Use workers."),
     Table("", (Column("", TEXT, head=True), Column("", COUNT)), [("left cell", 4321)], limit=EVERYWHERE),

@@ -18,15 +18,24 @@ import pytest
 
 import nsysdiag
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.document.bars import HEIGHT, SLOT, BarChart, Waterfall
-from nsysdiag.document.blocks import Chart, Drawing
-from nsysdiag.document.curve import Curve, CurveStrips
-from nsysdiag.document.figures import StackedBar, Stacks
-from nsysdiag.document.histogram import Histogram
-from nsysdiag.document.lanes import FULL, DrawnLanes
+from nsysdiag.document.blocks import Chart
+from nsysdiag.document.drawings import (
+    FULL,
+    BarChart,
+    Curve,
+    CurveStrips,
+    Drawing,
+    DrawnLanes,
+    Histogram,
+    StackedBar,
+    Stacks,
+    Waterfall,
+    shown_levels,
+)
 from nsysdiag.document.names import visible
-from nsysdiag.formats.figures import look
-from nsysdiag.formats.figures.by_name import FIGURES, NamedFigure, charts, drawn
+from nsysdiag.document.svg import HEIGHT, SLOT, bar_plot, curve_plot, lane_paths, strip_plots
+from nsysdiag.formats import plots
+from nsysdiag.formats.figures import NamedFigure, charts, drawn
 from nsysdiag.formats.html.assets import asset
 from nsysdiag.messages import InputError
 from nsysdiag.units import format_exact_ns, format_ns
@@ -91,7 +100,7 @@ def rows(named: NamedFigure) -> list[tuple[str, list[Any]]]:
 
 
 def test_every_kind_of_drawing_has_a_figure() -> None:
-    assert set(FIGURES) == set(get_args(Drawing))
+    assert set(plots.figure.registry) - {object} == set(get_args(Drawing))
 
 
 class TestEveryChartOfThePage:
@@ -205,9 +214,9 @@ class TestValues:
     def rectangles(chart: BarChart) -> dict[tuple[int, int], int]:
         """The heights on the page by slot, added up; cut off at the top."""
         heights: dict[tuple[int, int], int] = Counter()
-        for path in chart.paths:
+        for path in bar_plot(chart).paths:
             for x, height in re.findall(r"M(\d+) \d+h\d+v(\d+)", path.d):
-                heights[int(x) // chart.slot, path.faded] += int(height)
+                heights[int(x) // SLOT, "faded" in path.look] += int(height)
         return heights
 
     @pytest.mark.slow
@@ -223,7 +232,7 @@ class TestValues:
             for (at, _faded), height in self.rectangles(chart).items():
                 assert height == min(HEIGHT, round(HEIGHT * sums[at] / chart.top))
             lines = [each for each in drawn(named).layout.shapes if each.y0 == each.y1]
-            assert len(lines) == len(chart.lines)
+            assert len(lines) == len(shown_levels(chart))
 
     @pytest.mark.slow
     def test_histograms(self, demo: nsysdiag.Report) -> None:
@@ -248,9 +257,9 @@ class TestValues:
 
             def place(value: float, curve: Curve = curve) -> int:
                 share = math.log1p(value) / math.log1p(curve.top) if curve.log else value / curve.top
-                return round(HEIGHT * (1 - share))
+                return HEIGHT - round(HEIGHT * share)
 
-            on_page = {int(y) for layer in curve.layers for y in re.findall(r"(?:M\d+ |V)(\d+)", layer.d)}
+            on_page = {int(y) for path in curve_plot(curve).paths for y in re.findall(r"(?:M\d+ |V)(\d+)", path.d)}
             told = {place(row[0]) for _name, row in rows(named)}
             assert on_page <= told | {HEIGHT}
             assert told <= on_page | {HEIGHT}
@@ -260,13 +269,12 @@ class TestValues:
         for named in every(CurveStrips, demo):
             strips = named.chart.drawing
             assert isinstance(strips, CurveStrips)
-            for strip, trace in zip(strips.strips, data(named), strict=True):
-                heights = {HEIGHT - int(y) for y in re.findall(r"V(\d+)", strip.d)}
-                heights |= {int(up) for up in re.findall(r"v-(\d+)", strip.d)}
-                told = {round(HEIGHT * row[0] / strip.top) for row in trace["customdata"] if row}
+            for strip, plot, trace in zip(strips.strips, strip_plots(strips), data(named), strict=True):
+                heights = {HEIGHT - int(y) for y in re.findall(r"V(\d+)", plot.paths[0].d)}
+                told = {round(HEIGHT * row[0] / strip.curve.top) for row in trace["customdata"] if row}
                 assert told | {0} == heights | {0}
-                texts = {spot.tooltip.partition(": ")[2] for spot in strip.spots}
-                if strip.spot_width == SLOT:  # else a spot tells the mean of several steps
+                texts = {hover.tooltip.partition(": ")[2] for hover in plot.hovers}
+                if plot.hovers[0].width == SLOT:  # else a place tells the mean of several steps
                     assert {unescape(row[1]) for row in trace["customdata"] if row} <= texts
 
     @pytest.mark.slow
@@ -274,11 +282,12 @@ class TestValues:
         for named in every(DrawnLanes, demo):
             lanes = named.chart.drawing
             assert isinstance(lanes, DrawnLanes)
-            areas = [area for group in lanes.groups for lane in group.lanes for area in lane.paths]
+            drawn_lanes = [lane for group in lanes.groups for lane in group.lanes]
+            areas = [each for lane in drawn_lanes for each in zip(lane.areas, lane_paths(lane), strict=True)]
             assert len(areas) == len(data(named)) > 1
-            for area, trace in zip(areas, data(named), strict=True):
+            for (area, path), trace in zip(areas, data(named), strict=True):
                 assert trace["name"] == area.label
-                levels = {FULL - int(y) for y in re.findall(r"V(\d+)", area.d)} - {0}
+                levels = {FULL - int(y) for y in re.findall(r"V(\d+)", path.d)} - {0}
                 assert {row[0] for row in trace["customdata"] if row} == levels
 
     def test_waterfalls(self) -> None:
@@ -295,14 +304,14 @@ class TestLook:
     def test_parts_have_the_colours_of_the_page(self) -> None:
         theme = dict(re.findall(r"--([\w-]+): (#\w{6});", asset("app.css").partition("@media")[0]))
         named = {"gone": "good", "renamed": "high"}
-        assert {part: theme[named.get(part, part)] for part in look.PART_COLORS} == look.PART_COLORS
+        assert {part: theme[named.get(part, part)] for part in plots.PART_COLORS} == plots.PART_COLORS
         assert tuple(theme[name] for name in ("accent", "ink", "muted", "line", "line-strong", "high")) == (
-            look.ACCENT,
-            look.INK,
-            look.MUTED,
-            look.LINE,
-            look.REST,
-            look.SLOW,
+            plots.ACCENT,
+            plots.INK,
+            plots.MUTED,
+            plots.LINE,
+            plots.REST,
+            plots.SLOW,
         )
 
     @pytest.mark.thorough

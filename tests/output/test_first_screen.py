@@ -28,8 +28,9 @@ from nsysdiag.diagnosis.entries import (
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.sentences import Detail, Said, headline
 from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
-from nsysdiag.document.figures import StackedBar
+from nsysdiag.document.drawings import StackedBar
 from nsysdiag.document.kinds import SHARE
+from nsysdiag.document.svg import segments
 from nsysdiag.findings.first import LATE_RANK, OTHER_GPU, TOLD_TWICE, brief_of
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.findings.show import TICKET_REST, anchors, left_out, where
@@ -507,7 +508,7 @@ def test_a_split_bar_in_text() -> None:
 
 def test_segments_of_an_account_add_up() -> None:
     drawn = account_stack({"sync": 60, "kernels": 40}, "said")
-    assert [(segment.label, segment.width) for segment in drawn.segments] == [
+    assert [(each.segment.label, each.width) for each in segments(drawn)] == [
         ("Synchronization", "60.000%"),
         ("Kernels", "40.000%"),
     ]

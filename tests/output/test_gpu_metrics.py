@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.counters.show import counter_sentences, draw_curve
-from nsysdiag.document.bars import HEIGHT, SLOT
+from nsysdiag.counters.show import counter_sentences, counter_strip
 from nsysdiag.document.packed import unpack_metric
+from nsysdiag.document.svg import HEIGHT, SLOT, curve_plot
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.messages import InputError
@@ -98,22 +98,22 @@ def test_a_gap_that_was_none() -> None:
 
 def test_a_curve_lies_where_the_values_are() -> None:
     found, row = gpu_metrics(), metric("sm_active", 0.71)
-    curve = draw_curve(found, row, 1000)
-    (area,) = [part for part in curve.d.split("M") if part]
+    curve = curve_plot(counter_strip(found, row, 1000).curve)
+    (area,) = [part for part in curve.paths[0].d.split("M") if part]
     steps = [(int(level), int(x)) for level, x in re.findall(r"V(\d+)H(\d+)", area)]
-    assert [x for _, x in steps] == [SLOT * at for at in range(1, BUCKETS - 19)]
-    assert {level for level, _ in steps[:10]} == {HEIGHT}
-    assert {level for level, _ in steps[10:20]} == {round(0.29 * HEIGHT)}
+    assert steps[:3] == [(HEIGHT, 10 * SLOT), (round(0.29 * HEIGHT), 20 * SLOT), (HEIGHT, 30 * SLOT)]
+    assert steps[-1][1] == SLOT * (BUCKETS - 20)
 
 
 def test_a_curve_has_holes() -> None:
     row = metric(series=series([500] * 50 + [-1] * 100 + [1000] * 50))
-    curve = draw_curve(gpu_metrics(), row, 4)
-    assert [part.split("V")[0] for part in curve.d.split("M")[1:]] == [f"0 {HEIGHT}", f"{150 * SLOT} {HEIGHT}"]
-    assert [spot.tooltip for spot in curve.spots] == [
+    curve = curve_plot(counter_strip(gpu_metrics(), row, 4).curve)
+    places = [part.split("V")[0] for part in curve.paths[0].d.split("M")[1:]]
+    assert places == [f"0 {HEIGHT}", f"{150 * SLOT} {HEIGHT}"]
+    assert [hover.tooltip for hover in curve.hovers] == [
         "at 0.090000 s: 50.0%",
-        "at 0.115000 s: not sampled",
-        "at 0.140000 s: not sampled",
+        "at 0.115000 s: not known",
+        "at 0.140000 s: not known",
         "at 0.165000 s: 100.0%",
     ]
 
@@ -155,7 +155,7 @@ def test_markdown_tables() -> None:
 
 def test_the_page_tells_all_without_scripts() -> None:
     shown = drawn("html", made())
-    assert shown.count('class="strip-area"') == 4
+    assert shown.count('<div class="strip">') == 4
     assert "SM active from 0.090000 s to 0.190000 s: 42.6% on average" in shown
     assert "a sample every 100 µs" in shown
     assert "below 90.0% of it 30.0% of that time" in shown

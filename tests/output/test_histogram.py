@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from nsysdiag.document.axis import EDGES, bound, edge_labels, panel
 from nsysdiag.document.blocks import Chart, Section, Table
 from nsysdiag.document.context import Context
-from nsysdiag.document.histogram import EDGES, Bin, bound, count_levels, draw_columns, ticks
+from nsysdiag.document.drawings import Bar, Histogram
 from nsysdiag.document.kinds import COUNT
+from nsysdiag.document.svg import histogram_plots
 from nsysdiag.document.view import Causes, Share
 from nsysdiag.gap_groups.chart import lengths
 from tests.output.samples import CAUSES, device, pack, report
 
 
-def column(*values: int) -> Bin:
+def column(*values: int) -> Bar:
     parts = [Share(f"c{at}", f"cause {at}", value, "", f"#00000{at}") for at, value in enumerate(values)]
-    return Bin("a range", [part for part in parts if part.ns], f"{sum(values)} gaps")
+    return Bar("a range", [part for part in parts if part.ns], f"{sum(values)} gaps")
 
 
 def test_bars_fill_the_width_and_the_fullest_the_height() -> None:
@@ -26,35 +28,25 @@ def test_bars_fill_the_width_and_the_fullest_the_height() -> None:
        |##__##__
     ```
     """
-    chart = draw_columns([column(4, 0), column(6, 2), column(0, 0)], count_levels, COUNT)
-    assert chart is not None
-    assert (chart.width, chart.height) == (30, 1000)
-    assert [(path.color, path.d) for path in chart.paths] == [
+    chart = panel([column(4, 0), column(6, 2), column(0, 0)], COUNT)
+    ((title, plot),) = histogram_plots(Histogram({"Gaps": chart}, {0: "1 µs", 3: "10 µs"}, "Length"))
+    assert (title, plot.labels) == ("Gaps", [("0.000%", "1 µs"), ("100.000%", "10 µs")])
+    assert (plot.width, plot.height) == (30, 1000)
+    assert [(path.color, path.d) for path in plot.paths] == [
         ("#000000", "M1 500h8v500h-8zM11 250h8v750h-8z"),
         ("#000001", "M11 0h8v250h-8z"),
     ]
-    assert [(line.label, line.y) for line in chart.lines] == [
-        ("2", "75.000%"),
-        ("4", "50.000%"),
-        ("6", "25.000%"),
-        ("8", "0.000%"),
-    ]
-    assert [spot.tooltip for spot in chart.spots] == ["4 gaps", "8 gaps", "0 gaps"]
-
-
-def test_nothing_to_draw() -> None:
-    assert draw_columns([column(0)], count_levels, COUNT) is None
-    assert draw_columns([], count_levels, COUNT) is None
+    assert plot.lines == [("75.000%", "2"), ("50.000%", "4"), ("25.000%", "6"), ("0.000%", "8")]
+    assert [hover.tooltip for hover in plot.hovers] == ["4 gaps", "8 gaps", "0 gaps"]
 
 
 def test_few_edges_are_all_named() -> None:
-    found = [(tick.at, tick.x, tick.label) for tick in ticks([2_000, 5_000, 10_000])]
-    assert found == [(0, "0.000%", "2 µs"), (1, "50.000%", "5 µs"), (2, "100.000%", "10 µs")]
+    assert edge_labels([2_000, 5_000, 10_000]) == {0: "2 µs", 1: "5 µs", 2: "10 µs"}
 
 
 def test_of_many_edges_those_of_decades_are_named() -> None:
     edges = [step * 10**power for power in range(3, 7) for step in (1, 2, 5)]
-    assert [(tick.at, tick.label) for tick in ticks(edges)] == [(0, "1 µs"), (3, "10 µs"), (6, "100 µs"), (9, "1 ms")]
+    assert edge_labels(edges) == {0: "1 µs", 3: "10 µs", 6: "100 µs", 9: "1 ms"}
 
 
 def test_the_bounds_of_all_bins_differ() -> None:

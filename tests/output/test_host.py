@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from nsysdiag.document.svg import strip_plots
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.frames import frames
 from nsysdiag.host.facts import HostReport
-from nsysdiag.host.show import draw_windows, facts, host_sentences, role, stall_label, thread_name
+from nsysdiag.host.show import facts, host_sentences, role, stall_label, thread_name, window_strips
 from tests.output.host_samples import host_report, launching, unknown
 from tests.output.samples import device, report
 
@@ -146,24 +147,24 @@ def test_frames_tell_unknown_from_zero() -> None:
 
 class TestChart:
     def test_strips(self) -> None:
-        chart = draw_windows(host_report())
+        chart = window_strips(host_report())
         assert chart is not None
-        assert (chart.width, chart.marks) == (100, [50, 60, 80])
-        switches = chart.strips[0]
-        assert (switches.title, switches.note) == ("Context switches a second", "up to 4,000")
-        assert switches.d.startswith("M0 1000v-50h9V1000z")
-        assert switches.d.count("v-1000") == 5
-        assert switches.spots[0].tooltip == "at 0.000000 s: 200"
+        switches, *_more = strip_plots(chart)
+        assert (switches.width, switches.moments) == (100, [50, 60, 80])
+        assert (chart.strips[0].title, chart.strips[0].note) == ("Context switches a second", "up to 4,000")
+        assert switches.paths[0].d == "M0 1000V950H50V0H100V1000z"
+        assert switches.hovers[0].tooltip == "at 0.000000 s: 200"
 
     def test_what_is_unknown_is_no_bar(self) -> None:
-        chart = draw_windows(host_report())
+        chart = window_strips(host_report())
         assert chart is not None
-        late = next(strip for strip in chart.strips if strip.title.startswith("Return"))
-        assert late.spots[3].tooltip == "at 0.030000 s: unknown"
-        assert late.d.count("z") == 9
+        at = next(at for at, strip in enumerate(chart.strips) if strip.title.startswith("Return"))
+        late = strip_plots(chart)[at]
+        assert late.hovers[3].tooltip == "at 0.030000 s: not known"
+        assert late.paths[0].d.count("z") == 2
 
     def test_nothing_to_draw(self) -> None:
-        assert draw_windows(changed(windows=[])) is None
+        assert window_strips(changed(windows=[])) is None
         without = rendered("html", changed(windows=[]))
         assert "Host: threads" in without
         assert " equal windows from " not in without

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 import msgspec
 import numpy as np
 import pytest
 
-from nsysdiag.document.bars import HEIGHT, SLOT
 from nsysdiag.document.packed import unpack_series
+from nsysdiag.document.svg import HEIGHT, SLOT, curve_plot
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
-from nsysdiag.launches.show import draw_depth
+from nsysdiag.launches import show
 from nsysdiag.launches.words import launch_sentences
 from nsysdiag.messages import InputError
 from nsysdiag.report import DeviceReport, QueueDrains
@@ -115,48 +114,48 @@ def test_graphs_without_nodes() -> None:
 
 def test_the_band_lies_where_the_depth_is() -> None:
     ahead = queue_depth([])
-    chart = draw_depth(ahead, 1000)
+    chart = show.queue_depth(ahead, 1000)
     assert chart is not None
     series = unpack_series(ahead)
-    steps = [(int(level), int(x)) for level, x in STEP.findall(chart.layers[0].d)]
-    there, back = steps[:100], steps[100:][::-1]
-    assert [x for _, x in there] == [SLOT * at for at in range(1, 101)]
-    assert [x for _, x in back] == [SLOT * at for at in range(100)]
-    for at in range(100):
-        top, bottom = there[at][0], back[at][0]
-        assert 0 <= top <= bottom <= HEIGHT
-        assert (bottom == HEIGHT) == (series.lowest[at] == 0)
-    assert min(level for level, _ in there) == 0
-    highest = [series.highest[at] for at in range(100)]
-    assert all(
-        (one < other) == (top > next_top)
-        for (one, other), (top, next_top) in zip(
-            pairwise(highest), pairwise([level for level, _ in there]), strict=True
-        )
-    )
+    there, back = np.full(100, -1), np.full(100, -1)
+    forth, place = True, 0
+    for level, x in ((int(level), int(x) // SLOT) for level, x in STEP.findall(curve_plot(chart).paths[0].d)):
+        forth = forth and x > place
+        (there if forth else back)[min(place, x) : max(place, x)] = level
+        place = x
+    assert place == 0
+    assert ((there >= 0) & (there <= back) & (back <= HEIGHT)).all()
+    assert ((back == HEIGHT) == (series.lowest == 0)).all()
+    assert there.min() == 0
+    assert (np.sign(np.diff(series.highest)) == -np.sign(np.diff(there))).all()
 
 
 def test_lines_at_powers_of_ten() -> None:
-    chart = draw_depth(queue_depth([]), 1000)
+    chart = show.queue_depth(queue_depth([]), 1000)
     assert chart is not None
-    assert [line.label for line in chart.lines] == ["1", "10"]
-    assert [spot.tooltip for spot in chart.spots][:2] == [
+    plot = curve_plot(chart)
+    assert [label for _y, label in plot.lines] == ["1", "10"]
+    assert [hover.tooltip for hover in plot.hovers][:2] == [
         "at 0.090000 s: 0 to 4, mean 0.0",
         "at 0.091000 s: 1 to 8, mean 1.5",
     ]
 
 
-def test_fewer_spots_than_buckets() -> None:
-    chart = draw_depth(queue_depth([]), 30)
+def test_fewer_hovers_than_buckets() -> None:
+    chart = show.queue_depth(queue_depth([]), 30)
     assert chart is not None
-    assert (len(chart.spots), chart.spot_width) == (25, 4 * SLOT)
-    assert chart.spots[0].tooltip == "at 0.090000 s: 0 to 16, mean 2.2"
+    hovers = curve_plot(chart).hovers
+    assert (len(hovers), hovers[0].width) == (25, 4 * SLOT)
+    assert hovers[0].tooltip == "at 0.090000 s: 0 to 16, mean 2.2"
 
 
 def test_no_chart_where_nothing_was_ever_outstanding() -> None:
     ahead = queue_depth([])
     empty = squeeze(np.zeros(ahead.buckets, dtype="<i8"))
-    assert draw_depth(msgspec.structs.replace(ahead, highest=empty, lowest=empty, mean_thousandths=empty), 100) is None
+    assert (
+        show.queue_depth(msgspec.structs.replace(ahead, highest=empty, lowest=empty, mean_thousandths=empty), 100)
+        is None
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from nsysdiag.document.bars import HEIGHT, SLOT
 from nsysdiag.document.packed import unpack_level
+from nsysdiag.document.svg import SLOT, curve_plot
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.memory.facts import DeviceMemory
-from nsysdiag.memory.show import draw_level, memory_facts
+from nsysdiag.memory.show import memory_facts, memory_level
 from nsysdiag.memory.words import copy_sentences, level_sentences, unified_sentences
 from nsysdiag.messages import InputError
 from nsysdiag.report import DeviceReport
@@ -213,36 +213,37 @@ def test_facts_say_where_they_are_lower_bounds() -> None:
 
 def test_the_band_lies_where_the_level_is() -> None:
     """80 GiB is the top: 30, 30, 60, 60 above, 20, 30, 30, 40 below."""
-    chart = draw_level(MEMORY, 100)
+    chart = memory_level(MEMORY, 100)
     assert chart is not None
-    assert chart.layers[1].d == f"M0 625V625H{SLOT}V625H{2 * SLOT}V250H{3 * SLOT}V250H{4 * SLOT}"
-    assert chart.layers[0].d == f"{chart.layers[1].d}V500H{3 * SLOT}V625H{2 * SLOT}V625H{SLOT}V750H0z"
-    assert chart.limit is not None
-    assert (chart.limit.y, chart.limit.label) == ("0.000%", "limit 80.0 GiB")
-    assert [line.label for line in chart.lines] == ["16.0 GiB", "32.0 GiB", "48.0 GiB", "64.0 GiB"]
-    assert [spot.tooltip for spot in chart.spots] == [
-        "from 0.090000 s: 20.0 GiB to 30.0 GiB",
-        "from 0.115000 s: 30.0 GiB",
-        "from 0.140000 s: 30.0 GiB to 60.0 GiB",
-        "from 0.165000 s: 40.0 GiB to 60.0 GiB",
+    plot = curve_plot(chart)
+    band, highest = (path.d for path in plot.paths)
+    assert highest == f"M0 625V625H{2 * SLOT}V250H{4 * SLOT}"
+    assert band == f"{highest}V500H{3 * SLOT}V625H{SLOT}V750H0z"
+    assert plot.floors == [("0.000%", "limit 80.0 GiB"), ("100%", "0")]
+    assert [label for _y, label in plot.lines] == ["16.0 GiB", "32.0 GiB", "48.0 GiB", "64.0 GiB"]
+    assert [hover.tooltip for hover in plot.hovers] == [
+        "at 0.090000 s: 20.0 GiB to 30.0 GiB",
+        "at 0.115000 s: 30.0 GiB",
+        "at 0.140000 s: 30.0 GiB to 60.0 GiB",
+        "at 0.165000 s: 40.0 GiB to 60.0 GiB",
     ]
-    assert chart.height == HEIGHT
 
 
 def test_a_limit_far_above_is_left_out() -> None:
     small = change(
         MEMORY, peak_bytes=GIB, lowest=level([0] * 4), highest=level([MIB, GIB, GIB, GIB]), limit_bytes=80 * GIB
     )
-    chart = draw_level(small, 2)
+    chart = memory_level(small, 2)
     assert chart is not None
-    assert chart.limit is None
-    assert "V0H" in chart.layers[1].d
-    assert len(chart.spots) == 2
+    plot = curve_plot(chart)
+    assert plot.floors == [("100%", "0")]
+    assert "V0H" in plot.paths[1].d
+    assert len(plot.hovers) == 2
 
 
 def test_nothing_was_ever_given_out() -> None:
     none = change(MEMORY, peak_bytes=0, lowest=level([0] * 4), highest=level([0] * 4))
-    assert draw_level(none, 100) is None
+    assert memory_level(none, 100) is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.document.blocks import Chart, Command, Details, Section
 from nsysdiag.document.context import Context
-from nsysdiag.document.figures import StackedBar, Stacks
+from nsysdiag.document.drawings import StackedBar, Stacks
+from nsysdiag.document.svg import segments
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phrases import finished
 from nsysdiag.record import to_json
@@ -69,7 +70,7 @@ def written(held: Report, name: str, *, details: bool = False) -> str:
 
 
 def widths(strip: StackedBar) -> list[float]:
-    return [float(each.width.rstrip("%")) for each in strip.segments]
+    return [float(each.width.rstrip("%")) for each in segments(strip)]
 
 
 class TestTheFirstFinding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from nsysdiag.document.svg import curve_plot
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.record import to_json
@@ -13,10 +14,9 @@ from nsysdiag.saved import from_json
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.utilization.show import (
     MOST_STEPS,
-    WIDTH,
-    draw_utilization,
     real_note,
     sm_sentences,
+    utilization_curve,
     utilization_sentences,
 )
 from tests.output.page import unexplained
@@ -104,41 +104,45 @@ def test_the_card_in_the_overview() -> None:
 # ---- the drawing -------------------------------------------------------------------------------------------------
 
 
-def test_stairs_of_both_series() -> None:
+def test_steps_of_both_series() -> None:
     """
     90       120      150      180 ms        by time 0.5, 0.5, 1.0; by polling 1, nothing, 0
     """
     found = utilization_of(by_time=series([0.5, 0.5, 1.0], 30 * MS), by_period=series([1.0, None, 0.0], 30 * MS))
-    chart = draw_utilization(found, 180 * MS, 3)
+    chart = utilization_curve(found, 180 * MS, 3)
     assert chart is not None
-    assert chart.layers[0].d == "M0 1000V500H2666V0H4000V1000z"
-    assert chart.layers[1].d == "M0 0H1333M2666 1000H4000"
-    assert [(spot.x, spot.tooltip) for spot in chart.spots] == [
-        (0, "at 0.090000 s: 50.0% by time, 100.0% by polling"),
-        (2666, "at 0.150000 s: 100.0% by time, 0.0% by polling"),
+    plot = curve_plot(chart)
+    assert [path.d for path in plot.paths] == ["M0 1000V500H20V0H30V1000z", "M0 0V0H10M20 1000V1000H30"]
+    times = "by time (samples of 30.0 ms)", "by polling (every 30.0 ms)"
+    assert [(hover.x, hover.tooltip) for hover in plot.hovers] == [
+        (0, f"at 0.090000 s: {times[0]} 50.0%, {times[1]} 100.0%"),
+        (10, f"at 0.120000 s: {times[0]} 50.0%, {times[1]} not known"),
+        (20, f"at 0.150000 s: {times[0]} 100.0%, {times[1]} 0.0%"),
     ]
 
 
 def test_the_last_step_ends_with_the_window() -> None:
     found = utilization_of(by_time=series([0.0, 1.0], 60 * MS), by_period=series([1.0] * 4, 30 * MS))
-    chart = draw_utilization(found, END, 10)
+    chart = utilization_curve(found, END, 10)
     assert chart is not None
-    assert chart.layers[0].d.endswith(f"H2400V0H{WIDTH}V1000z")
+    assert [layer.series.edges[-1] for layer in chart.layers] == [END, END]
+    assert curve_plot(chart).paths[0].d.endswith("H24V0H40V1000z")
 
 
 @pytest.mark.parametrize("values", [[], [0.5]])
 def test_one_value_is_no_drawing(values: list[float]) -> None:
     one = series([0.5], MS)
     found = utilization_of(by_time=msgspec.structs.replace(one, values=values))
-    assert draw_utilization(found, END, 10) is None
+    assert utilization_curve(found, END, 10) is None
 
 
 def test_a_long_series_is_drawn_in_as_many_steps_as_can_be_seen() -> None:
-    chart = draw_utilization(long_utilization(), 2090 * MS, 125)
+    chart = utilization_curve(long_utilization(), 2090 * MS, 125)
     assert chart is not None
-    assert chart.layers[0].d.count("V") <= MOST_STEPS + 1
-    assert len(chart.layers[0].d) < 8_000
-    assert len(chart.spots) == 125
+    plot = curve_plot(chart)
+    assert plot.paths[0].d.count("V") <= MOST_STEPS + 1
+    assert len(plot.paths[0].d) < 8_000
+    assert len(plot.hovers) <= 125
 
 
 # ---- tables ------------------------------------------------------------------------------------------------------

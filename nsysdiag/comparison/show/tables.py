@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         KernelChange,
         SignatureChange,
     )
-    from nsysdiag.document.bars import LegendEntry
+    from nsysdiag.document.drawings import LegendEntry
     from nsysdiag.document.view import Causes
 
 RUNS = CellKind("runs", words.count_label)

@@ -9,11 +9,20 @@ from msgspec.structs import replace
 
 from nsysdiag.bottlenecks import OF_WORK
 from nsysdiag.comparison.show import words
-from nsysdiag.document.bars import Axis, LegendEntry, Waterfall, WaterfallBar, by_bottleneck, entry_of
+from nsysdiag.document.axis import MOST_LEVELS, round_step, time_label, time_ticks
 from nsysdiag.document.blocks import Chart
-from nsysdiag.document.figures import StackedBar, Stacks, percent, stack
-from nsysdiag.document.histogram import MOST_LEVELS, round_step, time_label, time_ticks
-from nsysdiag.document.lanes import DrawnLanes, LaneGroup
+from nsysdiag.document.drawings import (
+    DrawnLanes,
+    LaneGroup,
+    LegendEntry,
+    StackedBar,
+    Stacks,
+    Waterfall,
+    WaterfallBar,
+    by_bottleneck,
+    entry_of,
+    stack,
+)
 from nsysdiag.formats.html.timeline.still import level_lanes
 from nsysdiag.units import format_ns, format_signed_share
 
@@ -193,46 +202,32 @@ def waterfall(device: DeviceComparison, causes: Causes) -> Waterfall:
     """The drawing; its steps add up to the change of the length."""
     before, after = device.length.before_ns, device.length.after_ns
     steps = levels(device, MOST_STEPS)
-    axis = length_axis([before, after, *(step.to_ns for step in steps)])
+    lengths = [before, after, *(step.to_ns for step in steps)]
+    ticks = length_ticks(lengths)
+    low, high = ticks[0], max(*lengths, 1)
     bars = [
-        _length("Before", before, axis),
-        *(_step(step, before, axis, causes) for step in steps),
-        _length("After", after, axis),
+        WaterfallBar("Before", None, True, 0, before, ""),
+        *(_step(step, before, causes) for step in steps),
+        WaterfallBar("After", None, True, 0, after, ""),
     ]
-    return Waterfall(bars, axis, f"The axis begins at {time_label(axis.low, axis.high)}." if axis.low else "")
+    cut = f"The axis begins at {time_label(low, high)}." if low else ""
+    return Waterfall(bars, low, high, {time_label(ns, high): ns for ns in ticks}, cut)
 
 
-def length_axis(lengths: list[int]) -> Axis:
-    """The axis of some lengths in ns, from 0 unless all lie far from it."""
+def length_ticks(lengths: list[int]) -> list[int]:
+    """The round lengths, in ns, on an axis of some: from 0 unless all lie far from it."""
     high, lowest = max(*lengths, 1), min(lengths)
-    low = 0
-    if lowest > FAR * high:
-        low = max(0, round(high - max(ROOM * (high - lowest), LEAST_VIEW * high)))
-    step = round_step(high - low, MOST_LEVELS)
-    bare = Axis(low // step * step, high, [])
-    return Axis(bare.low, high, [(bare.at(ns), time_label(ns, high)) for ns in range(bare.low, high + 1, step)])
+    far = max(0, round(high - max(ROOM * (high - lowest), LEAST_VIEW * high)))
+    low = far if lowest > FAR * high else 0
+    between = round_step(high - low, MOST_LEVELS)
+    return list(range(low // between * between, high + 1, between))
 
 
-def _length(label: str, ns: int, axis: Axis) -> WaterfallBar:
-    at = axis.at(ns)
-    return WaterfallBar(label, None, True, 0, ns, "", "0%", at, at, at)
-
-
-def _step(step: WaterfallRow, before: int, axis: Axis, causes: Causes) -> WaterfallBar:
-    left, right = sorted((step.from_ns, step.to_ns))
+def _step(step: WaterfallRow, before: int, causes: Causes) -> WaterfallBar:
     key = entry(step.id, causes) if step.id else None
-    return WaterfallBar(
-        label=key.label if key is not None else words.smaller(step.count),
-        entry=key,
-        is_length=False,
-        from_ns=step.from_ns,
-        to_ns=step.to_ns,
-        share=format_signed_share(step.change_ns, before) if before else words.NOTHING,
-        x=axis.at(left),
-        width=percent(right - left, axis.high - axis.low),
-        begin=axis.at(step.from_ns),
-        end=axis.at(step.to_ns),
-    )
+    label = key.label if key is not None else words.smaller(step.count)
+    share = format_signed_share(step.change_ns, before) if before else words.NOTHING
+    return WaterfallBar(label, key, False, step.from_ns, step.to_ns, share)
 
 
 WORK = (("compute", "Compute"), ("communication", "Communication"), ("copies", "Copies"))
@@ -242,7 +237,7 @@ class SideStrips(Struct, frozen=True):
     """Both sides, the ticks of their common axis, and what the colours mean."""
 
     lanes: DrawnLanes
-    ticks: list[tuple[str, str]]
+    ticks: Sequence[tuple[str, str]]
     legend: list[LegendEntry]
 
 
@@ -253,7 +248,6 @@ def strips(device: DeviceComparison, causes: Causes) -> SideStrips | None:
     if before is None or after is None:
         return None
     lengths = [max(strip.end_ns - strip.start_ns, 1) for strip in (before, after)]
-    longest = max(lengths)
     sides = [
         LaneGroup(
             label,
@@ -261,12 +255,11 @@ def strips(device: DeviceComparison, causes: Causes) -> SideStrips | None:
             strip.end_ns,
             level_lanes(strip.level, strip.cause_ids, causes),
             note=format_ns(length),
-            width=percent(length, longest),
         )
         for label, strip, length in zip(("Before", "After"), (before, after), lengths, strict=True)
     ]
     legend = _legend(device, sides, (before, after), causes)
-    return SideStrips(DrawnLanes(sides, aligned=True), time_ticks(longest), legend)
+    return SideStrips(DrawnLanes(sides, aligned=True), time_ticks(max(lengths)), legend)
 
 
 def _legend(
@@ -274,7 +267,7 @@ def _legend(
 ) -> list[LegendEntry]:
     """What ran, then the causes by their time; last those that only begin or end a run."""
     present = {lane.label for side in sides for lane in side.lanes}
-    drawn = {path.color for side in sides for lane in side.lanes for path in lane.paths}
+    drawn = {area.color for side in sides for lane in side.lanes for area in lane.areas}
     ids = [row.id for row in device.ledger if row.change.before_ns or row.change.after_ns]
     found: dict[str, LegendEntry] = {}
     for id in (*ids, *(id for strip in strips for id in strip.cause_ids)):
@@ -335,10 +328,10 @@ def _bar(device: DeviceComparison, causes: Causes, *, after: bool) -> StackedBar
     rows = _divided(device)
     keys = [entry(row.id, causes) for row in rows]
     times = [row.change.after_ns if after else row.change.before_ns for row in rows]
-    parts = ((key.label, ns, key.color or None, key.part) for key, ns in zip(keys, times, strict=True))
+    segments = stack((key.label, ns, key.color, key.part) for key, ns in zip(keys, times, strict=True))
     lengths = device.length.before_ns, device.length.after_ns
     label = f"{'After' if after else 'Before'}: how the time divides into work and causes of idle time"
-    return StackedBar(label, stack(parts, whole=max(lengths)), lengths[after])
+    return StackedBar(label, segments, lengths[after], max(lengths))
 
 
 def waterfall_charts(device: DeviceComparison, causes: Causes) -> list[Chart]:

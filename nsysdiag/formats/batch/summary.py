@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from nsysdiag.ci.facts import FAIL
-from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import (
     PAGE,
     Block,
@@ -24,7 +23,7 @@ from nsysdiag.document.blocks import (
     Words,
     named,
 )
-from nsysdiag.document.figures import StackedBar, stack
+from nsysdiag.document.drawings import LegendEntry, StackedBar, stack
 from nsysdiag.document.kinds import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, StatusMark, part
 from nsysdiag.document.markdown import Piece, comment, markdown_document
 from nsysdiag.document.names import clip
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.ci.facts import BatchDevice, BatchFinding, BatchSummary, HistoryLine
-    from nsysdiag.document.curve import Spark
+    from nsysdiag.document.drawings import Spark
     from nsysdiag.formats.batch.entries import BatchRow
 
 SENTENCE, TITLE, NAME_LENGTH, MOST_WARNINGS = 400, 160, 120, 200

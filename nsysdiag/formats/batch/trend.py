@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from nsysdiag.document.bars import Bar, BarChart, Label, draw_bars
+from nsysdiag.document.axis import MOST_TICKS, time_levels
 from nsysdiag.document.blocks import Block, Chart, Column, Details, Document, Heading, Name, Paragraph, Section, Table
-from nsysdiag.document.curve import Curve
-from nsysdiag.document.histogram import MOST_TICKS, time_levels
+from nsysdiag.document.drawings import Bar, BarChart, Curve, CurveLayer, TimeSeries
 from nsysdiag.document.kinds import CODE, COUNT, FIGURE, NAME, SHARE, TEXT, TIME, share_of
 from nsysdiag.document.names import clip, visible
+from nsysdiag.document.svg import FEWEST_NAMES
 from nsysdiag.document.view import Causes, Share, by_time
 from nsysdiag.document.view import share_of as some
 from nsysdiag.document.words import counted
 from nsysdiag.formats.batch.entries import rows, shown_name
-from nsysdiag.formats.batch.history import FEWEST_SLOTS, draw_line, idle_share, labels, moment, series, share_levels
+from nsysdiag.formats.batch.history import idle_share, moment, series, share_levels
 from nsysdiag.formats.batch.summary import drawn, link, time_cell
 from nsysdiag.units import format_ns, format_share
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.ci.facts import BatchSummary, HistoryLine
+    from nsysdiag.document.kinds import CellKind
     from nsysdiag.report import CauseInfo
 
 MOST_SERIES, MOST_POINTS, MOST_OF_ALL, FEWEST_POINTS = 100, 300, 3000, 20
@@ -135,12 +135,11 @@ def _latest(trend: Trend) -> list[object]:
 def _section(trend: Trend, causes: Causes, *, unfolded: bool) -> Section:
     """The charts and runs of one trace and GPU, folded under the sentence that says where it stands."""
     sentence, names = _sentence(trend.every), [_name(line) for line in trend.drawn]
-    below = labels(names)
     runs = Table("Runs, the newest first", RUNS, [_run(line, causes) for line in reversed(trend.listed)], first=10)
     charts = [
-        ("Median iteration", "Median iteration over the runs", _iterations(trend.drawn, names, below)),
-        ("Idle share of the window", "Idle share over the runs", _idle_shares(trend.drawn, names, below)),
-        ("Idle by cause, of the window", "Idle share by cause over the runs", _causes(trend, names, below, causes)),
+        ("Median iteration", "Median iteration over the runs", iteration_curve(trend.drawn, names)),
+        ("Idle share of the window", "Idle share over the runs", _idle_shares(trend.drawn, names)),
+        ("Idle by cause, of the window", "Idle share by cause over the runs", _causes(trend, names, causes)),
     ]
     found: list[Block] = []
     for title, label, drawing in charts:
@@ -185,22 +184,25 @@ def _sentence(every: list[HistoryLine]) -> str:
     return f"{now} in the last run; before it {then}."
 
 
-def _iterations(lines: list[HistoryLine], names: list[str], below: list[Label]) -> Curve | None:
+def iteration_curve(lines: list[HistoryLine], names: list[str]) -> Curve | None:
+    """The median iteration of each run; None where none is known."""
     values = [line.iteration_ns for line in lines]
-    top = max((value for value in values if value is not None), default=0)
-    if top <= 0:
-        return None
-    texts = [f"{name}: {format_ns(v) if v is not None else 'not known'}" for name, v in zip(names, values, strict=True)]
-    top = round(top * 1.1)
-    return draw_line(values, top, time_levels(top, MOST_TICKS), texts, below, what="Median iteration")
+    top = round(1.1 * max((value for value in values if value is not None), default=0))
+    return _line(values, top, time_levels(top, MOST_TICKS), names, "Median iteration", TIME) if top > 0 else None
 
 
-def _idle_shares(lines: list[HistoryLine], names: list[str], below: list[Label]) -> Curve:
+def _idle_shares(lines: list[HistoryLine], names: list[str]) -> Curve:
     values = [round(idle_share(line) * SCALE) if line.window_ns > 0 else None for line in lines]
-    texts = [f"{name}: {format_share(line.idle_ns, line.window_ns)}" for name, line in zip(names, lines, strict=True)]
     top = _ceiling(max(value or 0 for value in values))
-    levels = share_levels(top, SCALE)
-    return draw_line(values, top, levels, texts, below, what="Idle share", kind=share_of(SCALE))
+    return _line(values, top, share_levels(top, SCALE), names, "Idle share", share_of(SCALE))
+
+
+def _line(
+    values: Sequence[int | None], top: int, levels: dict[str, int], names: list[str], what: str, kind: CellKind
+) -> Curve:
+    """Values from 0 to `top`, a point a run."""
+    layer = CurveLayer("", "line", TimeSeries(range(len(values) + 1), values))
+    return Curve([layer], what, kind, top, levels, bottom="0", names=names)
 
 
 def _ceiling(highest: int) -> int:
@@ -208,7 +210,7 @@ def _ceiling(highest: int) -> int:
     return max(SCALE // 20, round(1.1 * highest))
 
 
-def _causes(trend: Trend, names: list[str], below: list[Label], causes: Causes) -> BarChart | None:
+def _causes(trend: Trend, names: list[str], causes: Causes) -> BarChart | None:
     """Bars of the idle share by cause: those with the largest shares in all runs together, and all others as one."""
     lines, total = trend.drawn, dict[str, float]()
     for line in lines:
@@ -225,11 +227,11 @@ def _causes(trend: Trend, names: list[str], below: list[Label], causes: Causes) 
             shares.append(Share("other", "All other causes", round(SCALE * rest / whole), "idle", ""))
         parts = ", ".join(f"{share.label} {format_share(share.ns, SCALE)}" for share in shares)
         text = f"{name}: {parts or 'no idle time'}"
-        bars.append(Bar(name, sum(share.ns for share in shares), shares, text, slow=False, faded=False))
+        bars.append(Bar(name, shares, text))
     highest = max((bar.total for bar in bars), default=0)
     if highest <= 0:
         return None
     ceiling = _ceiling(highest)
-    levels = share_levels(ceiling, SCALE)
-    chart = draw_bars(bars, ceiling, levels, what="Run", kind=share_of(SCALE), fewest=FEWEST_SLOTS)
-    return replace(chart, bottom="0", labels=below) if chart else None
+    return BarChart(
+        bars, ceiling, share_levels(ceiling, SCALE), "Run", share_of(SCALE), bottom="0", named=True, fewest=FEWEST_NAMES
+    )

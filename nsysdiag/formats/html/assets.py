@@ -1,9 +1,8 @@
-"""Finds and loads the page templates and the files embedded in a page: styles, scripts, and a part of plotly.js."""
+"""Finds and loads the page templates and the files embedded in a page: styles and scripts."""
 
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import re
 import tomllib
@@ -100,16 +99,6 @@ class PackedScript(Struct, frozen=True):
     packed: str
 
 
-class ScriptBundle(Struct, frozen=True):
-    """`source` is the script as it runs, `packed` the same with gzip as text; `licence` is its licence, with the
-    notices of the libraries in it."""
-
-    version: str
-    source: str
-    packed: str
-    licence: str
-
-
 @cache
 def templates_folder() -> Path:
     """The checkout's `templates` next to the package if there is one, else the copy inside the package.
@@ -169,20 +158,6 @@ def page_style() -> str:
 def page_script() -> str:
     """The script of every page, which runs once its elements are there."""
     return lean("\n".join(asset(f"{name}.js") for name in PAGE_SCRIPTS) + assembled("tables", TABLE_SCRIPTS))
-
-
-@cache
-def plotly() -> ScriptBundle:
-    """The bundle that scripts/vendor_plotly fetched."""
-    folder = templates_folder() / "assets" / "vendor"
-    facts = dict(line.split(" ", 1) for line in (folder / "VERSION").read_text(encoding="utf-8").splitlines())
-    data = (folder / "plotly-basic.min.js.gz").read_bytes()
-    return ScriptBundle(
-        version=facts["version"],
-        source=gzip.decompress(data).decode(),
-        packed=to_carried(data),
-        licence="\n".join((folder / name).read_text(encoding="utf-8") for name in ("LICENSE", "NOTICES")),
-    )
 
 
 @cache

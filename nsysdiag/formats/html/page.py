@@ -24,19 +24,17 @@ from nsysdiag import units
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Detail, Document, Section, shown
 from nsysdiag.document.context import Context
-from nsysdiag.document.html import breakable, figures, html_of, width_of
+from nsysdiag.document.html import breakable, html_of, width_of
 from nsysdiag.document.names import brief, clip, visible
+from nsysdiag.document.svg import FILTERS
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html.assets import (
     BLANKS,
-    ScriptBundle,
     asset,
     content_hash,
-    lean,
     page_script,
     page_style,
-    plotly,
     templates_folder,
     timeline_script,
 )
@@ -112,18 +110,13 @@ def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
     context = Context.of(report)
     report, groups = context.report, _groups(context)
-    bundle = plotly() if has_figures(groups) else None
-    style, script = page_style(), page_script()
     timeline = timeline_script() if timelines(report) else None
-    packed = [each.source for each in (timeline, bundle) if each is not None]
-    if bundle:
-        style, script = style + asset("charts.css"), script + lean(asset("charts.js"))
     return framed(
         "report.html",
         report.tool,
-        style,
-        script,
-        packed,
+        page_style(),
+        page_script(),
+        [timeline.source] if timeline else [],
         report=report,
         options=options,
         groups=groups,
@@ -132,7 +125,6 @@ def render(report: Report, options: RenderOptions) -> bytes:
             drawn.section.blocks, environment(), level, {**values, "section": drawn}
         ),
         several=len(report.devices) > 1,
-        bundle=_shown(bundle),
         timeline_script=timeline.packed if timeline else "",
     )
 
@@ -182,19 +174,6 @@ def squeezed(html: str) -> str:
     return "".join(part if at % 2 else BLANKS.sub("\n", part) for at, part in enumerate(parts))
 
 
-def has_figures(groups: list[PlacedGroup]) -> bool:
-    """Does any section have a chart that scripts may draw?"""
-    return any(True for group in groups for drawn in group.sections for _figure in figures(drawn.section.blocks))
-
-
-def _shown(bundle: ScriptBundle | None) -> dict[str, object] | None:
-    """What the page shows of the bundle. Its licence is a file of ours, whose lines stay lines."""
-    if bundle is None:
-        return None
-    licence = Markup("\n").join(bundle.licence.splitlines())
-    return {"version": bundle.version, "packed": bundle.packed, "licence": licence}
-
-
 def policy(style: str, *scripts: str) -> str:
     """A content security policy that allows this style and these scripts, images from data, and nothing else."""
     hashes = " ".join(content_hash(script) for script in scripts)
@@ -229,6 +208,7 @@ def environment() -> Environment:
         "brief": brief,
         "breakable": breakable,
         "width": width_of,
+        **FILTERS,
     }
     return made
 

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from nsysdiag.diagnosis.entries import JUDGED_TIME, NAMED, account_chart, account_table, accounts
 from nsysdiag.diagnosis.show import IN_TICKET, action
-from nsysdiag.document.bars import LegendEntry, legend_entry
 from nsysdiag.document.blocks import (
     EVERYWHERE,
     NOT_PAGE,
@@ -28,7 +27,7 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.context import as_read
-from nsysdiag.document.figures import StackedBar, stack
+from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, stack
 from nsysdiag.document.kinds import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part, share_of
 from nsysdiag.document.view import PARTS, Causes, by_time
 from nsysdiag.document.view import share_of as some

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.facts import CANNOT_TELL, PACED, REPLAY, between
-from nsysdiag.document.bars import LegendEntry, by_bottleneck, legend_entry
 from nsysdiag.document.blocks import (
     NOT_PAGE,
     PAGE,
@@ -19,7 +18,7 @@ from nsysdiag.document.blocks import (
     SectionScope,
 )
 from nsysdiag.document.command import whatif_command
-from nsysdiag.document.figures import StackedBar, Stacks, stack
+from nsysdiag.document.drawings import LegendEntry, StackedBar, Stacks, by_bottleneck, legend_entry, stack
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import WORK, share_of
 from nsysdiag.document.words import counted
@@ -156,8 +155,8 @@ def strips(of: str, now: Strip, predicted: Strip, written: Callable[[int], str] 
     legend = dict.fromkeys(entry for strip in (now, predicted) for entry, ns in strip if ns > LEAST_LEGEND * longest)
     rows = []
     for title, held in ((NOW, now), (PREDICTED, predicted)):
-        segments = stack(((entry.label, ns, entry.color or None, entry.part) for entry, ns in held), longest)
-        drawn = StackedBar(f"{of} {title.lower()}, {DIVIDED}", segments, longest)
+        segments = stack((entry.label, ns, entry.color, entry.part) for entry, ns in held)
+        drawn = StackedBar(f"{of} {title.lower()}, {DIVIDED}", segments, longest, longest)
         rows.append((f"{title}: {written(length(held))}" if written else title, drawn))
     return Chart(Stacks(rows), f"{of} now and as predicted, {DIVIDED}", legend=by_bottleneck(legend), limit=PAGE, id=id)
 

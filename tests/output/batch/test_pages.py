@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.document.names import visible
+from nsysdiag.document.svg import curve_plot, spark_line
 from nsysdiag.formats.batch import history, trend
 from nsysdiag.formats.batch.entries import headline, result, rows
 from nsysdiag.formats.batch.registry import OURS, write_all
@@ -262,7 +263,7 @@ class TestHistory:
     def test_sparkline_rises_where_idle_time_does(self) -> None:
         made = history.spark([line(at, "a", "gpu0", idle) for at, idle in enumerate((100, 100, 200))])
         assert made is not None
-        first, second, third = (int(y) for y in re.findall(r"[ML]\d+ (\d+)", made.line))
+        first, second, third = (int(y) for y in re.findall(r"[ML]\d+ (\d+)", spark_line(made).line))
         assert first == second > third
         assert made.said == "10.0% → 20.0%"
         assert made.change == pytest.approx(0.1)
@@ -270,7 +271,7 @@ class TestHistory:
     def test_noise_is_drawn_flat(self) -> None:
         made = history.spark([line(at, "a", "gpu0", idle) for at, idle in enumerate((300, 301, 300))])
         assert made is not None
-        heights = [int(y) for y in re.findall(r"[ML]\d+ (\d+)", made.line)]
+        heights = [int(y) for y in re.findall(r"[ML]\d+ (\d+)", spark_line(made).line)]
         assert max(heights) - min(heights) < 50
 
     def test_one_run_is_no_line(self) -> None:
@@ -306,8 +307,10 @@ class TestTrend:
         assert "Idle by cause" not in sections["t-2"].whole_text()
 
     def test_a_run_without_a_value_leaves_a_gap(self) -> None:
-        made = history.draw_line([10, None, 20, 30], 40, {}, ["a", "b", "c", "d"])
-        assert {layer.look: layer.d.count("M") for layer in made.layers} == {"line": 2, "dots": 3}
+        lines = [line(at, "a", "gpu0", 100, iteration_ns=ns) for at, ns in enumerate((10, None, 20, 30))]
+        made = trend.iteration_curve(lines, ["a", "b", "c", "d"])
+        assert made is not None
+        assert {path.look: path.d.count("M") for path in curve_plot(made).paths} == {"curve-line": 2, "curve-dots": 3}
 
     def test_causes_add_up_to_the_idle_share(self) -> None:
         lines = [line(0, "a", "gpu0", 400, causes={f"c{at}": 40 * MS for at in range(10)})]
@@ -330,7 +333,10 @@ class TestTrend:
 
     def test_labels_leave_room_for_each_other(self) -> None:
         for count in (1, 2, 7, 20, 100, 300):
-            made = history.labels([f"run {at}" for at in range(count)])
+            lines = [line(at, "a", "gpu0", 100) for at in range(count)]
+            curve = trend.iteration_curve(lines, [f"run {at}" for at in range(count)])
+            assert curve is not None
+            made = curve_plot(curve).labels
             places = [float(label.x.rstrip("%")) for label in made]
             assert made[-1].text == f"run {count - 1}"
             assert all(b - a > 13 for a, b in pairwise(places))

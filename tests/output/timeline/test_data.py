@@ -13,6 +13,7 @@ import pytest
 
 from nsysdiag.arrays.groups import from_planes
 from nsysdiag.document.packed import unpack, unpack_lanes
+from nsysdiag.document.svg import lane_paths
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.assets import Blob, unpacked
@@ -261,17 +262,17 @@ class TestPage:
 
 
 class TestStill:
-    def test_stairs_follow_the_shares(self) -> None:
+    def test_steps_follow_the_shares(self) -> None:
         levels = timeline(0, 100)
         half = levels.levels[-1]
         column = bytes([0] * 256 + [255] * 128 + [51] * 128)
         levels = msgspec.structs.replace(levels, levels=[msgspec.structs.replace(half, compute=packed(column))])
         (compute, _copies, idle) = still_lanes(levels, Causes(CAUSES), 1)
-        assert [path.d for path in compute.paths] == ["M0 255V255H256V0H384V204H512V255z"]
-        assert [(path.color, path.d) for path in idle.paths] == [("#d1495b", "M0 255V191H512V255z")]
+        assert [path.d for path in lane_paths(compute)] == ["M0 255V255H256V0H384V204H512V255z"]
+        assert [(path.color, path.d) for path in lane_paths(idle)] == [("#d1495b", "M0 255V191H512V255z")]
 
     def test_many_devices_have_coarser_ones(self) -> None:
-        assert {lane.width for lane in still_lanes(timeline(0, 100), Causes(CAUSES), 9)} == {256}
+        assert {lane.buckets for lane in still_lanes(timeline(0, 100), Causes(CAUSES), 9)} == {256}
 
 
 class TestDamage:

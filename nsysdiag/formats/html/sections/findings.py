@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from nsysdiag.document import words
 from nsysdiag.document.context import Context
-from nsysdiag.document.figures import safe_color
+from nsysdiag.document.drawings import safe_color
 from nsysdiag.document.view import SEVERITIES, device_label, namesake
 from nsysdiag.findings.show import anchors, blocks, finding_markdown, in_order, where
 from nsysdiag.formats.html.sections.section import View, report_section

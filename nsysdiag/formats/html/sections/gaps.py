@@ -9,7 +9,7 @@ from msgspec import Struct
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Chart
 from nsysdiag.document.context import Context
-from nsysdiag.document.figures import StackedBar, Stacks, safe_color, stack
+from nsysdiag.document.drawings import StackedBar, Stacks, safe_color, stack
 from nsysdiag.document.names import call_site_label, host_code_label
 from nsysdiag.document.view import Causes, by_length, by_total, evidence, flags, slices_by_time
 from nsysdiag.formats.html.sections.section import View, device_section

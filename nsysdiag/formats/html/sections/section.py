@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from nsysdiag.document import words
+from nsysdiag.document.axis import time_ticks
 from nsysdiag.document.blocks import Block, Chart, Custom, Section, SectionScope
 from nsysdiag.document.context import Context
-from nsysdiag.document.figures import StackedBar, Stacks, percent, safe_color
-from nsysdiag.document.histogram import time_ticks
-from nsysdiag.document.interactive.figures import LedgerCut, ledger_figure
+from nsysdiag.document.drawings import StackedBar, Stacks, safe_color, stack
+from nsysdiag.document.svg import percent
 from nsysdiag.document.view import LedgerRow, follows_wakes, ledger_rows, moved
 from nsysdiag.ledger.show import blocks
 
@@ -92,20 +92,16 @@ class CauseRow(Struct, frozen=True):
 
 def charts(context: Context, device: DeviceReport) -> list[Chart]:
     """The ledger as one bar, and another one after wake-ups where these moved time."""
-    cuts = _cuts(context, device)
-    labels = [f"{DIVIDES}, {cut.label.lower()}" for cut in cuts] if len(cuts) > 1 else [DIVIDES]
-    rows = [
-        (cut.label, StackedBar(label, cut.segments, device.idle_ns)) for cut, label in zip(cuts, labels, strict=True)
-    ]
-    return [Chart(Stacks(rows), DIVIDES)]
-
-
-def _cuts(context: Context, device: DeviceReport) -> list[LedgerCut]:
     rows = ledger_rows(device, context.causes)
-    cuts = [LedgerCut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
+    cuts = {"By what the thread did": [row.ns for row in rows]}
     if follows_wakes(device):
-        cuts.append(LedgerCut("By root cause", [(row.cause.title, row.root_ns, row.cause.color) for row in rows]))
-    return cuts
+        cuts["By root cause"] = [row.root_ns for row in rows]
+    bars = []
+    for title, times in cuts.items():
+        segments = stack((row.cause.title, ns, row.cause.color, "") for row, ns in zip(rows, times, strict=True))
+        label = f"{DIVIDES}, {title.lower()}" if len(cuts) > 1 else DIVIDES
+        bars.append((title, StackedBar(label, segments, device.idle_ns)))
+    return [Chart(Stacks(bars), DIVIDES)]
 
 
 def view(context: Context, device: DeviceReport) -> View:
@@ -118,7 +114,6 @@ def view(context: Context, device: DeviceReport) -> View:
         "rows": [_draw(row, longest) for row in rows],
         "charts": charts(context, device),
         "axis": time_ticks(device.idle_ns),
-        "figure": ledger_figure(_cuts(context, device)),
         "wakes": follows_wakes(device),
         "moved": [(row, safe_color(row.cause.color), words.root_kinds(row), places[row.cause.id]) for row in roots],
         "root_places": {row.cause.id for row in roots},

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nsysdiag.document import words
-from nsysdiag.document.bars import LegendEntry, by_bottleneck, entry_of
 from nsysdiag.document.blocks import Chart, SectionScope
 from nsysdiag.document.context import Context
-from nsysdiag.document.lanes import DrawnLanes, LaneGroup
+from nsysdiag.document.drawings import DrawnLanes, LaneGroup, LegendEntry, by_bottleneck, entry_of
 from nsysdiag.document.view import WORK
 from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline.data import timeline_data, timelines

@@ -17,7 +17,7 @@ from msgspec import UNSET, Struct
 from nsysdiag.arrays.groups import WIDEST, from_planes, names_from, running_sums, to_planes
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.document import words
-from nsysdiag.document.figures import safe_color
+from nsysdiag.document.drawings import safe_color
 from nsysdiag.document.names import brief, clip
 from nsysdiag.formats.html.assets import Blob, Place, unpacked
 from nsysdiag.formats.html.timeline.gaps import DrawnGaps, drawn_gaps

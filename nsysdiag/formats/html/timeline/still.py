@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysdiag.document.figures import safe_color
-from nsysdiag.document.lanes import FULL, Area, DrawnLane
+from nsysdiag.document.drawings import Area, DrawnLane, safe_color
 from nsysdiag.formats.html.assets import unpacked
 from nsysdiag.messages import InputError
 
@@ -41,18 +40,14 @@ def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step
         if name == "idle":
             first = leading.reshape(-1, step)[:, 0]
             present = [number for number in np.unique(first[heights > 0]).tolist() if number < len(cause_ids)]
-            paths = [
-                _area(causes.title(cause), "", safe_color(causes[cause].color), np.where(first == number, heights, 0))
+            areas = [
+                Area(causes.title(cause), "", safe_color(causes[cause].color), np.where(first == number, heights, 0))
                 for number, cause in ((number, cause_ids[number]) for number in present)
             ]
         else:
-            paths = [_area(label, name, "", heights)]
-        lanes.append(DrawnLane(label, len(heights), paths))
+            areas = [Area(label, name, "", heights)]
+        lanes.append(DrawnLane(label, len(heights), areas))
     return lanes
-
-
-def _area(label: str, part: str, color: str, heights: npt.NDArray[np.int64]) -> Area:
-    return Area(label, part, color, _stairs(heights), heights)
 
 
 def _bytes(packed: str, count: int) -> npt.NDArray[np.int64]:
@@ -60,11 +55,3 @@ def _bytes(packed: str, count: int) -> npt.NDArray[np.int64]:
     if len(values) != count or not count:
         raise InputError("the timeline of this report contradicts itself: the file is damaged")
     return values
-
-
-def _stairs(heights: npt.NDArray[np.int64]) -> str:
-    """The area under the heights, from the bottom up; a run of equal ones is one step."""
-    border = np.flatnonzero(np.append(np.diff(heights) != 0, True))
-    ends, levels = (border + 1).tolist(), (FULL - heights[border]).tolist()
-    steps = "".join(f"V{level}H{end}" for end, level in zip(ends, levels, strict=True))
-    return f"M0 {FULL}{steps}V{FULL}z"

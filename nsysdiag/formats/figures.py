@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from itertools import chain, count
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import chain, count, cycle
+from typing import TYPE_CHECKING
 
-import numpy as np
 import plotly.graph_objects as go
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show import sections as of_comparison
-from nsysdiag.document.bars import BarChart, LegendEntry, Waterfall
 from nsysdiag.document.blocks import (
     Cell,
     Chart,
@@ -30,116 +30,29 @@ from nsysdiag.document.blocks import (
     shown,
 )
 from nsysdiag.document.context import Context, as_read
-from nsysdiag.document.curve import Curve, CurveStrips
-from nsysdiag.document.figures import StackedBar, Stacks
-from nsysdiag.document.histogram import Histogram
+from nsysdiag.document.drawings import LegendEntry, StackedBar, Stacks, stack
 from nsysdiag.document.kinds import STACK
-from nsysdiag.document.lanes import FULL, DrawnLanes
-from nsysdiag.document.names import plain, visible
-from nsysdiag.document.view import Causes
+from nsysdiag.document.names import visible
+from nsysdiag.document.view import Causes, window_parts
+from nsysdiag.document.words import NO_GPU_WORK
 from nsysdiag.formats import sections as of_report
-from nsysdiag.formats.figures.bars import columns, histogram, stacked, waterfall
-from nsysdiag.formats.figures.look import ENDING, ROWS, blank, curve, fill, span_text, strips, time_axis, with_legend
+from nsysdiag.formats.plots import empty, figure
+from nsysdiag.gap_groups.chart import gap_lengths
+from nsysdiag.launches.show import queue_depth
+from nsysdiag.messages import UsageError
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show import blocks as of_ranks
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.replay.show import blocks as of_prediction
-from nsysdiag.units import format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.document.blocks import Block, Section
-    from nsysdiag.document.lanes import Area, DrawnLane, LaneGroup
-    from nsysdiag.report import Report
+    from nsysdiag.report import DeviceReport, Report
 
-
-# Timelines as figures: lanes below each other, each as high as the share that something took of a moment.
-
-LANE, FILLED = 30, 0.86
-"""The height of a lane in pixels, and how much of it a full one takes."""
-
-
-def timeline(drawing: DrawnLanes, title: str, said: str) -> go.Figure:
-    """The lanes of all groups over one axis of time; from 0 on where the groups have a common start.
-
-    `customdata` of each point holds the share of the bucket that begins there, from 0 to FULL; the same as text; and
-    its start and end, in ns of the trace.
-    """
-    lanes = [(group, lane) for group in drawing.groups for lane in group.lanes]
-    ends = [group.end_ns - (group.start_ns if drawing.aligned else 0) for group in drawing.groups]
-    starts = ["Time from the first operation"] if drawing.aligned else []
-    scale, axis = time_axis(max(ends, default=0), *starts)
-    figure = blank(title, LANE * len(lanes), said)
-    figure.update_layout(
-        xaxis=axis,
-        hovermode="closest",
-        yaxis={
-            "range": [len(lanes), 0],
-            "tickvals": [at + 1 - FILLED / 2 for at in range(len(lanes))],
-            "ticktext": [plain(f"{group.label} {lane.label}") for group, lane in lanes],
-            **ROWS,
-        },
-    )
-    named: set[tuple[str, str]] = set()
-    for at, (group, lane) in enumerate(lanes):
-        for area in lane.paths:
-            color = fill(LegendEntry(area.label, area.part, area.color))
-            shown = (area.label, color) not in named
-            named.add((area.label, color))
-            begin = group.start_ns if drawing.aligned else 0
-            figure.add_scatter(
-                **_outline(group, lane, area, at + 1, begin, scale),
-                name=plain(area.label),
-                legendgroup=plain(f"{area.label} {color}"),
-                showlegend=shown,
-                fillcolor=color,
-            )
-    return figure
-
-
-def _outline(group: LaneGroup, lane: DrawnLane, area: Area, floor: int, begin: int, scale: int) -> dict[str, Any]:
-    """The border of an area that stands on `floor`, upwards being less: a run of equal heights is one step."""
-    count, span = lane.width, group.end_ns - group.start_ns
-    heights = area.heights
-    starts = np.flatnonzero(np.diff(heights, prepend=-1))
-    ends = np.append(starts[1:], count)
-    x: list[float | None] = []
-    y: list[float | None] = []
-    told: list[list[Any] | None] = []
-    for first, behind, height in zip(starts.tolist(), ends.tolist(), heights[starts].tolist(), strict=True):
-        if not height:
-            continue
-        low, high = (group.start_ns + span * at // count for at in (first, behind))
-        left, right = (low - begin) / scale, (high - begin) / scale
-        upper = floor - FILLED * height / FULL
-        row = [height, plain(format_share(height, FULL)), span_text(low, high)]
-        x += [left, left, right, right, left, None]
-        y += [floor, upper, upper, floor, floor, None]
-        told += [row] * 5 + [None]
-    return {
-        "x": x,
-        "y": y,
-        "customdata": told,
-        "mode": "lines",
-        "line": {"width": 0.5, "color": fill(LegendEntry(area.label, area.part, area.color))},
-        "fill": "toself",
-        "hoveron": "points",
-        "hovertemplate": "%{fullData.name}: %{customdata[1]}<br>%{customdata[2]}" + ENDING,
-    }
-
-
-FIGURES: dict[type, Callable[[Any, str, str], go.Figure]] = {
-    BarChart: columns,
-    Histogram: histogram,
-    Curve: curve,
-    CurveStrips: strips,
-    StackedBar: lambda bar, title, said: stacked(Stacks([("", bar)]), title, said),
-    Stacks: stacked,
-    DrawnLanes: timeline,
-    Waterfall: waterfall,
-}
-"""What makes a figure of each drawing, under a title and a sentence."""
+DEVICE_COLORS = ("#2b6cb8", "#9c640c", "#1c7444", "#7d55b5", "#b3261e", "#0e7490")
+NO_GAPS, NO_DEPTH = "No gaps", "Not in this report"
 
 
 class NamedFigure(Struct, frozen=True):
@@ -261,5 +174,67 @@ def _slug(title: str) -> str:
 
 def drawn(named: NamedFigure) -> go.Figure:
     """A chart of the page as a figure."""
-    drawing = named.chart.drawing
-    return with_legend(FIGURES[type(drawing)](drawing, named.title, named.said))
+    return figure(named.chart.drawing, named.title, named.said)
+
+
+# Figures that have several devices in one.
+
+
+def ledger_chart(report: Report) -> go.Figure:
+    """One stacked bar a device, as long as its window: what ran, then the idle time by cause, longest first."""
+    title, causes = "Where the time of each device went", Causes(report.causes)
+    if not report.devices:
+        return empty(title, NO_GPU_WORK)
+    total = Counter[str]()
+    for device in report.devices:
+        total.update(device.ledger)
+    order = sorted(total, key=lambda cause: (-total[cause], cause))
+    rows = []
+    for device in report.devices:
+        busy = [(part.label, part.ns, "", part.id) for part in window_parts(device) if part.id != "idle"]
+        idle = [(f"Idle: {causes.title(each)}", device.ledger.get(each, 0), causes[each].color, "") for each in order]
+        rows.append((f"{device.key} {device.name}", StackedBar("", stack([*busy, *idle]), device.window_ns)))
+    return figure(Stacks(rows), title, "")
+
+
+def gap_chart(report: Report, device: str | None = None) -> go.Figure:
+    """All gaps by length, in bins of 1, 2 and 5 times a power of ten: their number above, their time below, both
+    stacked by the gaps' dominant cause.
+
+    `device` is the key of one device, None means all. Raises UsageError for an unknown key, InputError where a saved
+    report is damaged.
+    """
+    chosen = _chosen(report, device)
+    title = f"Gaps by length, {device or 'all devices'}"
+    if not any(each.gaps_packed.count for each in chosen):
+        return empty(title, NO_GAPS if report.devices else NO_GPU_WORK)
+    chart = gap_lengths(chosen, Causes(report.causes))
+    return figure(chart.drawing, title, chart.captions[0])
+
+
+def queue_depth_chart(report: Report, device: str | None = None) -> go.Figure:
+    """The operations that were launched and had not finished over time: the mean, in a band from lowest to highest.
+
+    `device` is the key of one device, None means all. Raises UsageError for an unknown key, InputError where a saved
+    report is damaged.
+    """
+    title = f"Operations launched and not finished, {device or 'all devices'}"
+    depths = [(each.key, each.launch.queue_depth) for each in _chosen(report, device)]
+    curves = [(key, curve) for key, depth in depths if depth and (curve := queue_depth(depth, 1))]
+    if not curves:
+        return empty(title, NO_DEPTH if report.devices else NO_GPU_WORK)
+    layers = [
+        replace(layer, label=key if layer.look == "line" else f"{key}: {layer.label}", color=color)
+        for (key, curve), color in zip(curves, cycle(DEVICE_COLORS), strict=False)
+        for layer in curve.layers
+    ]
+    highest = max((curve for _key, curve in curves), key=lambda curve: curve.top)
+    return figure(replace(highest, layers=layers), title, "")
+
+
+def _chosen(report: Report, key: str | None) -> list[DeviceReport]:
+    chosen = [device for device in report.devices if key in (None, device.key)]
+    if key is not None and not chosen:
+        known = ", ".join(visible(device.key) for device in report.devices) or "none"
+        raise UsageError(f"the report has no device '{visible(key)}'", hint=f"its devices are: {known}")
+    return chosen

@@ -1,29 +1,18 @@
-"""Histograms over lengths, in bins of 1, 2 and 5 times a power of ten."""
+"""The scales of charts: round steps, labels that differ wherever values do, and bins of lengths."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from msgspec import Struct
-
-from nsysdiag.document.bars import Bar, BarChart, draw_bars
-from nsysdiag.document.figures import percent
-from nsysdiag.document.packed import unpack
+from nsysdiag.document.drawings import BarChart
+from nsysdiag.document.kinds import TIME
+from nsysdiag.document.svg import Mark, percent
 from nsysdiag.units import NS_PER, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    import numpy.typing as npt
-
+    from nsysdiag.document.drawings import Bar
     from nsysdiag.document.kinds import CellKind
-    from nsysdiag.document.view import Share
-    from nsysdiag.report import DeviceReport
 
-
-# Axes: round steps, and labels that differ wherever values do.
-#
 # Templates and figures get finished labels from here. The timeline, which zooms, follows the same rules in
 # `templates/assets/timeline/scale.js`.
 
@@ -74,9 +63,9 @@ def time_levels(top: int, most: int = MOST_LEVELS) -> dict[str, int]:
     return {time_label(ns, top): ns for ns in round_steps(top, most)}
 
 
-def time_ticks(top: int) -> list[tuple[str, str]]:
+def time_ticks(top: int) -> list[Mark]:
     """Round times on an axis from 0 to `top` ns: where each is in per cent of it, and its label."""
-    return [(percent(ns, top), label) for label, ns in time_levels(top, MOST_TICKS).items()]
+    return [Mark(percent(ns, top), label) for label, ns in time_levels(top, MOST_TICKS).items()]
 
 
 def moment_labels(moments: list[int]) -> list[str]:
@@ -93,7 +82,7 @@ def moment_labels(moments: list[int]) -> list[str]:
     return labels
 
 
-def edge_ticks(moments: list[int]) -> tuple[tuple[str, str], ...]:
+def edge_ticks(moments: list[int]) -> list[Mark]:
     """Ascending moments below a bar from the first to the last: where each is in per cent, and its label. Of those that
     would touch the one before them only the last is labelled."""
     labels, span = moment_labels(moments), moments[-1] - moments[0]
@@ -106,81 +95,25 @@ def edge_ticks(moments: list[int]) -> tuple[tuple[str, str], ...]:
                 continue
             kept = kept[:-1] if len(kept) > 1 else kept
         kept.append(at)
-    return tuple((percent(moments[at] - moments[0], span), labels[at]) for at in kept)
+    return [Mark(percent(moments[at] - moments[0], span), labels[at]) for at in kept]
 
 
-# More edges than this would write over each other on a narrow page: then only those of decades are named.
-MOST_LABELS = 9
+MOST_EDGES = 9
+"""More edges of bins than this would write over each other on a narrow page: then only those of decades are named."""
 
 
-class Tick(Struct, frozen=True):
-    """An edge: its position, in bins from the left and in per cent of the width, and its label."""
-
-    at: int
-    x: str
-    label: str
-
-
-class Bin(Struct, frozen=True):
-    """What is in one bin: its `name`, `parts` from the bottom up, and what the pointer shows."""
-
-    name: str
-    parts: list[Share]
-    tooltip: str
-
-
-class Histogram(Struct, frozen=True):
-    """Drawings above each other by title, over the same bins, whose edges stand below the last; the bins are ranges of
-    `what`."""
-
-    panels: dict[str, BarChart]
-    edges: list[Tick]
-    what: str
-
-
-def draw_columns(columns: list[Bin], levels: Callable[[int], dict[str, int]], kind: CellKind) -> BarChart | None:
-    """The columns side by side with lines at the `levels` of the fullest one; None where all are empty."""
-    bars = [
-        Bar(each.name, sum(part.ns for part in each.parts), each.parts, each.tooltip, slow=False, faded=False)
-        for each in columns
-    ]
-    top = max((bar.total for bar in bars), default=0)
-    return draw_bars(bars, top, levels(top), kind=kind, fewest=1)
-
-
-def ticks(edges: list[int]) -> list[Tick]:
-    """The edges of the bins from the first to that behind the last, in ns."""
-    named = list(enumerate(edges))
-    if len(edges) > MOST_LABELS:
-        named = [(at, edge) for at, edge in named if str(edge).strip("0") in ("", "1")]
-    return [Tick(at, percent(at, len(edges) - 1), time_label(edge)) for at, edge in named]
-
-
-class Tally(Struct, frozen=True):
-    """The number of gaps of one dominant cause in each bin, and their ns."""
-
-    count: npt.NDArray[np.int64]
-    ns: npt.NDArray[np.int64]
-
-
-def tally_gaps(devices: Iterable[DeviceReport]) -> dict[str, Tally]:
-    """The gaps of the devices by dominant cause, the cause with the most time first.
-
-    Raises InputError where a saved report is damaged.
-    """
-    tallies: dict[str, Tally] = {}
-    for device in devices:
-        _starts, lengths, causes = unpack(device.gaps_packed)
-        place = np.maximum(np.searchsorted(np.array(EDGES), lengths, side="right") - 1, 0)
-        for cause in np.unique(causes).tolist():
-            nothing = np.zeros(len(EDGES), dtype=np.int64)
-            tally = tallies.setdefault(device.gaps_packed.cause_ids[cause], Tally(nothing, nothing.copy()))
-            mine = causes == cause
-            np.add.at(tally.count, place[mine], 1)
-            np.add.at(tally.ns, place[mine], lengths[mine])
-    return dict(sorted(tallies.items(), key=lambda item: (-int(item[1].ns.sum()), item[0])))
+def edge_labels(edges: list[int]) -> dict[int, str]:
+    """The edges of bins from the first to that behind the last, in ns: their labels by place."""
+    every = len(edges) <= MOST_EDGES
+    return {at: time_label(edge) for at, edge in enumerate(edges) if every or str(edge).strip("0") in ("", "1")}
 
 
 def bound(at: int) -> str:
     """Where a bin begins, in the unit that suits it: `200 µs`."""
     return "more" if at == len(EDGES) else time_label(EDGES[at])
+
+
+def panel(bars: list[Bar], kind: CellKind) -> BarChart:
+    """A panel of a histogram: the bars from edge to edge, the highest as high as the panel."""
+    top = max(1, *(bar.total for bar in bars))
+    return BarChart(bars, top, (time_levels if kind is TIME else count_levels)(top), kind=kind, fewest=1)

@@ -1,0 +1,497 @@
+"""Every kind of drawing as a plotly figure, in the colours of the page's light theme, whatever the default template is.
+
+Text is text. What the pointer shows is exact, and `customdata` of each trace holds it.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from html import unescape
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import plotly.graph_objects as go
+from msgspec import Struct
+
+from nsysdiag.document.axis import unit_of
+from nsysdiag.document.drawings import (
+    FULL,
+    BarChart,
+    Curve,
+    CurveStrips,
+    DrawnLanes,
+    Histogram,
+    LegendEntry,
+    StackedBar,
+    Stacks,
+    Waterfall,
+    legend_entry,
+    safe_color,
+    shown_levels,
+)
+from nsysdiag.document.kinds import BYTES, SHARE, TIME, CellKind
+from nsysdiag.document.names import plain, visible
+from nsysdiag.document.svg import ink_on
+from nsysdiag.units import format_exact_ns, format_ns, format_share, format_signed_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nsysdiag.document.drawings import Area, Bar, CurveLayer, DrawnLane, LaneGroup, Segment
+    from nsysdiag.document.view import Share
+
+PART_COLORS = {
+    "compute": "#2b6cb8",
+    "communication": "#47207a",
+    "copies": "#9c640c",
+    "idle": "#c8cdd5",
+    "gone": "#1c7444",
+    "renamed": "#b3261e",
+}
+"""What the page fills a part of the time with, by class."""
+ACCENT, INK, MUTED, LINE, REST, SLOW = "#1f5fbf", "#1b2028", "#586271", "#e2e5ea", "#c9ced6", "#b3261e"
+FADED, PALE = 0.35, 0.28
+"""The opacity of what does not count, and of areas."""
+DOTTED: dict[str, Any] = {"color": INK, "width": 1, "dash": "dot"}
+GRID: dict[str, Any] = {"showgrid": True, "gridcolor": LINE, "zeroline": False, "automargin": True}
+MARKS = {"slow": ("Slow", "triangle-up", SLOW), "left-out": ("Left out", "x-thin-open", MUTED)}
+PLOT, PANEL, STRIP, BETWEEN, ROW = 300, 190, 60, 30, 30
+"""Heights in pixels: of a plot alone, of one of several, of a strip, of the room between panels, and of a row."""
+LARGE_ROW, MOST_LARGE, FILLED = 56, 8, 0.7
+"""The height of the place of a bar that has texts on it, how many bars have such, and how much of its place a bar
+takes."""
+MOST_TICKS, ROOM, THIN = 12, 1.1, 200
+"""How many bars have their names below them; how much of the scale is left above the longest; and beyond how many bars
+there is no room between them."""
+HEAD, LINE_HEIGHT, MOST_LINES, LINE_LENGTH = 64, 18, 5, 100
+"""The heights of a title and of each line below it, in pixels; how many there are at most, and their characters."""
+SIDE, BELOW, LABELS = 24, 56, 110
+"""The margins at the side of and below a plot, and of labels right of it, in pixels."""
+ENTRY, CHARACTER, LEGEND_LINE, WIDTH = 44, 6, 18, 550
+"""For the legend, in pixels: the width of an entry without its text and of a character; the height of a line; and the
+width in a narrow notebook."""
+ENDING = "<extra></extra>"
+BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+@singledispatch
+def figure(drawing: object, title: str, said: str) -> go.Figure:
+    """A drawing as a figure, under a title and a sentence."""
+    raise TypeError(f"a {type(drawing).__name__} is not drawn")
+
+
+def blank(title: str, height: int, said: str = "") -> go.Figure:
+    """A figure without data, whose plot is `height` pixels high under its title and what is `said` below it."""
+    lines = [plain(line, LINE_LENGTH) for line in wrap(visible(said), LINE_LENGTH)[:MOST_LINES]]
+    above = HEAD + LINE_HEIGHT * len(lines)
+    place = {"x": 0, "xref": "container", "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top"}
+    legend = {"orientation": "h", "traceorder": "normal", "font": {"size": 11}, "x": 0.02, "xref": "container"}
+    return go.Figure(
+        layout={
+            "template": go.layout.Template(),
+            "title": {
+                "text": plain(title, LINE_LENGTH),
+                "subtitle": {"text": "<br>".join(lines), "font": {"size": 12, "color": MUTED}},
+                "pad": {"t": 16, "l": SIDE},
+                **place,
+            },
+            "margin": {"t": above, "r": SIDE, "b": BELOW, "l": SIDE},
+            "height": above + height + BELOW,
+            "paper_bgcolor": "#ffffff",
+            "plot_bgcolor": "#ffffff",
+            "font": {"color": INK},
+            "legend": {**legend, "y": 0, "yref": "container", "yanchor": "bottom"},
+            "hoverlabel": {"align": "left"},
+        }
+    )
+
+
+def empty(title: str, why: str) -> go.Figure:
+    """A figure that says why there is nothing to draw."""
+    made = blank(title, PLOT).update_xaxes(visible=False).update_yaxes(visible=False)
+    return made.add_annotation(text=why, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
+
+
+def with_legend(made: go.Figure) -> go.Figure:
+    """The figure with room below it for the lines that its legend needs."""
+    names = [trace.name for trace in made.data if trace.showlegend is not False and trace.name]
+    if len(names) < 2:
+        return made.update_layout(showlegend=False)
+    widest = max(ENTRY + CHARACTER * len(unescape(name)) for name in names)
+    lines = -(-len(names) // max(WIDTH // widest, 1))
+    room = LEGEND_LINE * lines + LEGEND_LINE // 2
+    return made.update_layout(height=made.layout.height + room, margin={"b": BELOW + room})
+
+
+def fill(entry: LegendEntry) -> str:
+    """The colour of an entry of a legend: that of a part of the time, or its own."""
+    return PART_COLORS.get(entry.part, REST) if entry.part else safe_color(entry.color)
+
+
+def _scale(kind: CellKind, top: float) -> tuple[float, str]:
+    """What values of one kind are divided by on an axis up to `top`, and the unit that they have then."""
+    if kind is TIME:
+        return unit_of(round(top))
+    if kind is BYTES:
+        return next(((scale, unit) for scale, unit in BYTE_UNITS if top >= scale), (1, "B"))
+    return 1, ""
+
+
+def _value_axis(kind: CellKind, top: float, what: str) -> dict[str, Any]:
+    unit = _scale(kind, top)[1]
+    title = f"{what} ({unit})" if what and unit else what or unit
+    return {"title": {"text": title}, **({"tickformat": ".0%"} if kind is SHARE else {})}
+
+
+def _time_axis(end_ns: int, what: str = "Time in the trace") -> tuple[int, dict[str, Any]]:
+    """What ns are divided by on an axis of moments up to `end_ns`, and the axis."""
+    scale, unit = unit_of(abs(end_ns))
+    return scale, {**GRID, "title": {"text": f"{what} ({unit})"}}
+
+
+def _exact(kind: CellKind, value: float) -> str:
+    """A value with all its digits where its kind has a way to write them."""
+    return f"{value:,} B" if kind is BYTES else (kind.exact or kind.show)(value)
+
+
+def _span_text(start_ns: int, end_ns: int) -> str:
+    return f"{format_exact_ns(start_ns)} to {format_exact_ns(end_ns)}"
+
+
+# Panels above each other over one axis: bars, histograms, curves and strips.
+
+
+class Panel(Struct, frozen=True):
+    """Traces on an axis of values of their own, `height` pixels high under a `note`; `levels` are lines across them."""
+
+    traces: list[Any]
+    axis: dict[str, Any]
+    height: int
+    note: str = ""
+    levels: dict[str, float] = {}
+
+
+def _panels(title: str, said: str, panels: Sequence[Panel], xaxis: dict[str, Any], **layout: Any) -> go.Figure:
+    between = BETWEEN if len(panels) > 1 else 0
+    whole = sum(panel.height + between for panel in panels)
+    made, above = blank(title, whole, said), 0
+    for at, panel in enumerate(panels, start=1):
+        name = str(at) if at > 1 else ""
+        above += panel.height + between
+        low, high = (max(1 - edge / whole, 0) for edge in (above, above - panel.height))
+        made.update_layout({f"yaxis{name}": {**GRID, **panel.axis, "domain": [low, high]}})
+        made.add_traces([trace.update(yaxis=f"y{name}") for trace in panel.traces])
+        if panel.note:
+            place = {"x": 0, "xref": "paper", "xanchor": "left", "y": high, "yref": "paper", "yanchor": "bottom"}
+            made.add_annotation(text=panel.note, showarrow=False, **place)
+        for label, value in panel.levels.items():
+            look = {"x": 1, "xanchor": "left", "xshift": 6, "yanchor": "middle", "font": {"size": 11}}
+            made.add_hline(y=value, line=DOTTED, annotation={"text": plain(label), **look})
+            made.update_layout(margin={"r": LABELS})
+    anchor = f"y{len(panels)}" if len(panels) > 1 else "y"
+    return with_legend(made.update_layout(xaxis={"automargin": True, "anchor": anchor, **xaxis}, **layout))
+
+
+@figure.register
+def _(drawing: BarChart, title: str, said: str) -> go.Figure:
+    """Bars in order with their levels, and marks above those that are slow or do not count."""
+    bars, scale = drawing.bars, _scale(drawing.kind, drawing.top)[0]
+    named = range(0, len(bars), -(-len(bars) // MOST_TICKS) or 1)
+    axis = {**_value_axis(drawing.kind, drawing.top, "Time"), "range": [0, drawing.top / scale * ROOM]}
+    traces = [*_bars(drawing, 0), *_marks(bars, drawing.top / scale * (1 + ROOM) / 2)]
+    levels = {label: value / scale for label, value in shown_levels(drawing).items()}
+    names = {"tickvals": list(named), "ticktext": [plain(bars[at].name) for at in named]}
+    xaxis = {"title": {"text": plain(drawing.what)}, "range": [-0.6, len(bars) - 0.4], **names}
+    gap = 0.2 if len(bars) <= THIN else 0
+    return _panels(title, said, [Panel(traces, axis, PLOT, levels=levels)], xaxis, barmode="stack", bargap=gap)
+
+
+@figure.register
+def _(drawing: Histogram, title: str, said: str) -> go.Figure:
+    """The panels above each other over the same bins."""
+    panels = [
+        Panel(
+            [trace.update(width=0.8, showlegend=at == 0) for trace in _bars(chart, 0.5)],
+            _value_axis(chart.kind, chart.top, plain(name)),
+            PANEL,
+        )
+        for at, (name, chart) in enumerate(drawing.panels.items())
+    ]
+    ticks = {"tickvals": list(drawing.edges), "ticktext": [*map(plain, drawing.edges.values())]}
+    xaxis = {"title": {"text": plain(drawing.what)}, **ticks}
+    return _panels(title, said, panels, xaxis, barmode="stack", bargap=0.2)
+
+
+def _bars(drawing: BarChart, first: float) -> Iterator[go.Bar]:
+    """A trace for each thing that bars consist of, in the order of the legend, and one for those that do not count; the
+    first bar stands at `first`."""
+    held: dict[tuple[str, bool], list[tuple[int, Bar, Share]]] = {}
+    for at, bar in enumerate(drawing.bars):
+        for part in bar.parts:
+            held.setdefault((part.id, bar.faded), []).append((at, bar, part))
+    scale, kind, legend = _scale(drawing.kind, drawing.top)[0], drawing.kind, drawing.legend
+    order = {id: legend.index(legend_entry(rows[0][2])) for (id, _faded), rows in held.items()}
+    for (id, faded), rows in sorted(held.items(), key=lambda each: (order[each[0][0]], each[0])):
+        entry = legend[order[id]]
+        yield go.Bar(
+            name=plain(entry.label),
+            legendgroup=plain(id),
+            showlegend=not faded or (id, False) not in held,
+            x=[first + at for at, _bar, _part in rows],
+            y=[part.ns / scale for _at, _bar, part in rows],
+            marker={"color": fill(entry), "opacity": FADED if faded else 1, "line": {"width": 0}},
+            customdata=[
+                [part.ns, _exact(kind, part.ns), plain(bar.name), _exact(kind, bar.total)] for _at, bar, part in rows
+            ],
+            hovertemplate="%{customdata[2]}<br>%{fullData.name}<br>%{customdata[1]} of %{customdata[3]}" + ENDING,
+        )
+
+
+def _marks(bars: Sequence[Bar], height: float) -> Iterator[go.Scatter]:
+    """Signs above bars, which say more about them."""
+    for kind, (label, symbol, color) in MARKS.items():
+        held = [(at, bar) for at, bar in enumerate(bars) if (bar.slow if kind == "slow" else bar.faded)]
+        if held:
+            yield go.Scatter(
+                mode="markers",
+                name=label,
+                x=[at for at, _bar in held],
+                y=[height] * len(held),
+                marker={"symbol": symbol, "color": color, "size": 9, "line": {"width": 1.5, "color": color}},
+                customdata=[plain(bar.tooltip, LINE_LENGTH) for _at, bar in held],
+                hovertemplate="%{customdata}" + ENDING,
+            )
+
+
+@figure.register
+def _(drawing: Curve, title: str, said: str) -> go.Figure:
+    """The layers over each other, with the limit as a line."""
+    scale, xaxis = _time_axis(_end(drawing))
+    panel = Panel(
+        list(_layers(drawing, scale)),
+        {
+            **_value_axis(drawing.kind, drawing.top, plain(drawing.what)),
+            "range": [0, 1.05 * _place(drawing, drawing.top)],
+        },
+        PLOT,
+        levels={label: _place(drawing, value) for label, value in drawing.limit.items()},
+    )
+    if drawing.log:
+        levels = {drawing.bottom: 0.0, **shown_levels(drawing)}
+        at = [_place(drawing, value) for value in levels.values()]
+        panel.axis.update(tickvals=at, ticktext=[*map(plain, levels)])
+    return _panels(title, said, [panel], xaxis, hovermode="x")
+
+
+@figure.register
+def _(drawing: CurveStrips, title: str, said: str) -> go.Figure:
+    """The strips below each other over the same time; lines across all where something begins."""
+    scale, xaxis = _time_axis(max(_end(strip.curve) for strip in drawing.strips))
+    panels = []
+    for strip in drawing.strips:
+        top = strip.curve.top
+        ticks = {"tickvals": [0, top], "ticktext": [plain(strip.curve.kind.show(value)) for value in (0, top)]}
+        traces = [trace.update(name=plain(strip.title)) for trace in _layers(strip.curve, scale)]
+        note = f'{plain(strip.title)} <span style="color:{MUTED}">{plain(strip.note)}</span>'
+        panels.append(Panel(traces, {"range": [0, top], "fixedrange": True, **ticks}, STRIP, note))
+    made = _panels(title, said, panels, xaxis, hovermode="x").update_layout(showlegend=False)
+    for moment in drawing.moments:
+        where = moment / scale
+        made.add_shape(type="line", x0=where, x1=where, yref="paper", y0=0, y1=1, line=DOTTED)
+    return made
+
+
+def _end(curve: Curve) -> int:
+    return max(layer.series.edges[-1] for layer in curve.layers)
+
+
+def _place(curve: Curve, value: float) -> float:
+    """Where a value is on the axis: heights of logarithmic curves are shares."""
+    return curve.place(value) if curve.log else value / _scale(curve.kind, curve.top)[0]
+
+
+def _layers(curve: Curve, scale: int) -> Iterator[go.Scatter]:
+    """A line; an area below it, or between it and its lower border, which is a trace of its own."""
+    for layer in curve.layers:
+        name, color, area = plain(layer.label), layer.color or ACCENT, {}
+        if layer.look == "area" and layer.series.lowest:
+            lower = _points(layer, layer.series.lowest, curve, scale)
+            yield go.Scatter(
+                **lower, **_line(0, color), name=name, legendgroup=name, showlegend=False, hoverinfo="skip"
+            )
+        if layer.look == "area":
+            area = {"fill": "tonexty" if layer.series.lowest else "tozeroy", "fillcolor": _paler(color)}
+        yield go.Scatter(
+            **_points(layer, layer.series.values, curve, scale),
+            **_line(0 if area else 1.5, color),
+            **area,
+            name=name,
+            legendgroup=name,
+            hovertemplate="%{fullData.name}: %{customdata[1]}<br>%{customdata[2]}" + ENDING,
+        )
+
+
+def _paler(color: str) -> str:
+    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{PALE})"
+
+
+def _line(width: float, color: str) -> dict[str, Any]:
+    return {"mode": "lines", "line": {"shape": "hv", "width": width, "color": color}, "connectgaps": False}
+
+
+def _points(layer: CurveLayer, values: Sequence[float | None], curve: Curve, scale: int) -> dict[str, Any]:
+    """A point where each step begins, one where it ends if no other follows, and nothing where no value is known."""
+    edges, lowest = layer.series.edges, layer.series.lowest
+    points: list[tuple[float | None, float | None, list[Any] | None]] = []
+    for at, value in enumerate(values):
+        if value is None:
+            continue
+        low = f"{_exact(curve.kind, lowest[at])} to " if lowest and lowest[at] != value else ""
+        told = [value, plain(low + _exact(curve.kind, value)), _span_text(edges[at], edges[at + 1])]
+        points.append((edges[at] / scale, _place(curve, value), told))
+        if at + 1 == len(values) or values[at + 1] is None:
+            points += [(edges[at + 1] / scale, _place(curve, value), told), (None, None, None)]
+    x, y, customdata = (list(column) for column in zip(*points[:-1], strict=True)) if points else ([], [], [])
+    return {"x": x, "y": y, "customdata": customdata}
+
+
+# Rows below each other: stacked bars, lanes and the steps of a waterfall.
+
+
+def _rows(title: str, said: str, names: Sequence[str], height: int, xaxis: dict[str, Any]) -> go.Figure:
+    """A row for each name, without data."""
+    ticks = {"tickvals": list(range(len(names))), "ticktext": [*map(plain, names)], "range": [len(names) - 0.5, -0.5]}
+    look = {"automargin": True, "fixedrange": True, "showgrid": False, "zeroline": False, "ticklabelstandoff": 6}
+    made = blank(title, height * len(names), said)
+    return made.update_layout(barmode="overlay", hovermode="closest", xaxis=xaxis, yaxis={**ticks, **look})
+
+
+@figure.register
+def _(drawing: StackedBar, title: str, said: str) -> go.Figure:
+    return figure(Stacks([("", drawing)]), title, said)
+
+
+@figure.register
+def _(drawing: Stacks, title: str, said: str) -> go.Figure:
+    """Stacked bars on one scale; segments of one label and colour are a trace."""
+    bars = [bar for _name, bar in drawing.rows]
+    over_time, large = any(bar.over_time for bar in bars), len(bars) <= MOST_LARGE
+    placed = [each for at, bar in enumerate(bars) for each in _placed(at, bar)]
+    end = max((before + part.ns for _at, before, part in placed), default=0)
+    scale, axis = _time_axis(end, "Time in the trace" if over_time else "Time")
+    names = [name for name, _bar in drawing.rows]
+    axis = axis if over_time else {**axis, "rangemode": "tozero"}
+    made = _rows(title, said, names, LARGE_ROW if large else ROW, axis)
+    made.update_layout(uniformtext={"minsize": 11, "mode": "hide"})
+    by_look: dict[tuple[str, str, bool], list[tuple[int, int, Segment]]] = {}
+    for each in placed:
+        part = each[-1]
+        by_look.setdefault((part.label, fill(LegendEntry("", part.part, part.color)), part.faded), []).append(each)
+    for (label, color, faded), held in by_look.items():
+        shares = [format_share(part.ns, bars[at].whole) for at, _before, part in held]
+        texts = [label if over_time else share for share in shares]
+        rows = zip(held, shares, strict=True)
+        made.add_bar(
+            **_lying([(at, before / scale, part.ns / scale) for at, before, part in held]),
+            name=plain(label),
+            marker={"color": color, "opacity": FADED if faded else 1, "line": {"width": 0}},
+            text=[*map(plain, texts)] if large else None,
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            insidetextfont={"color": INK if faded else ink_on(color)},
+            customdata=[
+                [part.ns, format_exact_ns(part.ns), plain(share), plain(names[at])] for (at, _, part), share in rows
+            ],
+            hovertemplate="%{customdata[3]}<br>%{fullData.name}<br>%{customdata[1]}<br>%{customdata[2]}" + ENDING,
+        )
+    return with_legend(made)
+
+
+def _placed(at: int, bar: StackedBar) -> Iterator[tuple[int, int, Segment]]:
+    """The place of the bar, where each segment begins in ns, and itself."""
+    before = bar.start_ns
+    for part in bar.segments:
+        yield at, before, part
+        before += part.ns
+
+
+def _lying(bars: Sequence[tuple[int, float, float]]) -> dict[str, Any]:
+    """Horizontal bars: the row, the begin and the length of each."""
+    y, base, x = (list(column) for column in zip(*bars, strict=True))
+    return {"orientation": "h", "base": base, "x": x, "y": y, "width": FILLED}
+
+
+@figure.register
+def _(drawing: DrawnLanes, title: str, said: str) -> go.Figure:
+    """The lanes of all groups over one axis of time; from 0 on where the groups have a common start."""
+    lanes = [(group, lane) for group in drawing.groups for lane in group.lanes]
+    end = max((group.end_ns - (group.start_ns if drawing.aligned else 0) for group in drawing.groups), default=0)
+    scale, axis = _time_axis(end, *(["Time from the first operation"] if drawing.aligned else []))
+    made = _rows(title, said, [f"{group.label} {lane.label}" for group, lane in lanes], ROW, axis)
+    named: set[tuple[str, str]] = set()
+    for at, (group, lane) in enumerate(lanes):
+        for area in lane.areas:
+            color = fill(LegendEntry(area.label, area.part, area.color))
+            made.add_scatter(
+                **_outline(group, lane, area, at, group.start_ns if drawing.aligned else 0, scale),
+                name=plain(area.label),
+                legendgroup=plain(f"{area.label} {color}"),
+                showlegend=(area.label, color) not in named,
+                fillcolor=color,
+                line={"width": 0.5, "color": color},
+            )
+            named.add((area.label, color))
+    return with_legend(made)
+
+
+def _outline(group: LaneGroup, lane: DrawnLane, area: Area, row: int, begin: int, scale: int) -> dict[str, Any]:
+    """The border of an area that stands on the floor of its row: a run of equal heights is one step. `customdata` holds
+    the height, the same as text, and the time."""
+    count, span, floor = lane.buckets, group.end_ns - group.start_ns, row + 0.45
+    starts = np.flatnonzero(np.diff(area.heights, prepend=-1))
+    ends = np.append(starts[1:], count)
+    x: list[float | None] = []
+    y: list[float | None] = []
+    told: list[list[Any] | None] = []
+    for first, behind, height in zip(starts.tolist(), ends.tolist(), area.heights[starts].tolist(), strict=True):
+        if height:
+            low, high = (group.start_ns + span * at // count for at in (first, behind))
+            left, right, upper = (low - begin) / scale, (high - begin) / scale, floor - 0.9 * height / FULL
+            x += [left, left, right, right, left, None]
+            y += [floor, upper, upper, floor, floor, None]
+            told += [[height, plain(format_share(height, FULL)), _span_text(low, high)]] * 5 + [None]
+    hover = "%{fullData.name}: %{customdata[1]}<br>%{customdata[2]}" + ENDING
+    look = {"mode": "lines", "fill": "toself", "hoveron": "points", "hovertemplate": hover}
+    return {"x": x, "y": y, "customdata": told, **look}
+
+
+@figure.register
+def _(drawing: Waterfall, title: str, said: str) -> go.Figure:
+    """The way from the length before to the length after, a bar a step. `customdata` holds the ns, below 0 if a step
+    takes time away; the same as text; its share of the length before; and its name."""
+    bars, low = drawing.bars, drawing.low
+    scale, axis = _time_axis(drawing.high, "Time")
+    room = 0.12 * (drawing.high - low)
+    axis = {**axis, "range": [low / scale, (drawing.high + room) / scale]}
+    made = _rows(title, f"{said} {drawing.cut}", [bar.label for bar in bars], ROW, axis)
+    ends = [(max(min(bar.from_ns, bar.to_ns), low), max(bar.from_ns, bar.to_ns)) for bar in bars]
+    colors = [fill(bar.entry) if bar.entry else MUTED if bar.is_length else REST for bar in bars]
+    made.add_bar(
+        **_lying([(at, left / scale, (right - left) / scale) for at, (left, right) in enumerate(ends)]),
+        marker={"color": colors, "line": {"width": 1, "color": LINE}},
+        text=[format_ns(bar.ns) if bar.is_length else format_signed_ns(bar.ns) for bar in bars],
+        textposition="outside",
+        cliponaxis=False,
+        customdata=[
+            [bar.ns, format_exact_ns(bar.ns), plain(bar.share and f"{bar.share} of before"), plain(bar.label)]
+            for bar in bars
+        ],
+        hovertemplate="%{customdata[3]}<br>%{customdata[1]}<br>%{customdata[2]}" + ENDING,
+    )
+    for at, bar in enumerate(bars[:-1]):
+        where = bar.to_ns / scale
+        made.add_shape(type="line", x0=where, x1=where, y0=at + 0.35, y1=at + 0.65, line={"color": MUTED, "width": 1})
+    return with_legend(made)
