@@ -137,12 +137,11 @@ def templates() -> Iterator[Prose]:
 def scripts() -> Iterator[Prose]:
     """The strings in the scripts of the page that are English."""
     for path in sorted((TEMPLATES / "assets").rglob("*.js")):
-        if "vendor" not in path.parts:
-            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-                for found in re.findall(r'"([^"\\]*)"|`([^`\\]*)`', line):
-                    text = re.sub(r"\$\{[^}]*\}", "{}", "".join(found))
-                    if " " in text and len(_LETTERS.findall(text)) >= 4:
-                        yield Prose(_named(path), number, text)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for found in re.findall(r'"([^"\\]*)"|`([^`\\]*)`', line):
+                text = re.sub(r"\$\{[^}]*\}", "{}", "".join(found))
+                if " " in text and len(_LETTERS.findall(text)) >= 4:
+                    yield Prose(_named(path), number, text)
 
 
 def rendered() -> Iterator[Prose]:

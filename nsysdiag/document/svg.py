@@ -172,8 +172,8 @@ class TimeAxis(Struct, frozen=True):
     width: int
 
     def at(self, time: int) -> int:
-        """The place of a moment."""
-        return round(self.width * (time - self.start) / max(self.end - self.start, 1))
+        """The place of a moment; those of damaged reports may lie outside."""
+        return min(max(round(self.width * (time - self.start) / max(self.end - self.start, 1)), 0), self.width)
 
 
 def _axis(curve: Curve) -> TimeAxis:
@@ -236,7 +236,7 @@ def _hovers(curve: Curve, axis: TimeAxis) -> list[HoverArea]:
     return [
         HoverArea(
             axis.at(low),
-            axis.at(high) - axis.at(low),
+            max(axis.at(high) - axis.at(low), 0),
             f"at {instant(low)}: {', '.join(_told(layer, curve.kind, low, high) for layer in shown)}",
         )
         for low, high in pairwise(bounds)

@@ -61,7 +61,7 @@ def words_of(path: Path) -> Iterator[str]:
 def sources() -> list[Path]:
     python = [path for path in PACKAGE.rglob("*.py") if PACKAGE / "causes" not in path.parents]
     shown = [path for path in TEMPLATES.rglob("*") if path.suffix in (".html", ".js", ".css")]
-    return [path for path in (*python, *shown) if "vendor" not in path.parts]
+    return [*python, *shown]
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ _SILENT = ("script", "pre", "code", "svg", "a", "button", "option", "abbr")
 """What holds no sentences, or does something else when it is hovered or reached by keyboard."""
 _UNREACHED = ("th", "summary", "li")
 """Scripts make buttons of column titles and of the entries of legends; a summary is reached itself."""
-_NAME, _ENTRY, _SECTION = '<span class="name', "<li data-group", "<section "
+_NAME, _ENTRY, _SECTION = '<span class="name', '<li class="entry"', "<section "
 
 
 def _pattern(term: str) -> str:
