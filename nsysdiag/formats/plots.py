@@ -59,7 +59,7 @@ MARKS = {"slow": ("Slow", "triangle-up", SLOW), "left-out": ("Left out", "x-thin
 PLOT, PANEL, STRIP, BETWEEN, ROW = 300, 190, 60, 30, 30
 """Heights in pixels: of a plot alone, of one of several, of a strip, of the room between panels, and of a row."""
 LARGE_ROW, MOST_LARGE, FILLED = 56, 8, 0.7
-"""The height of the place of a bar with texts on it; how many bars have texts; and how much of its place a bar takes."""
+"""The height of the place of a bar with texts on it; how many bars have them; how much of its place a bar takes."""
 MOST_TICKS, ROOM, THIN = 12, 1.1, 200
 """How many bars have their names below them; how much of the scale is left above the longest; and beyond how many bars
 there is no room between them."""

@@ -13,7 +13,7 @@ _TAG = re.compile(r"(<[^>]*>)")
 _SILENT = ("script", "pre", "code", "svg", "a", "button", "option", "abbr")
 """What holds no sentences, or does something else when it is hovered or reached by keyboard."""
 _UNREACHED = ("th", "summary", "li")
-"""Scripts make buttons of column titles and of the entries of legends; a summary is reached itself."""
+"""Scripts make buttons of column titles, a summary is reached itself, and entries of legends may be folded."""
 _NAME, _ENTRY, _SECTION = '<span class="name', '<li class="entry"', "<section "
 
 
