@@ -25,7 +25,7 @@ def devices_of(name: str, shared: Shared) -> list[DeviceReport]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_sums_are_consistent(name: str, shared: Shared) -> None:
     assert devices_of(name, shared)

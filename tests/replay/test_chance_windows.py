@@ -56,12 +56,12 @@ def test_some_windows_without_steps() -> None:
     assert wrong((0, 9, 16, 18), SOON, 5) == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_windows_without_steps() -> None:
     assert wrong(range(24), SOON, 25) == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_long_windows_without_steps() -> None:
     assert wrong(range(12), MOST, 10) == []
 

@@ -15,7 +15,8 @@ from tests.test_real_traces import every_trace
 from tests.time.adds_up import assert_adds_up, by
 
 
-@pytest.mark.parametrize("name", quick(list(SCENARIOS), 6))
+@pytest.mark.sampled(quick=21, normal=5)
+@pytest.mark.parametrize("name", list(SCENARIOS))
 def test_simulated_programs_add_up(name: str, shared: Shared) -> None:
     assert_adds_up(nsysdiag.analyze(shared.trace(name)))
 

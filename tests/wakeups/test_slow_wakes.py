@@ -359,7 +359,7 @@ class TestNeverRightBefore:
         assert [waker(gap) for gap in device.gaps if gap.root] == [None] * 10
         assert device.root_ledger.get("data_loading", 0) == 0
 
-    @pytest.mark.sampled(quick=2)
+    @pytest.mark.thorough
     @pytest.mark.parametrize(("close", "found"), [(4, 0), (5, 10)])
     def test_some_calls_must_be_close(self, close: int, found: int, tmp_path: Path) -> None:
         (device,) = report_of(near_misses(500 * US, close=close), tmp_path).devices
