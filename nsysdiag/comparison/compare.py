@@ -24,7 +24,7 @@ from nsysdiag.comparison.facts import (
     WorkChange,
 )
 from nsysdiag.comparison.gap_groups import GapGroupTable, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
-from nsysdiag.comparison.headline import goes_with, headline, work_changes, work_sentence
+from nsysdiag.comparison.headline import headline
 from nsysdiag.comparison.job import Compared, StepChange, job_comparison, step_change, verdict_of
 from nsysdiag.comparison.matching import (
     collective_changes,
@@ -56,6 +56,7 @@ from nsysdiag.comparison.waterfall import (
     renaming,
     waterfall,
 )
+from nsysdiag.comparison.work import goes_with, work_changes, work_sentence
 from nsysdiag.fields import SettingValue
 from nsysdiag.phrases import finished, unfinished
 from nsysdiag.replay.facts import WhatIf

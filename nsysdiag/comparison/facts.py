@@ -200,9 +200,9 @@ class Unit(Record, frozen=True):
 
 
 class WorkChange(Record, frozen=True):
-    """How much work a step has: `kernels` that run, `launches`, the calls that launch, or `bytes` that copies move. The
-    median over the steps; of launches the mean. `differs` where kernels or bytes are not the same work: more than 10%
-    apart."""
+    """How much work a step has: `kernels` that run, `launches`, the calls that launch, `bytes` that copies move, or
+    `threads` of the kernels that both sides run as often. The median over the steps; of launches and threads the mean.
+    `differs` where kernels, bytes or threads are not the same work: more than 10% apart."""
 
     id: OwnText
     before: Varying

@@ -2,80 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-import numpy as np
-from msgspec.structs import replace
+from collections.abc import Mapping
 
 from nsysdiag.bottlenecks import noun_of
-from nsysdiag.comparison.facts import Change, JobComparison, Speedup, WorkChange
+from nsysdiag.comparison.facts import JobComparison, Speedup
 from nsysdiag.comparison.job import LEAST_TOP, MEAN, MOST_TOP
-from nsysdiag.comparison.side import COPIED, Capture, column, mean_count, total
-from nsysdiag.comparison.units import ITERATIONS, PHASES, DeviceSides
+from nsysdiag.comparison.units import ITERATIONS, PHASES
 from nsysdiag.comparison.waterfall import DECIDED, LEAST_CHANGE, MIXED, SAME, UNKNOWN
-from nsysdiag.units import format_bytes, format_ns, format_share, format_signed_ns, format_two_ns
-
-# How much work a step has before and after: kernels, launches, bytes copied. A step with more work takes longer, and
-# nothing has become slower.
-
-KERNELS, LAUNCHES, BYTES = "kernels", "launches", "bytes"
-LEAST = 0.1
-"""The change from which a step has different work. Smaller batches at the end of an epoch, or kernels chosen by size,
-change less; another batch size, sequence length or number of layers changes more."""
-
-
-def work_changes(sides: DeviceSides) -> list[WorkChange]:
-    """The work of a step on both sides; none where other units are compared, which are made by the work in them.
-    Kernels are left out where graphs were recorded as wholes, bytes where a report does not hold them step by step."""
-    if sides.unit.kind != ITERATIONS:
-        return []
-    both = (sides.before, sides.after)
-    found = []
-    if not any(total(side, "ops.graph") for side in both) and any(total(side, "ops.kernel") for side in both):
-        found.append(_change(KERNELS, _median(sides.before, "ops.kernel"), _median(sides.after, "ops.kernel")))
-    calls = [mean_count(side, [each.device.launch.calls for each in side]) for side in both]
-    if any(calls):
-        found.append(WorkChange(id=LAUNCHES, before=round(calls[0], 3), after=round(calls[1], 3), differs=False))
-    if copied := _copied(sides):
-        found.append(copied)
-    return found
-
-
-def _copied(sides: DeviceSides) -> WorkChange | None:
-    """The bytes of a step. A host that runs ahead copies for several later steps at once, so a median step may have no
-    copy: then the bytes of a step are unknown. Whole windows, which include start-up, must also differ in bytes."""
-    both = (sides.before, sides.after)
-    steps = [_median(side, COPIED) for side in both]
-    windows = []
-    for side in both:
-        rows = [row for each in side for row in each.device.copies.rows if row.operation != "memset"]
-        windows.append(mean_count(side, [row.bytes for row in rows]))
-    if not any(steps) or any(not step and window for step, window in zip(steps, windows, strict=True)):
-        return None
-    found, whole = _change(BYTES, *steps), _change(BYTES, *windows)
-    agree = whole.differs and (whole.after > whole.before) == (found.after > found.before)
-    return replace(found, differs=found.differs and agree)
-
-
-def goes_with(work: Sequence[WorkChange], length: Change) -> bool:
-    """Is the time longer where the work is more, or shorter where it is less? Then the time alone tells nothing."""
-    signs = {np.sign(row.after - row.before) for row in work if row.differs}
-    return length.verdict in DECIDED and float(np.sign(length.change_ns)) in signs
-
-
-def _change(id: str, before: float, after: float) -> WorkChange:
-    differs = abs(after - before) > LEAST * min(before, after)
-    return WorkChange(id=id, before=round(before, 3), after=round(after, 3), differs=differs)
-
-
-def _median(side: Sequence[Capture], name: str) -> float:
-    return float(np.median(np.concatenate(column(side, name))))
-
+from nsysdiag.comparison.work import KERNELS, THREADS, work_sentence
+from nsysdiag.units import format_ns, format_share, format_signed_ns, format_two_ns
 
 OTHER_MEAN = 0.02
 """Ratios of means and medians that are further apart are two statements."""
 PER_KERNEL = 0.05
-"""Times for a kernel that are no further apart are the same."""
+"""Times for a kernel, or for a thread, that are no further apart are the same."""
 
 
 def headline(job: JobComparison, titles: Mapping[str, str]) -> str:
@@ -90,19 +30,6 @@ def headline(job: JobComparison, titles: Mapping[str, str]) -> str:
     if job.verdict == UNKNOWN and abs(job.step.change_ns) <= job.step.least_ns:
         return f"{_times(job)}{_device(job)}: {format_share(job.step.least_ns, job.step.before_ns)} apart at most{top}"
     return f"{_times(job)}{_device(job)} ({_factor(job)}){_doubt(job)}{_mean(job)}{top}"
-
-
-def work_sentence(work: Sequence[WorkChange]) -> str:
-    """`Not the same work per step: kernels 120 → 240 (2.0×)`."""
-    said = []
-    for row in work:
-        if row.differs:
-            before, after = (
-                format_bytes(count) if row.id == BYTES else f"{count:,.4g}" for count in (row.before, row.after)
-            )
-            ratio = f" ({row.after / row.before:.1f}×)" if row.before and row.after else ""
-            said.append(f"{row.id} {before} → {after}{ratio}")
-    return f"Not the same work per step: {', '.join(said)}"
 
 
 def _name(job: JobComparison) -> str:
@@ -144,14 +71,16 @@ def _factor(job: JobComparison) -> str:
 
 
 def _remark(job: JobComparison) -> str:
-    """How the time compares with the work, by the kernels."""
-    kernels = next((row for row in job.work if row.id == KERNELS and row.differs and row.before and row.after), None)
-    if kernels is None or not job.step.before_ns:
+    """How the time compares with the work, by the kernels or their threads."""
+    rows = {row.id: row for row in job.work if row.differs and row.before and row.after}
+    what = next((id for id in (KERNELS, THREADS) if id in rows), None)
+    if what is None or not job.step.before_ns:
         return "no difference beyond chance" if job.verdict == SAME else _factor(job)
-    each = (job.step.after_ns / kernels.after) / (job.step.before_ns / kernels.before)
+    each = (job.step.after_ns / rows[what].after) / (job.step.before_ns / rows[what].before)
+    one = "kernel" if what == KERNELS else "thread"
     if abs(each - 1) <= PER_KERNEL:
-        return "the same per kernel"
-    return f"{each:.2f}× longer per kernel" if each > 1 else f"{1 / each:.2f}× shorter per kernel"
+        return f"the same per {one}"
+    return f"{each:.2f}× longer per {one}" if each > 1 else f"{1 / each:.2f}× shorter per {one}"
 
 
 def _doubt(job: JobComparison) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
+from nsysdiag.arrays.intervals import FloatArray
 from nsysdiag.comparison.facts import Unit
 from nsysdiag.comparison.side import Capture, by_iterations, by_phase, by_window, scaled
 from nsysdiag.diagnosis.facts import SLICE
@@ -144,9 +145,14 @@ def _runs(first: Capture, other: Capture) -> float | None:
         return None
     ratio = np.array([counts[1][name][0] / other.units / (counts[0][name][0] / first.units) for name in shared])
     weight = np.array([min(counts[0][name][1], counts[1][name][1]) for name in shared], dtype=np.float64)
-    order = np.argsort(ratio, kind="stable")
-    reached = np.cumsum(np.maximum(weight, 1.0)[order])
-    return float(ratio[order][int(np.searchsorted(reached, reached[-1] / 2))])
+    return weighted_median(ratio, np.maximum(weight, 1.0))
+
+
+def weighted_median(values: FloatArray, weights: FloatArray) -> float:
+    """The value up to which half of the weight lies. At least one value, and no weight may be 0 or less."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(values[order][int(np.searchsorted(reached, reached[-1] / 2))])
 
 
 def _counts(device: DeviceReport) -> dict[str, tuple[int, int]]:

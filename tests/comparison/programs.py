@@ -31,7 +31,8 @@ class Program:
     launches the layers at once, `gemm` and `python` multiply what the kernels and the host code take, `reading` is how
     long a loader needs for a batch, `jitter` the spread of all times, `named` puts NVTX ranges around the steps.
     `layers` and `batch` (bytes) are the work of a step, `tuning` how many kernels a start-up tries. After every `every`
-    steps from `first_pause` on the host writes a checkpoint for `pause`.
+    steps from `first_pause` on the host writes a checkpoint for `pause`. `items` multiplies the threads of all
+    kernels and what they take, and `threads` the threads alone, of the kernels it names.
     """
 
     seed: int = 0
@@ -53,6 +54,8 @@ class Program:
     every: int = 0
     first_pause: int = 0
     pause: int = 20 * MS
+    items: float = 1.0
+    threads: tuple[str, ...] = ()
 
     def simulated(self) -> Simulation:
         """The program after it ran."""
@@ -121,4 +124,9 @@ class _Run:
             return
         for name, ns in kernels:
             yield from t.compute(self.about(14 * US * program.python))
-            yield from t.launch(name, self.about(ns))
+            yield from t.launch(name, self.about(ns * program.items), shape=self.shape(name))
+
+    def shape(self, name: str) -> dict[str, int]:
+        """Of 256 threads a block."""
+        program = self.program
+        return {"gridX": round(864 * program.items * (2 if name in program.threads else 1)), "blockX": 256}

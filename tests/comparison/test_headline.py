@@ -117,7 +117,7 @@ class TestWork:
         """Its copies come before their steps."""
         ahead = replace(PLAIN, sync=False)
         found = {row.id: row for row in job_of(compared(PLAIN, ahead)).work}
-        assert found.keys() == {"kernels", "launches"}
+        assert found.keys() == {"kernels", "launches", "threads"}
         assert not any(row.differs for row in found.values())
 
     def test_bytes_that_start_up_alone_copies_are_no_work(self) -> None:

@@ -130,7 +130,7 @@ def _steps(job: JobComparison) -> list[tuple[object, ...]]:
     rows = [step]
     if job.statistic == "median" and (job.slow_steps or _apart(job)):
         rows.append(_time(f"Step time (mean{', with slow steps' if job.slow_steps else ''})", job.mean))
-    for row in job.work:
+    for row in (row for row in job.work if row.differs or row.id != words.THREADS):
         show = format_bytes if row.id == "bytes" else words.count_label
         ratio = f"{row.after / row.before:.2f}×" if row.before and row.after else None
         differs = Cell(StatusMark("≠", "other work", "mixed"), tone="note") if row.differs else None

@@ -52,7 +52,13 @@ _CHANGES = {
     "same": StatusMark("=", "same", "same"),
 }
 _STATUSES = {"both": "both", "added": "new", "gone": "gone", "recaused": "other cause", "not_compared": "not compared"}
-_WORK = {"kernels": "Kernels in a step", "launches": "Launches in a step", "bytes": "Copied in a step"}
+THREADS = "threads"
+_WORK = {
+    "kernels": "Kernels in a step",
+    "launches": "Launches in a step",
+    "bytes": "Copied in a step",
+    THREADS: "Threads of the same kernels",
+}
 _RENAMINGS = {"removed": "better", "renamed": "worse", "partly": "mixed"}
 
 

@@ -1,0 +1,132 @@
+"""How much work a step has before and after: kernels, launches, bytes copied, threads of the same kernels. A step with
+more work takes longer, and nothing has become slower."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from nsysdiag.arrays.intervals import FloatArray
+from nsysdiag.comparison.facts import Change, WorkChange
+from nsysdiag.comparison.side import COPIED, Capture, column, mean_count, total
+from nsysdiag.comparison.units import ITERATIONS, DeviceSides, weighted_median
+from nsysdiag.comparison.waterfall import DECIDED
+from nsysdiag.units import format_bytes
+
+KERNELS, LAUNCHES, BYTES, THREADS = "kernels", "launches", "bytes", "threads"
+SAID = {THREADS: "threads of the same kernels"}
+LEAST = 0.1
+"""The change from which a step has different work. Smaller batches at the end of an epoch, or kernels chosen by size,
+change less; another batch size, sequence length or number of layers changes more."""
+FEWEST_NAMES, ALIKE, NEARLY_ALL = 3, 0.2, 0.8
+"""Kernels that both sides run show another size of the work if nearly all of their time is in kernels whose threads
+changed by about the same factor. One kernel whose threads changed may be tuned: the same work in another grid."""
+
+
+def work_changes(sides: DeviceSides) -> list[WorkChange]:
+    """The work of a step on both sides; none where other units are compared, which are made by the work in them.
+    Kernels are left out where graphs were recorded as wholes, bytes where a report does not hold them step by step."""
+    if sides.unit.kind != ITERATIONS:
+        return []
+    both = (sides.before, sides.after)
+    found = []
+    if not any(total(side, "ops.graph") for side in both) and any(total(side, "ops.kernel") for side in both):
+        found.append(_change(KERNELS, _median(sides.before, "ops.kernel"), _median(sides.after, "ops.kernel")))
+    calls = [mean_count(side, [each.device.launch.calls for each in side]) for side in both]
+    if any(calls):
+        found.append(WorkChange(id=LAUNCHES, before=round(calls[0], 3), after=round(calls[1], 3), differs=False))
+    found += [row for row in (_copied(sides), _threads(sides)) if row is not None]
+    return found
+
+
+def _copied(sides: DeviceSides) -> WorkChange | None:
+    """The bytes of a step. A host that runs ahead copies for several later steps at once, so a median step may have no
+    copy: then the bytes of a step are unknown. Whole windows, which include start-up, must also differ in bytes."""
+    both = (sides.before, sides.after)
+    steps = [_median(side, COPIED) for side in both]
+    windows = []
+    for side in both:
+        rows = [row for each in side for row in each.device.copies.rows if row.operation != "memset"]
+        windows.append(mean_count(side, [row.bytes for row in rows]))
+    if not any(steps) or any(not step and window for step, window in zip(steps, windows, strict=True)):
+        return None
+    found, whole = _change(BYTES, *steps), _change(BYTES, *windows)
+    agree = whole.differs and (whole.after > whole.before) == (found.after > found.before)
+    return replace(found, differs=found.differs and agree)
+
+
+def _threads(sides: DeviceSides) -> WorkChange | None:
+    """The threads of a step in the kernels that both sides run as often; None where these are few, or not most of the
+    time, or where the same work may be spread over another number of GPUs. They differ where nearly all of these
+    kernels have more threads, or fewer, by about the same factor."""
+    if len({len(each.report.devices) for each in (*sides.before, *sides.after)}) > 1:
+        return None
+    both = [_launched(side) for side in (sides.before, sides.after)]
+    names = sorted(name for name in both[0].keys() & both[1].keys() if _as_often(both[0][name], both[1][name]))
+    if len(names) < FEWEST_NAMES:
+        return None
+    count, threads, ns = (np.array([[side[name][at] for name in names] for side in both]) for at in range(3))
+    if any(2 * ns[at].sum() < _in_kernels(side) for at, side in enumerate((sides.before, sides.after))):
+        return None
+    ratio, weight = threads[1] / threads[0], ns.min(axis=0)
+    factor = weighted_median(ratio, weight)
+    alike = float(weight[np.abs(ratio / factor - 1) <= ALIKE].sum()) >= NEARLY_ALL * float(weight.sum())
+    found = _change(THREADS, *(float(each) for each in (count * threads).sum(axis=1)))
+    return replace(found, differs=alike and abs(factor - 1) > LEAST)
+
+
+def _launched(side: Sequence[Capture]) -> dict[str, FloatArray]:
+    """By kernel: how often it runs in a step, the threads of its median launch, and its time in all captures, in ns.
+    Without kernels whose launch shape is unknown."""
+    found: dict[str, FloatArray] = {}
+    units = max(sum(each.units for each in side), 1e-9)
+    for row in (row for each in side for row in each.device.utilization.kernels):
+        if row.blocks and row.threads and row.count and row.total_ns:
+            seen = found.setdefault(row.name, np.zeros(3))
+            seen += (row.count / units, 0, row.total_ns)
+            seen[1] = row.blocks * row.threads
+    return found
+
+
+def _in_kernels(side: Sequence[Capture]) -> int:
+    """Ns in kernels of the captures that are no communication."""
+    return sum(row.total_ns for each in side for row in each.device.kernels if not row.communication)
+
+
+def _as_often(one: FloatArray, other: FloatArray) -> bool:
+    return bool(abs(other[0] / one[0] - 1) <= LEAST)
+
+
+def goes_with(work: Sequence[WorkChange], length: Change) -> bool:
+    """Is the time longer where the work is more, or shorter where it is less? Then the time alone tells nothing."""
+    signs = {np.sign(row.after - row.before) for row in work if row.differs}
+    return length.verdict in DECIDED and float(np.sign(length.change_ns)) in signs
+
+
+def _change(id: str, before: float, after: float) -> WorkChange:
+    differs = abs(after - before) > LEAST * min(before, after)
+    return WorkChange(id=id, before=round(before, 3), after=round(after, 3), differs=differs)
+
+
+def _median(side: Sequence[Capture], name: str) -> float:
+    return float(np.median(np.concatenate(column(side, name))))
+
+
+def work_sentence(work: Sequence[WorkChange]) -> str:
+    """`Not the same work per step: kernels 120 → 240 (2.0×)`."""
+    said = []
+    for row in work:
+        if row.differs:
+            before, after = (_number(row.id, count) for count in (row.before, row.after))
+            ratio = f" ({row.after / row.before:.1f}×)" if row.before and row.after else ""
+            said.append(f"{SAID.get(row.id, row.id)} {before} → {after}{ratio}")
+    return f"Not the same work per step: {', '.join(said)}"
+
+
+def _number(id: str, count: float) -> str:
+    """Whole numbers are written out; of kernels and launches there are parts, as they are means and medians."""
+    if id == BYTES:
+        return format_bytes(count)
+    return f"{count:,.0f}" if id == THREADS else f"{count:,.4g}"
