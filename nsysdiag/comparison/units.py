@@ -149,7 +149,7 @@ def _runs(first: Capture, other: Capture) -> float | None:
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """The value up to which half of the weight lies. At least one value, and no weight may be 0 or less."""
+    """The smallest value up to which half of the weight is reached. At least one value, and no weight is 0 or less."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order][int(np.searchsorted(reached, reached[-1] / 2))])

@@ -21,8 +21,8 @@ LEAST = 0.1
 """The change from which a step has different work. Smaller batches at the end of an epoch, or kernels chosen by size,
 change less; another batch size, sequence length or number of layers changes more."""
 FEWEST_NAMES, ALIKE, NEARLY_ALL = 3, 0.2, 0.8
-"""Kernels that both sides run show another size of the work if nearly all of their time is in kernels whose threads
-changed by about the same factor. One kernel whose threads changed may be tuned: the same work in another grid."""
+"""The size of the work changed if nearly all of the time of shared kernels is in those whose threads changed alike, by
+about the same factor. One kernel whose threads changed may be tuned: the same work in another grid."""
 
 
 def work_changes(sides: DeviceSides) -> list[WorkChange]:
@@ -78,7 +78,7 @@ def _threads(sides: DeviceSides) -> WorkChange | None:
 
 
 def _launched(side: Sequence[Capture]) -> dict[str, FloatArray]:
-    """By kernel: how often it runs in a step, the threads of its median launch, and its time in all captures, in ns.
+    """By kernel: how often it runs in a step, the threads of its median launch, and its ns in all captures.
     Without kernels whose launch shape is unknown."""
     found: dict[str, FloatArray] = {}
     units = max(sum(each.units for each in side), 1e-9)
