@@ -21,8 +21,8 @@ LEAST = 0.1
 """The change from which a step has different work. Smaller batches at the end of an epoch, or kernels chosen by size,
 change less; another batch size, sequence length or number of layers changes more."""
 FEWEST_NAMES, ALIKE, NEARLY_ALL = 3, 0.2, 0.8
-"""The size of the work changed if nearly all of the time of shared kernels is in those whose threads changed alike, by
-about the same factor. One kernel whose threads changed may be tuned: the same work in another grid."""
+"""The work has another size if the threads of nearly all shared kernels, by time, changed by about the same factor. One
+kernel whose threads changed may be tuned: the same work in another grid."""
 
 
 def work_changes(sides: DeviceSides) -> list[WorkChange]:
