@@ -165,10 +165,6 @@ MAY_WAIT_NS = 100_000
 """Time from here on of which nothing is known may be such a wait, where the trace does not show these. A read from a
 disk or a network takes as long, and a timer of Linux is up to 50 µs late. Python between two launches takes 5 to 50
 µs."""
-NOT_INSIDE_MPI = ("startup", "profiler", "other_process", "memory")
-"""What an MPI call around it does not explain."""
-MPI_START_UP = re.compile(r"P?MPI_(Init\w*|Finalize\w*|Session_(init|finalize))")
-"""MPI calls that start and end processes: the calls inside them show what the thread does."""
 
 
 class TimePiece(NamedTuple):
@@ -198,7 +194,6 @@ def idle_pieces(
     bottleneck: IntArray,
     own: IntArray,
     lane: IntArray,
-    mpi: Intervals,
     waits: DeviceWaitCalls,
     foreign: Intervals,
     axis: ThreadAxis,
@@ -208,24 +203,20 @@ def idle_pieces(
 ) -> IdlePieces:
     """Divides the idle time. `bottleneck` is that of each slice by its cause, `own` the cause of what its thread itself
     did, by its place in the registry. `lane` is the thread that launched after each slice's gap (-1: unknown),
-    `mpi` the time inside MPI calls on the thread axis, `compiles` that inside ranges that compile. `foreign` is the set
-    of time in which the GPU worked for another program. `waits_seen`: the trace shows when threads wait outside of
-    CUDA calls.
+    `compiles` the time inside ranges that compile, on the thread axis. `foreign` is the set of time in which the
+    GPU worked for another program. `waits_seen`: the trace shows when threads wait outside of CUDA calls.
 
     ```
     slice                 [host                       ][launch]
-    inside MPI                 [----)
-    inside compile                       [-----)
-    made by a wait        [--)
-    charged to            [sync)[communication)[startup)[host][launch]
+    inside compile                    [------)
+    made by a wait        [---)
+    charged to            [sync)[host][startup)[host][launch]
     ```
     """
     every, ns = Intervals(slices.rows.start, slices.rows.end), slices.ns
     row = np.arange(len(every), dtype=np.int32)
-    able = (lane >= 0) & ~np.isin(bottleneck, [BOTTLENECK_NUMBER[name] for name in NOT_INSIDE_MPI])
-    inside, outside = _cut(Owned.of(every, row), able, lane, mpi, axis)
     builds = (lane >= 0) & np.isin(bottleneck, [BOTTLENECK_NUMBER[name] for name in BUILDING])
-    built, outside = _cut(outside, builds, lane, Intervals.empty() if compiles is None else compiles, axis)
+    built, outside = _cut(Owned.of(every, row), builds, lane, Intervals.empty() if compiles is None else compiles, axis)
     eligible = np.isin(bottleneck[outside.owner], [BOTTLENECK_NUMBER[name] for name in WAITING_FOR_A_SYNC])
     eligible &= np.isin(own[outside.owner], ON_ITS_OWN) & (coverage(foreign, outside.spans) == 0)
     made = made_by_waits(waits, outside.spans, lane[outside.owner], eligible, axis)
@@ -235,7 +226,6 @@ def idle_pieces(
     begins[made.slice[counts]] = made.spans.end[counts]
     made = replace(made, slice=owner, counts=counts)
     idle = [
-        (inside.spans, _codes("communication", len(inside)), inside.owner),
         (built.spans, _codes("startup", len(built)), built.owner),
         (made.spans[counts], _codes("sync", int(counts.sum())), owner[counts]),
         (Intervals(begins, outside.spans.end), bottleneck[outside.owner], outside.owner),

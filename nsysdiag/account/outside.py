@@ -9,12 +9,12 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.account.bottlenecks import MPI_START_UP, compiling
+from nsysdiag.account.bottlenecks import compiling
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, subtract, union
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
-from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, bottleneck_of, variant_of
+from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, bottleneck_of, exposed_mpi, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, named
 from nsysdiag.events.calls import CallRows
@@ -146,7 +146,7 @@ def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges) -> 
 
 
 def _in_mpi_init(host: HostActivity) -> Intervals:
-    return union(host.mpi.spans[named(host.mpi, MPI_START_UP)])
+    return union(host.mpi.spans[named(host.mpi, exposed_mpi.START_UP)])
 
 
 def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, str, Intervals]]:

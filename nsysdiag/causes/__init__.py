@@ -17,6 +17,7 @@ from nsysdiag.causes import (
     data_loading,
     device_stall,
     dispatch,
+    exposed_mpi,
     gpu_context_switch,
     graph_build,
     graph_untraced,
@@ -51,6 +52,7 @@ _MODULES = (
     graph_untraced,
     launch_unknown,
     profiler_overhead,
+    exposed_mpi,
     sync,
     blocking_copy,
     memory_allocation,
@@ -99,6 +101,7 @@ PREEMPTION = off_cpu.CAUSE.id
 OTHER_PROCESS = gpu_context_switch.CAUSE.id
 INPUT_WAIT = data_loading.CAUSE.id
 THREAD_WAIT = lock_wait.CAUSE.id
+IN_MPI = exposed_mpi.CAUSE.id
 
 
 def places(which: Callable[[Cause], bool]) -> IntArray:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, Variant
-from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_inside, plain_layer
-
-INSIDE_MPI = EvidenceLabel("inside MPI calls")
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, plain_layer
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Unexplained time scheduled out. It does not prove contention: the CPU may have been idle."""
-    out = union(evidence.host.scheduling.out)
-    return [
-        layer_inside(out, evidence.host.mpi, INSIDE_MPI),
-        plain_layer(out, "scheduled out; no OS call was traced"),
-    ]
+    return [plain_layer(union(evidence.host.scheduling.out), "scheduled out; no OS call was traced")]
 
 
 CAUSE = Cause(

@@ -188,6 +188,7 @@ class EvidenceRows(Enum):
     CALL = "the call of the launching thread"
     LAUNCH = "the call that launched the next operation"
     OS_CALL = "the OS call of the launching thread"
+    MPI_CALL = "the MPI call of the launching thread"
     SCHEDULING = "scheduling events, or CPU samples"
 
 
@@ -234,7 +235,8 @@ class Cause(Struct, frozen=True):
     `confirm` describes how to check the cause in Nsight Systems, `confused_with` similar causes.
 
     Time of `follows_wakeups` causes is a wait until another thread wakes this one, whose own cause is then the root
-    cause; `sampled`: CPU samples show the code; `names_call`: titles name the call. Rules: gaps of the launch case `case` belong wholly to it. `host` finds
+    cause; `sampled`: CPU samples show the code; `names_call`: titles name the call; `overlapped`: the fix is to run
+    kernels at the same time, which saves no more than these take, and is one for all places. Rules: gaps of the launch case `case` belong wholly to it. `host` finds
     evidence on the launching thread before the launch call, `call` inside it, `own_call` in the call as a whole,
     `device` after it. Inside the call, causes claim in the order of `call_order`, then of the registry. If its evidence
     is inside the call, `after_call` labels the time until the operation begins; None for no label.
@@ -261,6 +263,7 @@ class Cause(Struct, frozen=True):
     follows_wakeups: bool = False
     sampled: bool = False
     names_call: bool = False
+    overlapped: bool = False
     case: LaunchCase | None = None
     host: HostRule | None = None
     call: HostRule | None = None

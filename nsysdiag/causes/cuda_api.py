@@ -16,7 +16,7 @@ def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
 
 CAUSE = Cause(
     id="cuda_api",
-    title="Other CUDA calls",
+    title="Other CUDA calls before the launch",
     meaning="The launching thread was inside another CUDA call: launches of other work, queries, event records, or a library call.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUBLAS_EVENTS", "CUDNN_EVENTS"),

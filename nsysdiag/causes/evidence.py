@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.host import HostActivity
@@ -103,14 +103,6 @@ def layer_of(lane: NamedRows, label: EvidenceLabel | None = None, device: int | 
 def described(lane: NamedRows) -> EvidenceLayer:
     """A lane's rows as a layer, whose names are no calls."""
     return replace(layer_of(lane), are_calls=False)
-
-
-def layer_inside(time: Intervals, lane: NamedRows, label: EvidenceLabel) -> EvidenceLayer:
-    """The part of `time` (a set) that is inside the lane's rows, named after them; for rows that do not overlap."""
-    row, spans = pieces(time, lane.spans)
-    if not np.all(spans.start[1:] >= spans.end[:-1]):
-        return plain_layer(spans, label.words, label)
-    return EvidenceLayer(spans, lane.shown[row], lane.shown_names, label)
 
 
 def plain_layer(spans: Intervals, what: str, label: EvidenceLabel | None = None) -> EvidenceLayer:

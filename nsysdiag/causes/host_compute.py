@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nsysdiag.arrays.intervals import union
 from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import (
     Advice,
@@ -13,22 +12,19 @@ from nsysdiag.causes.cause import (
     Lookalike,
     Variant,
 )
-from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_inside, plain_layer, setting
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, plain_layer, setting
 from nsysdiag.causes.ids import HOST_CODE
 from nsysdiag.events import samples
 from nsysdiag.units import format_ns
 
-INSIDE_MPI = EvidenceLabel("inside MPI calls")
 BY_SCHEDULING, BY_SAMPLES = EvidenceLabel("by scheduling events"), EvidenceLabel("by CPU samples")
 """Labels that say how it is known, not what it is."""
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
-    """Time on a CPU by the scheduler; where it says nothing, by CPU samples. NVTX never proves it, but it
-    names it, and MPI libraries poll: time inside MPI calls has a label of its own."""
+    """Time on a CPU by the scheduler; where it says nothing, by CPU samples. NVTX names it, and never proves it."""
     host = evidence.host
     return [
-        layer_inside(union(host.scheduling.on_cpu, host.samples.time), host.mpi, INSIDE_MPI),
         plain_layer(host.scheduling.on_cpu, "on a CPU by scheduling events", BY_SCHEDULING),
         plain_layer(host.samples.time, "on a CPU by samples", BY_SAMPLES),
     ]
@@ -142,18 +138,6 @@ thread         ~~ computes ~~[launch]
                 )
             ),
             hint=Hint.IN_COLLECTOR,
-        ),
-        Variant(
-            "mpi",
-            "inside MPI calls",
-            "find the late rank; overlap communication with compute",
-            Advice(
-                (
-                    "MPI polls while it waits for other ranks: find the late one. Exchange the boundary with "
-                    "non-blocking, CUDA-aware calls while the interior computes.",
-                )
-            ),
-            labels=(INSIDE_MPI,),
         ),
         Variant(
             "interpreter",

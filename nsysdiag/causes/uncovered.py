@@ -6,7 +6,7 @@ from nsysdiag.causes.cause import Advice, Cause, Lookalike, Variant
 
 CAUSE = Cause(
     id="uncovered",
-    title="Unexplained",
+    title="Unexplained idle time",
     meaning="The trace does not show what the launching thread did here.",
     side="host",
     tables=(),

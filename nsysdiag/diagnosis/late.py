@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import BOTTLENECKS, OF_WORK
-from nsysdiag.causes import CAUSES, INPUT_WAIT
+from nsysdiag.causes import CAUSES, IN_MPI, INPUT_WAIT
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import PROFILER
 from nsysdiag.diagnosis.sentences import NO_DETAIL, detail_of
-from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, EXPOSED_MPI, LATE_RANK, severity
+from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, LATE_RANK, severity
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison, RankWait
 from nsysdiag.report import DeviceReport, Finding
@@ -91,7 +91,7 @@ def with_late(findings: list[Finding], late: dict[str, LateShare], limits: Findi
     first = _most_late(late)
     for finding in findings:
         mine = late.get(finding.device)
-        if mine is None or finding.cause not in (EXPOSED_COMM.id, EXPOSED_MPI.id):
+        if mine is None or finding.cause not in (EXPOSED_COMM.id, IN_MPI):
             found.append(finding)
             continue
         found.append(_waiting(finding, mine, findings, first, limits))

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import COUNTED_BEFORE, KERNELS
 from nsysdiag.diagnosis.focus import window_ns
@@ -16,7 +17,6 @@ from nsysdiag.findings.rules import (
     EMPTY_ITERATIONS,
     EXPOSED_COMM,
     EXPOSED_COPY,
-    EXPOSED_MPI,
     LATE_RANK,
     OTHER_GPU,
     SINGLE_PRECISION,
@@ -34,7 +34,7 @@ from nsysdiag.units import format_share
 
 OTHER_WORK = (LATE_RANK.id, SLOW_ITERATIONS.id, EMPTY_ITERATIONS.id)
 """Causes whose fix may change how much each GPU computes."""
-HIDDEN = (EXPOSED_COPY.id, EXPOSED_COMM.id, EXPOSED_MPI.id)
+HIDDEN = (EXPOSED_COPY.id, EXPOSED_COMM.id, *(each.id for each in CAUSES.values() if each.overlapped))
 """Causes whose fix is to run kernels at the same time."""
 ABOUT = 0.01
 """Shares closer than that are the same here: a prediction is not exact."""

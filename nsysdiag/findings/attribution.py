@@ -15,7 +15,6 @@ from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRO
 from nsysdiag.causes.blocking_copy import READS_BACK
 from nsysdiag.causes.cause import Hint
 from nsysdiag.causes.evidence import CallFacts, named
-from nsysdiag.causes.host_compute import INSIDE_MPI
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
@@ -28,7 +27,7 @@ from nsysdiag.time.table import TimeTable
 from nsysdiag.units import format_count, format_ns, uncapitalized
 from nsysdiag.wakeups.batches import RootSlices
 
-AROUND = (BOTTLENECK_NUMBER["communication"], BOTTLENECK_NUMBER["other_process"], BOTTLENECK_NUMBER["startup"])
+AROUND = (BOTTLENECK_NUMBER["other_process"], BOTTLENECK_NUMBER["startup"])
 """Bottlenecks of idle time by what went on around it, whatever its cause; `startup` inside ranges that compile."""
 
 
@@ -84,9 +83,9 @@ def shares_of(
 ) -> tuple[Shares, list[list[str]]]:
     """All idle time, and what waits caused, inside the set `focus`, with cause, variant and NVTX path. Also the paths
     of the codes: those of `keys`, then those only of waits. `waited` are the waits for the device, and the idle time
-    that they caused. `kinds` and `slice_bottlenecks` are the variant and the bottleneck
-    of each slice. Inside MPI calls the bottleneck is communication; for a wait for another device, it is what that
-    device did. Where counters show another program at work, that is the cause, whatever the host did meanwhile."""
+    that they caused. `kinds` and `slice_bottlenecks` are the variant and the bottleneck of each slice. For a wait for
+    another device, the bottleneck is what that device did. Where counters show another program at work,
+    that is the cause, whatever the host did meanwhile."""
     inside = np.flatnonzero(time.slice >= 0).astype(np.int32)
     lost = coverage(focus, time.spans[inside])
     if not lost.all():
@@ -112,13 +111,6 @@ def shares_of(
     )
     made, paths = _made(context, evidence, keys, *waited, focus)
     return Shares.concatenate([explained, made]), paths
-
-
-def inside_mpi(shares: Shares) -> BoolArray:
-    """The rows of idle time inside MPI calls."""
-    communicates = shares.bottleneck == BOTTLENECK_NUMBER["communication"]
-    in_mpi: BoolArray = (shares.slice >= 0) & communicates & (shares.other < 0)
-    return in_mpi
 
 
 def slice_kinds(context: GapContext, evidence: LayeredEvidence, attribution: Attribution) -> IntArray:
@@ -237,7 +229,6 @@ def _kind_of_wait(name: str, after_read_back: bool) -> int:
 
 # The causal chain of a finding in words: root, effect, where it shows, fix.
 
-_IN_MPI = "{thread} is inside {call}{code}"
 _ON_THREAD = "{call}{label} on {thread}"
 _ON_DEVICE = "{title}{label}"
 
@@ -254,8 +245,6 @@ def opening(cause: str, *, call: str | None, label: EvidenceLabel | None, thread
     """The first step of a chain; `code` names the functions in CPU samples."""
     rule = CAUSES[cause]
     pattern = rule.opening or (_ON_THREAD if rule.side in ("host", "root") else _ON_DEVICE)
-    if label is INSIDE_MPI:
-        pattern = _IN_MPI
     return pattern.format(
         call=call or uncapitalized(rule.title),
         label=f" ({label.words})" if label else "",

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.groups import longest
-from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, union
+from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes import CAUSES, host_compute
 from nsysdiag.causes.cause import EvidenceRows
 from nsysdiag.events.calls import CallRows
@@ -79,25 +79,6 @@ class Sightings(Struct, frozen=True):
         calls = self.evidence.host.api
         return self._api(int(calls.row[np.searchsorted(calls.spans.start, position)]), ns)
 
-    def mpi_calls(self, idle: Intervals, slices: IntArray, most: int) -> list[EvidenceRow]:
-        """The MPI calls with most of the idle time `idle`, at most `most`. Each piece is part of one of `slices`, whose
-        thread was inside the call."""
-        mpi, axis = self.evidence.host.mpi, self.context.axis
-        lane = self.context.lane[self.context.slices.rows.gap[slices]].astype(np.int64)
-        inside = coverage(union(axis.place(lane, idle)), mpi.spans)
-        order = longest(inside, mpi.spans.start, most)
-        return [
-            EvidenceRow(
-                table=MPI_TABLES[int(mpi.kind[at])],
-                name=mpi.names[int(mpi.name[at])],
-                start_ns=int(axis.time(mpi.spans.start[at])),
-                ns=int(inside[at]),
-                thread=int(axis.threads[int(mpi.spans.start[at]) // axis.stride]),
-            )
-            for at in order.tolist()
-            if inside[at]
-        ]
-
     def _row(self, each: int) -> EvidenceRow:
         """The evidence row of one slice; if it has none, the operation that the device waited for."""
         rows = self.context.slices.rows
@@ -109,6 +90,7 @@ class Sightings(Struct, frozen=True):
             EvidenceRows.CALL: lambda: self._call(gap, start, text, ns),
             EvidenceRows.LAUNCH: lambda: self.launch(gap, ns),
             EvidenceRows.OS_CALL: lambda: self._os_call(gap, start, text, ns),
+            EvidenceRows.MPI_CALL: lambda: self._mpi_call(gap, start, text, ns),
             EvidenceRows.SCHEDULING: lambda: self._scheduled(
                 gap, start, int(rows.end[each]), ns, on_cpu=cause is host_compute.CAUSE
             ),
@@ -153,6 +135,11 @@ class Sightings(Struct, frozen=True):
         lane = self.evidence.host.os_calls
         at = self._covering(lane, gap, start, text)
         return None if at is None else self._on_lane(lane, at, gap, "OSRT_API", ns)
+
+    def _mpi_call(self, gap: int, start: int, text: str, ns: int) -> EvidenceRow | None:
+        lane = self.evidence.host.mpi
+        at = self._covering(lane, gap, start, text)
+        return None if at is None else self._on_lane(lane, at, gap, MPI_TABLES[int(lane.kind[at])], ns)
 
     def _overhead(self, gap: int, start: int, ns: int) -> EvidenceRow | None:
         lane = self.evidence.host.overhead

@@ -7,8 +7,7 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import longest
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, pieces, union
-from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.cause import Advice, FrameworkAdvice
 from nsysdiag.causes.evidence import Threshold, setting
@@ -23,7 +22,6 @@ from nsysdiag.findings.rules import (
     DIVIDE_EVENLY,
     EXPOSED_COMM,
     EXPOSED_COPY,
-    EXPOSED_MPI,
     FEWER_BYTES,
     FINDING_RULES,
     KERNELS,
@@ -86,9 +84,8 @@ SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a se
 """The short forms that end a causal chain."""
 
 
-def exposed_findings(device: DeviceReport, context: FindingContext, mpi_ns: int, work: TimeTable) -> list[Finding]:
-    """Findings on exposed copies, exposed communication, idle time inside MPI calls (`mpi_ns`) and paging. Each takes
-    at least the smallest share of the judged time. Overlap hides at most the compute time."""
+def exposed_findings(device: DeviceReport, context: FindingContext, work: TimeTable) -> list[Finding]:
+    """Findings on exposed copies, exposed communication and paging. Each takes at least the smallest share of the judged time. Overlap hides at most the compute time."""
     judged, timeline = context.judged, context.gaps.device
     operations = timeline.operations
     copies = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)
@@ -98,17 +95,15 @@ def exposed_findings(device: DeviceReport, context: FindingContext, mpi_ns: int,
         (PAGING, intersect(judged.parts, work.work_of("memory")), operations.migration),
     )
     least = max(context.thresholds.smallest * judged.ns, 1)
-    found = [
+    return [
         _finding(device, context, rule, _Exposed.of(context, rule, time, mine))
         for rule, time, mine in parts
         if time.total() >= least
     ]
-    mpi = [_finding(device, context, EXPOSED_MPI, _Exposed.of_mpi(context, mpi_ns, work))] if mpi_ns >= least else []
-    return [*found, *mpi]
 
 
 class _Exposed(Struct, frozen=True):
-    """Time of one kind, `ns` of it, with the part that has a `name`: that of the operation, or call, with most of it.
+    """Time of one kind, `ns` of it, with the part that has a `name`: that of the operation with most of it.
     `largest` are the copies of one kind with most of it, `special` is the advice for more than half of it."""
 
     ns: int
@@ -138,21 +133,6 @@ class _Exposed(Struct, frozen=True):
         name = typed.kernel(kinds[0].longest, SHOWN)
         return cls(ns, f"{kinds[0].kind} ({name})" if kinds[0].kind else name, min(kinds[0].ns, ns), rows)
 
-    @classmethod
-    def of_mpi(cls, context: FindingContext, ns: int, work: TimeTable) -> _Exposed:
-        """The idle time inside MPI calls, `ns` in all."""
-        mine = (work.bottleneck == BOTTLENECK_NUMBER["communication"]) & (work.slice >= 0) & (work.other < 0)
-        piece, idle = pieces(context.judged.parts, work.spans[mine])
-        lane = context.gaps.lane[context.gaps.slices.rows.gap[work.slice[mine][piece]]].astype(np.int64)
-        placed, mpi = union(context.gaps.axis.place(lane, idle)), context.sightings.evidence.host.mpi
-        inside = {
-            typed.api(mpi.names[each]): intersect(placed, union(mpi.spans[mpi.name == each])).total()
-            for each in np.unique(mpi.name).tolist()
-        }
-        name = max(inside, key=lambda each: (inside[each], each), default=None)
-        rows = context.sightings.mpi_calls(idle, work.slice[mine][piece], context.thresholds.rows)
-        return cls(ns, name, inside.get(name or "", 0), rows)
-
     @property
     def mostly(self) -> bool:
         """Whether the part with a name is more than half of it."""
@@ -178,7 +158,7 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
     advice, fix = make(rule, exposed.special, context.frameworks)
     if link is not None and exposed.special is not SETS:
         advice = _of_link(link, exposed.special, context.frameworks)
-    what = typed.kernel(exposed.rows[0].name) if exposed.rows and rule is not EXPOSED_MPI else None
+    what = typed.kernel(exposed.rows[0].name) if exposed.rows else None
     kind = _which(largest) if largest is not None else exposed.name if rule is EXPOSED_COMM else None
     doing = "move pages" if rule is PAGING else "run alone"
     running = f"{what} and similar ones {doing} on {device.key}" if what else rule.meaning
@@ -200,7 +180,7 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
         nvtx=[],
         evidence=_evidence(device, rule),
         advice=advice,
-        call=exposed.name if rule is EXPOSED_MPI else what,
+        call=what,
         chain=[running, f"{effect} for {format_ns(ns)}", fix],
         rows=exposed.rows,
         devices=[device.key],
@@ -251,11 +231,6 @@ def _evidence(device: DeviceReport, rule: FindingRule) -> list[str]:
         return [
             f"{typed.kernel(row.short_name)}: {format_count(row.count)} kernels, {format_ns(row.total_ns)} in all"
             for row in device.communication.kernels[:MOST_EVIDENCE]
-        ]
-    if rule is EXPOSED_MPI:
-        return [
-            f"{typed.api(row.name)}: {format_count(row.count)} calls, the GPU idle {format_ns(row.idle_ns)} inside them"
-            for row in device.communication.mpi[:MOST_EVIDENCE]
         ]
     if rule is PAGING:
         moved = device.unified_memory.rows if device.unified_memory else []

@@ -20,7 +20,7 @@ from nsysdiag.causes.cause import Advice
 from nsysdiag.copies.copies import is_pageable, longest_kind
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.events.identity import joint
-from nsysdiag.findings.attribution import Shares, inside_mpi
+from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.behind_waits import behind_waits
 from nsysdiag.findings.exposed import exposed_findings, mostly_pageable
 from nsysdiag.findings.hotspots import Hotspot, spot_of, spots_of
@@ -178,13 +178,12 @@ def findings_of(
     judged, thresholds = context.judged, context.thresholds
     if judged.ns == 0:
         return IdleFindings([], [])
-    in_mpi = inside_mpi(shares)
-    own = shares.take(~in_mpi & (shares.other < 0))
+    own = shares.take(shares.other < 0)
     spots = spots_of(own, judged.ns, thresholds)
     spots = [*spots[: thresholds.most], *[spot for spot in spots[thresholds.most :] if spot.behind]]
     stories = [story_of(device, context, own.take(spot.rows), spot) for spot in spots]
     found = [_of_spot(device, context, *each) for each in zip(spots, stories, strict=True)]
-    exposed = exposed_findings(device, context, int(shares.lost[in_mpi].sum()), work)
+    exposed = exposed_findings(device, context, work)
     behind = behind_waits(own, spots, found)
     found = copies_as_one(found, [story.kind for story in stories], exposed, context, work)
     found = pages_as_one(found, device, context)
@@ -193,6 +192,7 @@ def findings_of(
 
 def _of_spot(device: DeviceReport, context: FindingContext, spot: Hotspot, story: Story) -> Finding:
     rule, judged = CAUSES[spot.cause], context.judged
+    ceiling = min(spot.ceiling_ns, judged.compute_ns) if rule.overlapped else spot.ceiling_ns
     return Finding(
         id=_id(spot, story),
         cause=spot.cause,
@@ -201,7 +201,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Hotspot, story
         title=story.title,
         lost_ns=spot.lost_ns,
         lost_share=round(judged.share(spot.lost_ns), 6),
-        ceiling_ns=spot.ceiling_ns if promised(spot.bottleneck) else 0,
+        ceiling_ns=ceiling if promised(spot.bottleneck) else 0,
         confidence=story.confidence,
         nvtx=story.path,
         evidence=story.evidence,

@@ -64,7 +64,8 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
         whole = spot_of(shares, (list(CAUSES)[cause], BOTTLENECK_IDS[bottleneck]), np.flatnonzero(key == each))
         if whole.ceiling_ns < least:
             continue
-        divisible = not CAUSES[whole.cause].unresolved
+        rule = CAUSES[whole.cause]
+        divisible = not (rule.unresolved or rule.overlapped)
         found += _divided(shares, whole, least, thresholds.places) if divisible else [whole]
     shown = [spot if max(spot.counted_ns, spot.made_ns) >= least else replace(spot, behind=True) for spot in found]
     notable = [spot.bottleneck in WAITING_FOR_A_SYNC and spot.lost_ns >= least for spot in shown]

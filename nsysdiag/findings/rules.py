@@ -170,28 +170,6 @@ stream 9              [==nccl AllReduce==)               the part behind backwar
         ),
     ),
 )
-EXPOSED_MPI = FindingRule(
-    id="exposed_mpi",
-    bottleneck="communication",
-    title="GPU idle inside MPI calls",
-    meaning="The device was idle while the thread that launched next was inside an MPI call.",
-    picture="""
-device  [==A==).........................[==next==)
-thread     [MPI_Sendrecv        ][launch]
-""",
-    tables=("MPI_OTHER_EVENTS", "MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "NVTX_EVENTS"),
-    thresholds=("smallest",),
-    sources=("mpi_cuda", "nsight_osrt"),
-    fix="exchange boundaries while the interior computes",
-    advice=Advice(
-        (
-            "First trace all ranks (nsysdiag ranks) to tell transfer from a late rank. For transfer, compute the "
-            "boundary first, and exchange it with non-blocking MPI while the interior computes.",
-            "Call reductions less often, or without blocking (MPI_Iallreduce): compute a residual every n steps, for "
-            "example.",
-        )
-    ),
-)
 BEFORE_WORK = FindingRule(
     id="before_work",
     bottleneck="host",
@@ -410,7 +388,6 @@ FINDING_RULES = {
     for rule in (
         EXPOSED_COPY,
         EXPOSED_COMM,
-        EXPOSED_MPI,
         PAGING,
         BEFORE_WORK,
         LATE_RANK,

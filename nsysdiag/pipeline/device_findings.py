@@ -9,7 +9,6 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from nsysdiag.account.bottlenecks import (
-    MPI_START_UP,
     DeviceWaitCalls,
     IdlePieces,
     Made,
@@ -25,7 +24,6 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION, bottlenecks_of
-from nsysdiag.causes.evidence import named
 from nsysdiag.communication.communication import launching_lanes, mpi_meetings, time_in_mpi
 from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.diagnosis.missing import DOUBTED, MOST
@@ -203,7 +201,7 @@ def _idle(
     inside ranges that compile, empty where so many rows are missing that all idle time is unknown."""
     unseen = found.missing.result().unseen_share >= MOST
     compiles = Intervals.empty() if unseen else compiling(reading.ranges, host.host.axis)
-    mpi, limit = host.host.mpi, reading.settings.thresholds.gap_sm_active
+    limit = reading.settings.thresholds.gap_sm_active
     foreign = foreign_time(Intervals(found.gaps.start, found.gaps.end), found.measured, limit)
     slices = roots.root_slices.slices
     return idle_pieces(
@@ -211,7 +209,6 @@ def _idle(
         slice_bottlenecks,
         roots.root_slices.own,
         roots.context.lane[slices.rows.gap],
-        union(mpi.take(~named(mpi, MPI_START_UP)).spans),
         waits,
         foreign,
         host.host.axis,

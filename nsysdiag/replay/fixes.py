@@ -12,6 +12,7 @@ from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.causes import (
     CAUSES,
     FALLBACK,
+    IN_MPI,
     INPUT_WAIT,
     PLACE,
     PREEMPTION,
@@ -35,7 +36,7 @@ from nsysdiag.replay.transforms import FixScope, overlap, take_out
 from nsysdiag.replay.work import Class
 from nsysdiag.report import Finding
 
-BEFORE_WORK, STARTUP, HOST, EXPOSED_MPI = "before_work", "startup", "host", "exposed_mpi"
+BEFORE_WORK, STARTUP, HOST = "before_work", "startup", "host"
 POLLS = 1.2
 """Sleeps a step, at least, of a thread that may be polling: what a program does on purpose, it mostly does once."""
 BUSY = 0.9
@@ -76,7 +77,7 @@ def apply_fix(changes: Changes, finding: Finding, among: Iterable[Finding] = ())
 
 def may_differ(model: Model, finding: Finding) -> bool:
     """Whether a fix may save less than is likely."""
-    return finding.cause in (LATE_RANK, EXPOSED_MPI) or may_only_move(model, finding)
+    return finding.cause in (LATE_RANK, IN_MPI) or may_only_move(model, finding)
 
 
 def may_only_move(model: Model, finding: Finding) -> bool:
@@ -241,6 +242,6 @@ def _exposed_mpi(changes: Changes, its: FixScope) -> bool:
 RULES: dict[str, Callable[[Changes, FixScope], bool]] = {
     "exposed_copy": _exposed_copy,
     "exposed_comm": _exposed_communication,
-    EXPOSED_MPI: _exposed_mpi,
+    IN_MPI: _exposed_mpi,
 }
-"""Of findings that are about no cause of idle time."""
+"""Of findings whose fix is to run kernels at the same time."""

@@ -19,8 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, nearest_before, union
-from nsysdiag.causes import FALLBACK, HOST_CODE, PLACE, PREEMPTION, SYNCHRONIZATION, THREAD_WAIT, places
-from nsysdiag.causes.host_compute import INSIDE_MPI
+from nsysdiag.causes import FALLBACK, HOST_CODE, IN_MPI, PLACE, PREEMPTION, SYNCHRONIZATION, THREAD_WAIT, places
 from nsysdiag.causes.io_wait import CAUSE as IO_WAIT
 from nsysdiag.causes.off_cpu import UNTRACED
 from nsysdiag.causes.sleep import CAUSE as SLEEP
@@ -75,7 +74,9 @@ class Timed(Rows, frozen=True):
 
 
 MAY_WAIT = places(lambda cause: cause.unresolved or cause.follows_wakeups)
-MAY_WORK = np.array([PLACE[HOST_CODE], PLACE[FALLBACK]])
+MAY_WORK = np.array([PLACE[HOST_CODE], PLACE[IN_MPI], PLACE[FALLBACK]])
+ON_CPU = (PLACE[HOST_CODE], PLACE[IN_MPI])
+"""MPI libraries poll: a thread inside a call may be on a CPU, and waits all the same."""
 FROM_OUTSIDE = (PLACE[IO_WAIT.id], PLACE[SLEEP.id])
 """Waits that no thread of the program ends: workers that take turns have one each in some steps, and all keep one
 pace."""
@@ -93,7 +94,6 @@ class _Waits(Rows, frozen=True):
     end: IntArray
     cause: IntArray
     call: IntArray
-    mpi: BoolArray
 
 
 def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: Stretch) -> Timed:
@@ -119,12 +119,12 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
             sure = bool(sure) if by_message[waits.call[rows[0]]] else sure
             # What is seen in few steps, or a few times in a window without steps, paces no loop.
             # Other ranks run the same program: what is fixed here is fixed there, too.
-            mpi = bool(waits.mpi[rows[0]])
+            mpi = bool(waits.cause[rows[0]] == PLACE[IN_MPI])
             outside = waits.cause[rows[0]] != PLACE[THREAD_WAIT]
             # A call that returned at once had what it read, or was no wait at all.
             real = mine if waits.cause[rows[0]] != PLACE[IO_WAIT.id] else mine[length[mine] >= WAITED_NS]
             seldom = len(real) < _often(stretch)
-            if sure is None or seldom or (not sure and not mpi and waits.cause[rows[0]] == PLACE[HOST_CODE]):
+            if sure is None or seldom or (not sure and waits.cause[rows[0]] == PLACE[HOST_CODE]):
                 continue
             same, thread = np.ones(len(mine), dtype=np.int64), axis.threads[lane[mine]]
             every = Timed(thread, begin, end, same * (sure and not mpi), same * period, same * bool(outside))
@@ -149,8 +149,8 @@ def _often(stretch: Stretch) -> int:
 
 
 def _joined(pieces: HostTime, names: HostNames) -> _Waits:
-    untraced, in_mpi = (names.labels.index(each) if each in names.labels else -2 for each in (UNTRACED, INSIDE_MPI))
-    waits = np.isin(pieces.cause, MAY_WAIT) | (pieces.cause == PLACE[HOST_CODE])
+    untraced = names.labels.index(UNTRACED) if UNTRACED in names.labels else -2
+    waits = np.isin(pieces.cause, MAY_WAIT) | np.isin(pieces.cause, ON_CPU)
     waits |= (pieces.cause == _OFF_CPU) & (pieces.label == untraced)
     # No source outside of the program holds a read of a file.
     other_end = np.array([*(_HELD.fullmatch(each) is not None for each in names.calls), True])
@@ -161,11 +161,11 @@ def _joined(pieces: HostTime, names: HostNames) -> _Waits:
     again = (start[1:] == end[:-1]) & (cause[1:] == cause[:-1]) & (call[1:] == call[:-1])
     first = np.flatnonzero(np.append(True, ~again)[: len(rows)])
     last = np.append(first[1:] - 1, len(rows) - 1)[: len(first)]
-    found = _Waits(start[first], end[last], cause[first], call[first], pieces.label[rows[first]] == in_mpi)
+    found = _Waits(start[first], end[last], cause[first], call[first])
     # Who asks for the time again and again goes on with the program; a time slice of a busy CPU just ends.
     off = pieces.cause == _OFF_CPU
     slices = np.isin(found.start, pieces.end[off]) | np.isin(found.end, pieces.start[off])
-    return found.take(~slices | (found.cause != PLACE[HOST_CODE]))
+    return found.take(~slices | ~np.isin(found.cause, ON_CPU))
 
 
 def _in_turns(rows: IntArray, steps: int) -> list[IntArray]:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from nsysdiag.account.bottlenecks import (
     BUILDING,
-    NOT_INSIDE_MPI,
     WAITING_FOR_A_SYNC,
     DeviceWaitCalls,
     IdlePieces,
@@ -23,7 +22,7 @@ from nsysdiag.account.bottlenecks import (
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.bottlenecks import BOTTLENECK_IDS, BOTTLENECK_NUMBER, BottleneckId
-from nsysdiag.causes import FALLBACK, HOST_CODE, PLACE, PREEMPTION, THREAD_WAIT
+from nsysdiag.causes import FALLBACK, HOST_CODE, IN_MPI, PLACE, PREEMPTION, THREAD_WAIT
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.ledger.ledger import SliceCollector, Slices, WindowSplit
@@ -53,12 +52,11 @@ class Slice:
 
 @dataclass(frozen=True)
 class Device:
-    """A window of pieces that follow each other: work, or a slice. By lane: MPI calls, and waits with whether they are
+    """A window of pieces that follow each other: work, or a slice. By lane: waits with whether they are
     synchronizations, when it launched, and the ranges in which it compiles."""
 
     work: dict[Work, Spans]
     slices: list[Slice]
-    mpi: dict[int, Spans]
     waits: dict[int, list[tuple[int, int, bool]]]
     migrations: Spans
     hollow: Spans
@@ -93,10 +91,8 @@ def divided_with_waits(device: Device) -> tuple[TimeTable, IdlePieces]:
     )
     synchronizations = [_layer(device, lane, counts=True) for lane in range(LANES)]
     copies = [_layer(device, lane, counts=False) for lane in range(LANES)]
-    mpi, compiles = (
-        union(*(AXIS.place(np.full(len(each), lane), Intervals.of(each)) for lane, each in of.items()))
-        for of in (device.mpi, device.compiles)
-    )
+    ranges = device.compiles.items()
+    compiles = union(*(AXIS.place(np.full(len(each), lane), Intervals.of(each)) for lane, each in ranges))
     begun = [AXIS.position(np.full(len(each), lane), np.array(each)) for lane, each in device.launches.items() if each]
     launches = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *begun]))
     waits = DeviceWaitCalls.of(synchronizations, copies, 0, busy, launches, AXIS)
@@ -105,7 +101,6 @@ def divided_with_waits(device: Device) -> tuple[TimeTable, IdlePieces]:
         np.array([BOTTLENECK_NUMBER[each.bottleneck] for each in device.slices], dtype=np.int64),
         np.array([PLACE[each.own] for each in device.slices], dtype=np.int64),
         np.array([each.lane for each in device.slices], dtype=np.int64),
-        mpi,
         waits,
         union(Intervals.of(device.foreign)),
         AXIS,
@@ -160,18 +155,15 @@ def painted(device: Device) -> list[str | None]:
 def _paint_slice(
     cells: list[str | None], device: Device, each: Slice, credit: dict[tuple[int, int], list[int]]
 ) -> None:
-    in_mpi = set() if each.bottleneck in NOT_INSIDE_MPI else _moments(device.mpi.get(each.lane, []))
     foreign = _moments(device.foreign)
     builds = _moments(device.compiles.get(each.lane, [])) if each.bottleneck in BUILDING else set()
-    outside = [at for at in range(each.start, each.end) if at not in in_mpi | builds]
+    outside = [at for at in range(each.start, each.end) if at not in builds]
     for at in range(each.start, each.end):
         piece = _around(outside, at)
         able = piece and each.bottleneck in WAITING_FOR_A_SYNC and each.own not in WAITING and not foreign & set(piece)
         wait = _last_wait(device, each.lane, piece[0]) if able else None
         if at in foreign:
             cells[at] = "other_process"
-        elif at in in_mpi:
-            cells[at] = "communication"
         elif at in builds:
             cells[at] = "startup"
         elif wait is not None and credit[wait][0] > 0:
@@ -218,7 +210,6 @@ def devices(draw: st.DrawFn) -> Device:
     return Device(
         work=work,
         slices=slices,
-        mpi={lane: [(start, end) for start, end, _ in _apart(draw)] for lane in range(LANES)},
         waits={lane: _apart(draw) for lane in range(LANES)},
         migrations=[(start, end) for start, end, _ in _apart(draw)],
         hollow=[(start, end) for start, end, _ in _apart(draw)],
@@ -268,12 +259,11 @@ def test_accounts_of_parts_add_up_to_the_window(device: Device, cuts: list[int])
     assert sum(found.set_of(name).total() for name in BOTTLENECK_IDS) == window.total()
 
 
-def plain(*slices: Slice, mpi: Spans = (), waits: list[tuple[int, int, bool]] = ()) -> Device:
+def plain(*slices: Slice, waits: list[tuple[int, int, bool]] = ()) -> Device:
     """Work in [0, 10), then the slices."""
     return Device(
         {"compute": [(0, 10)], "communication": [], "copies": []},
         list(slices),
-        {0: list(mpi)},
         {0: list(waits), 1: []},
         [],
         [],
@@ -285,19 +275,16 @@ def account(device: Device) -> dict[str, int]:
     return {name: int(ns[0]) for name, ns in divided(device).bottlenecks(whole).items()}
 
 
-def test_inside_mpi_is_communication_but_for_what_mpi_does_not_explain() -> None:
+def test_a_wait_comes_before_what_follows_it_except_for_mpi() -> None:
     """
-    thread  10 [host      [MPI 14 .. 18) ) 20 [start-up, in MPI 20 .. 30)
+    thread  0 [sync, the device at work) 10 [host: 7 of sync's credit) 17 [MPI) 21 [3 more of it, then host)
     """
-    device = plain(Slice(10, 20, "host", 0), Slice(20, 30, "startup", 0), mpi=[(14, 18), (20, 30)])
-    assert account(device) == {"kernels": 10, "communication": 4, "host": 6, "startup": 10}
-
-
-def test_a_wait_comes_before_what_follows_it_and_mpi_before_both() -> None:
-    """
-    thread  0 [sync, the device at work) 10 [host: 7 of sync's credit, 4 in MPI, 3 more of it, then its own)
-    """
-    device = plain(Slice(10, 30, "host", 0), mpi=[(17, 21)], waits=[(0, 10, True)])
+    device = plain(
+        Slice(10, 17, "host", 0),
+        Slice(17, 21, "communication", 0, IN_MPI),
+        Slice(21, 30, "host", 0),
+        waits=[(0, 10, True)],
+    )
     assert account(device) == {"kernels": 10, "sync": 10, "communication": 4, "host": 6}
 
 
@@ -318,8 +305,7 @@ def test_each_part_knows_its_slice() -> None:
 def test_where_others_had_the_gpu_no_cause_on_the_host_counts() -> None:
     device = Device(
         work={"compute": [(0, 10)], "communication": [], "copies": []},
-        slices=[Slice(10, 40, "host", 0)],
-        mpi={0: [(10, 20)], 1: []},
+        slices=[Slice(10, 20, "communication", 0, IN_MPI), Slice(20, 40, "host", 0)],
         waits={0: [(0, 10, True)], 1: []},
         migrations=[],
         hollow=[],

@@ -447,7 +447,7 @@ def in_mpi(trace: TraceBuilder) -> TraceBuilder:
     return trace.nvtx("MPI", 10, None, domain=4, event_type=75).nvtx("MPI_Wait", 160_000, 200_000, domain=4)
 
 
-@fires("host_compute")
+@fires("exposed_mpi")
 def polling_inside_mpi_calls() -> Ledgered:
     """
     device  [==A==)                170_000              [launch B][==B==)
@@ -456,12 +456,12 @@ def polling_inside_mpi_calls() -> Ledgered:
     """
     return Ledgered(
         in_mpi(late().sched(500, True)),
-        {"host_compute": 170_000, **CALL},
-        labels={"host_compute": {"inside MPI calls": 40_000, "by scheduling events": 130_000}},
+        {"exposed_mpi": 40_000, "host_compute": 130_000, **CALL},
+        evidence={"exposed_mpi": "MPI_Wait"},
     )
 
 
-@fires("host_compute")
+@fires("exposed_mpi")
 def samples_inside_mpi_calls() -> Ledgered:
     """
     device  [==A==)                170_000              [launch B][==B==)
@@ -470,13 +470,12 @@ def samples_inside_mpi_calls() -> Ledgered:
     """
     return Ledgered(
         in_mpi(late().sample(200_000)),
-        {"host_compute": 170_000, **CALL},
-        labels={"host_compute": {"inside MPI calls": 40_000, "by CPU samples": 130_000}},
+        {"exposed_mpi": 40_000, "host_compute": 130_000, **CALL},
     )
 
 
-@fires("blocked")
-def inside_mpi_calls() -> Ledgered:
+@fires("exposed_mpi")
+def asleep_inside_mpi_calls() -> Ledgered:
     """
     device  [==A==)  40_000         100_000           30_000   [launch B][==B==)
     thread                  |      scheduled out     |
@@ -484,10 +483,31 @@ def inside_mpi_calls() -> Ledgered:
     """
     return Ledgered(
         in_mpi(away()),
-        {"blocked": 100_000, **AWAY},
-        labels={"blocked": {"inside MPI calls": 40_000}},
-        evidence={"blocked": "scheduled out; no OS call was traced × 2 (60.0 µs), MPI_Wait (40.0 µs)"},
+        {"exposed_mpi": 40_000, "blocked": 60_000, **AWAY},
+        evidence={"blocked": "scheduled out; no OS call was traced × 2", "exposed_mpi": "MPI_Wait"},
     )
+
+
+@fires("exposed_mpi")
+def a_synchronization_inside_an_mpi_call() -> Ledgered:
+    """
+    device  [==A==)                170_000              [launch B][==B==)
+    NVTX               [MPI_Wait: 40_000]
+    thread               [sync: 20_000]                  the library waits for what it sends
+    """
+    trace = in_mpi(late()).api("cudaStreamSynchronize", 170_000, 190_000)
+    return Ledgered(trace, {"exposed_mpi": 40_000, "uncovered": 130_000, **CALL})
+
+
+@spares("exposed_mpi")
+def an_allocation_inside_an_mpi_call() -> Ledgered:
+    """
+    device  [==A==)                170_000              [launch B][==B==)
+    NVTX               [MPI_Wait: 40_000]
+    thread               [cudaHostRegister: 40_000]
+    """
+    trace = in_mpi(late()).api("cudaHostRegister", 160_000, 200_000)
+    return Ledgered(trace, {"memory_allocation": 40_000, "uncovered": 130_000, **CALL})
 
 
 @fires("host_compute")
