@@ -121,7 +121,7 @@ def mostly_is_more_than_half(report: Json) -> Iterator[str]:
             (part["share"], finding["bottleneck"])
             for finding in findings
             for part in finding.get("named", ())
-            if part["text"].startswith(said["what"])
+            if any(text.startswith(said["what"]) for text in (part["text"], part.get("short", "")))
         ]
         total = sum(account.values())
         if not any(2 * share * total > account[bottleneck] * (1 - ROUNDED) for share, bottleneck in shares):
