@@ -149,7 +149,8 @@ def _saved(finding: Finding) -> str | None:
         if saves.is_unknown:
             return saves.figure
         if saves.cannot_tell:
-            return f"unsure, {between(saves.low_ns, saves.high_ns, saves.of_ns)}"
+            apart = between(saves.low_ns, saves.high_ns, saves.of_ns)
+            return f"unsure, {apart if saves.has_bounds else saves.figure}"
         return f"{saves.figure} ({format_ns(saves.shown_ns)})"
     return SEE_NCU if any(_NCU.search(each) for each in finding.advice) else None
 

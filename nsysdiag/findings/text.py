@@ -354,7 +354,8 @@ def _named(
     samples is what these stand for; at a place it is the least that it can be."""
     counted = shares.counted
     total = int(counted.sum())
-    path, bottleneck = facts.path, facts.spot.bottleneck
+    bottleneck = facts.spot.bottleneck
+    path = [] if CAUSES[facts.spot.cause].overlapped else facts.path  # one fix for all places
     mine = _of_call(context, shares, call or "")
     at_place, both = (_inside(context, each, path, bottleneck) if path else 0 for each in (shares, shares.take(mine)))
     in_call = int(counted[mine].sum())
