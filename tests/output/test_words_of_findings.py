@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.document import words
+from nsysdiag.findings.show import rows_of
 from nsysdiag.report import EvidenceRow
 from tests.output.samples import MS, SAMPLES, device, finding
 
@@ -76,3 +78,16 @@ def test_chain_row_and_fix_are_in_every_format(name: str) -> None:
         assert row.format("=", " ") in shown or row.format(" = ", " AND ") in shown
     assert "do not add them up" in shown
     assert "Gap groups" in shown
+
+
+@pytest.mark.parametrize(
+    ("method", "low", "said"),
+    [
+        ("replay", 0, "unsure, up to 41.4%"),
+        ("replay", 100, "unsure, between 10 and 41%"),
+        ("bound", 0, "an unknown part"),
+    ],
+)
+def test_an_unsure_saving_in_the_list(method: str, low: int, said: str) -> None:
+    saves = Saves(ns=400, low_ns=low, high_ns=414, per="step", of_ns=1_000, method=method, cannot_tell=True)
+    assert rows_of([finding(saves=saves)], 1).rows[0][1] == said
