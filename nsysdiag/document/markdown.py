@@ -238,7 +238,7 @@ def _joined(head: list[str], pieces: Sequence[Piece], rows: Sequence[int | None]
 def _lines(piece: Piece, most: int | None) -> list[str]:
     section = piece.section
     if most is not None:
-        section = replace(section, blocks=[_cut(block, most) for block in section.blocks])
+        section = replace(section, blocks=[at_most(block, most) for block in section.blocks])
     if not piece.folded:
         return markdown_of(section, 4)
     inside = list(markdown_blocks(section.blocks, 5))
@@ -246,7 +246,7 @@ def _lines(piece: Piece, most: int | None) -> list[str]:
     return [f"<details>\n<summary>{title}</summary>", *inside, "</details>"] if inside else []
 
 
-def _cut(block: Block, most: int) -> Block:
+def at_most(block: Block, most: int) -> Block:
     """The block with so many rows or lines at most, also in what is inside of it."""
     match block:
         case Table() | Lines():
@@ -255,7 +255,7 @@ def _cut(block: Block, most: int) -> Block:
         case Items(items=items):
             return replace(block, items=items[:most])
         case Details(blocks=inside) | Entry(blocks=inside):
-            return replace(block, blocks=[_cut(each, most) for each in inside])
+            return replace(block, blocks=[at_most(each, most) for each in inside])
         case Custom(fallback=inside):
-            return replace(block, fallback=[_cut(each, most) for each in inside])
+            return replace(block, fallback=[at_most(each, most) for each in inside])
     return block

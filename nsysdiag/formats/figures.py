@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, count, cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
 from msgspec import Struct
@@ -30,13 +30,25 @@ from nsysdiag.document.blocks import (
     shown,
 )
 from nsysdiag.document.context import Context, as_read
-from nsysdiag.document.drawings import LegendEntry, StackedBar, Stacks, stack
+from nsysdiag.document.drawings import (
+    BarChart,
+    Curve,
+    CurveStrips,
+    DrawnLanes,
+    Histogram,
+    LegendEntry,
+    StackedBar,
+    Stacks,
+    Waterfall,
+    stack,
+)
 from nsysdiag.document.kinds import STACK
 from nsysdiag.document.names import visible
 from nsysdiag.document.view import Causes, window_parts
 from nsysdiag.document.words import NO_GPU_WORK
 from nsysdiag.formats import sections as of_report
-from nsysdiag.formats.plots import empty, figure
+from nsysdiag.formats.plot_rows import lanes, stacked_bar, stacks, waterfall
+from nsysdiag.formats.plots import columns, curve, empty, histogram, strips
 from nsysdiag.gap_groups.chart import gap_lengths
 from nsysdiag.launches.show import queue_depth
 from nsysdiag.messages import UsageError
@@ -53,6 +65,19 @@ if TYPE_CHECKING:
 
 DEVICE_COLORS = ("#2b6cb8", "#9c640c", "#1c7444", "#7d55b5", "#b3261e", "#0e7490")
 NO_GAPS, NO_DEPTH = "No gaps", "Not in this report"
+
+
+FIGURES: dict[type, Callable[[Any, str, str], go.Figure]] = {
+    BarChart: columns,
+    Histogram: histogram,
+    Curve: curve,
+    CurveStrips: strips,
+    StackedBar: stacked_bar,
+    Stacks: stacks,
+    DrawnLanes: lanes,
+    Waterfall: waterfall,
+}
+"""What makes a figure of each drawing, under a title and a sentence."""
 
 
 class NamedFigure(Struct, frozen=True):
@@ -174,7 +199,7 @@ def _slug(title: str) -> str:
 
 def drawn(named: NamedFigure) -> go.Figure:
     """A chart of the page as a figure."""
-    return figure(named.chart.drawing, named.title, named.said)
+    return FIGURES[type(named.chart.drawing)](named.chart.drawing, named.title, named.said)
 
 
 # Figures that have several devices in one.
@@ -194,7 +219,7 @@ def ledger_chart(report: Report) -> go.Figure:
         busy = [(part.label, part.ns, "", part.id) for part in window_parts(device) if part.id != "idle"]
         idle = [(f"Idle: {causes.title(each)}", device.ledger.get(each, 0), causes[each].color, "") for each in order]
         rows.append((f"{device.key} {device.name}", StackedBar("", stack([*busy, *idle]), device.window_ns)))
-    return figure(Stacks(rows), title, "")
+    return stacks(Stacks(rows), title, "")
 
 
 def gap_chart(report: Report, device: str | None = None) -> go.Figure:
@@ -209,7 +234,7 @@ def gap_chart(report: Report, device: str | None = None) -> go.Figure:
     if not any(each.gaps_packed.count for each in chosen):
         return empty(title, NO_GAPS if report.devices else NO_GPU_WORK)
     chart = gap_lengths(chosen, Causes(report.causes))
-    return figure(chart.drawing, title, chart.captions[0])
+    return FIGURES[type(chart.drawing)](chart.drawing, title, chart.captions[0])
 
 
 def queue_depth_chart(report: Report, device: str | None = None) -> go.Figure:
@@ -220,16 +245,16 @@ def queue_depth_chart(report: Report, device: str | None = None) -> go.Figure:
     """
     title = f"Operations launched and not finished, {device or 'all devices'}"
     depths = [(each.key, each.launch.queue_depth) for each in _chosen(report, device)]
-    curves = [(key, curve) for key, depth in depths if depth and (curve := queue_depth(depth, 1))]
+    curves = [(key, made) for key, depth in depths if depth and (made := queue_depth(depth, 1))]
     if not curves:
         return empty(title, NO_DEPTH if report.devices else NO_GPU_WORK)
     layers = [
         replace(layer, label=key if layer.look == "line" else f"{key}: {layer.label}", color=color)
-        for (key, curve), color in zip(curves, cycle(DEVICE_COLORS), strict=False)
-        for layer in curve.layers
+        for (key, made), color in zip(curves, cycle(DEVICE_COLORS), strict=False)
+        for layer in made.layers
     ]
-    highest = max((curve for _key, curve in curves), key=lambda curve: curve.top)
-    return figure(replace(highest, layers=layers), title, "")
+    highest = max((made for _key, made in curves), key=lambda made: made.top)
+    return curve(replace(highest, layers=layers), title, "")
 
 
 def _chosen(report: Report, key: str | None) -> list[DeviceReport]:

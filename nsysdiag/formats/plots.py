@@ -1,44 +1,36 @@
-"""Every kind of drawing as a plotly figure, in the colours of the page's light theme, whatever the default template is.
+"""Bars, histograms and curves as plotly figures, and how all figures look: the colours of the page's light theme.
 
 Text is text. What the pointer shows is exact, and `customdata` of each trace holds it.
 """
 
 from __future__ import annotations
 
-from functools import singledispatch
 from html import unescape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import plotly.graph_objects as go
 from msgspec import Struct
 
 from nsysdiag.document.axis import unit_of
 from nsysdiag.document.drawings import (
-    FULL,
     BarChart,
     Curve,
     CurveStrips,
-    DrawnLanes,
     Histogram,
     LegendEntry,
-    StackedBar,
-    Stacks,
-    Waterfall,
     legend_entry,
     safe_color,
     shown_levels,
 )
 from nsysdiag.document.kinds import BYTES, SHARE, TIME, CellKind
 from nsysdiag.document.names import plain, visible
-from nsysdiag.document.svg import ink_on
-from nsysdiag.units import format_exact_ns, format_ns, format_share, format_signed_ns
+from nsysdiag.units import format_exact_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nsysdiag.document.drawings import Area, Bar, CurveLayer, DrawnLane, LaneGroup, Segment
+    from nsysdiag.document.drawings import Bar, CurveLayer
     from nsysdiag.document.view import Share
 
 PART_COLORS = {
@@ -56,10 +48,8 @@ FADED, PALE = 0.35, 0.28
 DOTTED: dict[str, Any] = {"color": INK, "width": 1, "dash": "dot"}
 GRID: dict[str, Any] = {"showgrid": True, "gridcolor": LINE, "zeroline": False, "automargin": True}
 MARKS = {"slow": ("Slow", "triangle-up", SLOW), "left-out": ("Left out", "x-thin-open", MUTED)}
-PLOT, PANEL, STRIP, BETWEEN, ROW = 300, 190, 60, 30, 30
-"""Heights in pixels: of a plot alone, of one of several, of a strip, of the room between panels, and of a row."""
-LARGE_ROW, MOST_LARGE, FILLED = 56, 8, 0.7
-"""The height of the place of a bar with texts on it; how many bars have them; how much of its place a bar takes."""
+PLOT, PANEL, STRIP, BETWEEN = 300, 190, 60, 30
+"""Heights in pixels: of a plot alone, of one of several, of a strip, and of the room between panels."""
 MOST_TICKS, ROOM, THIN = 12, 1.1, 200
 """How many bars have their names below them; how much of the scale is left above the longest; and beyond how many bars
 there is no room between them."""
@@ -72,12 +62,6 @@ ENTRY, CHARACTER, LEGEND_LINE, WIDTH = 44, 6, 18, 550
 width in a narrow notebook."""
 ENDING = "<extra></extra>"
 BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-
-
-@singledispatch
-def figure(drawing: object, title: str, said: str) -> go.Figure:
-    """A drawing as a figure, under a title and a sentence."""
-    raise TypeError(f"a {type(drawing).__name__} is not drawn")
 
 
 def blank(title: str, height: int, said: str = "") -> go.Figure:
@@ -143,7 +127,7 @@ def _value_axis(kind: CellKind, top: float, what: str) -> dict[str, Any]:
     return {"title": {"text": title}, **({"tickformat": ".0%"} if kind is SHARE else {})}
 
 
-def _time_axis(end_ns: int, what: str = "Time in the trace") -> tuple[int, dict[str, Any]]:
+def time_axis(end_ns: int, what: str = "Time in the trace") -> tuple[int, dict[str, Any]]:
     """What ns are divided by on an axis of moments up to `end_ns`, and the axis."""
     scale, unit = unit_of(abs(end_ns))
     return scale, {**GRID, "title": {"text": f"{what} ({unit})"}}
@@ -154,7 +138,7 @@ def _exact(kind: CellKind, value: float) -> str:
     return f"{value:,} B" if kind is BYTES else (kind.exact or kind.show)(value)
 
 
-def _span_text(start_ns: int, end_ns: int) -> str:
+def span_text(start_ns: int, end_ns: int) -> str:
     return f"{format_exact_ns(start_ns)} to {format_exact_ns(end_ns)}"
 
 
@@ -192,8 +176,7 @@ def _panels(title: str, said: str, panels: Sequence[Panel], xaxis: dict[str, Any
     return with_legend(made.update_layout(xaxis={"automargin": True, "anchor": anchor, **xaxis}, **layout))
 
 
-@figure.register
-def _(drawing: BarChart, title: str, said: str) -> go.Figure:
+def columns(drawing: BarChart, title: str, said: str) -> go.Figure:
     """Bars in order with their levels, and marks above those that are slow or do not count."""
     bars, scale = drawing.bars, _scale(drawing.kind, drawing.top)[0]
     named = range(0, len(bars), -(-len(bars) // MOST_TICKS) or 1)
@@ -206,8 +189,7 @@ def _(drawing: BarChart, title: str, said: str) -> go.Figure:
     return _panels(title, said, [Panel(traces, axis, PLOT, levels=levels)], xaxis, barmode="stack", bargap=gap)
 
 
-@figure.register
-def _(drawing: Histogram, title: str, said: str) -> go.Figure:
+def histogram(drawing: Histogram, title: str, said: str) -> go.Figure:
     """The panels above each other over the same bins."""
     panels = [
         Panel(
@@ -263,10 +245,9 @@ def _marks(bars: Sequence[Bar], height: float) -> Iterator[go.Scatter]:
             )
 
 
-@figure.register
-def _(drawing: Curve, title: str, said: str) -> go.Figure:
+def curve(drawing: Curve, title: str, said: str) -> go.Figure:
     """The layers over each other, with the limit as a line."""
-    scale, xaxis = _time_axis(_end(drawing))
+    scale, xaxis = time_axis(_end(drawing))
     panel = Panel(
         list(_layers(drawing, scale)),
         {
@@ -283,10 +264,9 @@ def _(drawing: Curve, title: str, said: str) -> go.Figure:
     return _panels(title, said, [panel], xaxis, hovermode="x")
 
 
-@figure.register
-def _(drawing: CurveStrips, title: str, said: str) -> go.Figure:
+def strips(drawing: CurveStrips, title: str, said: str) -> go.Figure:
     """The strips below each other over the same time; lines across all where something begins."""
-    scale, xaxis = _time_axis(max(_end(strip.curve) for strip in drawing.strips))
+    scale, xaxis = time_axis(max(_end(strip.curve) for strip in drawing.strips))
     panels = []
     for strip in drawing.strips:
         top = strip.curve.top
@@ -348,149 +328,9 @@ def _points(layer: CurveLayer, values: Sequence[float | None], curve: Curve, sca
         if value is None:
             continue
         low = f"{_exact(curve.kind, lowest[at])} to " if lowest and lowest[at] != value else ""
-        told = [value, plain(low + _exact(curve.kind, value)), _span_text(edges[at], edges[at + 1])]
+        told = [value, plain(low + _exact(curve.kind, value)), span_text(edges[at], edges[at + 1])]
         points.append((edges[at] / scale, _place(curve, value), told))
         if at + 1 == len(values) or values[at + 1] is None:
             points += [(edges[at + 1] / scale, _place(curve, value), told), (None, None, None)]
     x, y, customdata = (list(column) for column in zip(*points[:-1], strict=True)) if points else ([], [], [])
     return {"x": x, "y": y, "customdata": customdata}
-
-
-# Rows below each other: stacked bars, lanes and the steps of a waterfall.
-
-
-def _rows(title: str, said: str, names: Sequence[str], height: int, xaxis: dict[str, Any]) -> go.Figure:
-    """A row for each name, without data."""
-    ticks = {"tickvals": list(range(len(names))), "ticktext": [*map(plain, names)], "range": [len(names) - 0.5, -0.5]}
-    look = {"automargin": True, "fixedrange": True, "showgrid": False, "zeroline": False, "ticklabelstandoff": 6}
-    made = blank(title, height * len(names), said)
-    return made.update_layout(barmode="overlay", hovermode="closest", xaxis=xaxis, yaxis={**ticks, **look})
-
-
-@figure.register
-def _(drawing: StackedBar, title: str, said: str) -> go.Figure:
-    return figure(Stacks([("", drawing)]), title, said)
-
-
-@figure.register
-def _(drawing: Stacks, title: str, said: str) -> go.Figure:
-    """Stacked bars on one scale; segments of one label and colour are a trace."""
-    bars = [bar for _name, bar in drawing.rows]
-    over_time, large = any(bar.over_time for bar in bars), len(bars) <= MOST_LARGE
-    placed = [each for at, bar in enumerate(bars) for each in _placed(at, bar)]
-    end = max((before + part.ns for _at, before, part in placed), default=0)
-    scale, axis = _time_axis(end, "Time in the trace" if over_time else "Time")
-    names = [name for name, _bar in drawing.rows]
-    axis = axis if over_time else {**axis, "rangemode": "tozero"}
-    made = _rows(title, said, names, LARGE_ROW if large else ROW, axis)
-    made.update_layout(uniformtext={"minsize": 11, "mode": "hide"})
-    by_look: dict[tuple[str, str, bool], list[tuple[int, int, Segment]]] = {}
-    for each in placed:
-        part = each[-1]
-        by_look.setdefault((part.label, fill(LegendEntry("", part.part, part.color)), part.faded), []).append(each)
-    for (label, color, faded), held in by_look.items():
-        shares = [format_share(part.ns, bars[at].whole) for at, _before, part in held]
-        texts = [label if over_time else share for share in shares]
-        rows = zip(held, shares, strict=True)
-        made.add_bar(
-            **_lying([(at, before / scale, part.ns / scale) for at, before, part in held]),
-            name=plain(label),
-            marker={"color": color, "opacity": FADED if faded else 1, "line": {"width": 0}},
-            text=[*map(plain, texts)] if large else None,
-            textposition="inside",
-            insidetextanchor="middle",
-            textangle=0,
-            insidetextfont={"color": INK if faded else ink_on(color)},
-            customdata=[
-                [part.ns, format_exact_ns(part.ns), plain(share), plain(names[at])] for (at, _, part), share in rows
-            ],
-            hovertemplate="%{customdata[3]}<br>%{fullData.name}<br>%{customdata[1]}<br>%{customdata[2]}" + ENDING,
-        )
-    return with_legend(made)
-
-
-def _placed(at: int, bar: StackedBar) -> Iterator[tuple[int, int, Segment]]:
-    """The place of the bar, where each segment begins in ns, and itself."""
-    before = bar.start_ns
-    for part in bar.segments:
-        yield at, before, part
-        before += part.ns
-
-
-def _lying(bars: Sequence[tuple[int, float, float]]) -> dict[str, Any]:
-    """Horizontal bars: the row, the begin and the length of each."""
-    y, base, x = (list(column) for column in zip(*bars, strict=True))
-    return {"orientation": "h", "base": base, "x": x, "y": y, "width": FILLED}
-
-
-@figure.register
-def _(drawing: DrawnLanes, title: str, said: str) -> go.Figure:
-    """The lanes of all groups over one axis of time; from 0 on where the groups have a common start."""
-    lanes = [(group, lane) for group in drawing.groups for lane in group.lanes]
-    end = max((group.end_ns - (group.start_ns if drawing.aligned else 0) for group in drawing.groups), default=0)
-    scale, axis = _time_axis(end, *(["Time from the first operation"] if drawing.aligned else []))
-    made = _rows(title, said, [f"{group.label} {lane.label}" for group, lane in lanes], ROW, axis)
-    named: set[tuple[str, str]] = set()
-    for at, (group, lane) in enumerate(lanes):
-        for area in lane.areas:
-            color = fill(LegendEntry(area.label, area.part, area.color))
-            made.add_scatter(
-                **_outline(group, lane, area, at, group.start_ns if drawing.aligned else 0, scale),
-                name=plain(area.label),
-                legendgroup=plain(f"{area.label} {color}"),
-                showlegend=(area.label, color) not in named,
-                fillcolor=color,
-                line={"width": 0.5, "color": color},
-            )
-            named.add((area.label, color))
-    return with_legend(made)
-
-
-def _outline(group: LaneGroup, lane: DrawnLane, area: Area, row: int, begin: int, scale: int) -> dict[str, Any]:
-    """The border of an area that stands on the floor of its row: a run of equal heights is one step. `customdata` holds
-    the height, the same as text, and the time."""
-    count, span, floor = lane.buckets, group.end_ns - group.start_ns, row + 0.45
-    starts = np.flatnonzero(np.diff(area.heights, prepend=-1))
-    ends = np.append(starts[1:], count)
-    x: list[float | None] = []
-    y: list[float | None] = []
-    told: list[list[Any] | None] = []
-    for first, behind, height in zip(starts.tolist(), ends.tolist(), area.heights[starts].tolist(), strict=True):
-        if height:
-            low, high = (group.start_ns + span * at // count for at in (first, behind))
-            left, right, upper = (low - begin) / scale, (high - begin) / scale, floor - 0.9 * height / FULL
-            x += [left, left, right, right, left, None]
-            y += [floor, upper, upper, floor, floor, None]
-            told += [[height, plain(format_share(height, FULL)), _span_text(low, high)]] * 5 + [None]
-    hover = "%{fullData.name}: %{customdata[1]}<br>%{customdata[2]}" + ENDING
-    look = {"mode": "lines", "fill": "toself", "hoveron": "points", "hovertemplate": hover}
-    return {"x": x, "y": y, "customdata": told, **look}
-
-
-@figure.register
-def _(drawing: Waterfall, title: str, said: str) -> go.Figure:
-    """The way from the length before to the length after, a bar a step. `customdata` holds the ns, below 0 if a step
-    takes time away; the same as text; its share of the length before; and its name."""
-    bars, low = drawing.bars, drawing.low
-    scale, axis = _time_axis(drawing.high, "Time")
-    room = 0.12 * (drawing.high - low)
-    axis = {**axis, "range": [low / scale, (drawing.high + room) / scale]}
-    made = _rows(title, f"{said} {drawing.cut}", [bar.label for bar in bars], ROW, axis)
-    ends = [(max(min(bar.from_ns, bar.to_ns), low), max(bar.from_ns, bar.to_ns)) for bar in bars]
-    colors = [fill(bar.entry) if bar.entry else MUTED if bar.is_length else REST for bar in bars]
-    made.add_bar(
-        **_lying([(at, left / scale, (right - left) / scale) for at, (left, right) in enumerate(ends)]),
-        marker={"color": colors, "line": {"width": 1, "color": LINE}},
-        text=[format_ns(bar.ns) if bar.is_length else format_signed_ns(bar.ns) for bar in bars],
-        textposition="outside",
-        cliponaxis=False,
-        customdata=[
-            [bar.ns, format_exact_ns(bar.ns), plain(bar.share and f"{bar.share} of before"), plain(bar.label)]
-            for bar in bars
-        ],
-        hovertemplate="%{customdata[3]}<br>%{customdata[1]}<br>%{customdata[2]}" + ENDING,
-    )
-    for at, bar in enumerate(bars[:-1]):
-        where = bar.to_ns / scale
-        made.add_shape(type="line", x0=where, x1=where, y0=at + 0.35, y1=at + 0.65, line={"color": MUTED, "width": 1})
-    return with_legend(made)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import Finding, Report
 
 TAGS = {
-    *("div", "p", "strong", "code", "pre", "ul", "ol", "li", "details", "summary"),
+    *("div", "p", "strong", "code", "pre", "ul", "ol", "li", "blockquote", "h4", "h5", "hr"),
     *("table", "thead", "tbody", "tr", "th", "td"),
 }
 MOST_CELL = 60_000

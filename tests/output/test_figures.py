@@ -35,7 +35,7 @@ from nsysdiag.document.drawings import (
 from nsysdiag.document.names import visible
 from nsysdiag.document.svg import HEIGHT, SLOT, bar_plot, curve_plot, lane_paths, strip_plots
 from nsysdiag.formats import plots
-from nsysdiag.formats.figures import NamedFigure, charts, drawn
+from nsysdiag.formats.figures import FIGURES, NamedFigure, charts, drawn
 from nsysdiag.formats.html.assets import asset
 from nsysdiag.messages import InputError
 from nsysdiag.units import format_exact_ns, format_ns
@@ -100,7 +100,7 @@ def rows(named: NamedFigure) -> list[tuple[str, list[Any]]]:
 
 
 def test_every_kind_of_drawing_has_a_figure() -> None:
-    assert set(plots.figure.registry) - {object} == set(get_args(Drawing))
+    assert set(FIGURES) == set(get_args(Drawing))
 
 
 class TestEveryChartOfThePage:
