@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "nsysdiag"
 OTHER_MEANINGS = {
     ("diagnosis/show.py", "_cards"): "parts of the window",
     ("formats/plots.py", ""): "parts of the window",
-    ("formats/html/timeline/still.py", ""): "parts of the window",
+    ("formats/html/timeline_lanes.py", ""): "parts of the window",
     ("replay/transforms.py", ""): "what --overlap may overlap",
     ("replay/transforms.py", "_near"): "options of what-if",
     ("timeline/levels.py", "_lanes"): "parts of the window",

@@ -109,7 +109,7 @@ def batch(
         settings_of_file,
     )
     from nsysdiag.cli.verdicts import say_what_mattered
-    from nsysdiag.document.command import command_of
+    from nsysdiag.document.one_line import command_of
     from nsysdiag.formats.batch.entries import summary_of
     from nsysdiag.saved_files import is_saved_report
 

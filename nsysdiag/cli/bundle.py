@@ -80,7 +80,7 @@ def _target(stem: str, output: str | None) -> Path:
 
 
 def _bundle(source: Path, settings: "Settings", *, redact: bool, quiet: bool) -> "Bundle":
-    from nsysdiag.document.command import command_of
+    from nsysdiag.document.one_line import command_of
     from nsysdiag.formats.format import RenderOptions
     from nsysdiag.pseudonyms import private_folder
     from nsysdiag.share.bundle.contents import bundle_of

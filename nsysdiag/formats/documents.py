@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.document.command import command_of
+from nsysdiag.document.one_line import command_of
 from nsysdiag.formats.format import FORMATS, RenderOptions, format_for
 from nsysdiag.formats.write import check, write
 from nsysdiag.messages import UsageError, printable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from importlib import import_module
-from typing import Protocol, cast
+from types import ModuleType
 
 from msgspec import Struct
 
@@ -35,35 +35,30 @@ class RenderOptions(Struct, frozen=True):
     accept: dict[str, str] = {}
 
 
-class _FormatModule(Protocol):
-    """What the module of a format has."""
-
-    def render(self, report: Report, options: RenderOptions, /) -> bytes: ...
-
-    def is_ours(self, data: bytes, /) -> bool: ...
-
-
 class Format(Struct, frozen=True):
     """One way to write a report. Its `module`, by its place in this package, is imported when it is first asked: a run
-    needs few of them. `syntax` is one of those of `workflow_commands`: how a command in it is broken where the result
-    goes to stdout."""
+    needs few of them. It has `is_ours`, and the `function` that writes. `syntax` is one of those of
+    `workflow_commands`: how a command in it is broken where the result goes to stdout."""
 
     name: str
     suffix: str
     title: str
     module: str
     syntax: str
+    function: str = "render"
 
     def render(self, report: Report, options: RenderOptions) -> bytes:
         """The report in this format."""
-        return self._writer().render(report, options)
+        made: bytes = getattr(self._writer(), self.function)(report, options)
+        return made
 
     def is_ours(self, data: bytes) -> bool:
         """Does the content of a file carry this format's marker?"""
-        return self._writer().is_ours(data)
+        ours: bool = self._writer().is_ours(data)
+        return ours
 
-    def _writer(self) -> _FormatModule:
-        return cast("_FormatModule", import_module(f"nsysdiag.formats.{self.module}"))
+    def _writer(self) -> ModuleType:
+        return import_module(f"nsysdiag.formats.{self.module}")
 
 
 # The formats that a report can be written in. To add one, write its file and name it here.
@@ -75,9 +70,9 @@ _KNOWN = (
     Format("txt", ".txt", "text summary", "text_", TEXT),
     Format("csv", ".csv", "CSV, the gaps, and one more file for every other table", "csv_", TEXT),
     Format("prom", ".prom", "OpenMetrics gauges for a Prometheus textfile collector", "openmetrics", TEXT),
-    Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", "perfetto.perfetto", JSON),
-    Format("junit", ".junit.xml", "JUnit XML, one test case a budget", "ci.junit", MARKUP),
-    Format("sarif", ".sarif", "SARIF 2.1.0 for code scanning", "ci.sarif", JSON),
+    Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", "perfetto", JSON),
+    Format("junit", ".junit.xml", "JUnit XML, one test case a budget", "batch.junit", MARKUP, "render_report"),
+    Format("sarif", ".sarif", "SARIF 2.1.0 for code scanning", "batch.sarif", JSON, "render_report"),
 )
 FORMATS = {known.name: known for known in _KNOWN}
 

@@ -1,10 +1,16 @@
-"""The display of a result or a finding at the end of a notebook cell."""
+"""The display of a result or a finding at the end of a notebook cell: what a ticket has, its Markdown made HTML.
+
+It brings neither scripts nor colours: text, lines and backgrounds are those of the notebook, light or dark. Names are
+made visible and escaped.
+"""
 
 from __future__ import annotations
 
 from functools import singledispatch
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from markdown_it import MarkdownIt
 
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show import job, sections
@@ -13,7 +19,7 @@ from nsysdiag.comparison.show.words import files_label
 from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Block, Paragraph, named
 from nsysdiag.document.context import Context, as_read
-from nsysdiag.document.fragment import fragment
+from nsysdiag.document.markdown import at_most, markdown_blocks
 from nsysdiag.document.words import counted, path_label
 from nsysdiag.findings.show import items_of
 from nsysdiag.ranks.report import RanksReport
@@ -26,7 +32,7 @@ from nsysdiag.report import Finding, Report
 from nsysdiag.trace.show import source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 MOST_FINDINGS, MOST_DEVICES, MOST_FILES = 7, 8, 3
 
@@ -90,3 +96,32 @@ def _first_findings(findings: Sequence[Finding], devices: int, noun: str = "GPUs
     left = len(findings) - MOST_FINDINGS
     rest = [Paragraph(f"{counted(left, 'more finding')}.", "quiet")] if left > 0 else []
     return [items_of(findings[:MOST_FINDINGS], devices, noun), *rest]
+
+
+MOST_BYTES = 50_000
+"""Notebooks keep every output in their file."""
+MOST_ROWS = 30
+AROUND = "color:inherit;background:none;overflow-x:auto;max-width:70em"
+REST = Paragraph("The rest is left out: save() writes the whole page.", "quiet")
+
+
+def fragment(title: str, blocks: Sequence[Block]) -> str:
+    """The blocks under a title, the first ones of them where all would be too many for a cell."""
+    shown = [Paragraph(title, "strong"), *(at_most(block, MOST_ROWS) for block in blocks)]
+    return f'<div style="{AROUND}">{"".join(_within(MOST_BYTES, shown))}</div>'
+
+
+def _within(most: int, blocks: Sequence[Block]) -> Iterator[str]:
+    """The pieces of blocks as long as they fit into so many bytes."""
+    for piece in map(_html, markdown_blocks(blocks, 4)):
+        most -= len(piece.encode())
+        if most < 0:
+            yield from map(_html, markdown_blocks([REST], 4))
+            return
+        yield piece
+
+
+def _html(piece: str) -> str:
+    """Without HTML of its own: what is not Markdown is text."""
+    made = str(MarkdownIt("commonmark", {"html": False}).enable("table").render(piece))
+    return made.replace('<code class="language-sh">', "<code>").replace("\n", " ")

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.config.settings import OPTION_OF_SETTING, Settings
-from nsysdiag.document.command import command_of
+from nsysdiag.document.one_line import command_of
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.record import to_json
 from tests.output import samples

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.config.settings import CostSettings, Settings, Thresholds
-from nsysdiag.document.command import command_of
+from nsysdiag.document.one_line import command_of
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json

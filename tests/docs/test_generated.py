@@ -22,10 +22,10 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.cli.manual import grouped
-from nsysdiag.document.glossary import TERMS
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.formats import FORMATS
 from nsysdiag.formats.csv_ import TABLES
+from nsysdiag.formats.html.terms import TERMS
 from scripts._gallery.entries import ENTRIES, Entry
 from scripts._gallery.page import table as entries_table
 from tests.causes.test_added import SOURCE

@@ -16,7 +16,7 @@ from nsysdiag.batch.history import lines_of
 from nsysdiag.batch.results import further_files
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
-from nsysdiag.document.command import command_of
+from nsysdiag.document.one_line import command_of
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch.entries import entry_of, summary_of
 from nsysdiag.messages import InputError, NotComparableError, UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.document.command import command_of
+from nsysdiag.document.one_line import command_of
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.iterations.facts import StepReference
 from nsysdiag.iterations.reference import referenced

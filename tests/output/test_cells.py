@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from nsysdiag.document.blocks import Column as BlockColumn
 from nsysdiag.document.blocks import Items, Lines, Paragraph, Table
-from nsysdiag.document.fragment import MOST_BYTES, MOST_ROWS, fragment
 from nsysdiag.document.kinds import COUNT, TEXT
-from nsysdiag.formats.notebook import cell
+from nsysdiag.formats.notebook import MOST_BYTES, MOST_ROWS, cell, fragment
 from nsysdiag.ranks.report import RankFinding
 from tests.output import compare_samples, rank_samples, whatif_samples
 from tests.output.rendered import EVERY_SAMPLE

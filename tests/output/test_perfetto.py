@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator
 import nsysdiag
 from nsysdiag.document.packed import unpack
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.perfetto.perfetto import Track, gap_events, micros
+from nsysdiag.formats.perfetto import Track, gap_events, micros
 from nsysdiag.messages import InputError
 from nsysdiag.report import Report
 from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
@@ -153,7 +153,7 @@ def test_of_too_many_gaps_the_longest_are_kept() -> None:
 
 
 def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nsysdiag.formats.perfetto.perfetto.MOST_GAPS", 12)
+    monkeypatch.setattr("nsysdiag.formats.perfetto.MOST_GAPS", 12)
     found = document(SAMPLES["one_device"]())
     assert len(of("gap", found["traceEvents"])) == 12
     about = found["otherData"]

@@ -7,9 +7,8 @@ import re
 import pytest
 
 import nsysdiag
-from nsysdiag.document.glossary import TERMS
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.html.terms import explained
+from nsysdiag.formats.html.terms import TERMS, explained
 
 TERM = re.compile(r'<abbr class="term"( tabindex="0")? title="([^"]*)">([^<]*)</abbr>')
 

@@ -14,12 +14,14 @@ from xml.etree import ElementTree as ET
 from nsysdiag.ci.facts import FAIL, WARN, UnjudgedBudget
 from nsysdiag.document.names import clip
 from nsysdiag.epoch import source_date_epoch
-from nsysdiag.formats.batch.entries import FAILED, by_weight, shown_name
+from nsysdiag.formats.batch.entries import FAILED, batch_of_one, by_weight, shown_name
 from nsysdiag.formats.batch.problems import SENTENCE, SHOWN
 from nsysdiag.messages import JOINER
 
 if TYPE_CHECKING:
     from nsysdiag.ci.facts import BatchEntry, BatchSummary, BudgetResult
+    from nsysdiag.formats.format import RenderOptions
+    from nsysdiag.report import Report
 
 NAME = "nsysdiag"
 MARK = f"<!-- {NAME} -->"
@@ -41,6 +43,11 @@ def render(summary: BatchSummary) -> bytes:
     ET.indent(root)
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=False)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{MARK}\n'.encode() + document + b"\n"
+
+
+def render_report(report: Report, options: RenderOptions) -> bytes:
+    """The report as a batch of one trace."""
+    return render(batch_of_one(report, options))
 
 
 def _suite(entry: BatchEntry, version: str, facts: dict[str, str]) -> ET.Element:

@@ -9,7 +9,7 @@ import msgspec
 
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.view import Causes
-from nsysdiag.formats.batch.entries import FAILED
+from nsysdiag.formats.batch.entries import FAILED, batch_of_one
 from nsysdiag.formats.batch.problems import BUDGET, ERROR, NOT_ANALYSED, NOTE, WARNING, problems, why_failed
 from nsysdiag.record import UNREADABLE
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from nsysdiag.ci.facts import BatchEntry, BatchSummary
     from nsysdiag.formats.batch.problems import Problem
-    from nsysdiag.report import CauseInfo
+    from nsysdiag.formats.format import RenderOptions
+    from nsysdiag.report import CauseInfo, Report
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 GENERATOR = "nsysdiag"
@@ -50,6 +51,11 @@ def render(summary: BatchSummary, causes: Sequence[CauseInfo] = ()) -> bytes:
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     return msgspec.json.format(msgspec.json.encode(log, order="sorted"), indent=2) + b"\n"
+
+
+def render_report(report: Report, options: RenderOptions) -> bytes:
+    """The report as a batch of one trace."""
+    return render(batch_of_one(report, options), report.causes)
 
 
 def _rule_id(problem: Problem) -> str:

@@ -39,7 +39,7 @@ from nsysdiag.formats.html.assets import (
     timeline_script,
 )
 from nsysdiag.formats.html.terms import explained
-from nsysdiag.formats.html.timeline.data import timelines
+from nsysdiag.formats.html.timeline_data import timelines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,9 +17,9 @@ from nsysdiag.document.blocks import (
     Section,
     SectionScope,
 )
-from nsysdiag.document.command import whatif_command
 from nsysdiag.document.drawings import LegendEntry, StackedBar, Stacks, by_bottleneck, legend_entry, stack
 from nsysdiag.document.names import clip
+from nsysdiag.document.one_line import whatif_command
 from nsysdiag.document.view import WORK, share_of
 from nsysdiag.document.words import counted
 from nsysdiag.findings.show import where

@@ -18,8 +18,7 @@ from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.assets import Blob, unpacked
 from nsysdiag.formats.html.sections.timeline import _gaps_sentence
-from nsysdiag.formats.html.timeline.gaps import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps
-from nsysdiag.formats.html.timeline.still import still_lanes
+from nsysdiag.formats.html.timeline_lanes import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps, still_lanes
 from nsysdiag.messages import InputError
 from nsysdiag.report import Hop, Root, Thread
 from tests.output.carrying import from_carried

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nsysdiag.formats.html.assets import Blob
-from nsysdiag.formats.html.timeline.data import MOST_CURVES, metric_curves
+from nsysdiag.formats.html.timeline_data import MOST_CURVES, metric_curves
 from tests.output.carrying import from_carried
 from tests.output.samples import device
 from tests.output.timeline.samples import packed

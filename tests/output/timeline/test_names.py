@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.document.names import clip
 from nsysdiag.formats.html.assets import Blob
-from nsysdiag.formats.html.timeline.data import LONGEST_NAME, Directory
+from nsysdiag.formats.html.timeline_data import LONGEST_NAME, Directory
 from nsysdiag.messages import InputError
 from tests.output.timeline.samples import packed
 from tests.output.timeline.test_data import Block

@@ -10,7 +10,7 @@ import pytest
 
 from nsysdiag.document.packed import unpack
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.html.timeline.data import timelines
+from nsysdiag.formats.html.timeline_data import timelines
 from tests.levels import some
 from tests.output.page import parse
 from tests.output.timeline.test_data import Block, data_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from nsysdiag.formats.html.timeline.data import LaneSlices, between, rows_of
+from nsysdiag.formats.html.timeline_data import LaneSlices, between, rows_of
 from nsysdiag.messages import InputError
 from tests.output.timeline.samples import lane, numbers
 

@@ -16,7 +16,7 @@ import zlib
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.command import command_of
+from nsysdiag.document.one_line import command_of
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.formats.format import FORMATS, RenderOptions
 from nsysdiag.share.redaction.public import is_public_function

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import pipeline
-from nsysdiag.document.command import command_of
+from nsysdiag.document.one_line import command_of
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.ranks.pipeline import analyze_ranks
 from nsysdiag.ranks.show.registry import RENDERERS, tables

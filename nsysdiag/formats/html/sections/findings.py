@@ -13,7 +13,7 @@ from nsysdiag.document.drawings import safe_color
 from nsysdiag.document.view import SEVERITIES, device_label, namesake
 from nsysdiag.findings.show import anchors, blocks, finding_markdown, in_order, where
 from nsysdiag.formats.html.sections.section import View, report_section
-from nsysdiag.formats.html.timeline.data import gap_key
+from nsysdiag.formats.html.timeline_data import gap_key
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from nsysdiag.document.context import Context
 from nsysdiag.document.drawings import DrawnLanes, LaneGroup, LegendEntry, by_bottleneck, entry_of
 from nsysdiag.document.view import WORK
 from nsysdiag.formats.html.sections.section import View, report_section
-from nsysdiag.formats.html.timeline.data import timeline_data, timelines
-from nsysdiag.formats.html.timeline.gaps import DrawnGaps, drawn_gaps
-from nsysdiag.formats.html.timeline.still import LABELS, still_lanes
+from nsysdiag.formats.html.timeline_data import timeline_data, timelines
+from nsysdiag.formats.html.timeline_lanes import LABELS, DrawnGaps, drawn_gaps, still_lanes
 from nsysdiag.units import format_count, format_exact_ns, format_ns, format_share
 
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""The report as a trace for ui.perfetto.dev."""
