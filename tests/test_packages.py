@@ -138,8 +138,7 @@ class TestSourceDistribution:
         assert_licensed(message_from_bytes((unpacked / "PKG-INFO").read_bytes()))
 
     def test_is_small(self, sdist: Path) -> None:
-        """1.1 MiB of it are the demo's trace and the page's library of charts, the rest is code and goldens: a capture
-        that slips in would show."""
+        """0.7 MiB of it are the demo's trace, the rest is code and goldens: a capture that slips in would show."""
         assert sdist.stat().st_size < 4 * MIB
 
     def test_builds_the_same_wheel(self, unpacked: Path, wheel: zipfile.ZipFile, tmp_path: Path) -> None:

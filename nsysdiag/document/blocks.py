@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -240,21 +240,15 @@ class Entry(Struct, frozen=True):
     limit: Limit = EVERYWHERE
 
 
-def no_charts() -> Sequence[Chart]:
-    """Those of a template that draws none."""
-    return ()
-
-
 class Custom(Struct, frozen=True):
     """What the page draws with a template of its own, of the values that `view` makes; the other formats show
-    `fallback` and never ask for them. The page asks more than once: `view` keeps what takes long. `charts` makes the
-    charts that the template draws."""
+    `fallback` and never ask for them. The page asks more than once: `view` keeps what takes long. The charts that the
+    template draws are its value `charts`."""
 
     template: str
-    view: Callable[[], Mapping[str, object]]
+    view: Callable[[], Mapping[str, Any]]
     fallback: Sequence[Block] = ()
     limit: Limit = EVERYWHERE
-    charts: Callable[[], Sequence[Chart]] = no_charts
 
 
 Block = (

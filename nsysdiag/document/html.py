@@ -1,4 +1,4 @@
-"""Blocks as HTML, by the macros of `templates/blocks.html`. Independent of any subject."""
+"""Blocks as HTML: each by the macro of `templates/blocks.html` with the name of its class, whatever the subject."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from markupsafe import Markup
 
 from nsysdiag.document.blocks import (
     Block,
-    Callout,
     Cell,
-    Chain,
     Chart,
     Column,
     Command,
@@ -20,11 +18,7 @@ from nsysdiag.document.blocks import (
     Detail,
     Details,
     Entry,
-    FigureRow,
     Heading,
-    Items,
-    Lines,
-    Paragraph,
     Table,
     as_cell,
     columns_of,
@@ -32,7 +26,7 @@ from nsysdiag.document.blocks import (
     left_out,
     shown,
 )
-from nsysdiag.document.drawings import BarChart, Curve, CurveStrips, Histogram, LegendEntry, StackedBar, Stacks
+from nsysdiag.document.drawings import LegendEntry
 from nsysdiag.document.kinds import KEY, MISSING, StatusMark
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.svg import percent
@@ -42,29 +36,6 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-MACROS: dict[type[Block], str] = {
-    Heading: "heading",
-    Paragraph: "paragraph",
-    Lines: "lines",
-    Chain: "chain",
-    Command: "command",
-    FigureRow: "facts",
-    Table: "table",
-    Chart: "chart",
-    Callout: "callout",
-    Items: "items",
-    Details: "details",
-    Entry: "entry",
-}
-SHAPES: dict[type[object], str] = {
-    BarChart: "bars",
-    Histogram: "histogram",
-    Curve: "curve",
-    StackedBar: "stack",
-    Stacks: "stacks",
-    CurveStrips: "strips",
-}
-"""The macro of each drawing; the others have templates of their own."""
 MOST_HINT = 400
 _LONG_WORD = re.compile(r"\S{17,}")
 _PIECE = re.compile(r"\w{0,24}\W{0,8}", re.ASCII)
@@ -104,12 +75,12 @@ def _drawn(block: Block, environment: Environment, macros: Any, level: int, valu
         case Entry(blocks=inside):
             more = (html_of(inside, environment, level + 1, values), level + 1)
         case Chart():
-            more = (SHAPES[type(block.drawing)],)
+            more = (type(block.drawing).__name__,)
         case Heading():
             more = (level + 1,)
         case Command(text=command, place=place):
             more = (f"command-{crc32((place + command).encode(errors='surrogatepass')):08x}",)
-    return Markup(getattr(macros, MACROS[type(block)])(block, *more))
+    return Markup(getattr(macros, type(block).__name__)(block, *more))
 
 
 def _rows(table: Table) -> tuple[list[Column], list[list[tuple[Column, Cell, dict[str, str]]]]]:

@@ -10,34 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.document.blocks import (
-    Block,
-    Callout,
-    Chain,
-    Chart,
-    Column,
-    Command,
-    Custom,
-    Detail,
-    Details,
-    Entry,
-    FigureRow,
-    Heading,
-    Items,
-    Lines,
-    Name,
-    Paragraph,
-    Part,
-    Section,
-    Table,
-    Words,
-    as_cell,
-    columns_of,
-    cut,
-    left_out,
-    named,
-    shown,
-)
+from nsysdiag.document import blocks as b
+from nsysdiag.document.blocks import Detail, as_cell, columns_of, cut, left_out, named, shown
 from nsysdiag.document.drawings import LegendEntry, StackedBar
 from nsysdiag.document.kinds import BAR, CODE, MARK, MISSING, NAME, TEXT, CellKind, StatusMark
 from nsysdiag.document.names import MARKER, code, fenced, table, text, visible
@@ -52,7 +26,7 @@ MOST_NAME = 300
 """How long a name in a sentence may be; those in tables are as long as their column says."""
 
 
-def markdown_of(section: Section | None, level: int) -> list[str]:
+def markdown_of(section: b.Section | None, level: int) -> list[str]:
     """A section under a heading of this level; nothing where no block of it is for Markdown."""
     if section is None or not shown(section.blocks, Detail.TICKET):
         return []
@@ -60,59 +34,61 @@ def markdown_of(section: Section | None, level: int) -> list[str]:
     return [*title, *markdown_blocks(section.blocks, level + 1)]
 
 
-def markdown_blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:  # noqa: PLR0912 - a case for each block
+def markdown_blocks(blocks: Sequence[b.Block], level: int) -> Iterator[str]:  # noqa: PLR0912 - a case for each block
     """Blocks below a heading, with headings of this level."""
     for block in shown(blocks, Detail.TICKET):
         match block:
-            case Heading(text=title):
+            case b.Heading(text=title):
                 yield f"{'#' * level} {text(title)}"
-            case Paragraph(text=sentence, tone=tone):
+            case b.Paragraph(text=sentence, tone=tone):
                 yield TONES.get(tone, "{}").format(_sentence(sentence))
-            case Lines(lines=lines, limit=limit):
+            case b.Lines(lines=lines, limit=limit):
                 yield "\n".join(f"- {_sentence(line)}" for line in cut(lines, limit, Detail.TICKET))
-            case Chain(steps=steps):
+            case b.Chain(steps=steps):
                 yield text(" → ".join(steps))
-            case Command(text=command):
+            case b.Command(text=command):
                 yield fenced(command, "sh")
-            case FigureRow(facts=facts):
+            case b.FigureRow(facts=facts):
                 rows = [[text(fact.label), text(fact.kind.text(fact.value))] for fact in facts]
                 yield table(["Figure", ""], "lr", rows)
-            case Table():
+            case b.Table():
                 yield from _table(block)
-            case Chart():
+            case b.Chart():
                 yield text(in_words(block))
-            case Callout():
+            case b.Callout():
                 brings = f"Saves {block.figure} {block.of}. " if block.figure else ""
                 yield f"**{text(f'{block.label}: {block.title}')}.** {text(brings + block.text)}".strip()
-            case Items(items=items):
+            case b.Items(items=items):
                 yield "\n".join(line for number, item in enumerate(items, 1) for line in _item(number, item))
-            case Details(title=title, blocks=inside):
+            case b.Details(title=title, blocks=inside):
                 yield f"**{text(title)}**"
                 yield from markdown_blocks(inside, level)
-            case Entry(title=title, mark=mark, note=note, blocks=inside):
+            case b.Entry(title=title, mark=mark, note=note, blocks=inside):
                 whole = f"{mark}: {title}" if mark else title
                 yield f"{'#' * level} {text(whole)}" + (f" ({text(note)})" if note else "")
                 yield from markdown_blocks(inside, level + 1)
-            case Custom(fallback=inside):
+            case b.Custom(fallback=inside):
                 yield from markdown_blocks(inside, level)
 
 
-def markdown_document(title: str, sections: Sequence[Section], origin: Sequence[Part], command: str | None) -> bytes:
+def markdown_document(
+    title: str, sections: Sequence[b.Section], origin: Sequence[b.Part], command: str | None
+) -> bytes:
     """Sections as a document of their own."""
     return markdown_page(title, [line for section in sections for line in markdown_of(section, 2)], origin, command)
 
 
 def markdown_page(
-    title: str, blocks: Sequence[str], origin: Sequence[Part], command: str | None, headline: str = ""
+    title: str, blocks: Sequence[str], origin: Sequence[b.Part], command: str | None, headline: str = ""
 ) -> bytes:
     """A document with the marker by which a later run recognizes its file, and the version at the end. The headline is
     above the title, as the first line."""
-    made = markdown_blocks([Paragraph([*origin, *named(" · ", command)])], 2)
+    made = markdown_blocks([b.Paragraph([*origin, *named(" · ", command)])], 2)
     first = [f"**{text(headline)}**"] if headline else []
     return ("\n\n".join([MARKER, *first, f"# nsysdiag: {text(title)}", *blocks, "---", *made]) + "\n").encode()
 
 
-def in_words(block: Chart) -> str:
+def in_words(block: b.Chart) -> str:
     """What it shows in words; of a stacked bar its parts."""
     drawing = block.drawing
     if not isinstance(drawing, StackedBar) or not drawing.segments:
@@ -121,19 +97,19 @@ def in_words(block: Chart) -> str:
     return f"{drawing.label}: {', '.join(parts)}."
 
 
-def _item(number: int, item: tuple[Words, Sequence[Words]]) -> Iterator[str]:
+def _item(number: int, item: tuple[b.Words, Sequence[b.Words]]) -> Iterator[str]:
     title, lines = item
     yield f"{number}. {_sentence(title)}"
     yield from (f"   - {_sentence(line)}" for line in lines)
 
 
-def _sentence(words: Words) -> str:
+def _sentence(words: b.Words) -> str:
     return text(words) if isinstance(words, str) else "".join(map(_part, words)).strip()
 
 
-def _part(part: Part) -> str:
+def _part(part: b.Part) -> str:
     match part:
-        case Name(text=name):
+        case b.Name(text=name):
             return code(name, limit=MOST_NAME)
         case LegendEntry(label=label):
             return text(label)
@@ -142,7 +118,7 @@ def _part(part: Part) -> str:
     return part[: len(part) - len(part.lstrip())] + text(part) + part[len(part.rstrip()) :]  # blanks at its ends count
 
 
-def _table(block: Table) -> Iterator[str]:
+def _table(block: b.Table) -> Iterator[str]:
     """The table under its title; the column that names a row is first, and bars are left out."""
     places = [at for at in columns_of(block, Detail.TICKET) if block.columns[at].kind is not BAR]
     places.sort(key=lambda at: not block.columns[at].head)
@@ -156,17 +132,17 @@ def _table(block: Table) -> Iterator[str]:
         yield text(rest)
 
 
-def _cell(held: object, column: Column) -> str:
+def _cell(held: object, column: b.Column) -> str:
     cell = as_cell(held)
     shown_as = _value(cell.value, column, cell.kind or column.kind) + (f" ({text(cell.tag)})" if cell.tag else "")
     return f"**{shown_as}**" if cell.strong else shown_as
 
 
-def _value(value: object, column: Column, kind: CellKind) -> str:
+def _value(value: object, column: b.Column, kind: CellKind) -> str:
     if value is None:
         return MISSING
     match value:
-        case Name(text=name):
+        case b.Name(text=name):
             return code(name, in_table=True, limit=column.length)
         case LegendEntry(label=label):
             return text(label)
@@ -197,7 +173,7 @@ class Piece(Struct, frozen=True):
     """A section of a comment. The larger its `weight`, the sooner it is cut; those of weight 0 are never left out.
     `folded` ones are shown on a click, under `title`."""
 
-    section: Section
+    section: b.Section
     weight: int
     folded: bool = False
     title: str = ""
@@ -208,10 +184,10 @@ def comment_marker(key: str) -> str:
     return f"<!-- nsysdiag comment: {key} -->"
 
 
-def comment(key: str, title: str, pieces: Sequence[Piece], origin: Sequence[Part]) -> bytes:
+def comment(key: str, title: str, pieces: Sequence[Piece], origin: Sequence[b.Part]) -> bytes:
     """The comment as UTF-8, below 65,536 bytes."""
     head = [MARKER + "\n" + comment_marker(key), f"### nsysdiag: {text(title)}"]
-    foot = ["---", *markdown_blocks([Paragraph(origin)], 4)]
+    foot = ["---", *markdown_blocks([b.Paragraph(origin)], 4)]
     rows: list[int | None] = [None] * len(pieces)
     made = _joined(head, pieces, rows, foot)
     for at, most in _steps(pieces):
@@ -246,16 +222,16 @@ def _lines(piece: Piece, most: int | None) -> list[str]:
     return [f"<details>\n<summary>{title}</summary>", *inside, "</details>"] if inside else []
 
 
-def at_most(block: Block, most: int) -> Block:
+def at_most(block: b.Block, most: int) -> b.Block:
     """The block with so many rows or lines at most, also in what is inside of it."""
     match block:
-        case Table() | Lines():
+        case b.Table() | b.Lines():
             held = block.limit.ticket
             return replace(block, limit=replace(block.limit, ticket=most if held is None else min(held, most)))
-        case Items(items=items):
+        case b.Items(items=items):
             return replace(block, items=items[:most])
-        case Details(blocks=inside) | Entry(blocks=inside):
+        case b.Details(blocks=inside) | b.Entry(blocks=inside):
             return replace(block, blocks=[at_most(each, most) for each in inside])
-        case Custom(fallback=inside):
+        case b.Custom(fallback=inside):
             return replace(block, fallback=[at_most(each, most) for each in inside])
     return block

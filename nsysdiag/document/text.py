@@ -7,46 +7,21 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from nsysdiag.document.blocks import (
-    Block,
-    Callout,
-    Cell,
-    Chain,
-    Chart,
-    Column,
-    Command,
-    Custom,
-    Detail,
-    Details,
-    Entry,
-    FigureRow,
-    Heading,
-    Items,
-    Lines,
-    Name,
-    Paragraph,
-    Section,
-    Table,
-    Tone,
-    Words,
-    as_cell,
-    columns_of,
-    cut,
-    left_out,
-    shown,
-    written_out,
-)
-from nsysdiag.document.drawings import LegendEntry, StackedBar
-from nsysdiag.document.kinds import BAR, CODE, KEY, MARK, MISSING, NAME, TEXT
+from nsysdiag.document import blocks as b
+from nsysdiag.document.blocks import Detail, as_cell, columns_of, cut, left_out, shown, written_out
+from nsysdiag.document.drawings import LegendEntry, StackedBar, Waterfall
+from nsysdiag.document.kinds import BAR, CODE, FIGURE, KEY, MARK, MISSING, NAME, TEXT
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.terminal import bar, grid, heading, indented, printed, span
 from nsysdiag.document.words import counted
-from nsysdiag.units import format_share
+from nsysdiag.units import format_ns, format_share, format_signed_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-STYLES: dict[Tone, str] = {
+    from nsysdiag.document.drawings import WaterfallBar
+
+STYLES: dict[b.Tone, str] = {
     "plain": "",
     "strong": "bold",
     "quiet": "dim",
@@ -64,6 +39,13 @@ FULL_BAR = 1_000_000
 SIGNS, OTHER_SIGN, MOST_SPLIT, LEAST_SIGN = "█▓▒░", "·", 80, 0.01
 """The characters of the parts of a stacked bar, the largest first; the maximal length of the bar; and the share from
 which on a part has its own character."""
+STEPS = (
+    b.Column("Step", KEY, head=True),
+    b.Column("Time", FIGURE),
+    b.Column("Of before", FIGURE),
+    b.Column("Bar", BAR),
+)
+"""The columns of a waterfall."""
 BETWEEN = 2
 """Blanks between columns, and before what belongs to a title."""
 
@@ -73,7 +55,7 @@ def wide_enough(width: int) -> int:
     return max(MIN_WIDTH, min(width, MAX_WIDTH))
 
 
-def text_document(head: str, sections: Sequence[Section], width: int, command: str | None, *, color: bool) -> bytes:
+def text_document(head: str, sections: Sequence[b.Section], width: int, command: str | None, *, color: bool) -> bytes:
     """Sections as a separate document, with colours only if requested."""
     width = wide_enough(width)
     blocks = [line for section in sections for line in text_of(section, Detail.SUMMARY, width)]
@@ -86,68 +68,79 @@ def text_page(head: str, blocks: Sequence[RenderableType], width: int, command: 
     return printed(Group(Text(visible(head)), *blocks), origin, width, color=color)
 
 
-def text_of(section: Section | None, detail: Detail, width: int) -> list[RenderableType]:
+def text_of(section: b.Section | None, detail: Detail, width: int) -> list[RenderableType]:
     """A section in `width` columns under its title; nothing where no block of it is for the terminal."""
     if section is None or not shown(section.blocks, detail):
         return []
     return [heading(section.title) if section.title else Text(), *text_blocks(section.blocks, detail, width, BETWEEN)]
 
 
-def text_blocks(blocks: Sequence[Block], detail: Detail, width: int, indent: int) -> Iterator[RenderableType]:
+def text_blocks(blocks: Sequence[b.Block], detail: Detail, width: int, indent: int) -> Iterator[RenderableType]:
     """Blocks in `width` columns, of which the first `indent` stay empty."""
-    before: Block | None = None
+    before: b.Block | None = None
     for block in shown(blocks, detail):
-        if before and (_stands_apart(before) or _stands_apart(block)) and not isinstance(block, Command):
+        if before and (_stands_apart(before) or _stands_apart(block)) and not isinstance(block, b.Command):
             yield Text()
         before = block
         match block:
-            case Command(text=command):  # never cut nor wrapped, so that it can be copied whole
+            case b.Command(text=command):  # never cut nor wrapped, so that it can be copied whole
                 yield Text(" " * indent + visible(command), no_wrap=True, overflow="ignore")
-            case Entry(blocks=inside):
+            case b.Entry(blocks=inside):
                 yield indented(_title(block, width - indent), indent)
                 yield from text_blocks(inside, detail, width, indent + BETWEEN * (2 if block.mark else 1))
-            case Details(title=title, blocks=inside):
+            case b.Details(title=title, blocks=inside):
                 yield indented(Text(visible(title), "bold"), indent)
                 yield from text_blocks(inside, detail, width, indent)
-            case Custom(fallback=inside):
+            case b.Custom(fallback=inside):
                 yield from text_blocks(inside, detail, width, indent)
             case _:
                 yield from (indented(each, indent) for each in _simple(block, detail, width - indent))
 
 
-def _stands_apart(block: Block) -> bool:
+def _stands_apart(block: b.Block) -> bool:
     """Tables, and what has a title above it, have empty lines around them; commands have one behind them."""
-    return isinstance(block, Table | Command) or (isinstance(block, Entry) and not block.mark)
+    return isinstance(block, b.Table | b.Command) or (isinstance(block, b.Entry) and not block.mark)
 
 
-def _simple(block: Block, detail: Detail, width: int) -> Iterator[RenderableType]:
+def _simple(block: b.Block, detail: Detail, width: int) -> Iterator[RenderableType]:
     """Blocks that hold no blocks."""
     match block:
-        case Heading(text=title):
+        case b.Heading(text=title):
             yield Text(visible(title), "bold")
-        case Paragraph(text=sentence, tone=tone, line=line):
+        case b.Paragraph(text=sentence, tone=tone, line=line):
             yield _sentence(sentence, STYLES[tone], width if line else None)
-        case Lines():
+        case b.Lines():
             yield from _lines(block, detail)
-        case Chain(steps=steps):
+        case b.Chain(steps=steps):
             links = [f"→ {visible(step)}" if at else visible(step) for at, step in enumerate(steps)]
             yield from (Text(line, "dim") for line in _filled(links, width, 1))
-        case FigureRow(facts=facts):
+        case b.FigureRow(facts=facts):
             yield from (Text(visible(f"{fact.label}: {fact.kind.text(fact.value)}")) for fact in facts)
-        case Table():
+        case b.Table():
             yield from _table(block, detail, width)
-        case Chart(drawing=StackedBar() as drawing) if drawing.segments:
+        case b.Chart(drawing=StackedBar() as drawing) if drawing.segments:
             yield from _split(drawing, width)
-        case Chart(label=label):
+        case b.Chart(drawing=Waterfall() as drawing):
+            rows = [_step(each, drawing.high) for each in drawing.bars]
+            yield from _table(b.Table("", STEPS, rows, limit=b.EVERYWHERE), detail, width)
+        case b.Chart(label=label):
             yield Text(visible(label))
-        case Callout():
+        case b.Callout():
             brings = f"Saves {block.figure} {block.of}. " if block.figure else ""
             yield Text(visible(f"{block.label}: {block.title}"), "bold green")
             yield Text(visible(brings + block.text), "green")
-        case Items(items=items):
+        case b.Items(items=items):
             for words, lines in items:
                 yield _sentence(words, "", None)
                 yield from (indented(_sentence(line, "", None)) for line in lines)
+
+
+def _step(step: WaterfallBar, high: int) -> list[object]:
+    """A row of a waterfall, on a scale from 0 to `high`."""
+    low, top = sorted((step.from_ns, step.to_ns))
+    tone: b.Tone = "strong" if step.is_length else "good" if step.ns < 0 else "bad"
+    time = format_ns(step.ns) if step.is_length else format_signed_ns(step.ns)
+    return [step.label, time, step.share or None, b.Cell((low / high, top / high), tone=tone)]
 
 
 def _split(drawing: StackedBar, width: int) -> Iterator[Text]:
@@ -184,17 +177,17 @@ def _filled(parts: Sequence[str], width: int, blanks: int) -> list[str]:
     return lines
 
 
-def _sentence(words: Words, style: str, width: int | None) -> Text:
+def _sentence(words: b.Words, style: str, width: int | None) -> Text:
     """A sentence; given a `width`, its names are cut so that it fits into a line of it."""
     if isinstance(words, str):
         return Text(visible(words), style)
-    names = [part.text for part in words if isinstance(part, Name)]
-    taken = len(written_out([part for part in words if not isinstance(part, Name)]))
+    names = [part.text for part in words if isinstance(part, b.Name)]
+    taken = len(written_out([part for part in words if not isinstance(part, b.Name)]))
     room = max(LEAST_NAME, (width - taken) // max(1, len(names))) if width else max(map(len, names), default=0)
     text = Text(style=style)
     for part in words:
         match part:
-            case Name(text=name):
+            case b.Name(text=name):
                 text.append(clip(name, room))
             case LegendEntry(label=label):
                 text.append(visible(label), "cyan")
@@ -203,7 +196,7 @@ def _sentence(words: Words, style: str, width: int | None) -> Text:
     return text
 
 
-def _title(block: Entry, width: int) -> Text:
+def _title(block: b.Entry, width: int) -> Text:
     title = Text(visible(block.title), "bold")
     if block.mark:
         title = Text.assemble((visible(block.mark), STYLES[block.tone] or "bold"), " " * BETWEEN, title)
@@ -213,7 +206,7 @@ def _title(block: Entry, width: int) -> Text:
     return title
 
 
-def _lines(block: Lines, detail: Detail) -> Iterator[Text]:
+def _lines(block: b.Lines, detail: Detail) -> Iterator[Text]:
     lines = cut(block.lines, block.limit, detail)
     warning = ["warning: "] if block.tone == "note" else []
     for line in lines:
@@ -222,7 +215,7 @@ def _lines(block: Lines, detail: Detail) -> Iterator[Text]:
         yield Text(f"{counted(rest, 'more line')} in the other formats", "dim")
 
 
-def _table(block: Table, detail: Detail, width: int) -> Iterator[RenderableType]:
+def _table(block: b.Table, detail: Detail, width: int) -> Iterator[RenderableType]:
     """The table under its title; the column that names a row is first."""
     places = sorted(columns_of(block, detail), key=lambda at: not block.columns[at].head)
     held = [[as_cell(value) for value in row] for row in cut(block.rows, block.limit, detail)]
@@ -246,7 +239,7 @@ def _table(block: Table, detail: Detail, width: int) -> Iterator[RenderableType]
         yield Text(visible(rest), "dim")
 
 
-def _wanted(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[int]:
+def _wanted(columns: Sequence[b.Column], rows: Sequence[Sequence[b.Cell]]) -> list[int]:
     """How wide each column is where nothing of it is cut; bars can do with little."""
     return [
         LEAST_BAR
@@ -256,7 +249,7 @@ def _wanted(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[i
     ]
 
 
-def _rooms(columns: Sequence[Column], wanted: Sequence[int], width: int) -> list[int]:
+def _rooms(columns: Sequence[b.Column], wanted: Sequence[int], width: int) -> list[int]:
     """How wide the cells of each column may be: numbers stay whole, names and bars share what is left."""
     rooms = list(wanted)
     left = width - sum(rooms) - BETWEEN * len(rooms)
@@ -270,7 +263,7 @@ def _rooms(columns: Sequence[Column], wanted: Sequence[int], width: int) -> list
     return rooms
 
 
-def _cell(cell: Cell, column: Column, room: int) -> Text:
+def _cell(cell: b.Cell, column: b.Column, room: int) -> Text:
     style = "bold" if cell.strong else "cyan" if column.kind is BAR else STYLES[cell.tone]
     if column.kind is BAR and isinstance(cell.value, float):
         return Text(bar(round(FULL_BAR * cell.value), FULL_BAR, room), style)
@@ -279,13 +272,13 @@ def _cell(cell: Cell, column: Column, room: int) -> Text:
     return Text(_written(cell, column, room if column.kind in CUT else column.length), style)
 
 
-def _written(cell: Cell, column: Column, room: int) -> str:
+def _written(cell: b.Cell, column: b.Column, room: int) -> str:
     """The value and its tag; texts and names are cut to `room` characters."""
     kind, value = cell.kind or column.kind, cell.value
     tag = f" ({visible(cell.tag)})" if cell.tag else ""
     if value is None:
         return MISSING
-    name = value.text if isinstance(value, Name) else value.label if isinstance(value, LegendEntry) else value
+    name = value.text if isinstance(value, b.Name) else value.label if isinstance(value, LegendEntry) else value
     name = written_out(name) if kind is TEXT and isinstance(name, tuple) else name
     shown_as = name if isinstance(name, str) else kind.show(name)
     return (shown_as if column.kind.right else clip(shown_as, room - len(tag) if room > len(tag) else room)) + tag

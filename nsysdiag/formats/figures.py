@@ -162,8 +162,8 @@ def _charts(blocks: Sequence[Block], heading: str = "") -> Iterator[tuple[str, C
                 yield heading, block
             case Table():
                 yield from ((heading, chart) for chart in _in_cells(block))
-            case Custom(charts=make):
-                yield from ((heading, chart) for chart in make())
+            case Custom(view=view):
+                yield from ((heading, chart) for chart in view().get("charts", ()))
             case Details(title=title, blocks=inside) | Entry(title=title, blocks=inside):
                 yield from _charts(inside, title)
 

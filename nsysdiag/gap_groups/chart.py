@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 
 from nsysdiag.document import words
 from nsysdiag.document.axis import EDGES as FINE_EDGES
@@ -68,41 +67,30 @@ def _decades(device: DeviceReport, causes: Causes) -> list[tuple[str, int, int, 
     return rows
 
 
-class GapTally(Struct, frozen=True):
-    """The number of gaps of one dominant cause in each bin, and their ns."""
-
-    count: npt.NDArray[np.int64]
-    ns: npt.NDArray[np.int64]
-
-
-def _tally_gaps(devices: Iterable[DeviceReport]) -> dict[str, GapTally]:
-    """The gaps of the devices by dominant cause, the cause with the most time first.
-
-    Raises InputError where a saved report is damaged.
-    """
-    tallies: dict[str, GapTally] = {}
+def _tallies(devices: Iterable[DeviceReport]) -> dict[str, npt.NDArray[np.int64]]:
+    """The number of gaps in each bin, and their ns, by dominant cause; the cause with the most time first."""
+    tallies: dict[str, npt.NDArray[np.int64]] = {}
     for device in devices:
         _starts, lengths, causes = unpack(device.gaps_packed)
         place = np.maximum(np.searchsorted(np.array(FINE_EDGES), lengths, side="right") - 1, 0)
         for cause in np.unique(causes).tolist():
-            nothing = np.zeros(len(FINE_EDGES), dtype=np.int64)
-            tally = tallies.setdefault(device.gaps_packed.cause_ids[cause], GapTally(nothing, nothing.copy()))
-            mine = causes == cause
-            np.add.at(tally.count, place[mine], 1)
-            np.add.at(tally.ns, place[mine], lengths[mine])
-    return dict(sorted(tallies.items(), key=lambda item: (-int(item[1].ns.sum()), item[0])))
+            mine, id = causes == cause, device.gaps_packed.cause_ids[cause]
+            number, time = tallies.setdefault(id, np.zeros((2, len(FINE_EDGES)), dtype=np.int64))
+            np.add.at(number, place[mine], 1)
+            np.add.at(time, place[mine], lengths[mine])
+    return dict(sorted(tallies.items(), key=lambda item: (-int(item[1][1].sum()), item[0])))
 
 
 def gap_lengths(devices: Iterable[DeviceReport], causes: Causes) -> Chart:
     """The number of gaps, of which there is at least one, and their time in finer bins. Raises InputError where a saved
     report is damaged."""
-    tallies = _tally_gaps(devices)
-    used = np.flatnonzero(sum(tally.count for tally in tallies.values()))
+    tallies = _tallies(devices)
+    used = np.flatnonzero(sum(number for number, _time in tallies.values()))
     first, behind = int(used[0]), int(used[-1]) + 1
     edges = [*FINE_EDGES[first:behind], *(FINE_EDGES[behind : behind + 1] or [FINE_EDGES[-1]])]
     counts, times = (
-        panel([_bar(tallies, at, quantity, kind, causes) for at in range(first, behind)], kind)
-        for quantity, kind in (("count", COUNT), ("ns", TIME))
+        panel([_bar(tallies, row, at, kind, causes) for at in range(first, behind)], kind)
+        for row, kind in enumerate((COUNT, TIME))
     )
     return Chart(
         Histogram({"Number of gaps": counts, "Idle time in them": times}, edge_labels(edges), "Length of the gap"),
@@ -112,9 +100,9 @@ def gap_lengths(devices: Iterable[DeviceReport], causes: Causes) -> Chart:
     )
 
 
-def _bar(tallies: dict[str, GapTally], at: int, quantity: str, kind: CellKind, causes: Causes) -> Bar:
+def _bar(tallies: dict[str, npt.NDArray[np.int64]], row: int, at: int, kind: CellKind, causes: Causes) -> Bar:
     """The gaps of one bin: their number or their time by cause."""
-    values = {cause: int(getattr(tally, quantity)[at]) for cause, tally in tallies.items()}
+    values = {cause: int(tally[row, at]) for cause, tally in tallies.items()}
     parts = [some(cause, value, causes) for cause, value in values.items() if value]
     said = ", ".join(f"{part.label} {kind.show(part.ns)}" for part in parts)
     return Bar(_range(at), parts, f"{_range(at)}: {said or 'none'}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show import job, tables, views, words
 from nsysdiag.comparison.show import job as changes
-from nsysdiag.comparison.show.views import flows, levels, title
+from nsysdiag.comparison.show.views import flows, title
 from nsysdiag.document.blocks import (
     EVERYWHERE,
     NOT_PAGE,
@@ -25,9 +25,8 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
 )
-from nsysdiag.document.kinds import BAR, BYTES, CODE, FIGURE, KEY, MARK, NAME, TEXT, TIME, StatusMark
+from nsysdiag.document.kinds import BYTES, CODE, KEY, MARK, NAME, TEXT, TIME, StatusMark
 from nsysdiag.document.words import counted
-from nsysdiag.units import format_ns, format_signed_ns, format_signed_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,12 +71,6 @@ def section(comparison: Comparison) -> Section | None:
 
 TOP_STEPS, TOP_WARNINGS, TOP_NOTES = 8, 6, 2
 FLOWS = Limit(page=0, ticket=6, summary=4, brief=4)
-STEPS = (
-    Column("Step", KEY, head=True),
-    Column("Time", FIGURE),
-    Column("Of before", FIGURE),
-    Column("Bar", BAR),
-)
 MOVES = (
     Column("Counted as before", KEY, head=True),
     Column("And after", KEY),
@@ -162,7 +155,7 @@ def _length(device: DeviceComparison, causes: Causes, *, several: bool) -> Secti
         Lines([fact for fact in facts if fact]),
         *(Paragraph(note, "note") for note in device.notes),
     ]
-    drawn = _custom("length", device, causes, views.length, views.length_charts, fallback)
+    drawn = _custom("length", device, causes, views.length, fallback)
     return Section("length", "Length before and after", [drawn])
 
 
@@ -171,34 +164,18 @@ def _custom(
     device: DeviceComparison,
     causes: Causes,
     view: Callable[[DeviceComparison, Causes], views.View],
-    charts: Callable[[DeviceComparison, Causes], list[Chart]],
     fallback: Sequence[Block] = (),
 ) -> Custom:
     """What `templates/sections/compare-NAME.html` draws of a device."""
-    template = f"sections/compare-{name}.html"
-    return Custom(template, partial(view, device, causes), fallback, charts=partial(charts, device, causes))
+    return Custom(f"sections/compare-{name}.html", partial(view, device, causes), fallback)
 
 
 def _waterfall(device: DeviceComparison, causes: Causes) -> Section:
     """A row for each step, drawn where it is between the lengths."""
-    before, after = device.length.before_ns, device.length.after_ns
-    steps = levels(device, TOP_STEPS)
-    high = max(before, after, 1, *(step.to_ns for step in steps))
-    rows: list[tuple[object, ...]] = [("Before", format_ns(before), None, Cell((0.0, before / high), tone="strong"))]
-    for step in steps:
-        low, top = sorted((step.from_ns, step.to_ns))
-        rows.append(
-            (
-                title(step.id, causes) if step.id else words.smaller(step.count),
-                format_signed_ns(step.change_ns),
-                format_signed_share(step.change_ns, before) if before else None,
-                Cell((low / high, top / high), tone="good" if step.change_ns < 0 else "bad"),
-            )
-        )
-    rows.append(("After", format_ns(after), None, Cell((0.0, after / high), tone="strong")))
-    fallback = [Table("", STEPS, rows, limit=TERMINAL)]
-    drawn = _custom("waterfall", device, causes, views.waterfall_view, views.waterfall_charts, fallback)
-    return Section("waterfall", "From before to after", [drawn])
+    fallback = [Chart(views.waterfall(device, causes, TOP_STEPS), "", limit=TERMINAL)]
+    return Section(
+        "waterfall", "From before to after", [_custom("waterfall", device, causes, views.waterfall_view, fallback)]
+    )
 
 
 def _renaming(device: DeviceComparison, causes: Causes) -> Section:
@@ -216,7 +193,7 @@ def _renaming(device: DeviceComparison, causes: Causes) -> Section:
         Paragraph(device.renaming.sentence, "strong", limit=NOT_PAGE),
         Table("", MOVES, rows, noun="moves", order="with most time", limit=FLOWS),
     ]
-    drawn = _custom("renaming", device, causes, views.renaming, views.renaming_charts, fallback)
+    drawn = _custom("renaming", device, causes, views.renaming, fallback)
     return Section("renaming", words.RENAMING, [drawn] if device.moves else fallback)
 
 
@@ -224,5 +201,5 @@ def _timelines(device: DeviceComparison, causes: Causes) -> Section | None:
     """None where a side has none."""
     if device.strip_before is None or device.strip_after is None:
         return None
-    drawn = _custom("timelines", device, causes, views.timelines, views.timelines_charts)
+    drawn = _custom("timelines", device, causes, views.timelines)
     return Section("timelines", "Both timelines on one scale", [drawn])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -198,10 +198,10 @@ MOST_STEPS = 14
 FAR, LEAST_VIEW, ROOM = 0.6, 0.1, 3
 
 
-def waterfall(device: DeviceComparison, causes: Causes) -> Waterfall:
-    """The drawing; its steps add up to the change of the length."""
+def waterfall(device: DeviceComparison, causes: Causes, most: int = MOST_STEPS) -> Waterfall:
+    """The drawing; at most so many steps add up to the change of the length."""
     before, after = device.length.before_ns, device.length.after_ns
-    steps = levels(device, MOST_STEPS)
+    steps = levels(device, most)
     lengths = [before, after, *(step.to_ns for step in steps)]
     ticks = length_ticks(lengths)
     low, high = ticks[0], max(*lengths, 1)
@@ -233,35 +233,6 @@ def _step(step: WaterfallRow, before: int, causes: Causes) -> WaterfallBar:
 WORK = (("compute", "Compute"), ("communication", "Communication"), ("copies", "Copies"))
 
 
-class SideStrips(Struct, frozen=True):
-    """Both sides, the ticks of their common axis, and what the colours mean."""
-
-    lanes: DrawnLanes
-    ticks: Sequence[tuple[str, str]]
-    legend: list[LegendEntry]
-
-
-def strips(device: DeviceComparison, causes: Causes) -> SideStrips | None:
-    """Both timelines, each with a width in proportion to the longer one, None if a side has none. Raises InputError
-    where a saved one is damaged."""
-    before, after = device.strip_before, device.strip_after
-    if before is None or after is None:
-        return None
-    lengths = [max(strip.end_ns - strip.start_ns, 1) for strip in (before, after)]
-    sides = [
-        LaneGroup(
-            label,
-            strip.start_ns,
-            strip.end_ns,
-            level_lanes(strip.level, strip.cause_ids, causes),
-            note=format_ns(length),
-        )
-        for label, strip, length in zip(("Before", "After"), (before, after), lengths, strict=True)
-    ]
-    legend = _legend(device, sides, (before, after), causes)
-    return SideStrips(DrawnLanes(sides, aligned=True), time_ticks(max(lengths)), legend)
-
-
 def _legend(
     device: DeviceComparison, sides: list[LaneGroup], strips: tuple[Strip, Strip], causes: Causes
 ) -> list[LegendEntry]:
@@ -278,7 +249,7 @@ def _legend(
     return by_bottleneck([*(each for each in work if each.label in present), *found.values()])
 
 
-View = dict[str, object]
+View = dict[str, Any]
 MOST_PARTS, MOST_FLOWS = 8, 6
 
 
@@ -290,7 +261,7 @@ class Flow(Struct, frozen=True):
     move: Move
 
 
-def length_charts(device: DeviceComparison, causes: Causes) -> list[Chart]:
+def _lengths(device: DeviceComparison, causes: Causes) -> Chart:
     """Both lengths as bars of one scale."""
     bars = [_bar(device, causes, after=after) for after in (False, True)]
     label = "The length before and after, by what the GPU does and why it is idle"
@@ -299,7 +270,7 @@ def length_charts(device: DeviceComparison, causes: Causes) -> list[Chart]:
         for row in split(_divided(device), device)[0]
         if row.change.before_ns or row.change.after_ns
     ]
-    return [Chart(Stacks([("Before", bars[0]), ("After", bars[1])]), label, legend=by_bottleneck(rows))]
+    return Chart(Stacks([("Before", bars[0]), ("After", bars[1])]), label, legend=by_bottleneck(rows))
 
 
 def _divided(device: DeviceComparison) -> list[PartChange]:
@@ -319,7 +290,7 @@ def length(device: DeviceComparison, causes: Causes) -> View:
         "interval": words.interval_share(device.length),
         "interval_title": words.interval_title(device.unit),
         "has_least": device.unit.kind not in words.PREDICTED,
-        "chart": length_charts(device, causes)[0],
+        "charts": [_lengths(device, causes)],
         "facts": [fact for fact in facts if fact],
     }
 
@@ -334,34 +305,23 @@ def _bar(device: DeviceComparison, causes: Causes, *, after: bool) -> StackedBar
     return StackedBar(label, segments, lengths[after], max(lengths))
 
 
-def waterfall_charts(device: DeviceComparison, causes: Causes) -> list[Chart]:
-    """The steps from the length before to the length after."""
-    return [Chart(waterfall(device, causes), "What each part of the time adds or takes away")]
-
-
 def waterfall_view(device: DeviceComparison, causes: Causes) -> View:
     """The steps as rows of a table."""
-    return {"drawn": waterfall(device, causes)}
-
-
-def renaming_charts(device: DeviceComparison, _causes: Causes) -> list[Chart]:
-    """How much of what causes lost is gone; nothing where none lost any."""
-    found = device.renaming
-    parts = [("Gone", found.removed_ns, None, "gone"), ("Under another name", found.renamed_ns, None, "renamed")]
-    label = "The idle time that causes lost: how much of it is gone, and how much has another name"
-    segments = stack(parts)
-    return [Chart(StackedBar(label, segments, found.lost_ns), label)] if segments else []
+    return {"charts": [Chart(waterfall(device, causes), "What each part of the time adds or takes away")]}
 
 
 def renaming(device: DeviceComparison, causes: Causes) -> View:
     """The moved time, by its cause before and after; not empty."""
     found = device.renaming
+    label = "The idle time that causes lost: how much of it is gone, and how much has another name"
+    parts = [("Gone", found.removed_ns, None, "gone"), ("Under another name", found.renamed_ns, None, "renamed")]
+    segments = stack(parts)
     table = matrix(device, MOST_PARTS)
     moved = flows(device)
     ids = {*table.columns, *(row.id for row in table.rows)}
     return {
         "tone": words.renaming_tone(found.verdict),
-        "charts": renaming_charts(device, causes),
+        "charts": [Chart(StackedBar(label, segments, found.lost_ns), label)] if segments else [],
         "matrix": table,
         "least": least(device),
         "entries": {id: entry(id, causes) if id else LegendEntry("Others", "idle", "") for id in ids},
@@ -375,13 +335,22 @@ def _flow(move: Move, causes: Causes) -> Flow:
     return Flow(before, after, move)
 
 
-def timelines_charts(device: DeviceComparison, causes: Causes) -> list[Chart]:
-    """Both timelines on one scale; nothing where a side has none. Raises InputError where a saved one is damaged."""
-    drawn = strips(device, causes)
-    label = "What the GPU did over time, from the first operation of each capture"
-    return [Chart(drawn.lanes, label, legend=drawn.legend)] if drawn else []
-
-
 def timelines(device: DeviceComparison, causes: Causes) -> View:
-    """Both timelines on one scale; both sides have one. Raises InputError where a saved one is damaged."""
-    return {"strips": strips(device, causes)}
+    """Both timelines on one scale; nothing where a side has none. Raises InputError where a saved one is damaged."""
+    before, after = device.strip_before, device.strip_after
+    if before is None or after is None:
+        return {"charts": []}
+    lengths = [max(strip.end_ns - strip.start_ns, 1) for strip in (before, after)]
+    sides = [
+        LaneGroup(
+            label,
+            strip.start_ns,
+            strip.end_ns,
+            level_lanes(strip.level, strip.cause_ids, causes),
+            note=format_ns(length),
+        )
+        for label, strip, length in zip(("Before", "After"), (before, after), lengths, strict=True)
+    ]
+    label = "What the GPU did over time, from the first operation of each capture"
+    chart = Chart(DrawnLanes(sides, aligned=True), label, legend=_legend(device, sides, (before, after), causes))
+    return {"charts": [chart], "ticks": time_ticks(max(lengths))}

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from nsysdiag.comparison.facts import Comparison, Move, Step
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.registry import RENDERERS
-from nsysdiag.comparison.show.views import OTHERS, levels, lone_findings, matrix, split, strips, waterfall
+from nsysdiag.comparison.show.views import OTHERS, levels, lone_findings, matrix, split, timelines, waterfall
 from nsysdiag.document.names import visible
 from nsysdiag.document.svg import group_widths, waterfall_steps
 from nsysdiag.document.view import Causes
@@ -253,12 +253,12 @@ class TestFindings:
 
 class TestStrips:
     def test_the_same_time_is_as_wide_on_both_sides(self) -> None:
-        drawn = strips(device(), Causes(CAUSES))
-        assert drawn is not None
-        assert [side.note for side in drawn.lanes.groups] == ["50.0 ms", "40.0 ms"]
-        assert group_widths(drawn.lanes) == ["100.000%", "80.000%"]
-        assert drawn.ticks[-1] == ("100.000%", "50 ms")
-        assert [key.label for key in drawn.legend] == ["Compute", "Copies", "Synchronization"]
+        view = timelines(device(), Causes(CAUSES))
+        (chart,) = view["charts"]
+        assert [side.note for side in chart.drawing.groups] == ["50.0 ms", "40.0 ms"]
+        assert group_widths(chart.drawing) == ["100.000%", "80.000%"]
+        assert view["ticks"][-1] == ("100.000%", "50 ms")
+        assert [key.label for key in chart.legend] == ["Compute", "Copies", "Synchronization"]
 
     def test_left_out_where_a_side_has_none(self) -> None:
         ids = {each.attributes["id"] for each in tree("bare").all("section")}

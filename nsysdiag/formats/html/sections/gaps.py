@@ -78,7 +78,7 @@ class GapView(Struct, frozen=True):
     key: str
 
 
-def charts(context: Context, device: DeviceReport) -> list[Chart]:
+def _charts(context: Context, device: DeviceReport) -> list[Chart]:
     """How each of the longest gaps divides, as in the rows of the table."""
     rows = [
         (f"{format_ns(gap.end_ns - gap.start_ns)} at {words.instant(gap.start_ns)}", _divided(gap, context.causes))
@@ -103,6 +103,7 @@ def longest_view(context: Context, device: DeviceReport) -> View:
     rows = [_draw(gap, gap_key(context.report, device.key, gap.start_ns), context.causes) for gap in gaps]
     return {
         "gaps": rows,
+        "charts": _charts(context, device),
         "held": len(device.gaps),
         "first": SHOWN_AT_FIRST,
         "flagged": any(gap.sync_drained for gap in gaps),
@@ -147,5 +148,5 @@ def _when(operation: Operation | None) -> str:
 
 
 section: DeviceSection = device_section(
-    "gaps", "Longest gaps", lambda device: device.gaps, longest_view, longest, charts, gaps_gist
+    "gaps", "Longest gaps", lambda device: device.gaps, longest_view, longest, gaps_gist
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     ReportSection = Callable[[Context], Section | None]
 
 
-View = dict[str, object]
+View = dict[str, Any]
 
 
 def report_section(
@@ -33,17 +33,15 @@ def report_section(
     there: Callable[[Context], object],
     view: Callable[[Context], View],
     fallback: Callable[[Context], list[Block]] = lambda _context: [],
-    charts: Callable[[Context], list[Chart]] = lambda _context: [],
     scope: Callable[[Context], SectionScope | None] = lambda _context: None,
 ) -> ReportSection:
-    """`view` gives the values for `templates/sections/ID.html`, for the page alone, and `charts` the charts that it
-    draws; other formats show the blocks of `fallback`. The section is left out where nothing of it is `there`; `scope`
-    is that of its sums."""
+    """`view` gives the values for `templates/sections/ID.html`, for the page alone; other formats show the blocks of
+    `fallback`. The section is left out where nothing of it is `there`; `scope` is that of its sums."""
 
     def section(context: Context) -> Section | None:
         if not there(context):
             return None
-        drawn = _drawn(id, partial(view, context), fallback(context), partial(charts, context))
+        drawn = Custom(f"sections/{id}.html", cache(partial(view, context)), fallback(context))
         return Section(id, title, [drawn], scope=scope(context))
 
     return section
@@ -55,7 +53,6 @@ def device_section(
     there: Callable[[DeviceReport], object],
     view: Callable[[Context, DeviceReport], View],
     fallback: Callable[[DeviceReport, Context], list[Block]] = lambda _device, _context: [],
-    charts: Callable[[Context, DeviceReport], list[Chart]] = lambda _context, _device: [],
     gist: Callable[[DeviceReport], str] = lambda _device: "",
 ) -> DeviceSection:
     """The same for each device, folded on the page below its `gist` if it has one."""
@@ -63,14 +60,10 @@ def device_section(
     def section(device: DeviceReport, context: Context) -> Section | None:
         if not there(device):
             return None
-        made, drawn = partial(view, context, device), partial(charts, context, device)
-        return Section(id, title, [_drawn(id, made, fallback(device, context), drawn)], gist(device))
+        drawn = Custom(f"sections/{id}.html", cache(partial(view, context, device)), fallback(device, context))
+        return Section(id, title, [drawn], gist(device))
 
     return section
-
-
-def _drawn(id: str, view: Callable[[], View], fallback: list[Block], charts: Callable[[], list[Chart]]) -> Custom:
-    return Custom(f"sections/{id}.html", cache(view), fallback, charts=charts)
 
 
 # The idle ledger: what the device waited for, to the nanosecond.
@@ -90,7 +83,7 @@ class CauseRow(Struct, frozen=True):
     more_ns: int
 
 
-def charts(context: Context, device: DeviceReport) -> list[Chart]:
+def _charts(context: Context, device: DeviceReport) -> list[Chart]:
     """The ledger as one bar, and another one after wake-ups where these moved time."""
     rows = ledger_rows(device, context.causes)
     cuts = {"By what the thread did": [row.ns for row in rows]}
@@ -112,7 +105,7 @@ def view(context: Context, device: DeviceReport) -> View:
     longest = max((row.ns for row in rows), default=0)
     return {
         "rows": [_draw(row, longest) for row in rows],
-        "charts": charts(context, device),
+        "charts": _charts(context, device),
         "axis": time_ticks(device.idle_ns),
         "wakes": follows_wakes(device),
         "moved": [(row, safe_color(row.cause.color), words.root_kinds(row), places[row.cause.id]) for row in roots],
@@ -135,5 +128,5 @@ def _draw(row: LedgerRow, longest: int) -> CauseRow:
 
 
 section: DeviceSection = device_section(
-    "ledger", "What the GPU waited for", lambda device: device.idle_ns, view, blocks, charts
+    "ledger", "What the GPU waited for", lambda device: device.idle_ns, view, blocks
 )

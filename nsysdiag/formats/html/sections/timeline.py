@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -24,14 +25,7 @@ if TYPE_CHECKING:
     from nsysdiag.timeline.facts import TimelineLevels
 
 MOST_STILLS, MOST_KEYS = 24, 6
-
-
-def charts(context: Context) -> list[Chart]:
-    """The drawing of the devices, which is left out where the report holds no timeline. Raises InputError where it is
-    damaged."""
-    stills = _stills(context)
-    label = "What each GPU did over time; idle time has the colour of its leading cause"
-    return [Chart(DrawnLanes(stills), label, legend=_legend(context, stills))]
+LABEL = "What each GPU did over time; idle time has the colour of its leading cause"
 
 
 def _stills(context: Context) -> list[LaneGroup]:
@@ -52,11 +46,10 @@ def view(context: Context) -> View:
     """The drawing of the devices, and what scripts put in its place."""
     drawn, stills = timelines(context.report), _stills(context)
     return {
-        "stills": stills,
+        "charts": [Chart(DrawnLanes(stills), LABEL, legend=_legend(context, stills))],
         "more": len(drawn) - MOST_STILLS,
-        "legend": _legend(context, stills),
         "exact": _exact(drawn),
-        "data": timeline_data(context.report, context.causes),
+        "data": partial(timeline_data, context.report, context.causes),
     }
 
 
@@ -124,5 +117,5 @@ def _run(context: Context) -> SectionScope:
 
 
 section: ReportSection = report_section(
-    "timeline", "Timeline", lambda context: timelines(context.report), view, charts=charts, scope=_run
+    "timeline", "Timeline", lambda context: timelines(context.report), view, scope=_run
 )
