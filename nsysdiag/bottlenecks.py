@@ -22,6 +22,10 @@ BottleneckId = Literal[
     "unknown",
 ]
 
+FEW_KERNELS = 0.05
+"""Share of the judged time: a smaller part of the kernels' time, on a full or on a mostly empty GPU, is shown as one
+with the rest of it."""
+
 
 class Bottleneck(Struct, frozen=True, kw_only=True):
     """What time is charged to.

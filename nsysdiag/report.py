@@ -745,12 +745,14 @@ class Joined(Record, frozen=True):
 
 
 class Named(Record, frozen=True):
-    """A part of a finding's time with its name: a function, a place, or a function at a place. `share` is its part of
-    the judged time; `short` is the name without details, empty where `text` has none."""
+    """A part of a finding's time with its name: a function, a place, or a function at a place; of kernels their kind.
+    `share` is its part of the judged time; `short` is the name without details, empty where `text` has none. `which`
+    says which kernels of the kind run, empty where `text` does."""
 
     text: Sentence
     share: Share
     short: Sentence = ""
+    which: Sentence = ""
 
 
 class Finding(Shown, frozen=True):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from nsysdiag.arrays.groups import summed
-from nsysdiag.bottlenecks import title_of
+from nsysdiag.bottlenecks import FEW_KERNELS, title_of
 from nsysdiag.diagnosis.facts import KERNELS, UNKNOWN, noun_of
 from nsysdiag.document.axis import edge_ticks, moment_labels
 from nsysdiag.document.blocks import PAGE, Block, Chart, Column, Limit, Lines, Paragraph, Part, Table
@@ -80,8 +80,6 @@ def naming(host_code: Finding, *, sampled: bool) -> str:
 PHASES_OVER_TIME = "The phases of the job over time, in the colour of what takes most of each"
 JUDGED_TIME = "Judged time by bottleneck"
 MOST_PHASES = 4
-LEAST_KERNELS = 0.05
-"""Share of the whole from which kernels on a mostly empty GPU are shown as a separate part."""
 LEAST_LEGEND = 0.005
 """Share of the whole below which a part is too narrow to draw."""
 
@@ -105,7 +103,7 @@ def longest_part(devices: Sequence[PhaseDevice], *, host_unseen: bool = False) -
 
 def _ordered(total: dict[str, int]) -> dict[str, int]:
     small, large = sorted(KERNELS, key=lambda name: total.get(name, 0))
-    if 0 < total.get(small, 0) < LEAST_KERNELS * sum(total.values()):
+    if 0 < total.get(small, 0) < FEW_KERNELS * sum(total.values()):
         total[large] += total.pop(small)
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 

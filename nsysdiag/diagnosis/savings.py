@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import KERNELS, PROFILER, REPLAY, UNKNOWN, Predicted, Saves, TooMany
@@ -22,6 +21,7 @@ from nsysdiag.diagnosis.one_problem import (
     waits_for_kernels,
 )
 from nsysdiag.diagnosis.returned import counts_before, is_behind
+from nsysdiag.findings.kernels import kinds_in_words
 from nsysdiag.findings.rules import severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding, Named
@@ -30,8 +30,6 @@ from nsysdiag.units import format_ns
 STEP, WINDOW = "step", "window"
 PACED_AT = "the loop is paced at {}"
 """The note where little is saved as the loop waits for a time in each step."""
-UNLIKE = 0.05
-"""A device whose share differs from that of all devices by more is not like them."""
 
 
 Predict = Callable[[Finding, Sequence[Finding], float], Predicted | str]
@@ -197,6 +195,7 @@ def _merged(
     saved = min(saved, waiting) if waits_for_kernels(first) else saved
     longest = max(each.account_ns for each in judged.values())
     lost = sum(each.lost_ns for each in group)
+    named = _named(group, judged, total)
     saves = _saves(saved, steps.mean_ns or steps.median_ns, STEP) if steps else _saves(saved, longest, WINDOW)
     return replace(
         first,
@@ -206,27 +205,26 @@ def _merged(
         ceiling_ns=min(max(each.ceiling_ns for each in group), round(saved * longest)),
         gaps=sum(each.gaps for each in group),
         share=round(share, 6),
-        named=_named(group, judged, total),
+        named=named,
         saves=saves,
-        summary=_summary(first, share),
+        summary=kinds_in_words(named, share) if first.cause in KERNELS else first.summary,
         severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, PROFILER)),
         note=note_of(most, time[most.device] / judged[most.device].account_ns, share, saved, bound),
     )
 
 
 def _named(group: list[Finding], judged: dict[str, Judged], total: int) -> list[Named]:
-    """The named parts of all devices, each a share of their time."""
+    """The named parts of all devices, each a share of their time. Kinds of kernels are in the order of their time."""
     parts = summed(
         {(part.text, part.short): round(part.share * judged[each.device].window_ns) for part in each.named}
         for each in group
     )
-    return [Named(text=text, short=short, share=round(min(ns / total, 1.0), 6)) for (text, short), ns in parts.items()]
-
-
-def _summary(first: Finding, share: float) -> str:
-    """What it consists of, with the device if the shares are not those of all devices."""
-    elsewhere = first.cause in KERNELS and abs(first.share - share) > UNLIKE
-    return f"{first.summary} on {typed.rank(first.device)}" if elsewhere and first.summary else first.summary
+    which = {part.text: part.which for each in group for part in each.named}
+    found = [
+        Named(text=text, short=short, share=round(min(ns / total, 1.0), 6), which=which[text])
+        for (text, short), ns in parts.items()
+    ]
+    return sorted(found, key=lambda each: -each.share) if group[0].cause in KERNELS else found
 
 
 def _saves(share: float, of_ns: int, per: str) -> Saves | None:

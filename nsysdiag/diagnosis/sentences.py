@@ -323,7 +323,7 @@ def _or_larger(share: float, detail: Detail, largest: Finding) -> Detail:
 def detail_of(finding: Finding, whole: float) -> Detail:
     """The reason of a share `whole` of the time, by its largest finding: the call, and where in the program. What is
     not most of it has its own share. No words if nothing of it has a name."""
-    if finding.named:
+    if finding.named and finding.cause not in KERNELS:
         most = next((each for each in finding.named if 2 * each.share > whole), None)
         return Detail(mostly(((each.text, each.share) for each in finding.named), whole), most)
     if finding.cause in SAY_THEIR_SHARES or 2 * finding.share > whole:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.account.filling import HALF, LEAST_ACTIVE
+from nsysdiag.arrays.intervals import intersect, union
+from nsysdiag.bottlenecks import FEW_KERNELS
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
@@ -21,7 +24,7 @@ from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.kernels import GRAPHS, kinds_in, runs_in, top_kernels
 from nsysdiag.kernels.kinds import KernelKind, kernel_families
 from nsysdiag.kernels.names import readable
-from nsysdiag.report import DeviceReport, EvidenceRow, Finding
+from nsysdiag.report import DeviceReport, EvidenceRow, Finding, Named
 from nsysdiag.time.table import TimeTable
 from nsysdiag.units import format_count, format_ns, format_share
 
@@ -51,22 +54,21 @@ class KernelWork(Struct, frozen=True):
         cls,
         device: DeviceTimeline,
         judged: JudgedTime,
+        found: TimeTable,
         shapes: LaunchShapes,
         strings: Strings,
         metrics: GpuMetrics | None,
     ) -> KernelWork:
-        """Of the kernels that run in the judged time."""
+        """Of the kernels that run in the judged time. The time of kinds is without the paging of unified memory inside
+        kernels."""
         inside = runs_in(device, judged.parts) & ~device.communication
         measured = () if metrics is None else tuple(metrics.kernels)
         top = top_kernels(device, judged.parts, judged.account_ns, shapes, strings, measured, MOST_LOOKED_AT)
         families = kernel_families(device, inside, strings)
         least = LEAST * families.total_ns
-        kinds = kinds_in(device, judged.parts, judged.account_ns, strings, MOST_KERNELS)
-        return cls(
-            [kernel for kernel in top if kernel.total_ns >= least],
-            families,
-            [kind for kind in kinds if kind.ns >= least],
-        )
+        computing = union(*(found.work_of(rule.bottleneck) for rule in (KERNELS, PARALLELISM)))
+        kinds = kinds_in(device, intersect(judged.parts, computing), judged.account_ns, strings, MOST_LOOKED_AT)
+        return cls([kernel for kernel in top if kernel.total_ns >= least], families, kinds)
 
 
 def kernel_findings(device: DeviceReport, context: FindingContext, found: TimeTable, work: KernelWork) -> list[Finding]:
@@ -79,21 +81,39 @@ def kernel_findings(device: DeviceReport, context: FindingContext, found: TimeTa
         (KERNELS, work.top, kernel_advice(work.families, work.top, frameworks, gpu) or list(KERNELS.advice.plain)),
         (PARALLELISM, hollow, list(PARALLELISM.advice.sentences(frameworks))),
     )
+    time = {rule.id: judged.inside(found.work_of(rule.bottleneck)) for rule in (KERNELS, PARALLELISM)}
+    few = _few(time, judged.account_ns)
     return [
         _finding(device, context, rule, ns, top[:MOST_KERNELS], advice, work.families.graphs, _named(work, top))
         for rule, top, advice in said
-        if (ns := judged.inside(found.work_of(rule.bottleneck))) >= least
+        if (ns := few.get(rule.id, time[rule.id])) >= least
     ]
 
 
-def _named(work: KernelWork, top: list[TopKernel]) -> str:
-    """The kinds of kernels with most time: of all kernels and graphs, or of the `top` ones where those are a part."""
+def _few(time: dict[str, int], whole_ns: int) -> dict[str, int]:
+    """The larger part of the kernels' time has all of it, and the smaller one none, where that is too small to be
+    shown."""
+    small, large = sorted(time, key=lambda name: time[name])
+    return {large: sum(time.values()), small: 0} if time[small] < FEW_KERNELS * whole_ns else {}
+
+
+def _named(work: KernelWork, top: list[TopKernel]) -> list[Named]:
+    """The kinds of kernels, those with most time first: of all kernels and graphs, or of the `top` ones where those are
+    a part."""
     kinds = work.kinds if top is work.top else [KernelKind.alone(each) for each in top if each.short_name != GRAPHS]
-    said = [(each.ns, each.words) for each in kinds]
-    said += [
-        (each.total_ns, f"{_short(each)} {format_share(each.share, 1)}") for each in top if each.short_name == GRAPHS
-    ]
-    return ", ".join(words for _, words in sorted(said, key=lambda pair: -pair[0])[:MOST_KERNELS])
+    said = [(each.ns, Named(text=each.text, share=each.share, which=each.which)) for each in kinds]
+    said += [(each.total_ns, Named(text=_short(each), share=each.share)) for each in top if each.short_name == GRAPHS]
+    return [named for _, named in sorted(said, key=lambda pair: -pair[0])]
+
+
+def kinds_in_words(named: list[Named], share: float) -> str:
+    """The first few kinds of kernels, of which all take a `share` of the time, each with its own:
+    `attention (FlashAttention forward) 45.7% (flash_fwd_kernel), elementwise 27.2% (17 kernels, longest …)`."""
+    return ", ".join(
+        f"{each.text} {format_share(each.share, 1)}{each.which and f' ({each.which})'}"
+        for each in named[:MOST_KERNELS]
+        if each.share >= LEAST * share
+    )
 
 
 def _leaves_room(kernel: TopKernel) -> bool:
@@ -110,7 +130,7 @@ def _finding(
     top: list[TopKernel],
     advice: list[str],
     unseen: float,
-    summary: str,
+    named: list[Named],
 ) -> Finding:
     """`unseen` is the share of graphs that were recorded as a whole."""
     judged, thresholds = context.judged, context.thresholds
@@ -137,18 +157,18 @@ def _finding(
         devices=[device.key],
         bottleneck=rule.bottleneck,
         share=round(judged.share(ns), 6),
-        summary=summary,
+        summary=kinds_in_words(named, ns / judged.account_ns),
+        named=[replace(each, share=round(judged.share(int(each.share * judged.account_ns)), 6)) for each in named],
     )
 
 
 def _title(rule: FindingRule, top: list[TopKernel], share: float) -> str:
-    """With the kernel that takes all of the time, of which it has this share, or the longest of several with its own
-    share."""
+    """With the kernel that takes all of the time, which has this share, or the longest of several."""
     if not top:
         return rule.title
     if top[0].share >= NEARLY_ALL * share:
         return f"{rule.title}: {_short(top[0])}"
-    return f"{rule.title} of several kernels; longest: {_short(top[0])} ({format_share(top[0].share, 1)})"
+    return f"{rule.title} of several kernels; longest: {_short(top[0])}"
 
 
 def _rows(context: FindingContext) -> list[EvidenceRow]:

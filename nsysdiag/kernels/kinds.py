@@ -22,7 +22,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.names import is_single_precision, readable, whole_names
-from nsysdiag.units import format_count, format_share
+from nsysdiag.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -276,15 +276,23 @@ class KernelKind(Struct, frozen=True):
         return kernel.kind == self.kind and (bool(self.kind) or kernel.name == self.longest)
 
     @property
-    def words(self) -> str:
-        """With their share: `attention (FlashAttention forward) 45.7% (flash_fwd_kernel)`."""
-        share, name = format_share(self.share, 1), typed.kernel(readable(self.longest), SHOWN)
+    def text(self) -> str:
+        """What they are: the kind, or the name where that is all that is known."""
+        return self.kind or self._longest
+
+    @property
+    def which(self) -> str:
+        """Which kernels of the kind these are: `flash_fwd_kernel`, `mostly …`, `17 kernels, longest …`; empty for a
+        name."""
         if not self.kind:
-            return f"{name} {share}"
-        which = name if self.names == 1 else f"mostly {name}"
+            return ""
         if self.longest_ns <= MOSTLY * self.ns:
-            which = f"{format_count(self.names)} kernels, longest {name}"
-        return f"{self.kind} {share} ({which})"
+            return f"{format_count(self.names)} kernels, longest {self._longest}"
+        return self._longest if self.names == 1 else f"mostly {self._longest}"
+
+    @property
+    def _longest(self) -> str:
+        return typed.kernel(readable(self.longest), SHOWN)
 
 
 def kinds_of(kernels: Iterable[NamedTime]) -> list[KernelKind]:

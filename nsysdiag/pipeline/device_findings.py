@@ -264,7 +264,7 @@ def device_findings(
     """The findings of a device; less sure where rows are missing. `before` is judged time before its first work."""
     limits, missing = reading.settings.findings, found.missing.result()
     context, idle = _idle_findings(found, roots, account, time, judged, report, reading, host, finder)
-    work = KernelWork.of(found.device, judged, reading.activity.shapes, reading.strings, report.gpu_metrics)
+    work = KernelWork.of(found.device, judged, time, reading.activity.shapes, reading.strings, report.gpu_metrics)
     made = [
         *idle.found,
         *kernel_findings(report, context, time, work),

@@ -11,7 +11,7 @@ from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.one_problem import ABOUT, TAKE_TURNS, Judged, limited
 from nsysdiag.diagnosis.savings import job_findings, saved_share, sure_share
 from nsysdiag.phases.facts import PhaseSteps
-from nsysdiag.report import Finding
+from nsysdiag.report import Finding, Named
 
 LIMITS = FindingThresholds()
 JUDGED = 1_000
@@ -91,14 +91,19 @@ def waiting(device: str, ns: int, *, for_: str, bottleneck: str = "kernels") -> 
     return structs.replace(found, title=f"Waiting for {bottleneck} of {for_}")
 
 
-def test_shares_in_a_summary_are_of_the_device_that_they_are_named_with() -> None:
-    """Of a kernel that takes 90% of one GPU and 10% of the other, unlike one that takes 90% of both."""
-    one = finding("f-kernels", share=0.9, bottleneck="kernels", cause="kernels", summary="gemm 90.0%")
-    other = structs.replace(one, device="gpu1", devices=["gpu1"])
+def test_shares_in_a_summary_are_of_all_devices() -> None:
+    """Of a kernel that takes 80% of one GPU and 10% of the other, where another one takes 70%."""
+
+    def kernels(device: str, **shares: float) -> Finding:
+        named = [Named(text=name, share=share, which="one of them") for name, share in shares.items()]
+        whole = sum(shares.values())
+        mine = finding("f-kernels", device=device, share=whole, bottleneck="kernels", cause="kernels")
+        return structs.replace(mine, named=named)
+
     judged = {"gpu0": JUDGED, "gpu1": JUDGED}
-    (unlike,) = of_job(one, structs.replace(other, share=0.1), judged=judged)
-    (alike,) = of_job(one, other, judged=judged)
-    assert [typed.plain(each.summary) for each in (unlike, alike)] == ["gemm 90.0% on gpu0", "gemm 90.0%"]
+    (found,) = of_job(kernels("gpu0", gemm=0.8, copy=0.1), kernels("gpu1", norm=0.7, gemm=0.1), judged=judged)
+    assert found.share == 0.85
+    assert found.summary == "gemm 45.0% (one of them), norm 35.0% (one of them), copy 5.0% (one of them)"
 
 
 class TestWhatComesFirst:

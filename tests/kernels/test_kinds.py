@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.findings.kernels import kinds_in_words
 from nsysdiag.kernels.kinds import KernelFamily, NamedTime, collective_of, family_of, kind_of_kernel, kinds_of
 from nsysdiag.kernels.names import readable
+from nsysdiag.report import Named
 
 FLASH3 = "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2>>>>"
 
@@ -93,7 +94,8 @@ def test_names_as_compilers_make_them(name: str, shown: str) -> None:
 
 def words(*kernels: tuple[str, str, int]) -> list[str]:
     return [
-        typed.plain(replace(each, share=each.ns / 100).words) for each in kinds_of(NamedTime(*each) for each in kernels)
+        typed.plain(kinds_in_words([Named(text=each.text, share=each.ns / 100, which=each.which)], 1.0))
+        for each in kinds_of(NamedTime(*each) for each in kernels)
     ]
 
 

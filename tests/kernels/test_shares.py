@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals, intersect, union
@@ -18,6 +19,8 @@ from nsysdiag.report import Finding, Report
 from tests.builder import TraceBuilder
 from tests.ledger.traces import report_of
 from tests.shared import Shared
+from tests.utilization.test_utilization import blocks as of_blocks
+from tests.utilization.test_utilization import chip
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 MS = 1_000_000
@@ -53,6 +56,14 @@ def share_by_rows(path: Path, report: Report, finding: Finding, name: str) -> fl
     return 100 * intersect(union(Intervals.of(rows)), parts).total() / account
 
 
+def share_of_all(path: Path, report: Report, finding: Finding, name: str) -> float:
+    """The same of all GPUs of the finding."""
+    keys = finding.devices
+    shares = [share_by_rows(path, report, structs.replace(finding, device=key), name) for key in keys]
+    accounts = [judged_of(report, key)[1] for key in keys]
+    return sum(share * ns for share, ns in zip(shares, accounts, strict=True)) / sum(accounts)
+
+
 def check(path: Path, report: Report, *, apart: float = 0.0951) -> int:
     """Compares every kernel share that findings say; returns how many."""
     compared = 0
@@ -65,7 +76,8 @@ def check(path: Path, report: Report, *, apart: float = 0.0951) -> int:
             assert float(said["share"]) == pytest.approx(expected, abs=apart), line
             compared += 1
         for kind in _KIND.finditer(typed.plain(finding.summary)) if finding.cause in KERNEL_FINDINGS else ():
-            expected = share_by_rows(path, report, finding, kind["name"])
+            # Pages that move inside kernels are no time of these.
+            expected = min(share_of_all(path, report, finding, kind["name"]), 100 * finding.share)
             assert float(kind["share"]) == pytest.approx(expected, abs=apart), finding.summary
             compared += 1
     return compared
@@ -105,6 +117,36 @@ def test_shares_of_programs(name: str, tmp_path: Path) -> None:
     path = loop(tmp_path, PROGRAMS[name])
     report = analyze(path, Settings(replay=False))
     assert check(path, report) >= 1
+
+
+def test_the_kernels_of_two_gpus_are_shares_of_both(tmp_path: Path) -> None:
+    """Two GPUs compute for 40% and 80% of the time, by the same kernel."""
+    trace = TraceBuilder().gpu(0, sm_count=108).gpu(1, sm_count=108)
+    for at in range(10 * MS, 210 * MS, 10 * MS):
+        for device, length in ((0, 4 * MS), (1, 8 * MS)):
+            launch = (at - 40_000 + 15_000 * device, at - 30_000 + 15_000 * device)
+            trace.kernel(at, at + length, name="same", device=device, launch=launch, shape={"gridX": 216})
+    report = analyze(trace.write(tmp_path / "trace.sqlite"), Settings(replay=False))
+    assert report.diagnosis is not None
+    said = re.search(r"Kernels take ([\d.]+%) .*?: same ([\d.]+%)\.", typed.plain(report.diagnosis.headline))
+    assert said is not None, report.diagnosis.headline
+    assert said[1] == said[2]
+
+
+def test_the_finding_has_the_share_of_the_headline(tmp_path: Path) -> None:
+    """A short kernel on a mostly empty GPU counts as kernel time in both; a long one has a finding of its own."""
+    for length, apart in ((300_000, 1), (3 * MS, 2)):
+        trace = chip()
+        for at in range(10 * MS, 210 * MS, 10 * MS):
+            for name, begin, end, shape in (("full", 0, 6 * MS, 216), ("tiny", 6 * MS, 6 * MS + length, 2)):
+                trace.kernel(
+                    at + begin, at + end, name=name, launch=(at - 40_000 + begin // 1_000, at), shape=of_blocks(shape)
+                )
+        report = analyze(trace.write(tmp_path / f"{apart}.sqlite"), Settings(replay=False))
+        assert report.diagnosis is not None
+        found = [each for each in report.findings if each.cause in KERNEL_FINDINGS]
+        assert len(found) == apart
+        assert sum(each.share for each in found) == pytest.approx(report.diagnosis.share, abs=1e-5)
 
 
 def test_a_start_is_judged_from_the_first_call(tmp_path: Path) -> None:

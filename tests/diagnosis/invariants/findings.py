@@ -140,13 +140,15 @@ POINTING = frozenset({"slow_iterations", "empty_iterations", "unfused", "single_
 
 @invariant
 def findings_take_no_more_than_their_bottleneck(report: Json) -> Iterator[str]:
-    """Together the findings of a bottleneck take at most its part of the judged time."""
+    """Together the findings of a bottleneck take at most its part of the judged time. Kernels are one bottleneck, on a
+    full and on a mostly empty GPU."""
     account = account_of(judged_phases(report))
+    account["kernels"] += account.pop("parallelism", 0)
     total = sum(account.values())
     taken: Counter[str] = Counter()
     for finding in report["findings"]:
         if finding["cause"] not in POINTING:
-            taken[finding["bottleneck"]] += finding.get("share", 0.0)
+            taken[finding["bottleneck"].replace("parallelism", "kernels")] += finding.get("share", 0.0)
     for name, share in taken.items() if total else ():
         if share > account.get(name, 0) / total + 2 * ROUNDING:
             yield f"findings of {name} take {share:.3f} of the time, {name} itself {account.get(name, 0) / total:.3f}"
