@@ -34,6 +34,7 @@ from nsysdiag.units import format_ns, format_share
 
 LEAST_LATE_NS = 20_000  # what launches differ by without any rank being late
 MOST_BACK = 16
+COMPUTE = "compute"
 Times = dict[str, int]
 """ns by work or cause of idle time."""
 
@@ -174,8 +175,9 @@ def _more(ranks: list[RankTimeline], clocks: RankClocks, delays: list[_Delays]) 
             differences = _differences(ranks, clocks, each.lateness, each.row, middle, its)
             explained = sum(np.maximum(ns, 0) for ns in differences.values())
             weight = each.lateness.late_by[its] / np.maximum(explained, 1)
+            ahead = _computed_ahead(ranks, clocks, each.lateness, each.row, middle, its)
             for name, ns in differences.items():
-                total[name] += float((ns * weight).sum())
+                total[name] += float(((ns - ahead if name == COMPUTE else ns) * weight).sum())
     positive = {name: round(ns) for name, ns in total.items() if ns >= 1}
     return _most_first(divided(sum(int(each.late_by.sum()) for each in delays), positive))
 
@@ -186,18 +188,47 @@ def _differences(
     """What the rank in row `late` did more (or, below 0, less) than that in row `other` before each collective: since
     they began one together, or, if that is too long ago, since the end of the previous one."""
     start, end = lateness.group.start, lateness.group.end
-    in_step = np.abs(start[late] - start[other]) <= lateness.doubt_ns
-    last = np.maximum.accumulate(np.where(in_step, np.arange(len(in_step)), -1))[column - 1]
-    recent = (last >= 0) & (column - last <= MOST_BACK)
+    last = _last_in_step(lateness, late, other, column)
 
     def did(row: int) -> dict[str, IntArray]:
         rank = lateness.group.members[row]
-        since = np.where(recent, start[row, last], end[row, column - 1])
+        since = np.where(last >= 0, start[row, last], end[row, column - 1])
         return _did(ranks[rank], clocks.own(rank, Intervals(since, start[row, column])))
 
     mine, theirs = did(late), did(other)
     nothing = np.zeros(len(column), dtype=np.int64)
     return {name: mine.get(name, nothing) - theirs.get(name, nothing) for name in {**mine, **theirs}}
+
+
+def _computed_ahead(
+    ranks: list[RankTimeline], clocks: RankClocks, lateness: CollectiveLateness, late: int, other: int, column: IntArray
+) -> IntArray:
+    """How much longer the rank in row `other` than that in row `late` computed during the collective before each, in
+    ns: the late one does so after it. That is no reason to be late: it was late before. 0 where both are compared since
+    they began a collective together.
+
+    ```
+    late   [input ...........)[forward)[==1==)[backward)[==2==)
+    other  [forward)[=========1==============)          [==2==)
+                     [backward)                                     ahead: backward
+    ```
+    """
+    group = lateness.group
+    apart = _last_in_step(lateness, late, other, column) < 0
+
+    def computed(row: int) -> IntArray:
+        during = Intervals(group.start[row, column - 1], group.end[row, column - 1])
+        return coverage(ranks[group.members[row]].parts[COMPUTE], clocks.own(group.members[row], during))
+
+    return np.where(apart, np.maximum(computed(other) - computed(late), 0), 0)
+
+
+def _last_in_step(lateness: CollectiveLateness, late: int, other: int, column: IntArray) -> IntArray:
+    """The last collective before each that two ranks, by their rows, began together; -1 where that is too long ago."""
+    start = lateness.group.start
+    in_step = np.abs(start[late] - start[other]) <= lateness.doubt_ns
+    last = np.maximum.accumulate(np.where(in_step, np.arange(len(in_step)), -1))[column - 1]
+    return np.where(column - last <= MOST_BACK, last, -1)
 
 
 def _did(rank: RankTimeline, spans: Intervals) -> dict[str, IntArray]:
@@ -224,7 +255,7 @@ COMPARED = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "wait
 EVEN, WORTH_SAYING = 0.01, 0.05
 COLLECTIVES, ITERATIONS, WINDOW = "collectives", "iterations", "window"
 WORK_TITLES = {
-    "compute": "compute",
+    COMPUTE: "compute",
     "exposed_comm": "exposed communication",
     "exposed_copy": "exposed copies",
 }

@@ -12,7 +12,19 @@ from nsysdiag.pipeline import analyze
 from nsysdiag.ranks.pipeline import analyze_ranks
 from tests.builder import TraceBuilder, global_tid
 from tests.events.test_collectives import NCCL, SCHEMA, payload
-from tests.ranks.run import ALL_REDUCE, COMPUTE, MS, PERIOD, US, add_rank, compared, compared_files, files, one_file
+from tests.ranks.run import (
+    ALL_REDUCE,
+    COMPUTE,
+    MS,
+    PERIOD,
+    TRANSFER,
+    US,
+    add_rank,
+    compared,
+    compared_files,
+    files,
+    one_file,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,6 +96,47 @@ def test_one_early_rank_makes_no_other_one_late(tmp_path: Path) -> None:
     found = compared(tmp_path, one_file([[4 * MS, 7 * MS, 7 * MS, 7 * MS]] * 5))
     assert found.stragglers == []
     assert [(wait.rank, wait.late_rank, wait.wait_ns) for wait in found.waits] == [("gpu0", None, 15 * MS)]
+
+
+def two_buckets(late_ns: int, extra_ns: int = 0) -> TraceBuilder:
+    """Twelve steps of two ranks that reduce two buckets beside the backward pass. Rank 1 has host code of `late_ns`
+    before each step, and computes `extra_ns` longer.
+
+    ```
+    rank 0   [forward)[backward)                             [forward)
+                      [======= 1 =======)[===== 2 =====)
+    rank 1   host code ....[forward)[backward)
+                                    [= 1 )     [= 2 )
+    ```
+    """
+    trace = TraceBuilder()
+    for rank in range(2):
+        thread = (100 + rank, 100 + rank)
+        trace.sched(1, True, thread=thread, cpu=rank)
+        for base in range(20 * MS, 260 * MS, 20 * MS):
+            begin = base + rank * late_ns
+            forward, backward = begin + 3 * MS, begin + 6 * MS + rank * extra_ns
+            met = base + late_ns + 3 * MS + TRANSFER
+            end = base + late_ns + 6 * MS + extra_ns + TRANSFER
+            spans = [(begin, forward, 7, "forward"), (forward, backward, 7, "backward")]
+            spans += [(forward, met, 9, ALL_REDUCE), (max(backward, met), end, 9, ALL_REDUCE)]
+            launch = (begin - 20 * US, begin - 15 * US)
+            for start, end, stream, name in spans:
+                trace.kernel(start, end, name=name, stream=stream, launch=launch, device=rank, thread=thread)
+    return trace
+
+
+def test_what_others_computed_ahead_makes_no_rank_late(tmp_path: Path) -> None:
+    """Rank 0 runs its backward pass while it waits for the first bucket. Rank 1 does so after it, as long: it is late
+    for the second bucket because of its host code."""
+    (late,) = compared(tmp_path, two_buckets(5 * MS)).stragglers
+    assert (late.rank, late.late) == ("gpu1", 24)
+    assert set(late.more) == {"host_compute"}
+
+
+def test_what_a_rank_computes_longer_stays_a_reason(tmp_path: Path) -> None:
+    (late,) = compared(tmp_path, two_buckets(5 * MS, 2 * MS)).stragglers
+    assert late.more["compute"] > MS
 
 
 def test_a_delay_that_compute_brings_over_is_not_blamed_on_compute(tmp_path: Path) -> None:
