@@ -22,7 +22,7 @@ from nsysdiag.diagnosis.one_problem import (
 )
 from nsysdiag.diagnosis.returned import counts_before, is_behind
 from nsysdiag.findings.kernels import kinds_in_words
-from nsysdiag.findings.rules import severity
+from nsysdiag.findings.rules import SLOW_ITERATIONS, severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding, Named
 from nsysdiag.units import format_ns
@@ -160,8 +160,11 @@ def weighed_share(finding: Finding) -> float:
 
 def sure_share(finding: Finding) -> float:
     """The same to order findings, and to choose what to do first. A wait comes before what is behind it and saves about
-    as much, a prediction before an upper bound of about its size."""
+    as much, a prediction before an upper bound of about its size. What slow iterations take more counts half: much of
+    it is in findings that say why."""
     saves = finding.saves
+    if finding.cause == SLOW_ITERATIONS.id:
+        return weighed_share(finding) / 2
     bound = saves is not None and saves.method != REPLAY
     after = saves is not None and not saves.cannot_tell and (bound or counts_before(finding))
     return weighed_share(finding) - (ABOUT if after else 0.0)

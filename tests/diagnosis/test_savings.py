@@ -7,7 +7,7 @@ from msgspec import structs
 
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.diagnosis.facts import Predicted, Saves
 from nsysdiag.diagnosis.one_problem import ABOUT, TAKE_TURNS, Judged, limited
 from nsysdiag.diagnosis.savings import job_findings, saved_share, sure_share
 from nsysdiag.phases.facts import PhaseSteps
@@ -121,6 +121,18 @@ class TestWhatComesFirst:
         unsure = structs.replace(finding(), saves=saves)
         assert (sure_share(unsure), saved_share(unsure)) == (sure, 0.4)
         assert sure_share(structs.replace(unsure, saves=structs.replace(saves, cannot_tell=False))) == 0.4
+
+    def test_why_iterations_are_slow_comes_before_that_they_are(self) -> None:
+        """Slow iterations take 20% of the time, at most; what they wait for may save 31%, or nothing."""
+        slow = finding("f-slow_iterations", ceiling=200, share=0.2, bottleneck="input", cause="slow_iterations")
+        waits = finding("f-data_loading", ceiling=310, share=0.3, bottleneck="input", cause="data_loading")
+
+        def predict(each: Finding, _among: object, _most: float) -> Predicted | str:
+            unsure = Predicted("step", JUDGED, 310, 0, 600, cannot_tell=True)
+            return unsure if each.cause == "data_loading" else "the fix changes kernels"
+
+        found = job_findings([slow, waits], {"gpu0": Judged(JUDGED, JUDGED)}, None, LIMITS, predict)
+        assert [each.cause for each in found] == ["data_loading", "slow_iterations"]
 
     def test_a_bound_is_less_sure_than_a_prediction(self) -> None:
         predicted = Saves(ns=40, low_ns=30, high_ns=50, per="step", of_ns=100, method="replay")

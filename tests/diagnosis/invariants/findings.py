@@ -73,11 +73,14 @@ def weighed_share(finding: Json) -> float | None:
 
 def _place(finding: Json) -> tuple[float, float] | None:
     """Between which shares a finding is ordered: what it saves, of an unknown one its share of the time. An upper bound
-    stands behind a prediction of about its size, and so may what a thread did behind a wait."""
+    stands behind a prediction of about its size, and so may what a thread did behind a wait. What slow iterations take
+    counts half."""
     share, saves = weighed_share(finding), finding["saves"]
     if share is None:
         own = float(finding.get("share", finding["lost_share"]))
         return (own, own) if finding["bottleneck"] == "unknown" else None
+    if finding["cause"] == "slow_iterations":
+        return share / 2, share / 2
     if saves.get("cannot_tell"):
         return share, share
     behind = finding["bottleneck"] in WAITING_FOR_A_SYNC and finding["lost_share"] > finding.get("share", 0.0)
