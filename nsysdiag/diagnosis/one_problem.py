@@ -40,6 +40,8 @@ ABOUT = 0.01
 """Shares closer than that are the same here: a prediction is not exact."""
 EXPLAINED = 0.0025
 """A difference of shares that a reader sees."""
+TOO_SHORT = "kernels can hide no more"
+"""Where bounds of a replay reach above the time of kernels, and a figure would contradict them."""
 MORE_BY_REPLAY = "what waits for it gets shorter, too"
 
 
@@ -110,7 +112,8 @@ def limited(finding: Finding, judged: Mapping[str, Judged]) -> Finding:
     limit = next((share for share in kernels if abs(saved - share) < ABOUT), None)
     if limit is None or finding.share - finding.saves.most <= ABOUT:
         return finding
-    return replace(finding, note=f"kernels can hide only {format_share(limit, 1)}")
+    hidden = finding.saves.most - limit <= EXPLAINED
+    return replace(finding, note=f"kernels can hide only {format_share(limit, 1)}" if hidden else TOO_SHORT)
 
 
 def _elsewhere(finding: Finding) -> str:

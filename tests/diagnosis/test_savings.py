@@ -8,7 +8,7 @@ from msgspec import structs
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Predicted, Saves
-from nsysdiag.diagnosis.one_problem import ABOUT, TAKE_TURNS, Judged, limited
+from nsysdiag.diagnosis.one_problem import ABOUT, TAKE_TURNS, TOO_SHORT, Judged, limited
 from nsysdiag.diagnosis.savings import job_findings, saved_share, sure_share
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding, Named
@@ -280,6 +280,12 @@ class TestNotes:
         assert limited(found, {"gpu0": Judged(JUDGED, JUDGED, compute)}).note == (
             HIDES.format(compute / 10) if said else ""
         )
+
+    def test_bounds_above_the_time_of_kernels_have_no_figure_of_it(self) -> None:
+        """A replay saves 404, at most 414, where kernels take 404: "only 40.4%" would contradict "up to 41.4%"."""
+        saves = Saves(ns=404, low_ns=0, high_ns=414, per="step", of_ns=JUDGED, method="replay", cannot_tell=True)
+        found = structs.replace(finding(cause="exposed_mpi", share=0.54, bottleneck="communication"), saves=saves)
+        assert limited(found, {"gpu0": Judged(JUDGED, JUDGED, 404)}).note == TOO_SHORT
 
     @pytest.mark.parametrize("bottleneck", ["kernels", "parallelism"])
     def test_but_a_fix_of_kernels_shortens_them(self, bottleneck: str) -> None:
