@@ -26,6 +26,7 @@ from nsysdiag.comparison.facts import (
 from nsysdiag.comparison.gap_groups import GapGroupTable, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
 from nsysdiag.comparison.headline import headline
 from nsysdiag.comparison.job import Compared, StepChange, job_comparison, step_change, verdict_of
+from nsysdiag.comparison.loops import other_loops
 from nsysdiag.comparison.matching import (
     collective_changes,
     copy_changes,
@@ -201,7 +202,7 @@ def _notes(
     sides: DeviceSides, counts: Sequence[CountChange], findings: Sequence[FindingChange], titles: Mapping[str, str]
 ) -> list[str]:
     """What lowers the confidence in the comparison of a device."""
-    notes = [*sides.notes]
+    notes = [*sides.notes, *other_loops(sides)]
     changed = [f"{row.id} {row.before:,.6g} before, {row.after:,.6g} after" for row in counts if row.changed]
     if changed:
         notes.append(f"The workload changed, operations for a unit of work: {'; '.join(changed)}.")

@@ -25,6 +25,8 @@ ITERATIONS, KERNELS, PHASES = "iterations", "kernels", "phases"
 STEP, WINDOW = "step", "window"
 """What a prediction is of."""
 On = tuple[Report, DeviceReport]
+Counts = dict[str, tuple[int, int]]
+"""How often each kernel, or graph recorded as a whole, ran, and its ns."""
 
 
 class DeviceSides(Struct, frozen=True):
@@ -42,6 +44,8 @@ def in_units(before: Sequence[On], after: Sequence[On]) -> DeviceSides:
     right = [by_iterations(*each) for each in after]
     found = [each for each in (*left, *right) if each is not None]
     if len(found) == len(left) + len(right):
+        if why := _other_loops(found[: len(left)], found[len(left) :]):
+            return _by_kernels(before, after, why, whole=True)
         sides = _by_iterations(found[: len(left)], found[len(left) :])
         why = "Iterations begin with different operations on each side, so they are not the same step"
         return _by_kernels(before, after, why) if sides is None else sides
@@ -98,9 +102,33 @@ def _parts_of_steps(reports: Sequence[On]) -> bool:
 def _alike(first: Capture, other: Capture) -> bool:
     """Are these iterations of the same program: by their name, or by what they run? Of graphs that a trace holds as
     wholes it is not known what runs in them."""
-    one, two = first.device.iterations, other.device.iterations
-    named = one is not None and two is not None and (one.source, one.name) == (two.source, two.name)
+    named = _same_name(first, other)
     return named or _shared(first.device, other.device) >= LEAST_SHARED or _in_graphs(first) or _in_graphs(other)
+
+
+def _same_name(first: Capture, other: Capture) -> bool:
+    one, two = first.device.iterations, other.device.iterations
+    return one is not None and two is not None and (one.source, one.name) == (two.source, two.name)
+
+
+def _other_loops(left: list[Capture], right: list[Capture]) -> str:
+    """Why the iterations are not of the same loop: the program runs most of its kernels on both sides, but in the
+    iterations run others. Empty where they may be of the same one."""
+    first = left[0]
+    for other in (*left[1:], *right):
+        if not _same_name(first, other) and _shared(first.device, other.device) >= LEAST_SHARED:
+            sides = _inside(first), _inside(other)
+            if all(any(ns for _count, ns in side.values()) for side in sides) and _part_shared(*sides) < LEAST_SHARED:
+                names = " and ".join(_iteration_name([each]) for each in (first, other))
+                return f"The iterations are of two loops of the program, {names}; --step chooses one for both sides"
+    return ""
+
+
+def _inside(capture: Capture) -> Counts:
+    """The ns of each kernel in the iterations, as far as the report holds them; their counts are not known."""
+    names = [row.name for row in capture.device.kernels]
+    held = [capture.table.get(f"kernel.{number}") for number in range(len(names))]
+    return {name: (0, round(float(ns.sum()))) for name, ns in zip(names, held, strict=True) if ns is not None}
 
 
 def _in_graphs(capture: Capture) -> bool:
@@ -155,7 +183,7 @@ def weighted_median(values: FloatArray, weights: FloatArray) -> float:
     return float(values[order][int(np.searchsorted(reached, reached[-1] / 2))])
 
 
-def _counts(device: DeviceReport) -> dict[str, tuple[int, int]]:
+def _counts(device: DeviceReport) -> Counts:
     """How often each kernel ran and how long in all; graphs that the trace holds as wholes count as their launches."""
     found = {row.name: (row.count, row.total_ns) for row in device.kernels if row.count}
     graphs = device.launch.graphs
@@ -167,10 +195,10 @@ def _counts(device: DeviceReport) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "") -> DeviceSides:
-    """The judged steady phases of all captures, or else their whole windows, in units of as many runs of the kernels
-    that they share. `why` says why no iterations are compared, where it is not that there are none. Raises
-    NotComparableError where less than half of the time is in shared kernels."""
+def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "", *, whole: bool = False) -> DeviceSides:
+    """The judged steady phases of all captures, or else (and where `whole`) their whole windows, in units of as many
+    runs of the kernels that they share. `why` says why no iterations are compared, where it is not that there are none.
+    Raises NotComparableError where less than half of the time is in shared kernels."""
     reports = [*before, *after]
     first = by_window(*before[0], 1.0)
     units = [1.0]
@@ -182,7 +210,7 @@ def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "") -> Dev
         units.append(runs)
     phases = [by_phase(*each, unit) for each, unit in zip(reports, units, strict=True)]
     steady = [each for each in phases if each is not None]
-    in_phases = len(steady) == len(reports)
+    in_phases = len(steady) == len(reports) and not whole
     windows = [by_window(*each, unit) for each, unit in zip(reports, units, strict=True)]
     captures = steady if in_phases else windows
     ratio = units[len(before)]
@@ -204,7 +232,7 @@ def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "") -> Dev
             "Kernels, gap groups, copies and launches are those of the whole windows. Root causes are known only for "
             "whole windows."
         )
-    elif steady:
+    elif steady and not whole:
         notes.append("Not every report judges a steady phase: start-up counts in the windows.")
     if abs(ratio - 1) > 0.02:
         notes.append(
@@ -232,11 +260,14 @@ def _why_windows(reports: Sequence[On], why: str, compared: str) -> str:
 
 def _shared(one: DeviceReport, two: DeviceReport) -> float:
     """The share of the time in kernels that is in kernels which both ran, on the side where it is larger."""
-    counts = _counts(one), _counts(two)
-    names = counts[0].keys() & counts[1].keys()
+    return _part_shared(_counts(one), _counts(two))
+
+
+def _part_shared(one: Counts, two: Counts) -> float:
+    names = {name for name in one.keys() & two.keys() if one[name][1] and two[name][1]}
     shares = [
         sum(each[name][1] for name in names) / total if (total := sum(ns for _count, ns in each.values())) else 0.0
-        for each in counts
+        for each in (one, two)
     ]
     return max(shares)
 
