@@ -1,4 +1,4 @@
-"""Loops of a program beside the compared one: a change of their steps is said, as the verdict is not about them."""
+"""Other loops of a program than the compared one: a note says that their steps changed, as the verdict does not."""
 
 from __future__ import annotations
 

@@ -196,9 +196,9 @@ def _counts(device: DeviceReport) -> Counts:
 
 
 def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "", *, whole: bool = False) -> DeviceSides:
-    """The judged steady phases of all captures, or else (and where `whole`) their whole windows, in units of as many
-    runs of the kernels that they share. `why` says why no iterations are compared, where it is not that there are none.
-    Raises NotComparableError where less than half of the time is in shared kernels."""
+    """The judged steady phases of all captures, or else their whole windows, in units of as many runs of the kernels
+    that they share. `why` says why no iterations are compared, where it is not that there are none. `whole`: windows,
+    even where there are phases. Raises NotComparableError where less than half of the time is in shared kernels."""
     reports = [*before, *after]
     first = by_window(*before[0], 1.0)
     units = [1.0]
