@@ -17,11 +17,13 @@ from nsysdiag.bottlenecks import BOTTLENECK_NUMBER
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, bottleneck_of, exposed_mpi, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence, named
+from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import ThreadAxis, distinct, picked, taken
+from nsysdiag.events.samples import Samples
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.phases.facts import PhaseDevice, Waited
 from nsysdiag.phases.phases import JobPhases
@@ -32,6 +34,8 @@ from nsysdiag.units import uncapitalized
 MPI_INIT, COMPILING = "mpi_init", "compiling"
 PART_OF_A_START = ("launch", "sync", "copies")
 """Calls of CUDA before anything ran on the device wait for nothing but the start of CUDA itself."""
+DRIVER = re.compile(r"libcuda\.so|libcuda-|nvcuda(64)?\.dll", re.IGNORECASE)
+"""File names of the library that is CUDA's driver."""
 USES_THE_DEVICE = re.compile(r"(cuda|cu)\w*(Malloc|Alloc|Launch|Memcpy|Memset|StreamCreate|HostRegister)\w*")
 """The first of these calls creates the context, if nothing did before."""
 OF_CUDA = ("memory",)
@@ -117,22 +121,26 @@ class Start(Struct, frozen=True):
         return Start(self.host, *({name: each for name, each in of.items() if len(each)} for of in sets))
 
 
-def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges) -> Start:
+def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges, chains: CallChains | None = None) -> Start:
     """What the thread did in that time. Until CUDA is initialized, its calls and unexplained time count as
-    initialization. What is inside MPI_Init, or a range that compiles, and is not CUDA's own start, is charged to
-    that."""
+    initialization. So does host code in the driver, by the `chains` of CPU samples. What is inside MPI_Init, or a range
+    that compiles, and is not CUDA's own start, is charged to that."""
     axis = layered.host.axis
     lane = int(axis.lane(np.array([outside.thread], dtype=np.int64))[0])
     ready = _initialized(layered, lane, outside)
     others = {MPI_INIT: _in_mpi_init(layered.host), COMPILING: compiling(ranges, axis)}
+    driver = Intervals.empty() if chains is None else _in_driver(layered.host.samples, chains, axis, lane, ready)
     found: dict[str, list[Intervals]] = {}
     parts: dict[str, list[Intervals]] = {}
     did: dict[str, list[Intervals]] = {}
     own = (outside.begin, ready, (*OF_CUDA, "unknown"))
     for begin, end, starting in ((outside.first, outside.begin, ()), own, (ready, outside.end, ())):
         for bottleneck, word, spans in _divided(layered, _placed(axis, lane, begin, end)):
-            left = spans
-            did.setdefault(word or (INITIALIZATION if bottleneck in starting else UNEXPLAINED), []).append(spans)
+            initializing = intersect(spans, driver) if word == HOST and starting else Intervals.empty()
+            left = subtract(spans, initializing)
+            found.setdefault("startup", []).append(initializing)
+            did.setdefault(INITIALIZATION, []).append(initializing)
+            did.setdefault(word or (INITIALIZATION if bottleneck in starting else UNEXPLAINED), []).append(left)
             for part, time in others.items() if bottleneck != "startup" else ():
                 parts.setdefault(part, []).append(intersect(left, time))
                 left = subtract(left, time)
@@ -142,7 +150,30 @@ def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges) -> 
     found.setdefault("startup", []).extend(of_parts.values())
     names = sorted((name for name in found if len(union(*found[name]))), key=lambda name: BOTTLENECK_NUMBER[name])
     accounted = {name: union(*found[name]) for name in names}
-    return Start(layered.host, accounted, of_parts, {word: union(*each) for word, each in did.items()})
+    activities = {word: spans for word, each in did.items() if len(spans := union(*each))}
+    return Start(layered.host, accounted, of_parts, activities)
+
+
+def _in_driver(samples: Samples, chains: CallChains, axis: ThreadAxis, lane: int, until: int) -> Intervals:
+    """The time of a thread up to `until`, in ns, whose nearest CPU sample with a known call chain is in CUDA's driver:
+    calls that create a context without a row, as cudaSetDevice may. A set on the axis.
+
+    ```
+    samples    d . d d .  p  p .        d driver, p program, . in the kernel of the operating system alone
+               [=======)
+    ```
+    """
+    time = _placed(axis, lane, axis.origin, until).spans
+    begin, end = int(time.start[0]), int(time.end[0])
+    low, high = np.searchsorted(samples.position, (begin, end)).tolist()
+    known = chains.through("sampling", samples.id[low:high], DRIVER) if high > low else {}
+    rows = low + np.flatnonzero(np.isin(samples.id[low:high], list(known)))
+    if not len(rows):
+        return Intervals.empty()
+    at = samples.position[rows]
+    borders = np.concatenate(([begin], (at[1:] + at[:-1]) // 2, [end]))
+    inside = np.array([known[each] for each in samples.id[rows].tolist()], dtype=np.bool_)
+    return union(Intervals(borders[:-1], borders[1:])[inside])
 
 
 def _in_mpi_init(host: HostActivity) -> Intervals:

@@ -215,6 +215,17 @@ class CallChains(Struct):
         frames, code = self._frames(rows["symbol"][order], rows["module"][order])
         return _stacks(rows["id"][order], frames, code)
 
+    def through(self, source: str, ids: IntArray, library: re.Pattern[str]) -> dict[int, bool]:
+        """Whether each of these chains of one table passes through a library, by its file name. A chain that is only in
+        the operating system's kernel, or unknown, is not in it."""
+        rows = self.trace.read_chosen(TABLES[source], "id", np.unique(ids), "id", "module")
+        modules, code = distinct(rows["module"])
+        names = [file_name(path) for path in self.trace.strings.texts(modules)]
+        known = np.array([bool(name) and not name.startswith("[") for name in names], dtype=np.bool_)[code]
+        inside = np.array([library.match(name) is not None for name in names], dtype=np.bool_)[code]
+        passing = set(rows["id"][inside].tolist())
+        return {each: each in passing for each in np.unique(rows["id"][known]).tolist()}
+
     def _frames(self, symbol: IntArray, module: IntArray) -> tuple[list[StackFrame], IntArray]:
         """The distinct frames, and the code of each row. An address counts as its module, so that all addresses of a
         module are one frame."""

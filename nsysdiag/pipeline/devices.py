@@ -115,7 +115,7 @@ def _before(outside: Outside | None, job_phases: JobPhases, reading: Reading, ho
     begin = job_phases.phases[0].start if outside.since is None else outside.since
     since = replace(outside, since=begin)
     evidence = evidence_of_start([since], host.tables, reading.activity, host.facts)
-    return start_of(evidence, since, reading.ranges).between(begin, outside.end)
+    return start_of(evidence, since, reading.ranges, host.call_chains).between(begin, outside.end)
 
 
 def _of_phases(loop: Loop, starts: IntArray) -> PhaseLoop:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from nsysdiag import analyze
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.report import Finding, Report
@@ -55,6 +57,33 @@ def test_what_the_host_does_then_is_its_own(tmp_path: Path) -> None:
     assert before(device)["input"] == 400
     assert report.diagnosis is not None
     assert (report.diagnosis.bottleneck, report.diagnosis.findings[0]) == ("input", "f-before_work-input")
+
+
+def sampled(driver: str) -> TraceBuilder:
+    """
+    calls      [get]                          [malloc 300 .. 310]
+    samples    d . d d .. d d p p p p p p p                          d to 200: in the driver; . in the kernel alone
+    """
+    trace = TraceBuilder().api("cudaGetDevice_v2000", 100 * MS, 101 * MS).api("cudaMalloc_v3020", 300 * MS, 310 * MS)
+    for at in range(100, 300):
+        program = [("work", "/usr/bin/app"), ("main", "/usr/bin/app")]
+        setting_up = [("0x7f0010", driver), ("main", "/usr/bin/app")]
+        kernel = [("0xffff0010", "[kernel.kallsyms]")]
+        chain = program if at >= 200 else kernel if at % 3 == 1 else setting_up
+        trace.sample(at * MS + MS // 2, symbols=chain)
+    return trace
+
+
+@pytest.mark.parametrize(("driver", "ms"), [("/usr/lib/libcuda.so.550.58", 100), ("/usr/lib/libcudart.so.12", 0)])
+def test_host_code_in_the_driver_is_the_start_of_cuda(driver: str, ms: int, tmp_path: Path) -> None:
+    """cudaSetDevice creates the context, and leaves no row: 100 ms in the driver, then 100 ms of the program."""
+    _, device = started(sampled(driver), tmp_path)
+    assert before(device)["host"] == pytest.approx(200 - ms, abs=2)
+
+
+def test_host_code_in_the_driver_is_no_start_once_cuda_works(tmp_path: Path) -> None:
+    _, device = started(sampled("/usr/lib/libcuda.so.1").api("cudaMalloc_v3020", 101 * MS, 102 * MS), tmp_path)
+    assert before(device)["host"] == pytest.approx(198, abs=2)
 
 
 def test_without_an_earlier_call_there_is_nothing_before_but_the_launch(tmp_path: Path) -> None:
