@@ -390,13 +390,14 @@ class Distribution(Record, frozen=True):
 class QueueDrains(Record, frozen=True):
     """How often the queue drained during one call, or one kind of host code: `cause` and `call` of the next launching
     thread when the last operation ended. `idle_ns` is the length of the gaps that followed, `median_depth` how many
-    operations were outstanding at the last launch before."""
+    operations were outstanding at the last launch before. `is_call`: `call` names a call, and is no description."""
 
     cause: CauseId
     call: CallName
     count: TotalCount
     idle_ns: TotalNs
     median_depth: Count
+    is_call: bool = False
 
 
 class QueueDepth(Packed, frozen=True):

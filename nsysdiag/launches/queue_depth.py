@@ -117,21 +117,22 @@ def find_drains(
     if len(gap) == 0:
         return []
     gaps = frame.gaps
-    words: dict[tuple[str, str], int] = {}
+    words: dict[tuple[str, str, bool], int] = {}
     code = _activity(axis.position(lane[gap], gaps.opened[gap]), layers, words)
     issuing = frame.case[gap] == LaunchCase.ISSUING
     names = np.array(
-        [words.setdefault((IN_LAUNCH_CALL, typed.api(name)), len(words)) for name in calls.names], dtype=np.int64
+        [words.setdefault((IN_LAUNCH_CALL, typed.api(name), True), len(words)) for name in calls.names], dtype=np.int64
     )
     code[issuing] = names[calls.rows.name[frame.call[gap[issuing]]]]
-    code[code < 0] = words.setdefault((FALLBACK, NO_EVIDENCE), len(words))
+    code[code < 0] = words.setdefault((FALLBACK, NO_EVIDENCE, False), len(words))
     idle = group_durations(code, (gaps.end - gaps.start)[gap])
     depths = group_durations(code, depth)
     median = dict(zip(depths.code.tolist(), depths.median.tolist(), strict=True))
     known = list(words)
     return [
-        QueueDrains(cause=known[each][0], call=known[each][1], count=count, idle_ns=ns, median_depth=median[each])
+        QueueDrains(cause=cause, call=call, is_call=is_call, count=count, idle_ns=ns, median_depth=median[each])
         for each, count, ns in zip(idle.code.tolist(), idle.count.tolist(), idle.total.tolist(), strict=True)
+        for cause, call, is_call in (known[each],)
     ]
 
 
@@ -153,7 +154,7 @@ def _dry(frame: LaunchFrame, work: Outstanding, least: int) -> tuple[IntArray, I
 
 
 def _activity(
-    position: IntArray, layers: dict[str, list[EvidenceLayer]], words: dict[tuple[str, str], int]
+    position: IntArray, layers: dict[str, list[EvidenceLayer]], words: dict[tuple[str, str, bool], int]
 ) -> IntArray:
     """For each position on the thread axis the code in `words` of the first layer that covers it, -1 for none."""
     code = np.full(len(position), -1, dtype=np.int64)
@@ -163,6 +164,6 @@ def _activity(
                 continue
             at = nearest_before(layer.spans.start, position)
             inside = (code < 0) & (at >= 0) & (layer.spans.end[at] > position)
-            names = [words.setdefault((cause, name), len(words)) for name in layer.names]
+            names = [words.setdefault((cause, name, layer.are_calls), len(words)) for name in layer.names]
             code[inside] = np.array(names, dtype=np.int64)[layer.name[at[inside]]]
     return code

@@ -45,8 +45,7 @@ def drain_label(row: QueueDrains, causes: Causes) -> str:
     cause = causes[row.cause]
     if cause.unresolved:
         return "in something that the trace does not show"
-    named = row.call.startswith("cu") or " " not in row.call
-    return f"in {row.call if named else cause.title[:1].lower() + cause.title[1:]}"
+    return f"in {row.call if row.is_call else cause.title[:1].lower() + cause.title[1:]}"
 
 
 def _rate(device: DeviceReport) -> list[str]:

@@ -382,7 +382,9 @@ def launch_in_full() -> Launch:
         queue_full_ns=1_200 * US,
         queue_depth=queue_depth(
             [
-                QueueDrains(cause="sync", call="cudaStreamSynchronize", count=30, idle_ns=6 * MS, median_depth=22),
+                QueueDrains(
+                    cause="sync", call="cudaStreamSynchronize", is_call=True, count=30, idle_ns=6 * MS, median_depth=22
+                ),
                 QueueDrains(cause="uncovered", call="no evidence", count=2, idle_ns=MS, median_depth=5),
             ]
         ),

@@ -82,7 +82,8 @@ def test_whether_the_host_is_ahead(p50: int, p95: int, begins: str) -> None:
     ],
 )
 def test_where_the_thread_was(cause: str, call: str, told: str) -> None:
-    row = QueueDrains(cause=cause, call=call, count=30, idle_ns=6 * MS, median_depth=22)
+    is_call = cause not in ("host_compute", "uncovered")
+    row = QueueDrains(cause=cause, call=call, is_call=is_call, count=30, idle_ns=6 * MS, median_depth=22)
     lead = "The queue drained 30 times, and 6.00 ms of idle time followed"
     assert sentences(queue_depth=queue_depth([row]))[2] == f"{lead}, with the launching thread {told}"
 

@@ -251,7 +251,7 @@ def test_waits_of_the_switch_interval_are_for_the_interpreter(tmp_path: Path) ->
         trace.osrt("pthread_cond_timedwait", begin, begin + length)
         begin += length + 10 * US
     device = only_device(runs(trace, NEIGHBOUR, 100 * US, 19 * MS), tmp_path)
-    assert device.labels["lock_wait"] == {INTERPRETER_LOCK: 15_600 * US}
+    assert device.labels["lock_wait"] == {INTERPRETER_LOCK.words: 15_600 * US}
     # Whoever holds it is named, and the lock stays the root.
     assert device.root_ledger["lock_wait"] == device.ledger["lock_wait"]
     assert waker(device.gaps[0]) == NEIGHBOUR
@@ -283,7 +283,7 @@ def test_a_late_timer_is_one_where_the_thread_waits_again(
         trace.osrt("pthread_cond_timedwait", begin, begin + each)
         begin += each + idle
     device = only_device(trace, tmp_path)
-    assert device.labels["lock_wait"] == {INTERPRETER_LOCK: told}
+    assert device.labels["lock_wait"] == {INTERPRETER_LOCK.words: told}
 
 
 def test_a_timer_of_5_ms_is_no_interpreter_lock(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_timer_of_5_ms_is_no_interpreter_lock(tmp_path: Path) -> None:
     for _ in range(6):
         trace.osrt("pthread_cond_timedwait", begin, begin + 5_060 * US)
         begin += 8 * MS
-    assert INTERPRETER_LOCK not in only_device(trace, tmp_path).labels.get("lock_wait", {})
+    assert INTERPRETER_LOCK.words not in only_device(trace, tmp_path).labels.get("lock_wait", {})
 
 
 def test_a_loop_of_longer_waits_beside_is_none(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_loop_of_longer_waits_beside_is_none(tmp_path: Path) -> None:
     for length, idle in (*[(5_100 * US, 10 * US)] * 5, (5_100 * US, MS), *[(10_060 * US, 10 * US)] * 2):
         trace.osrt("pthread_cond_timedwait", begin, begin + length)
         begin += length + idle
-    assert only_device(trace, tmp_path).labels["lock_wait"] == {INTERPRETER_LOCK: 30_600 * US}
+    assert only_device(trace, tmp_path).labels["lock_wait"] == {INTERPRETER_LOCK.words: 30_600 * US}
 
 
 def test_waits_of_other_lengths_are_not(tmp_path: Path) -> None:
