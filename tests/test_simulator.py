@@ -270,3 +270,13 @@ def test_every_schema_can_be_written(schema: str, tmp_path: Path) -> None:
     for name in some(NAMES, 3, SCHEMAS.index(schema)):
         simulation = scenario(name)
         simulation.write(tmp_path / f"{name}.sqlite", simulation.capture.but(schema=schema))
+
+
+def test_no_write_ends_the_wait_for_a_semaphore() -> None:
+    """All calls on a channel are those of a pipe, a semaphore or a condition variable."""
+    simulation = Simulation()
+    channel = simulation.channel()
+    simulation.thread(simulation.process(), lambda t: t.get(channel, "sem_wait"))
+    simulation.thread(simulation.process(), lambda t: t.put(channel, "write"), start=1_000_000)
+    with pytest.raises(ValueError, match="write on a channel of kind sem_"):
+        simulation.run()

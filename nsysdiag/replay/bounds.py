@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray, IntArray
 from nsysdiag.events.rows import distinct_values
+from nsysdiag.replay.ahead import of_helpers, of_other_targets
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.disks import reads_ns
 from nsysdiag.replay.edges import EdgeKind
@@ -155,6 +156,19 @@ def _followers(case: BoundCase) -> Sequence[int]:
     return [min(longest, now.ns)] if longest > run.ns else []
 
 
+def _helpers(case: BoundCase) -> Sequence[int]:
+    """Threads that launch next to the steps, and work ahead of them, are waited for."""
+    if case.run.ns >= (1 - LEAST_ERROR) * case.now.ns:
+        return []
+    longest = min(of_helpers(case.changes, case.now), case.now.ns)
+    return [longest] if longest > case.run.ns else []
+
+
+def _other_targets(case: BoundCase) -> Sequence[int]:
+    """Synchronizations are for what other threads have launched by then."""
+    return [min(each, max(case.now.ns, case.run.ns)) for each in of_other_targets(case.changes, case.run)]
+
+
 def _disk(case: BoundCase) -> Sequence[int]:
     """A disk from which threads read at once is no faster than it was."""
     busy = max(reads_ns(each) for each in (case.changes, *case.others))
@@ -288,6 +302,8 @@ RULES = (
     BoundRule("Some synchronizations last longer than what they are known to wait for.", _outlasting),
     BoundRule("A source outside of the program may be no faster than it was.", _source),
     BoundRule("A thread follows the steps, and may take longer than they do then.", _followers),
+    BoundRule("A thread that launches next to the steps is ahead of them, and may not be then.", _helpers),
+    BoundRule("Some synchronizations are for what another thread has launched by then.", _other_targets),
     BoundRule("Threads read files at once: the disk may be no faster than it was.", _disk),
     BoundRule("Calls of MPI wait for a rank, and the trace does not say for which of its calls.", _mpi_peers, True),
     BoundRule("Some calls of MPI may not have to wait for their peers.", _unsure_messages),

@@ -25,6 +25,7 @@ from nsysdiag.events.rows import CallTable, Rows, ThreadAxis, distinct
 from nsysdiag.wakeups.levels import MOST_HOPS
 from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
 from nsysdiag.wakeups.waits import Ends, Waits
+from nsysdiag.wakeups.wakers import BEFORE_NS
 
 # Threads that are born in the trace: the call of another thread that started each, and when its own activity began.
 #
@@ -112,9 +113,13 @@ STARTED = 0.9
 SURE_LOCK, MAYBE_LOCK, SEMAPHORE = 1, 2, 3
 RESTS_NS = 20_000
 """Who waits again sooner than this after it woke another is always the next in turn."""
+OFTEN = 1 / 3
+"""Of the waits that a thread ends."""
 PYTHON = re.compile(r"python[\d.]*")
 """Programs with an interpreter lock."""
 
+POST_NS = 1_000
+"""Between two CUDA calls that are less apart a thread wakes no other: that takes a system call."""
 BLOCKED_NS, DOUBTED = 3_000, 0.5
 """A thread needs longer to leave its CPU and to come back: a shorter call had what it asked for, and who was active
 then may have nothing to do with it, unless it loads data. How sure the waker is at most."""
@@ -157,8 +162,9 @@ def wakes(
 
 
 def _told_apart(woken: Wakes) -> Wakes:
-    """A semaphore may be a lock for threads that wait for each other, if all of them work on once they have posted. In
-    the meantime a lock could be taken again. Who waits again at once is next in turn, whatever it is.
+    """A semaphore may be a lock for threads that wait for each other, if all of them often work on once they have
+    posted. In the meantime a lock could be taken again. Who waits again at once is next in turn, whatever it is. A
+    thread may do both: it posts one semaphore as a message, and another one as a lock.
 
     ```
     lock      T  [waits ....][holds](posts)[rests ........][waits ....][holds](posts)
@@ -174,7 +180,7 @@ def _told_apart(woken: Wakes) -> Wakes:
     threads, code = distinct(np.concatenate((posted.thread, posted.waker)))
     waiting, waking = np.split(code, 2)
     rests = np.bincount(waking, _rest(posted, waiting, waking) >= RESTS_NS, len(threads))
-    among: BoolArray = np.greater(2 * rests, np.bincount(waking, minlength=len(threads)))
+    among: BoolArray = np.greater(rests, OFTEN * np.bincount(waking, minlength=len(threads)))
     inside: BoolArray = among[waiting] & among[waking]
     # Of those that rest, none who waits for no other, or is waited for by none, is part of a circle.
     while inside.any():
@@ -228,6 +234,7 @@ def _of_threads(
     stayed = np.flatnonzero(sure & _on_its_cpu(view, waits))
     sure[stayed] = ~_in_a_cuda_call(host_trace, found.thread[stayed], found.at[stayed])
     waits, found = waits.take(sure), found.take(sure)
+    at = np.maximum(_before_cuda_calls(host_trace, found.thread, found.at), waits.start + 1)
     loads = loaders.by_waker(waits, found.thread, found.at)
     loads |= loaders.in_range(waits.thread, Intervals(waits.start, waits.end))
     loader, held = loads.astype(np.int64), interpreter[sure].astype(np.int64)
@@ -237,7 +244,7 @@ def _of_threads(
     lock = np.where((lock == 0) & (waits.ends == Ends.RELEASE) & ~loads, SEMAPHORE, lock)
     doubted = (waits.end - waits.start < BLOCKED_NS) & ~loads
     confidence = np.where(doubted, np.minimum(found.confidence, DOUBTED), found.confidence)
-    return Wakes(waits.thread, waits.start, waits.end, found.thread, found.at, confidence, loader, held, lock)
+    return Wakes(waits.thread, waits.start, waits.end, found.thread, at, confidence, loader, held, lock)
 
 
 def _may_be_interpreter(host_trace: HostTrace, view: WaitingThreads, waits: Waits) -> BoolArray:
@@ -280,9 +287,34 @@ def _on_its_cpu(view: WaitingThreads, waits: Waits) -> BoolArray:
 
 def _in_a_cuda_call(host_trace: HostTrace, thread: IntArray, at: IntArray) -> BoolArray:
     """Which threads are in a CUDA call at a time: they end no wait then that others spend on their CPU."""
+    calls, here = _cuda_calls(host_trace, thread, at)
+    return contains(calls, here)
+
+
+def _before_cuda_calls(host_trace: HostTrace, thread: IntArray, at: IntArray) -> IntArray:
+    """When each thread last was between two CUDA calls for POST_NS, up to `at`: it wakes no other in one. Who was woken
+    then returned later. The time itself, if that is too long before.
+
+    ```
+    T       [sync)(posts)[sync of another stream ...][launch][sync ...
+    helper  [waits ..............................................][works
+                   ^ woken here                              ^ seen here
+    ```
+    """
+    calls, here = _cuda_calls(host_trace, thread, at)
+    if len(calls) == 0:
+        return at
+    apart = calls.start[1:] - calls.end[:-1] > POST_NS
+    begin, end = calls.start[np.append(True, apart)], calls.end[np.append(apart, True)]
+    row = nearest_before(begin, here)
+    ago = np.where((row >= 0) & (end[row] > here), here - begin[row], 0)
+    return at - np.where(ago <= BEFORE_NS, ago, 0)
+
+
+def _cuda_calls(host_trace: HostTrace, thread: IntArray, at: IntArray) -> tuple[Intervals, IntArray]:
+    """The CUDA calls of threads as a set on an axis of these, and the place there of each thread at a time."""
     if len(thread) == 0:
-        return np.zeros(0, dtype=np.bool_)
-    axis = ThreadAxis.over(thread, host_trace.low, host_trace.high)
-    activity = host_trace.activity
+        return Intervals(thread, thread), thread
+    axis, activity = ThreadAxis.over(thread, host_trace.low, host_trace.high), host_trace.activity
     calls = union(place_api_calls(axis, activity.api_calls, activity.latest_ns).spans)
-    return contains(calls, axis.position(axis.lane(thread), at))
+    return calls, axis.position(axis.lane(thread), at)

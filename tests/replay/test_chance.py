@@ -49,9 +49,9 @@ def of_threads(seeds: Iterable[int]) -> list[Outcome]:
 
 @pytest.mark.slow
 def test_fixes_of_programs_of_several_threads() -> None:
-    """Among them are threads that return late, that come to a wait once it is over, and that launch just when a step
-    begins."""
-    found = of_threads([0, 1, 2, 228, 1024, 1034])
+    """Among them are threads that return late, that come to a wait once it is over, that launch just when a step or a
+    synchronization begins, and that hold one semaphore and post another."""
+    found = of_threads([0, 1, 2, 14, 37, 228, 1024, 1034])
     assert len(found) > 10
     assert [each for each in found if not each.inside(MOST_ERROR)] == []
 

@@ -28,10 +28,19 @@ class Mutex:
 
 @dataclass(slots=True)
 class Channel:
-    """A pipe, queue or condition variable: what is put in is taken out in order, and a taker waits for it."""
+    """A pipe, semaphore or condition variable: what is put in is taken out in order, and a taker waits for it. All
+    calls on one channel are those of one of these."""
 
     items: int = 0
     waiting: deque[Signal] = field(default_factory=deque)
+    kind: str = ""
+
+    def used_by(self, call: str) -> None:
+        """Raises ValueError where the call is none of those before: no `write` ends a `sem_wait`."""
+        kind = next((each for each in ("sem_", "pthread_cond_") if call.startswith(each)), "pipe")
+        if self.kind not in ("", kind):
+            raise ValueError(f"{call} on a channel of kind {self.kind}")
+        self.kind = kind
 
 
 class OsThread(HostThread):
@@ -112,6 +121,7 @@ class OsThread(HostThread):
 
     def put(self, channel: Channel, name: str = "write", *, lasting: int = 500) -> Body:
         """Write to a pipe, or signal a condition variable; the call goes on for `lasting` ns after that."""
+        channel.used_by(name)
         cause = "io_wait" if name == "write" else ""
         with self.inside("os", name, cause, recorded=name not in UNTRACED):
             yield Run(1_500)
@@ -122,6 +132,7 @@ class OsThread(HostThread):
 
     def broadcast(self, channel: Channel) -> Body:
         """pthread_cond_broadcast: all that wait for the channel get something."""
+        channel.used_by("pthread_cond_broadcast")
         with self.inside("os", "pthread_cond_broadcast", ""):
             yield Run(1_500)
             waiting, channel.waiting = channel.waiting, deque()
@@ -132,6 +143,7 @@ class OsThread(HostThread):
 
     def get(self, channel: Channel, name: str = "read") -> Body:
         """Read from a pipe (io_wait), or wait on a condition variable or semaphore (lock_wait)."""
+        channel.used_by(name)
         cause = "io_wait" if name in {"read", "poll", "recv"} else "lock_wait"
         with self.inside("os", name, cause, recorded=name not in UNTRACED):
             yield Run(1_200)

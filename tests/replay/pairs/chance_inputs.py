@@ -223,7 +223,7 @@ class _Loop:
                 yield from t.put(self.asked, self._ask)
             yield from t.get(self.items, made.by)
             if made.source == "queue":
-                yield from t.put(self.asked, "sem_post")
+                yield from t.put(self.asked, self._ask)
 
     def _until(self, t: Thread, due: int) -> Body:
         """Wait for what comes then. What has come is there at once, in a call that is long enough to be recorded."""
@@ -238,7 +238,7 @@ class _Loop:
         yield from t.get(self.items, self.made.by)
         if self.made.pause:
             yield from t.sleep(self.made.pause)
-        yield from t.put(self.asked, "sem_post")
+        yield from t.put(self.asked, self._ask)
 
     def _step(self, t: Thread, number: int) -> Body:
         made = self.made

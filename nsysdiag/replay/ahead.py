@@ -1,0 +1,148 @@
+"""Threads that launch next to those of the steps, and what may be waited for of them: such as copies of next batches.
+
+```
+helper  [copies 3][copies 4]...........[copies 5].....      ahead of the steps: no wait for it is in the trace
+T       [step 1         ][step 2         ][step 3
+faster  [step 1 ][step 2 ]....[step 3 ]....[step 4 ]         as often as the helper copies
+```
+
+A synchronization is for what other threads have launched by then, which is another operation once either is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.replay.changes import Changes
+from nsysdiag.replay.edges import EdgeKind
+from nsysdiag.replay.model import Model, once
+from nsysdiag.replay.run import Run, run_of
+from nsysdiag.replay.step_work import REGULAR
+
+FEWEST_WAITS = 1 - REGULAR
+"""Of the steps: a thread that waits less often for others that launch does not follow them."""
+MOST_TURNS = 4
+"""So often it is tried again which operations a synchronization is for."""
+
+
+def of_helpers(changes: Changes, now: Run) -> int:
+    """The length of a step in ns if the threads of the steps have to wait for those that launch next to them, which
+    work ahead; 0 without such."""
+    model, woken = changes.model, changes.model.threads.woken
+    helpers = _helpers(model)
+    if not len(helpers):
+        return 0
+    edges = model.graph.edges
+    wakes = np.flatnonzero(edges.kind == EdgeKind.WAKE)
+    dropped = changes.dropped.copy()
+    dropped[wakes[_between_launching(model)[edges.row[wakes]]]] = True
+    alone = run_of(replace(changes, dropped=dropped))
+    found = []
+    for each in helpers.tolist():
+        place = model.places.woken[woken.thread == each]
+        was, took = (int(np.ptp(times[place])) for times in (model.graph.time, alone.times))
+        found.append(round(now.ns * took / max(was, 1)))
+    return max(found)
+
+
+def _between_launching(model: Model) -> BoolArray:
+    """The waits of threads that launch for others that do, but at locks."""
+    woken, launching = model.threads.woken, model.launching
+    found: BoolArray = np.isin(woken.thread, launching) & np.isin(woken.waker, launching) & (woken.lock == 0)
+    return found
+
+
+@once
+def _helpers(model: Model) -> IntArray:
+    """Threads that launch, and wait now and then for others that do."""
+    threads, count = np.unique(model.threads.woken.thread[_between_launching(model)], return_counts=True)
+    return threads[count > max(FEWEST_WAITS * model.stretch.count, 1)]
+
+
+def of_other_targets(changes: Changes, run: Run) -> Sequence[int]:
+    """The lengths of a step in ns if synchronizations are for what other threads have launched by then in the replay:
+    not for what comes later, and for what comes earlier than it did. None where all is as it was."""
+    race = _Race.of(changes.model)
+    if race is None:
+        return []
+    found, made, latest = [], changes, run
+    for _turn in range(MOST_TURNS):
+        later = race.launched_later(made, latest)
+        if not later.any():
+            break
+        made = replace(made, dropped=made.dropped | later)
+        latest = run_of(made)
+        found.append(latest.ns)
+    longer = race.earlier_ns(changes, run)
+    return [*found, *([run.ns + longer] if longer else [])]
+
+
+class _Race(Struct, frozen=True):
+    """The edges by which threads wait for operations that other threads have launched: their rows among all edges, and
+    the operation and the wait of each."""
+
+    model: Model
+    edge: IntArray
+    operation: IntArray
+    wait: IntArray
+
+    @classmethod
+    def of(cls, model: Model) -> _Race | None:
+        """None where no thread waits for what another one has launched."""
+        edges, held = model.graph.edges, model.threads.held
+        edge = np.flatnonzero(np.isin(edges.kind, (EdgeKind.DEVICE_WAIT, EdgeKind.FINISHED)))
+        of = np.full(len(model.graph.time), -1)
+        known = np.flatnonzero(model.places.finished >= 0)
+        of[model.places.finished[known]] = known
+        of[model.places.held] = np.arange(len(held))
+        wait, row = of[edges.target[edge]], edges.row[edge]
+        direct = edges.kind[edge] == EdgeKind.DEVICE_WAIT
+        operation = np.where(direct, held.target[wait], row)
+        others = (model.launched_by[operation] >= 0) & (model.launched_by[operation] != held.thread[wait])
+        return cls(model, edge[others], operation[others], wait[others]) if others.any() else None
+
+    def launched_later(self, changes: Changes, run: Run) -> BoolArray:
+        """The edges that are not there, as the thread comes to its wait before the operation is launched, or in the
+        middle of its launch, and did not do so before."""
+        model, held, found = self.model, self.model.threads.held, np.zeros(len(self.model.graph.edges), dtype=np.bool_)
+        ahead = self._arrivals(changes, run)[self.wait] - self._launched(run)[self.operation]
+        sooner = ahead < held.begin[self.wait] - model.work.issued[self.operation]
+        found[self.edge[sooner & (ahead < changes.cost[self.operation])]] = True
+        return found & ~changes.dropped
+
+    def earlier_ns(self, changes: Changes, run: Run) -> int:
+        """How much longer threads wait in a step at most, in ns, for operations that others launch by then, and had
+        launched later."""
+        held, work, launched = self.model.threads.held, self.model.work, self._launched(run)
+        arrivals, returns, total = self._arrivals(changes, run), run.times[self.model.places.held], 0
+        pairs = np.unique(np.stack((held.thread[self.wait], self.model.threads.waited.group[self.wait])), axis=1)
+        for thread, group in pairs.T.tolist():
+            waits = np.flatnonzero((held.thread == thread) & (self.model.threads.waited.group == group))
+            of_stream = group <= int(work.stream.max())
+            mine = work.stream == group if of_stream else work.device == work.device[held.target[waits[0]]]
+            rows = np.flatnonzero(mine & (self.model.launched_by >= 0) & (self.model.launched_by != thread))
+            was = np.searchsorted(np.sort(work.issued[rows]), held.begin[waits])
+            order = rows[np.argsort(launched[rows], kind="stable")]
+            now = np.searchsorted(launched[order], arrivals[waits])
+            until = np.append(np.maximum.accumulate(run.end[order]), 0)[now - 1]
+            total += int(np.where(now > was, np.maximum(until - returns[waits], 0), 0).sum())
+        return total // max(run.count, 1)
+
+    def _launched(self, run: Run) -> IntArray:
+        """When each operation is launched in a replay, in ns."""
+        call = self.model.call_of_operation
+        return np.where(call >= 0, run.times[np.append(self.model.places.launch, 0)[call]], run.start)
+
+    def _arrivals(self, changes: Changes, run: Run) -> IntArray:
+        """When the thread comes to each wait in a replay, in ns."""
+        edges, program, ns = self.model.graph.edges, self.model.program, changes.edges()[0]
+        mine, comes = edges.kind == EdgeKind.PROGRAM, np.zeros(len(program) + 1, dtype=np.int64)
+        comes[edges.row[mine]] = run.times[edges.source[mine]] + ns[mine]
+        comes[:-1] -= np.round(program.lag * changes.lag).astype(np.int64)
+        row = self.model.program_into[self.model.places.held]
+        return np.where(row >= 0, comes[row], self.model.threads.held.begin)
