@@ -57,10 +57,11 @@ class TooMany(str):
 class Saves(Record, frozen=True):
     """How much shorter the judged step or window gets if a finding is fixed: `ns`, between `low_ns` and `high_ns`,
     of its length `of_ns`: the mean of the replayed steps, or the window; without a replay the mean step. `per` is
-    `step` or `window`. `method` is `replay` for a prediction, `bound` for an upper bound; `reason` then says why
-    nothing was predicted. With `cannot_tell` the bounds are too far apart for `ns` to say anything. Without a replay it
-    says that one would take too long: any part may be saved. `paced_ns` is the time of a step that the loop waits for,
-    None where it waits for none that is known."""
+    `step` or `window`. `method` is `replay` for a prediction, `bound` for an upper bound `high_ns`, with the idle
+    time that the finding takes as `ns`; `reason` then says why nothing was predicted. With `cannot_tell` the bounds
+    are too far apart for `ns` to say anything. Without a replay it says that one would take too long: any part may
+    be saved. `paced_ns` is the time of a step that the loop waits for, None where it waits for none that is known.
+    `mean_of` is the number of replayed steps, where their mean is not that of all steps; else None."""
 
     ns: Ns
     low_ns: Ns
@@ -71,6 +72,7 @@ class Saves(Record, frozen=True):
     reason: OwnText = ""
     cannot_tell: bool = False
     paced_ns: Ns | None = None
+    mean_of: Count | None = None
 
     @property
     def has_bounds(self) -> bool:
@@ -126,7 +128,8 @@ class Saves(Record, frozen=True):
             most = format_ns(self.high_ns)
             return format_two_ns(self.low_ns, self.high_ns, " to ") if self.low_ns else most
         if self.method == REPLAY and self.per == "step":
-            return format_two_ns(self.shown_ns, self.of_ns, " of ")
+            which = f", the mean of {self.mean_of} replayed steps" if self.mean_of else ""
+            return format_two_ns(self.shown_ns, self.of_ns, " of ") + which
         about = "about " if self.has_bounds and self.low_ns < self.high_ns else ""
         return about + format_ns(self.shown_ns)
 
@@ -150,7 +153,8 @@ def _whole_percent(ns: int, of_ns: int) -> str:
 
 class Predicted(NamedTuple):
     """What a fix saves of the replayed step or window (`per`) of length `of_ns`: `ns`, between `low_ns` and
-    `high_ns`. Or the `reason` why that is not predicted. `paced_ns` is as in `Saves`, 0 for none."""
+    `high_ns`. Or the `reason` why that is not predicted. `paced_ns` is as in `Saves`, 0 for none; `steps` is how many
+    were replayed."""
 
     per: str
     of_ns: int
@@ -160,6 +164,7 @@ class Predicted(NamedTuple):
     cannot_tell: bool = False
     reason: str = ""
     paced_ns: int = 0
+    steps: int = 0
 
 
 class Part(Record, frozen=True):

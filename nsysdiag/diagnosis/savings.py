@@ -12,6 +12,8 @@ from nsysdiag.diagnosis.facts import KERNELS, PROFILER, REPLAY, UNKNOWN, Predict
 from nsysdiag.diagnosis.one_problem import (
     ABOUT,
     EXPLAINED,
+    HIDDEN,
+    OTHER_WORK,
     Judged,
     bound_of,
     each_advice_once,
@@ -63,13 +65,34 @@ def job_findings(
     if predict is not None:
         bounds = {each.id: bound_of(each, judged).share for each in chosen}
         most = {each: of_whole_steps(share, steps) for each, share in bounds.items()}
-        told = [_predicted(each, predict(each, chosen, most[each.id]), limits) for each in chosen]
+        told = [
+            _predicted(_at_most(each, most[each.id]), predict(each, chosen, most[each.id]), limits, steps)
+            for each in chosen
+        ]
         longest = max((each.account_ns for each in judged.values()), default=0)
         chosen = sorted((_capped(each, int(bounds[each.id] * longest)) for each in told), key=_rank)
     return each_advice_once(chosen)
 
 
-def _predicted(finding: Finding, found: Predicted | str, limits: FindingThresholds) -> Finding:
+def _at_most(finding: Finding, most: float) -> Finding:
+    """The finding with the bound that holds without a replay. What it takes of the idle time is none: kernels may run
+    while other causes last, once this one is gone.
+
+    ```
+    host   [reads ][computes ......][launch][reads ][computes ......]      the GPU is idle in all of both, of which
+    gpu                                [= k =]                             reads take a third; a helper that reads
+                                                                           while the GPU computes may save more
+    ```
+    """
+    saves = finding.saves
+    if saves is None or finding.cause in HIDDEN or finding.bottleneck in KERNELS or finding.cause in OTHER_WORK:
+        return finding
+    return replace(finding, saves=replace(saves, high_ns=max(saves.high_ns, round(most * saves.of_ns))))
+
+
+def _predicted(
+    finding: Finding, found: Predicted | str, limits: FindingThresholds, steps: PhaseSteps | None
+) -> Finding:
     """The finding with what the replay says in place of its bound, or with its bound as a share of what was replayed;
     one that promises nothing stays so."""
     promised = finding.saves
@@ -80,12 +103,21 @@ def _predicted(finding: Finding, found: Predicted | str, limits: FindingThreshol
     if isinstance(found, str):
         return replace(finding, saves=replace(promised, reason=found))
     if found.reason:
-        ns = round(promised.ns / max(promised.of_ns, 1) * found.of_ns)
-        bound = Saves(ns, 0, ns, found.per, found.of_ns, promised.method, found.reason, paced_ns=found.paced_ns or None)
+        ns, high = (round(each / max(promised.of_ns, 1) * found.of_ns) for each in (promised.ns, promised.high_ns))
+        bound = Saves(
+            ns, 0, high, found.per, found.of_ns, promised.method, found.reason, paced_ns=found.paced_ns or None
+        )
         return replace(finding, saves=bound)
     share, most = (ns / max(found.of_ns, 1) for ns in (found.ns, found.high_ns))
+    mean = (steps.mean_ns or steps.median_ns) if steps else found.of_ns
     saves = Saves(
-        *found[2:5], found.per, found.of_ns, REPLAY, cannot_tell=found.cannot_tell, paced_ns=found.paced_ns or None
+        *found[2:5],
+        found.per,
+        found.of_ns,
+        REPLAY,
+        cannot_tell=found.cannot_tell,
+        paced_ns=found.paced_ns or None,
+        mean_of=found.steps if format_ns(mean) != format_ns(found.of_ns) else None,
     )
     absorbed = found.paced_ns and finding.share - most > EXPLAINED
     paced = PACED_AT.format(format_ns(found.paced_ns)) if absorbed else ""

@@ -31,8 +31,7 @@ MOST_TURNS = 4
 
 
 def of_helpers(changes: Changes, now: Run) -> int:
-    """The length of a step in ns if the threads of the steps have to wait for those that launch next to them, which
-    work ahead; 0 without such."""
+    """The length of a step in ns if it has to wait for threads that launch next to the steps; 0 without such."""
     model, woken = changes.model, changes.model.threads.woken
     helpers = _helpers(model)
     if not len(helpers):
@@ -107,8 +106,8 @@ class _Race(Struct, frozen=True):
         return cls(model, edge[others], operation[others], wait[others]) if others.any() else None
 
     def launched_later(self, changes: Changes, run: Run) -> BoolArray:
-        """The edges that are not there, as the thread comes to its wait before the operation is launched, or in the
-        middle of its launch, and did not do so before."""
+        """The edges that are not there, as the thread comes to its wait before the operation is launched. It may come
+        in the middle of the launch, but sooner than it did."""
         model, held, found = self.model, self.model.threads.held, np.zeros(len(self.model.graph.edges), dtype=np.bool_)
         ahead = self._arrivals(changes, run)[self.wait] - self._launched(run)[self.operation]
         sooner = ahead < held.begin[self.wait] - model.work.issued[self.operation]

@@ -165,7 +165,7 @@ class Predictions(Struct, frozen=True):
             return Predicted(per, run_of(Changes.none(self.model)).ns, reason=found, paced_ns=pace)
         now = found.now.ns
         saved, low, high = (max(now - ns, 0) for ns in (found.run.ns, found.high_ns, found.low_ns))
-        return Predicted(per, now, saved, low, high, found.cannot_tell, paced_ns=pace)
+        return Predicted(per, now, saved, low, high, found.cannot_tell, paced_ns=pace, steps=found.now.count)
 
     def outlooks(self, findings: Sequence[Finding]) -> list[Outlook]:
         """For each finding of which the replay can tell the saving a step of the device that works most."""
