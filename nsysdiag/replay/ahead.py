@@ -31,7 +31,8 @@ MOST_TURNS = 4
 
 
 def of_helpers(changes: Changes, now: Run) -> int:
-    """The length of a step in ns if it has to wait for threads that launch next to the steps; 0 without such."""
+    """The length of a step in ns if it has to wait for threads that launch next to the steps; 0 without such. These are
+    as fast as if they waited neither for each other nor for unknown threads."""
     model, woken = changes.model, changes.model.threads.woken
     helpers = _helpers(model)
     if not len(helpers):
@@ -40,7 +41,7 @@ def of_helpers(changes: Changes, now: Run) -> int:
     wakes = np.flatnonzero(edges.kind == EdgeKind.WAKE)
     dropped = changes.dropped.copy()
     dropped[wakes[_between_launching(model)[edges.row[wakes]]]] = True
-    alone = run_of(replace(changes, dropped=dropped))
+    alone = run_of(replace(changes, dropped=dropped, time=np.where(model.unknown_waits, 0.0, changes.time)))
     found = []
     for each in helpers.tolist():
         place = model.places.woken[woken.thread == each]
@@ -64,12 +65,13 @@ def _helpers(model: Model) -> IntArray:
 
 
 def of_other_targets(changes: Changes, run: Run) -> Sequence[int]:
-    """The lengths of a step in ns if synchronizations are for what other threads have launched by then in the replay:
-    not for what comes later, and for what comes earlier than it did. None where all is as it was."""
+    """The lengths of a step in ns if synchronizations are not for what other threads launch later in the replay, tried
+    again and again. None where all is as it was."""
     race = _Race.of(changes.model)
     if race is None:
         return []
-    found, made, latest = [], changes, run
+    found: list[int] = []
+    made, latest = changes, run
     for _turn in range(MOST_TURNS):
         later = race.launched_later(made, latest)
         if not later.any():
@@ -77,8 +79,7 @@ def of_other_targets(changes: Changes, run: Run) -> Sequence[int]:
         made = replace(made, dropped=made.dropped | later)
         latest = run_of(made)
         found.append(latest.ns)
-    longer = race.earlier_ns(changes, run)
-    return [*found, *([run.ns + longer] if longer else [])]
+    return found
 
 
 class _Race(Struct, frozen=True):
@@ -113,24 +114,6 @@ class _Race(Struct, frozen=True):
         sooner = ahead < held.begin[self.wait] - model.work.issued[self.operation]
         found[self.edge[sooner & (ahead < changes.cost[self.operation])]] = True
         return found & ~changes.dropped
-
-    def earlier_ns(self, changes: Changes, run: Run) -> int:
-        """How much longer threads wait in a step at most, in ns, for operations that others launch by then, and had
-        launched later."""
-        held, work, launched = self.model.threads.held, self.model.work, self._launched(run)
-        arrivals, returns, total = self._arrivals(changes, run), run.times[self.model.places.held], 0
-        pairs = np.unique(np.stack((held.thread[self.wait], self.model.threads.waited.group[self.wait])), axis=1)
-        for thread, group in pairs.T.tolist():
-            waits = np.flatnonzero((held.thread == thread) & (self.model.threads.waited.group == group))
-            of_stream = group <= int(work.stream.max())
-            mine = work.stream == group if of_stream else work.device == work.device[held.target[waits[0]]]
-            rows = np.flatnonzero(mine & (self.model.launched_by >= 0) & (self.model.launched_by != thread))
-            was = np.searchsorted(np.sort(work.issued[rows]), held.begin[waits])
-            order = rows[np.argsort(launched[rows], kind="stable")]
-            now = np.searchsorted(launched[order], arrivals[waits])
-            until = np.append(np.maximum.accumulate(run.end[order]), 0)[now - 1]
-            total += int(np.where(now > was, np.maximum(until - returns[waits], 0), 0).sum())
-        return total // max(run.count, 1)
 
     def _launched(self, run: Run) -> IntArray:
         """When each operation is launched in a replay, in ns."""

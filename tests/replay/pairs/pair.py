@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -132,10 +133,22 @@ def length(simulation: Simulation, marks: Marks, steps: int, warm: int) -> float
     assert marks.start_ns is not None
     if not steps:
         return max(op.end for gpu in simulation.gpus for op in gpu.ops) - marks.start_ns
-    looped = [[op for op in gpu.ops if op.enqueued >= marks.start_ns and is_of_steps(op)] for gpu in simulation.gpus]
-    assert not any(len(ops) % steps for ops in looped), "every step has the same operations"
-    begin, end = (max(op.end for ops in looped for op in ops[: len(ops) * part // steps]) for part in (warm, steps))
+    begin, end = (max(_ended(simulation, marks.start_ns, part / steps, steps)) for part in (warm, steps))
     return (end - begin) / (steps - warm)
+
+
+def _ended(simulation: Simulation, begin: int, part: float, steps: int) -> Iterator[int]:
+    """When each thread's operations of the first `part` of the steps had ended on each GPU: threads may be steps apart.
+    A thread that is born for a step is one with all others of its name."""
+    for gpu in simulation.gpus:
+        looped = [op for op in gpu.ops if op.enqueued >= begin and is_of_steps(op)]
+        by_thread = Counter(id(op.call.owner) for op in looped if op.call)
+        of: dict[object, list[Op]] = defaultdict(list)
+        for op in looped:
+            owner = op.call.owner if op.call else None
+            of[owner.name if owner and by_thread[id(owner)] % steps else id(owner)].append(op)
+        assert not any(len(ops) % steps for ops in of.values()), "every step has the same operations"
+        yield from (op.end for ops in of.values() for op in ops[: round(len(ops) * part)])
 
 
 def is_of_steps(op: Op) -> bool:
