@@ -19,9 +19,9 @@ SEEDS = range(examples(150))
 MOST_ERROR = 0.01
 """Of a step. Of 2,773 fixes of the first 1,000 programs none was refused, no truth was further outside of the bounds,
 and no prediction was further off than 1.2%."""
-MOST_WRONG, MOST_OUTSIDE = 0.03, 0.1
-"""Of programs of several threads so few truths are outside of the bounds, and by so much of a step at most: what holds
-a semaphore as a lock looks like what is asked for by one."""
+UNSEEN_LOCK = "2014: blocking copy"
+"""The one truth further outside, of 301 fixes of 69 programs of several threads: once a copy does not block, a thread
+comes to a lock that it had always found free. Of such a lock nothing is in the trace."""
 
 
 def outcome(pair: Pair) -> Outcome:
@@ -59,9 +59,14 @@ def test_fixes_of_programs_of_several_threads() -> None:
 @pytest.mark.slow
 def test_fixes_of_many_programs_of_several_threads() -> None:
     found = of_threads(range(3, examples(30)))
-    wrong = [each for each in found if not each.inside(MOST_ERROR)]
-    assert len(wrong) <= MOST_WRONG * len(found), wrong
-    assert all(each.inside(MOST_OUTSIDE) for each in wrong), wrong
+    assert [each for each in found if not each.inside(MOST_ERROR)] == []
+
+
+def test_a_lock_that_was_always_free_is_not_in_the_trace() -> None:
+    """As long as this is so, the prediction may promise more than the fix brings, but not all of that."""
+    found = next(outcome(each) for each in chance_threads.pairs(2014) if each.name == UNSEEN_LOCK)
+    assert found.true < found.low - MOST_ERROR < found.true + 0.05
+    assert found.high - found.low > 0.25, "it says that it cannot tell"
 
 
 def test_chance_makes_all_threads() -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from tests.levels import examples
 from tests.replay.pairs.chance_inputs import SOURCES, fixes, made, pairs
-from tests.replay.test_chance import MOST_ERROR, MOST_WRONG, outcome
+from tests.replay.test_chance import MOST_ERROR, outcome
 
-SEEDS, MOST_OUTSIDE = range(examples(60)), 0.15
-"""Of a step. Of 280 fixes of 60 programs no truth was outside of its bounds by more than 1%."""
+SEEDS = range(examples(60))
+"""Of 604 fixes of 129 programs no truth was outside of its bounds by more than 1% of a step."""
 QUICK = (20, 24, 35, 58, 1025)
 """A stage behind workers, of whose waits it is mostly not known who ends them; workers that wait for the step, that
 keep a pace in turns; that read requests from a pipe, and then a file; and four of which each ends some of the waits for
@@ -26,13 +26,11 @@ def test_some_programs_that_wait_for_input() -> None:
 
 @pytest.mark.slow
 def test_fixes_of_programs_that_wait_for_input() -> None:
-    """Few predictions promise what the fix does not bring, and none by much; few are refused."""
+    """No prediction promises what the fix does not bring; few are refused."""
     found = [outcome(pair) for seed in SEEDS for pair in pairs(seed)]
     made = [each for each in found if not each.refused]
     assert len(made) > 0.9 * len(found) > len(SEEDS)
-    wrong = [each for each in made if not each.inside(MOST_ERROR)]
-    assert len(wrong) <= MOST_WRONG * len(made), wrong
-    assert all(each.inside(MOST_OUTSIDE) for each in wrong), wrong
+    assert [each for each in made if not each.inside(MOST_ERROR)] == []
 
 
 def test_chance_makes_every_source() -> None:
