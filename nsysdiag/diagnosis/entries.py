@@ -110,7 +110,7 @@ def _ordered(total: dict[str, int]) -> dict[str, int]:
 
 def account_stack(account: dict[str, int], said: str, *, host_unseen: bool = False) -> StackedBar:
     """A stacked bar of time by bottleneck."""
-    parts = [(label(name, host_unseen=host_unseen), ns, *_fill(name)) for name, ns in account.items()]
+    parts = ((bottleneck_entry(name, label(name, host_unseen=host_unseen)), ns) for name, ns in account.items())
     return StackedBar(said, stack(parts), sum(account.values()))
 
 
@@ -132,7 +132,7 @@ def phase_strip(phases: Sequence[Phase], basis: str = "steady", about: int | Non
     tell = any(phase.judged for phase in phases) and not all(phase.judged for phase in phases)
     whole = phases[-1].end_ns - phases[0].start_ns
     parts = [
-        (_on_bar(name, phase, whole, tell=tell), phase.end_ns - phase.start_ns, *_fill(phase.bottleneck))
+        (bottleneck_entry(phase.bottleneck, _on_bar(name, phase, whole, tell=tell)), phase.end_ns - phase.start_ns)
         for name, phase in zip(names, phases, strict=True)
     ]
     there = [phase for phase in phases if phase.end_ns > phase.start_ns]
@@ -210,12 +210,6 @@ def sentences(phases: Sequence[Phase], names: Sequence[str]) -> list[str]:
         else phase.sentence
         for name, phase in zip(names, phases, strict=True)
     ]
-
-
-def _fill(bottleneck: str) -> tuple[str | None, str]:
-    """Colour and kind of a segment: one of the two."""
-    entry = bottleneck_entry(bottleneck)
-    return entry.color or None, entry.part
 
 
 SPLIT = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")

@@ -47,7 +47,7 @@ from nsysdiag.document.blocks import (
     SectionScope,
     Table,
 )
-from nsysdiag.document.drawings import StackedBar, stack
+from nsysdiag.document.drawings import StackedBar, window_stack
 from nsysdiag.document.kinds import BAR, SHARE, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, host_unseen, missing, window_parts
@@ -280,7 +280,7 @@ def _glance(device: DeviceReport, *, alone: bool) -> Entry:
     )
     parts = window_parts(device)
     rows = [(each.label, each.ns, each.ns, part(each.ns, device.window_ns)) for each in parts]
-    segments = stack((each.label, each.ns, None, each.id) for each in parts)
+    divided = window_stack(each.ns for each in parts)
     ids = ", ".join(f"device {entry.device_id} of process {entry.pid}" for entry in device.ids)
     ran = f"Ran: {words.ops_sentence(device.ops)}."
     known = [f"Known as: {clip(ids, MOST_IDS)}."] if ids else []
@@ -288,7 +288,7 @@ def _glance(device: DeviceReport, *, alone: bool) -> Entry:
         device.name,
         [
             Paragraph(device.verdict.sentence, "verdict", NOT_PAGE if alone else EVERYWHERE),
-            Chart(StackedBar(DIVIDES, segments, device.window_ns), DIVIDES, id=device.key),
+            Chart(StackedBar(DIVIDES, divided, device.window_ns), DIVIDES, id=device.key),
             FigureRow(_cards(device), PAGE, cards=True),
             Lines([f"Window: {words.window_sentence(device)}.", ran, *known], NOT_PAGE),
             Lines([ran, *known], PAGE),

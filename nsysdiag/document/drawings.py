@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from nsysdiag.bottlenecks import BOTTLENECKS, title_of
 from nsysdiag.document.kinds import TIME
-from nsysdiag.document.view import UNKNOWN_COLOR, WORK, share_of
+from nsysdiag.document.view import PARTS, UNKNOWN_COLOR, WORK, share_of
 from nsysdiag.units import format_share
 
 if TYPE_CHECKING:
@@ -279,9 +279,18 @@ class Stacks(Struct, frozen=True):
     rows: Sequence[tuple[str, StackedBar]]
 
 
-def stack(parts: Iterable[tuple[str, int, str | None, str]]) -> list[Segment]:
-    """Segments for (label, ns, colour, part of the theme), in order, without empty ones."""
-    return [Segment(label, ns, safe_color(color) if color else "", part) for label, ns, color, part in parts if ns > 0]
+def stack(parts: Iterable[tuple[LegendEntry, int]]) -> list[Segment]:
+    """Segments for entries of a legend and their ns, in order, without empty ones."""
+    return [
+        Segment(entry.label, ns, safe_color(entry.color) if entry.color else "", entry.part)
+        for entry, ns in parts
+        if ns > 0
+    ]
+
+
+def window_stack(times: Iterable[int]) -> list[Segment]:
+    """Segments for compute, exposed communication, exposed copies and idle time, in ns."""
+    return stack((LegendEntry(label, id, ""), ns) for (id, label), ns in zip(PARTS.values(), times, strict=True))
 
 
 # Timelines.

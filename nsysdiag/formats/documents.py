@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,22 +46,22 @@ class DocumentKind(Struct, frozen=True):
 REPORT = DocumentKind("a report", [*FORMATS])
 
 
+OTHERS = {
+    RanksReport: ("a comparison of ranks", "nsysdiag.ranks.show.registry"),
+    Comparison: ("a comparison", "nsysdiag.comparison.show.registry"),
+    WhatIf: ("a prediction", "nsysdiag.replay.show.registry"),
+}
+"""What the documents other than reports are called, and the modules with their RENDERERS, and TABLES where they have
+CSV. They are imported when they are first needed."""
+
+
 def kind_of(document: Document) -> DocumentKind:
     """What a document is called, and its formats."""
-    if isinstance(document, RanksReport):
-        from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
-        from nsysdiag.ranks.show.registry import TABLES
-
-        return DocumentKind("a comparison of ranks", [*OF_RANKS], TABLES)
-    if isinstance(document, WhatIf):
-        from nsysdiag.replay.show.registry import RENDERERS as OF_PREDICTIONS
-
-        return DocumentKind("a prediction", [*OF_PREDICTIONS], tables=())
-    if isinstance(document, Comparison):
-        from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
-
-        return DocumentKind("a comparison", [*OF_COMPARISONS], tables=())
-    return REPORT
+    if type(document) not in OTHERS:
+        return REPORT
+    what, module = OTHERS[type(document)]
+    registry = import_module(module)
+    return DocumentKind(what, [*registry.RENDERERS], getattr(registry, "TABLES", ()))
 
 
 class Destination(Struct, frozen=True):
@@ -86,18 +87,9 @@ class Destination(Struct, frozen=True):
 def rendered(document: Document, format_name: str, options: RenderOptions | None = None) -> bytes:
     """The document in one of its formats, with the command that makes it."""
     options = replace(options or RenderOptions(), command=command_of(document))
-    if isinstance(document, RanksReport):
-        from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
-
-        return OF_RANKS[format_name](document, options)
-    if isinstance(document, Comparison):
-        from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
-
-        return OF_COMPARISONS[format_name](document, options)
-    if isinstance(document, WhatIf):
-        from nsysdiag.replay.show.registry import RENDERERS as OF_PREDICTIONS
-
-        return OF_PREDICTIONS[format_name](document, options)
+    if isinstance(document, RanksReport | Comparison | WhatIf):
+        made: bytes = import_module(OTHERS[type(document)][1]).RENDERERS[format_name](document, options)
+        return made
     return FORMATS[format_name].render(document, options)
 
 

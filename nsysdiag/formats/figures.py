@@ -14,21 +14,8 @@ from msgspec.structs import replace
 
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show import sections as of_comparison
-from nsysdiag.document.blocks import (
-    Cell,
-    Chart,
-    Column,
-    Custom,
-    Detail,
-    Details,
-    Entry,
-    Name,
-    Table,
-    as_cell,
-    columns_of,
-    cut,
-    shown,
-)
+from nsysdiag.document import blocks as b
+from nsysdiag.document.blocks import as_cell, columns_of, cut, shown
 from nsysdiag.document.context import Context, as_read
 from nsysdiag.document.drawings import (
     BarChart,
@@ -60,7 +47,6 @@ from nsysdiag.replay.show import blocks as of_prediction
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.document.blocks import Block, Section
     from nsysdiag.report import DeviceReport, Report
 
 DEVICE_COLORS = ("#2b6cb8", "#9c640c", "#1c7444", "#7d55b5", "#b3261e", "#0e7490")
@@ -85,7 +71,7 @@ class NamedFigure(Struct, frozen=True):
 
     title: str
     said: str
-    chart: Chart
+    chart: b.Chart
 
 
 class Figures(Mapping[str, go.Figure]):
@@ -136,7 +122,7 @@ def _free(name: str, taken: dict[str, NamedFigure]) -> str:
     return next(each for each in chain([name], numbered) if each not in taken)
 
 
-def _sections(result: Report | RanksReport | Comparison | WhatIf) -> Iterator[tuple[str, Section]]:
+def _sections(result: Report | RanksReport | Comparison | WhatIf) -> Iterator[tuple[str, b.Section]]:
     """The sections of the page, each with the key of the device that it is about, or nothing."""
     match result:
         case RanksReport():
@@ -154,40 +140,40 @@ def _sections(result: Report | RanksReport | Comparison | WhatIf) -> Iterator[tu
                 yield from ((group.device.key if group.device else "", section) for section in group.sections)
 
 
-def _charts(blocks: Sequence[Block], heading: str = "") -> Iterator[tuple[str, Chart]]:
+def _charts(blocks: Sequence[b.Block], heading: str = "") -> Iterator[tuple[str, b.Chart]]:
     """The charts among blocks of the page, each with the title that it is folded or entered under."""
-    for block in shown(blocks, Detail.PAGE):
+    for block in shown(blocks, b.Detail.PAGE):
         match block:
-            case Chart():
+            case b.Chart():
                 yield heading, block
-            case Table():
+            case b.Table():
                 yield from ((heading, chart) for chart in _in_cells(block))
-            case Custom(view=view):
+            case b.Custom(view=view):
                 yield from ((heading, chart) for chart in view().get("charts", ()))
-            case Details(title=title, blocks=inside) | Entry(title=title, blocks=inside):
+            case b.Details(title=title, blocks=inside) | b.Entry(title=title, blocks=inside):
                 yield from _charts(inside, title)
 
 
-def _in_cells(table: Table) -> Iterator[Chart]:
+def _in_cells(table: b.Table) -> Iterator[b.Chart]:
     """A chart for each column of stacked bars, with the name of the row next to each bar."""
-    rows = cut(table.rows, table.limit, Detail.PAGE)
-    for at in columns_of(table, Detail.PAGE):
+    rows = cut(table.rows, table.limit, b.Detail.PAGE)
+    for at in columns_of(table, b.Detail.PAGE):
         if table.columns[at].kind is STACK:
             bars = [(_row_name(table, row), as_cell(row[at]).value) for row in rows]
             held = [(name, bar) for name, bar in bars if isinstance(bar, StackedBar)]
             if held:
-                yield Chart(Stacks(held), table.title, id=_slug(table.columns[at].title))
+                yield b.Chart(Stacks(held), table.title, id=_slug(table.columns[at].title))
 
 
-def _row_name(table: Table, row: Sequence[object]) -> str:
+def _row_name(table: b.Table, row: Sequence[object]) -> str:
     """What the head of a row says, and columns without a title, which belong to it."""
     held = zip(table.columns, map(as_cell, row), strict=True)
     return " ".join(_text(column, cell) for column, cell in held if column.head or not column.title)
 
 
-def _text(column: Column, cell: Cell) -> str:
+def _text(column: b.Column, cell: b.Cell) -> str:
     match cell.value:
-        case Name(text=text) | LegendEntry(label=text):
+        case b.Name(text=text) | LegendEntry(label=text):
             return text
         case value:
             return (cell.kind or column.kind).text(value)
@@ -216,8 +202,9 @@ def ledger_chart(report: Report) -> go.Figure:
     order = sorted(total, key=lambda cause: (-total[cause], cause))
     rows = []
     for device in report.devices:
-        busy = [(part.label, part.ns, "", part.id) for part in window_parts(device) if part.id != "idle"]
-        idle = [(f"Idle: {causes.title(each)}", device.ledger.get(each, 0), causes[each].color, "") for each in order]
+        busy = [(LegendEntry(part.label, part.id, ""), part.ns) for part in window_parts(device) if part.id != "idle"]
+        named = [LegendEntry(f"Idle: {causes.title(each)}", "", causes[each].color) for each in order]
+        idle = zip(named, (device.ledger.get(each, 0) for each in order), strict=True)
         rows.append((f"{device.key} {device.name}", StackedBar("", stack([*busy, *idle]), device.window_ns)))
     return stacks(Stacks(rows), title, "")
 

@@ -10,7 +10,7 @@ from nsysdiag.document import words
 from nsysdiag.document.axis import EDGES as FINE_EDGES
 from nsysdiag.document.axis import bound, edge_labels, panel
 from nsysdiag.document.blocks import PAGE, Chart, Column, Section, Table
-from nsysdiag.document.drawings import Bar, Histogram, StackedBar, stack
+from nsysdiag.document.drawings import Bar, Histogram, StackedBar, entry_of, stack
 from nsysdiag.document.kinds import COUNT, STACK, TEXT, TIME, share_of
 from nsysdiag.document.packed import unpack
 from nsysdiag.document.view import by_time
@@ -61,7 +61,7 @@ def _decades(device: DeviceReport, causes: Causes) -> list[tuple[str, int, int, 
         mine, code = lengths[decade == index], codes[decade == index]
         total = int(mine.sum())
         by_cause = by_time({ids[each]: int(mine[code == each].sum()) for each in np.unique(code).tolist()})
-        segments = stack((causes.title(cause), ns, causes[cause].color, "") for cause, ns in by_cause)
+        segments = stack((entry_of(cause, causes), ns) for cause, ns in by_cause)
         bar = StackedBar("Causes of the gaps of this length", segments, total, longest) if total else None
         rows.append((_label(index), len(mine), total, total, bar))
     return rows

@@ -294,7 +294,7 @@ def _range(
     for row in inside:
         times[row.cause] += row.total_ns
     total, longest = sum(times.values()), by_time(times)
-    segments = stack((causes.title(cause), ns, causes[cause].color, "") for cause, ns in longest)
+    segments = stack((entry_of(cause, causes), ns) for cause, ns in longest)
     said = ", ".join(causes.title(cause) for cause, _ns in longest[:MOST_CAUSES])
     bar = StackedBar("Causes of the idle time inside", segments, total, said=said)
     name = words.path_label(list(path)) or Cell("outside all ranges", TEXT)

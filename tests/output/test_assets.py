@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.document.drawings import StackedBar, safe_color, stack
+from nsysdiag.document.drawings import LegendEntry, StackedBar, safe_color, stack
 from nsysdiag.document.svg import ink_on, segments
 from nsysdiag.document.view import UNKNOWN_COLOR
 from nsysdiag.formats.html import assets
@@ -108,8 +108,8 @@ def test_only_plain_colours_are_drawn(color: str) -> None:
     assert safe_color(color) == UNKNOWN_COLOR
 
 
-@given(st.lists(st.tuples(st.text(max_size=3), st.integers(0, 10**12), colors, st.just("")), max_size=12))
-def test_a_stack_fills_its_bar(parts: list[tuple[str, int, str, str]]) -> None:
+@given(st.lists(st.tuples(st.builds(LegendEntry, st.text(max_size=3), st.just(""), colors), st.integers(0, 10**12))))
+def test_a_stack_fills_its_bar(parts: list[tuple[LegendEntry, int]]) -> None:
     placed = segments(StackedBar("", stack(parts), 1))
     assert len(placed) == sum(part[1] > 0 for part in parts)
     assert sum(float(each.width[:-1]) for each in placed) == pytest.approx(100 if placed else 0, abs=0.02)

@@ -299,7 +299,7 @@ def _bar(device: DeviceComparison, causes: Causes, *, after: bool) -> StackedBar
     rows = _divided(device)
     keys = [entry(row.id, causes) for row in rows]
     times = [row.change.after_ns if after else row.change.before_ns for row in rows]
-    segments = stack((key.label, ns, key.color, key.part) for key, ns in zip(keys, times, strict=True))
+    segments = stack(zip(keys, times, strict=True))
     lengths = device.length.before_ns, device.length.after_ns
     label = f"{'After' if after else 'Before'}: how the time divides into work and causes of idle time"
     return StackedBar(label, segments, lengths[after], max(lengths))
@@ -314,8 +314,8 @@ def renaming(device: DeviceComparison, causes: Causes) -> View:
     """The moved time, by its cause before and after; not empty."""
     found = device.renaming
     label = "The idle time that causes lost: how much of it is gone, and how much has another name"
-    parts = [("Gone", found.removed_ns, None, "gone"), ("Under another name", found.renamed_ns, None, "renamed")]
-    segments = stack(parts)
+    entries = LegendEntry("Gone", "gone", ""), LegendEntry("Under another name", "renamed", "")
+    segments = stack(zip(entries, (found.removed_ns, found.renamed_ns), strict=True))
     table = matrix(device, MOST_PARTS)
     moved = flows(device)
     ids = {*table.columns, *(row.id for row in table.rows)}

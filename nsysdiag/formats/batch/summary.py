@@ -23,7 +23,7 @@ from nsysdiag.document.blocks import (
     Words,
     named,
 )
-from nsysdiag.document.drawings import LegendEntry, StackedBar, stack
+from nsysdiag.document.drawings import LegendEntry, StackedBar, window_stack
 from nsysdiag.document.kinds import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, StatusMark, part
 from nsysdiag.document.markdown import Piece, comment, markdown_document
 from nsysdiag.document.names import clip
@@ -250,10 +250,8 @@ def _verdict(row: BatchRow) -> object:
 def _times(device: BatchDevice, line: Spark | None) -> list[object]:
     """The window, what of it was idle and busy, and with what; the line of runs, the iteration, the coverage."""
     work = (device.compute_ns, device.exposed_comm_ns, device.exposed_copy_ns)
-    split = stack(
-        (label, ns, None, id) for (id, label), ns in zip(PARTS.values(), (*work, device.idle_ns), strict=True)
-    )
-    whole = StackedBar("How the window divides", split, device.window_ns, said=format_ns(device.window_ns))
+    split, window = window_stack((*work, device.idle_ns)), device.window_ns
+    whole = StackedBar("How the window divides", split, window, said=format_ns(window))
     idle, *shares = (
         Cell(part(ns, device.window_ns), hint=format_exact_ns(ns)) for ns in (device.idle_ns, device.busy_ns, *work)
     )

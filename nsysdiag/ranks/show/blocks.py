@@ -27,7 +27,7 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.context import as_read
-from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, stack
+from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, window_stack
 from nsysdiag.document.kinds import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part, share_of
 from nsysdiag.document.view import PARTS, Causes, by_time
 from nsysdiag.document.view import share_of as some
@@ -214,10 +214,9 @@ def _ranks(found: RankComparison) -> Table:
 
 def _rank(row: RankRow, longest: int) -> tuple[object, ...]:
     times = (row.compute_ns, row.exposed_comm_ns, row.exposed_copy_ns, row.idle_ns)
-    segments = stack((label, ns, None, id) for (id, label), ns in zip(PARTS.values(), times, strict=True))
     return (
         row.rank,
-        StackedBar("How the time of this rank divides", segments, row.span_ns),
+        StackedBar("How the time of this rank divides", window_stack(times), row.span_ns),
         *(Cell(ns, share_of(row.span_ns)) for ns in times),
         *(Cell(ns, tag=format_share(ns, row.span_ns)) for ns in times),
         row.wait_ns,

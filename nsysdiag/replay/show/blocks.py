@@ -20,7 +20,7 @@ from nsysdiag.document.blocks import (
     Tone,
 )
 from nsysdiag.document.context import as_read
-from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, stack
+from nsysdiag.document.drawings import LegendEntry, StackedBar, legend_entry, window_stack
 from nsysdiag.document.kinds import BAR, CODE, FIGURE, KEY, NAME, SIDE, SIGNED, STACK, TEXT, TIME, part
 from nsysdiag.document.view import PARTS, Causes, share_of
 from nsysdiag.replay.options import text_of
@@ -157,8 +157,7 @@ def _devices(found: WhatIf) -> list[Block]:
 def _side(device: WhatIfDevice, side: str, longest: int) -> tuple[object, ...]:
     parts, length = (device.now, device.now_ns) if side == NOW else (device.predicted, device.predicted_ns)
     times = (parts.compute_ns, parts.exposed_comm_ns, parts.exposed_copy_ns, parts.idle_ns)
-    segments = stack((label, ns, None, id) for (id, label), ns in zip(PARTS.values(), times, strict=True))
-    drawn = StackedBar(f"How the time of {device.key} divides, {side.lower()}", segments, longest, longest)
+    drawn = StackedBar(f"How the time of {device.key} divides, {side.lower()}", window_stack(times), longest, longest)
     model = device.name if side == NOW else ""
     return (Cell(device.key, note=model), side, length, drawn, *times)
 

@@ -155,8 +155,7 @@ def strips(of: str, now: Strip, predicted: Strip, written: Callable[[int], str] 
     legend = dict.fromkeys(entry for strip in (now, predicted) for entry, ns in strip if ns > LEAST_LEGEND * longest)
     rows = []
     for title, held in ((NOW, now), (PREDICTED, predicted)):
-        segments = stack((entry.label, ns, entry.color, entry.part) for entry, ns in held)
-        drawn = StackedBar(f"{of} {title.lower()}, {DIVIDED}", segments, longest, longest)
+        drawn = StackedBar(f"{of} {title.lower()}, {DIVIDED}", stack(held), longest, longest)
         rows.append((f"{title}: {written(length(held))}" if written else title, drawn))
     return Chart(Stacks(rows), f"{of} now and as predicted, {DIVIDED}", legend=by_bottleneck(legend), limit=PAGE, id=id)
 

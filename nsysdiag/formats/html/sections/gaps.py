@@ -9,7 +9,7 @@ from msgspec import Struct
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Chart
 from nsysdiag.document.context import Context
-from nsysdiag.document.drawings import StackedBar, Stacks, safe_color, stack
+from nsysdiag.document.drawings import StackedBar, Stacks, entry_of, safe_color, stack
 from nsysdiag.document.names import call_site_label, host_code_label
 from nsysdiag.document.view import Causes, by_length, by_total, evidence, flags, slices_by_time
 from nsysdiag.formats.html.sections.section import View, device_section
@@ -93,8 +93,8 @@ def _longest(context: Context, device: DeviceReport) -> list[Gap]:
 
 
 def _divided(gap: Gap, causes: Causes) -> StackedBar:
-    parts = ((causes.title(part.cause), part.ns, causes[part.cause].color, "") for part in gap.slices)
-    return StackedBar("How the gap divides into causes", stack(parts), gap.end_ns - gap.start_ns)
+    segments = stack((entry_of(part.cause, causes), part.ns) for part in gap.slices)
+    return StackedBar("How the gap divides into causes", segments, gap.end_ns - gap.start_ns)
 
 
 def longest_view(context: Context, device: DeviceReport) -> View:

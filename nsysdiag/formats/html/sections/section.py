@@ -12,7 +12,7 @@ from nsysdiag.document import words
 from nsysdiag.document.axis import time_ticks
 from nsysdiag.document.blocks import Block, Chart, Custom, Section, SectionScope
 from nsysdiag.document.context import Context
-from nsysdiag.document.drawings import StackedBar, Stacks, safe_color, stack
+from nsysdiag.document.drawings import StackedBar, Stacks, entry_of, safe_color, stack
 from nsysdiag.document.svg import percent
 from nsysdiag.document.view import LedgerRow, follows_wakes, ledger_rows, moved
 from nsysdiag.ledger.show import blocks
@@ -91,7 +91,7 @@ def _charts(context: Context, device: DeviceReport) -> list[Chart]:
         cuts["By root cause"] = [row.root_ns for row in rows]
     bars = []
     for title, times in cuts.items():
-        segments = stack((row.cause.title, ns, row.cause.color, "") for row, ns in zip(rows, times, strict=True))
+        segments = stack((entry_of(row.cause.id, context.causes), ns) for row, ns in zip(rows, times, strict=True))
         label = f"{DIVIDES}, {title.lower()}" if len(cuts) > 1 else DIVIDES
         bars.append((title, StackedBar(label, segments, device.idle_ns)))
     return [Chart(Stacks(bars), DIVIDES)]
