@@ -8,24 +8,8 @@ from zlib import crc32
 
 from markupsafe import Markup
 
-from nsysdiag.document.blocks import (
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Command,
-    Custom,
-    Detail,
-    Details,
-    Entry,
-    Heading,
-    Table,
-    as_cell,
-    columns_of,
-    cut,
-    left_out,
-    shown,
-)
+from nsysdiag.document import blocks as b
+from nsysdiag.document.blocks import Detail, as_cell, columns_of, cut, left_out, shown
 from nsysdiag.document.drawings import LegendEntry
 from nsysdiag.document.kinds import KEY, MISSING, StatusMark
 from nsysdiag.document.names import clip, visible
@@ -43,7 +27,7 @@ EXACT = ("moment", "share", "side", "change")
 """Kinds whose short form says least."""
 
 
-def html_of(blocks: Sequence[Block], environment: Environment, level: int, values: Mapping[str, object]) -> Markup:
+def html_of(blocks: Sequence[b.Block], environment: Environment, level: int, values: Mapping[str, object]) -> Markup:
     """The blocks of a section whose title is a heading of this level; templates of their own see `values` too."""
     macros: Any = environment.get_template("blocks.html").module
     drawn = (_drawn(block, environment, macros, level, values) for block in shown(blocks, Detail.PAGE))
@@ -61,29 +45,29 @@ def breakable(name: str) -> Markup:
     return Markup("<wbr>").join(_LONG_WORD.sub(pieces, visible(name)).split("\0"))
 
 
-def _drawn(block: Block, environment: Environment, macros: Any, level: int, values: Mapping[str, object]) -> Markup:
-    if isinstance(block, Custom):
+def _drawn(block: b.Block, environment: Environment, macros: Any, level: int, values: Mapping[str, object]) -> Markup:
+    if isinstance(block, b.Custom):
         draw = environment.get_template("macros.html").module
         return Markup(environment.get_template(block.template).render(values, view=block.view(), draw=draw))  # escaped
     more: tuple[object, ...] = ()
     match block:
-        case Table():
+        case b.Table():
             caption = (f"{block.title}.", block.note, left_out(block, Detail.PAGE))
             more = (*_rows(block), " ".join(part for part in caption if part))
-        case Details(blocks=inside):
+        case b.Details(blocks=inside):
             more = (html_of(inside, environment, level, values),)
-        case Entry(blocks=inside):
+        case b.Entry(blocks=inside):
             more = (html_of(inside, environment, level + 1, values), level + 1)
-        case Chart():
+        case b.Chart():
             more = (type(block.drawing).__name__,)
-        case Heading():
+        case b.Heading():
             more = (level + 1,)
-        case Command(text=command, place=place):
+        case b.Command(text=command, place=place):
             more = (f"command-{crc32((place + command).encode(errors='surrogatepass')):08x}",)
     return Markup(getattr(macros, type(block).__name__)(block, *more))
 
 
-def _rows(table: Table) -> tuple[list[Column], list[list[tuple[Column, Cell, dict[str, str]]]]]:
+def _rows(table: b.Table) -> tuple[list[b.Column], list[list[tuple[b.Column, b.Cell, dict[str, str]]]]]:
     """The columns that are shown, and of each row the column, cell and attributes of each."""
     columns = [table.columns[at] for at in columns_of(table, Detail.PAGE)]
     rows = [
@@ -93,7 +77,7 @@ def _rows(table: Table) -> tuple[list[Column], list[list[tuple[Column, Cell, dic
     return columns, [[(column, cell, _attributes(column, cell)) for column, cell in row] for row in rows]
 
 
-def _attributes(column: Column, cell: Cell) -> dict[str, str]:
+def _attributes(column: b.Column, cell: b.Cell) -> dict[str, str]:
     """What scripts sort and filter by, and what the pointer shows on the numbers that matter most."""
     kind, value, exact = cell.kind or column.kind, cell.value, ""
     found: dict[str, str] = {}

@@ -13,7 +13,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.document.drawings import FULL, BarChart, Curve, legend_entry, shown_levels
+from nsysdiag.document import drawings as d
+from nsysdiag.document.drawings import FULL, legend_entry, shown_levels
 from nsysdiag.document.names import clip
 from nsysdiag.document.words import instant
 
@@ -22,18 +23,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nsysdiag.document.drawings import (
-        CurveLayer,
-        CurveStrips,
-        DrawnLane,
-        DrawnLanes,
-        Histogram,
-        Segment,
-        Spark,
-        StackedBar,
-        TimeSeries,
-        Waterfall,
-    )
     from nsysdiag.document.kinds import CellKind
 
     Places = npt.NDArray[np.int64]
@@ -93,12 +82,12 @@ class Plot(Struct, frozen=True):
     height: int = HEIGHT
 
 
-def _level(chart: BarChart | Curve, value: float) -> int:
+def _level(chart: d.BarChart | d.Curve, value: float) -> int:
     """The distance from the upper edge."""
     return HEIGHT - min(HEIGHT, round(HEIGHT * chart.place(value)))
 
 
-def _lines(chart: BarChart | Curve) -> list[Mark]:
+def _lines(chart: d.BarChart | d.Curve) -> list[Mark]:
     return [Mark(percent(_level(chart, value), HEIGHT), label) for label, value in shown_levels(chart).items()]
 
 
@@ -116,7 +105,7 @@ def _names(names: Sequence[str], slots: int) -> list[Mark]:
 # Bars.
 
 
-def bar_plot(chart: BarChart) -> Plot:
+def bar_plot(chart: d.BarChart) -> Plot:
     """One path for each colour of the bars that count, and one of those that do not."""
     slots = max(len(chart.bars), chart.fewest)
     flags = [(at, "slow" if bar.slow else "left-out") for at, bar in enumerate(chart.bars) if bar.slow or bar.faded]
@@ -131,7 +120,7 @@ def bar_plot(chart: BarChart) -> Plot:
     )
 
 
-def _rectangles(chart: BarChart, width: int) -> list[Path]:
+def _rectangles(chart: d.BarChart, width: int) -> list[Path]:
     drawn: dict[tuple[str, str], list[str]] = {}
     left = (SLOT - width) // 2
     for at, bar in enumerate(chart.bars):
@@ -153,7 +142,7 @@ def fill_class(part: str) -> str:
     return f"fill-{part}" if part else ""
 
 
-def histogram_plots(histogram: Histogram) -> list[tuple[str, Plot]]:
+def histogram_plots(histogram: d.Histogram) -> list[tuple[str, Plot]]:
     """The panels by title, with the edges below the last."""
     plots = [(title, bar_plot(panel)) for title, panel in histogram.panels.items()]
     title, last = plots[-1]
@@ -176,13 +165,13 @@ class TimeAxis(Struct, frozen=True):
         return min(max(round(self.width * (time - self.start) / max(self.end - self.start, 1)), 0), self.width)
 
 
-def _axis(curve: Curve) -> TimeAxis:
+def _axis(curve: d.Curve) -> TimeAxis:
     series = [layer.series for layer in curve.layers]
     ends = min(each.edges[0] for each in series), max(each.edges[-1] for each in series)
     return TimeAxis(*ends, SLOT * max(len(each.values) for each in series))
 
 
-def curve_plot(curve: Curve) -> Plot:
+def curve_plot(curve: d.Curve) -> Plot:
     """The layers over their common time, or a point for each name."""
     if curve.names:
         return _named_plot(curve)
@@ -199,7 +188,7 @@ def curve_plot(curve: Curve) -> Plot:
     )
 
 
-def _path(layer: CurveLayer, curve: Curve, axis: TimeAxis) -> str:
+def _path(layer: d.CurveLayer, curve: d.Curve, axis: TimeAxis) -> str:
     """Steps, interrupted where no value is known; areas are closed along the floor, or along the lowest values."""
     series = layer.series
     edges = np.array([axis.at(edge) for edge in series.edges])
@@ -227,7 +216,7 @@ def steps(edges: Places, levels: Places) -> str:
     return "".join(f"V{level}H{end}" for level, end in pairs)
 
 
-def _hovers(curve: Curve, axis: TimeAxis) -> list[HoverArea]:
+def _hovers(curve: d.Curve, axis: TimeAxis) -> list[HoverArea]:
     """At most so many places as the curve has, of equally many steps of the last layer each."""
     first, *others = curve.layers
     edges = curve.layers[-1].series.edges
@@ -243,7 +232,7 @@ def _hovers(curve: Curve, axis: TimeAxis) -> list[HoverArea]:
     ]
 
 
-def _told(layer: CurveLayer, kind: CellKind, low: int, high: int) -> str:
+def _told(layer: d.CurveLayer, kind: CellKind, low: int, high: int) -> str:
     """The lowest and highest value, or the mean, from one moment to another."""
     series = layer.series
     piece = slice(bisect_right(series.edges, low) - 1, bisect_left(series.edges, high))
@@ -255,7 +244,7 @@ def _told(layer: CurveLayer, kind: CellKind, low: int, high: int) -> str:
     return f"{layer.label} {said}" if layer.label else said
 
 
-def _mean(series: TimeSeries, piece: slice, low: int, high: int) -> float | None:
+def _mean(series: d.TimeSeries, piece: slice, low: int, high: int) -> float | None:
     """The mean over the known time; of one step its value as it is."""
     edges = pairwise(series.edges[piece.start : piece.stop + 1])
     held = [
@@ -268,7 +257,7 @@ def _mean(series: TimeSeries, piece: slice, low: int, high: int) -> float | None
     return sum(ns * value for ns, value in held) / sum(ns for ns, _value in held)
 
 
-def _named_plot(curve: Curve) -> Plot:
+def _named_plot(curve: d.Curve) -> Plot:
     """Points with a line through them, which has gaps where a name has no value."""
     slots = max(len(curve.names), FEWEST_NAMES)
     values = curve.layers[0].series.values
@@ -288,7 +277,7 @@ def _named_plot(curve: Curve) -> Plot:
     )
 
 
-def strip_plots(strips: CurveStrips) -> list[Plot]:
+def strip_plots(strips: d.CurveStrips) -> list[Plot]:
     """A plot for each strip."""
     plots = [(curve_plot(strip.curve), _axis(strip.curve)) for strip in strips.strips]
     return [replace(plot, moments=[axis.at(moment) for moment in strips.moments]) for plot, axis in plots]
@@ -303,7 +292,7 @@ class SparkLine(Struct, frozen=True):
     height: int = HEIGHT
 
 
-def spark_line(spark: Spark) -> SparkLine:
+def spark_line(spark: d.Spark) -> SparkLine:
     """At the scale of its shares, or of LEAST_RANGE if they differ by less."""
     low, high = min(spark.shares), max(spark.shares)
     pad = max(LEAST_RANGE - (high - low), 0.0) / 2 + 0.1 * max(high - low, LEAST_RANGE)
@@ -319,7 +308,7 @@ class PlacedSegment(Struct, frozen=True):
     """A segment: `x` and `width` are per cent of the bar, `ink` is the colour of the text on it, empty with a part of
     the theme. `has_share` and `has_label` say what is drawn on it: only what fits."""
 
-    segment: Segment
+    segment: d.Segment
     x: str
     width: str
     ink: str
@@ -327,7 +316,7 @@ class PlacedSegment(Struct, frozen=True):
     has_label: bool
 
 
-def segments(bar: StackedBar) -> list[PlacedSegment]:
+def segments(bar: d.StackedBar) -> list[PlacedSegment]:
     """The segments from the left."""
     total, before, placed = max(sum(each.ns for each in bar.segments), bar.longest), 0, []
     for each in bar.segments:
@@ -361,7 +350,7 @@ def _luminance(color: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def lane_paths(lane: DrawnLane) -> list[Path]:
+def lane_paths(lane: d.DrawnLane) -> list[Path]:
     """The areas of a lane, from the bottom up, in units of FULL by a bucket."""
     edges = np.arange(lane.buckets + 1)
     return [
@@ -370,7 +359,7 @@ def lane_paths(lane: DrawnLane) -> list[Path]:
     ]
 
 
-def group_widths(lanes: DrawnLanes) -> list[str]:
+def group_widths(lanes: d.DrawnLanes) -> list[str]:
     """How much of the width each group takes, in proportion to the longest."""
     lengths = [max(group.end_ns - group.start_ns, 1) for group in lanes.groups]
     return [percent(length, max(lengths)) for length in lengths]
@@ -386,7 +375,7 @@ class PlacedStep(Struct, frozen=True):
     end: str
 
 
-def waterfall_steps(fall: Waterfall) -> list[PlacedStep]:
+def waterfall_steps(fall: d.Waterfall) -> list[PlacedStep]:
     """The places of the bars."""
     placed = []
     for bar in fall.bars:
@@ -397,12 +386,12 @@ def waterfall_steps(fall: Waterfall) -> list[PlacedStep]:
     return placed
 
 
-def waterfall_ticks(fall: Waterfall) -> list[Mark]:
+def waterfall_ticks(fall: d.Waterfall) -> list[Mark]:
     """The labels of the axis."""
     return [Mark(_at(fall, ns), label) for label, ns in fall.ticks.items()]
 
 
-def _at(fall: Waterfall, ns: int) -> str:
+def _at(fall: d.Waterfall, ns: int) -> str:
     return percent(max(ns - fall.low, 0), fall.high - fall.low)
 
 

@@ -15,20 +15,10 @@ from msgspec.structs import replace
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show import sections as of_comparison
 from nsysdiag.document import blocks as b
+from nsysdiag.document import drawings as d
 from nsysdiag.document.blocks import as_cell, columns_of, cut, shown
 from nsysdiag.document.context import Context, as_read
-from nsysdiag.document.drawings import (
-    BarChart,
-    Curve,
-    CurveStrips,
-    DrawnLanes,
-    Histogram,
-    LegendEntry,
-    StackedBar,
-    Stacks,
-    Waterfall,
-    stack,
-)
+from nsysdiag.document.drawings import LegendEntry, stack
 from nsysdiag.document.kinds import STACK
 from nsysdiag.document.names import visible
 from nsysdiag.document.view import Causes, window_parts
@@ -54,14 +44,14 @@ NO_GAPS, NO_DEPTH = "No gaps", "Not in this report"
 
 
 FIGURES: dict[type, Callable[[Any, str, str], go.Figure]] = {
-    BarChart: columns,
-    Histogram: histogram,
-    Curve: curve,
-    CurveStrips: strips,
-    StackedBar: stacked_bar,
-    Stacks: stacks,
-    DrawnLanes: lanes,
-    Waterfall: waterfall,
+    d.BarChart: columns,
+    d.Histogram: histogram,
+    d.Curve: curve,
+    d.CurveStrips: strips,
+    d.StackedBar: stacked_bar,
+    d.Stacks: stacks,
+    d.DrawnLanes: lanes,
+    d.Waterfall: waterfall,
 }
 """What makes a figure of each drawing, under a title and a sentence."""
 
@@ -160,9 +150,9 @@ def _in_cells(table: b.Table) -> Iterator[b.Chart]:
     for at in columns_of(table, b.Detail.PAGE):
         if table.columns[at].kind is STACK:
             bars = [(_row_name(table, row), as_cell(row[at]).value) for row in rows]
-            held = [(name, bar) for name, bar in bars if isinstance(bar, StackedBar)]
+            held = [(name, bar) for name, bar in bars if isinstance(bar, d.StackedBar)]
             if held:
-                yield b.Chart(Stacks(held), table.title, id=_slug(table.columns[at].title))
+                yield b.Chart(d.Stacks(held), table.title, id=_slug(table.columns[at].title))
 
 
 def _row_name(table: b.Table, row: Sequence[object]) -> str:
@@ -205,8 +195,8 @@ def ledger_chart(report: Report) -> go.Figure:
         busy = [(LegendEntry(part.label, part.id, ""), part.ns) for part in window_parts(device) if part.id != "idle"]
         named = [LegendEntry(f"Idle: {causes.title(each)}", "", causes[each].color) for each in order]
         idle = zip(named, (device.ledger.get(each, 0) for each in order), strict=True)
-        rows.append((f"{device.key} {device.name}", StackedBar("", stack([*busy, *idle]), device.window_ns)))
-    return stacks(Stacks(rows), title, "")
+        rows.append((f"{device.key} {device.name}", d.StackedBar("", stack([*busy, *idle]), device.window_ns)))
+    return stacks(d.Stacks(rows), title, "")
 
 
 def gap_chart(report: Report, device: str | None = None) -> go.Figure:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
+from nsysdiag.document import drawings as d
 from nsysdiag.document.drawings import FULL, LegendEntry, Stacks
 from nsysdiag.document.names import plain
 from nsysdiag.document.svg import ink_on
@@ -28,15 +29,6 @@ from nsysdiag.units import format_exact_ns, format_ns, format_share, format_sign
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nsysdiag.document.drawings import (
-        Area,
-        DrawnLane,
-        DrawnLanes,
-        LaneGroup,
-        Segment,
-        StackedBar,
-        Waterfall,
-    )
 
 ROW, LARGE_ROW, MOST_LARGE, FILLED = 30, 56, 8, 0.7
 """The heights of a row, and of a bar with texts on it, in pixels; how many bars have them; how much of its row a bar
@@ -51,7 +43,7 @@ def _rows(title: str, said: str, names: Sequence[str], height: int, xaxis: dict[
     return made.update_layout(barmode="overlay", hovermode="closest", xaxis=xaxis, yaxis={**ticks, **look})
 
 
-def stacked_bar(drawing: StackedBar, title: str, said: str) -> go.Figure:
+def stacked_bar(drawing: d.StackedBar, title: str, said: str) -> go.Figure:
     """One bar."""
     return stacks(Stacks([("", drawing)]), title, said)
 
@@ -67,7 +59,7 @@ def stacks(drawing: Stacks, title: str, said: str) -> go.Figure:
     axis = axis if over_time else {**axis, "rangemode": "tozero"}
     made = _rows(title, said, names, LARGE_ROW if large else ROW, axis)
     made.update_layout(uniformtext={"minsize": 11, "mode": "hide"})
-    by_look: dict[tuple[str, str, bool], list[tuple[int, int, Segment]]] = {}
+    by_look: dict[tuple[str, str, bool], list[tuple[int, int, d.Segment]]] = {}
     for each in placed:
         part = each[-1]
         by_look.setdefault((part.label, fill(LegendEntry("", part.part, part.color)), part.faded), []).append(each)
@@ -92,7 +84,7 @@ def stacks(drawing: Stacks, title: str, said: str) -> go.Figure:
     return with_legend(made)
 
 
-def _placed(at: int, bar: StackedBar) -> Iterator[tuple[int, int, Segment]]:
+def _placed(at: int, bar: d.StackedBar) -> Iterator[tuple[int, int, d.Segment]]:
     """The place of the bar, where each segment begins in ns, and itself."""
     before = bar.start_ns
     for part in bar.segments:
@@ -106,7 +98,7 @@ def _lying(bars: Sequence[tuple[int, float, float]]) -> dict[str, Any]:
     return {"orientation": "h", "base": base, "x": x, "y": y, "width": FILLED}
 
 
-def lanes(drawing: DrawnLanes, title: str, said: str) -> go.Figure:
+def lanes(drawing: d.DrawnLanes, title: str, said: str) -> go.Figure:
     """The lanes of all groups over one axis of time; from 0 on where the groups have a common start."""
     lanes = [(group, lane) for group in drawing.groups for lane in group.lanes]
     end = max((group.end_ns - (group.start_ns if drawing.aligned else 0) for group in drawing.groups), default=0)
@@ -128,7 +120,7 @@ def lanes(drawing: DrawnLanes, title: str, said: str) -> go.Figure:
     return with_legend(made)
 
 
-def _outline(group: LaneGroup, lane: DrawnLane, area: Area, row: int, begin: int, scale: int) -> dict[str, Any]:
+def _outline(group: d.LaneGroup, lane: d.DrawnLane, area: d.Area, row: int, begin: int, scale: int) -> dict[str, Any]:
     """The border of an area that stands on the floor of its row: a run of equal heights is one step. `customdata` holds
     the height, the same as text, and the time."""
     count, span, floor = lane.buckets, group.end_ns - group.start_ns, row + 0.45
@@ -149,7 +141,7 @@ def _outline(group: LaneGroup, lane: DrawnLane, area: Area, row: int, begin: int
     return {"x": x, "y": y, "customdata": told, **look}
 
 
-def waterfall(drawing: Waterfall, title: str, said: str) -> go.Figure:
+def waterfall(drawing: d.Waterfall, title: str, said: str) -> go.Figure:
     """The way from the length before to the length after, a bar a step. `customdata` holds the ns, below 0 if a step
     takes time away; the same as text; its share of the length before; and its name."""
     bars, low = drawing.bars, drawing.low

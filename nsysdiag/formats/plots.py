@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 from msgspec import Struct
 
+from nsysdiag.document import drawings as d
 from nsysdiag.document.axis import unit_of
-from nsysdiag.document.drawings import (
-    BarChart,
-    Curve,
-    CurveStrips,
-    Histogram,
-    LegendEntry,
-    legend_entry,
-    safe_color,
-    shown_levels,
-)
+from nsysdiag.document.drawings import LegendEntry, legend_entry, safe_color, shown_levels
 from nsysdiag.document.kinds import BYTES, SHARE, TIME, CellKind
 from nsysdiag.document.names import plain, visible
 from nsysdiag.units import format_exact_ns
@@ -30,7 +22,6 @@ from nsysdiag.units import format_exact_ns
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nsysdiag.document.drawings import Bar, CurveLayer
     from nsysdiag.document.view import Share
 
 PART_COLORS = {
@@ -176,7 +167,7 @@ def _panels(title: str, said: str, panels: Sequence[Panel], xaxis: dict[str, Any
     return with_legend(made.update_layout(xaxis={"automargin": True, "anchor": anchor, **xaxis}, **layout))
 
 
-def columns(drawing: BarChart, title: str, said: str) -> go.Figure:
+def columns(drawing: d.BarChart, title: str, said: str) -> go.Figure:
     """Bars in order with their levels, and marks above those that are slow or do not count."""
     bars, scale = drawing.bars, _scale(drawing.kind, drawing.top)[0]
     named = range(0, len(bars), -(-len(bars) // MOST_TICKS) or 1)
@@ -189,7 +180,7 @@ def columns(drawing: BarChart, title: str, said: str) -> go.Figure:
     return _panels(title, said, [Panel(traces, axis, PLOT, levels=levels)], xaxis, barmode="stack", bargap=gap)
 
 
-def histogram(drawing: Histogram, title: str, said: str) -> go.Figure:
+def histogram(drawing: d.Histogram, title: str, said: str) -> go.Figure:
     """The panels above each other over the same bins."""
     panels = [
         Panel(
@@ -204,10 +195,10 @@ def histogram(drawing: Histogram, title: str, said: str) -> go.Figure:
     return _panels(title, said, panels, xaxis, barmode="stack", bargap=0.2)
 
 
-def _bars(drawing: BarChart, first: float) -> Iterator[go.Bar]:
+def _bars(drawing: d.BarChart, first: float) -> Iterator[go.Bar]:
     """A trace for each thing that bars consist of, in the order of the legend, and one for those that do not count; the
     first bar stands at `first`."""
-    held: dict[tuple[str, bool], list[tuple[int, Bar, Share]]] = {}
+    held: dict[tuple[str, bool], list[tuple[int, d.Bar, Share]]] = {}
     for at, bar in enumerate(drawing.bars):
         for part in bar.parts:
             held.setdefault((part.id, bar.faded), []).append((at, bar, part))
@@ -229,7 +220,7 @@ def _bars(drawing: BarChart, first: float) -> Iterator[go.Bar]:
         )
 
 
-def _marks(bars: Sequence[Bar], height: float) -> Iterator[go.Scatter]:
+def _marks(bars: Sequence[d.Bar], height: float) -> Iterator[go.Scatter]:
     """Signs above bars, which say more about them."""
     for kind, (label, symbol, color) in MARKS.items():
         held = [(at, bar) for at, bar in enumerate(bars) if (bar.slow if kind == "slow" else bar.faded)]
@@ -245,7 +236,7 @@ def _marks(bars: Sequence[Bar], height: float) -> Iterator[go.Scatter]:
             )
 
 
-def curve(drawing: Curve, title: str, said: str) -> go.Figure:
+def curve(drawing: d.Curve, title: str, said: str) -> go.Figure:
     """The layers over each other, with the limit as a line."""
     scale, xaxis = time_axis(_end(drawing))
     panel = Panel(
@@ -264,7 +255,7 @@ def curve(drawing: Curve, title: str, said: str) -> go.Figure:
     return _panels(title, said, [panel], xaxis, hovermode="x")
 
 
-def strips(drawing: CurveStrips, title: str, said: str) -> go.Figure:
+def strips(drawing: d.CurveStrips, title: str, said: str) -> go.Figure:
     """The strips below each other over the same time; lines across all where something begins."""
     scale, xaxis = time_axis(max(_end(strip.curve) for strip in drawing.strips))
     panels = []
@@ -281,16 +272,16 @@ def strips(drawing: CurveStrips, title: str, said: str) -> go.Figure:
     return made
 
 
-def _end(curve: Curve) -> int:
+def _end(curve: d.Curve) -> int:
     return max(layer.series.edges[-1] for layer in curve.layers)
 
 
-def _place(curve: Curve, value: float) -> float:
+def _place(curve: d.Curve, value: float) -> float:
     """Where a value is on the axis: heights of logarithmic curves are shares."""
     return curve.place(value) if curve.log else value / _scale(curve.kind, curve.top)[0]
 
 
-def _layers(curve: Curve, scale: int) -> Iterator[go.Scatter]:
+def _layers(curve: d.Curve, scale: int) -> Iterator[go.Scatter]:
     """A line; an area below it, or between it and its lower border, which is a trace of its own."""
     for layer in curve.layers:
         name, color, area = plain(layer.label), layer.color or ACCENT, {}
@@ -320,7 +311,7 @@ def _line(width: float, color: str) -> dict[str, Any]:
     return {"mode": "lines", "line": {"shape": "hv", "width": width, "color": color}, "connectgaps": False}
 
 
-def _points(layer: CurveLayer, values: Sequence[float | None], curve: Curve, scale: int) -> dict[str, Any]:
+def _points(layer: d.CurveLayer, values: Sequence[float | None], curve: d.Curve, scale: int) -> dict[str, Any]:
     """A point where each step begins, one where it ends if no other follows, and nothing where no value is known."""
     edges, lowest = layer.series.edges, layer.series.lowest
     points: list[tuple[float | None, float | None, list[Any] | None]] = []
