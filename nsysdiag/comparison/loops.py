@@ -13,7 +13,7 @@ LEAST = 0.1
 """The change of a step that is said: less may be another mix of work, or chance, which is not judged here."""
 
 
-class Loop(Struct, frozen=True):
+class ComparedLoop(Struct, frozen=True):
     """A phase that repeats: its mean step in ns, 0 where it has none that is surely one; `compared`: the iterations of
     the device are in it."""
 
@@ -38,12 +38,12 @@ def other_loops(sides: DeviceSides) -> list[str]:
     ]
 
 
-def loops_of(capture: Capture) -> list[Loop]:
+def loops_of(capture: Capture) -> list[ComparedLoop]:
     """The phases that repeat, in order."""
     found = capture.device.iterations
     starts = [row.start_ns for row in found.rows] if found is not None else []
     return [
-        Loop(_mean_step(phase), any(phase.start_ns <= start < phase.end_ns for start in starts))
+        ComparedLoop(_mean_step(phase), any(phase.start_ns <= start < phase.end_ns for start in starts))
         for phase in capture.report.phases
         if phase.name == "steady"
     ]
@@ -56,7 +56,7 @@ def _mean_step(phase: Phase) -> int:
     return steps.mean_ns or steps.median_ns
 
 
-def _differ(one: Loop, two: Loop) -> bool:
+def _differ(one: ComparedLoop, two: ComparedLoop) -> bool:
     """Are both steps known, and one longer by LEAST?"""
     short, long = sorted((one.step_ns, two.step_ns))
     return 0 < short < long / (1 + LEAST)

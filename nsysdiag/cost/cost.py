@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag.config.settings import CostSettings
-from nsysdiag.cost.facts import Amount, Cost, Saving, TotalCost
+from nsysdiag.cost.facts import Amount, Cost, CostSaving, TotalCost
 from nsysdiag.report import DeviceReport, Finding, Report
 
 NS_PER_HOUR = 3_600_000_000_000
@@ -76,7 +76,7 @@ def _cost(device: DeviceReport, findings: list[Finding], settings: CostSettings)
         exposed_copy=rate.of(device.exposed_copy_ns, whole),
         lost=rate.of(device.idle_ns + device.exposed_comm_ns + device.exposed_copy_ns, whole),
         step=None if rate.thousand_steps is None else _rounded(rate.thousand_steps / STEPS),
-        best=Saving(finding=own[0].id, amount=rate.of(own[0].ceiling_ns, whole)) if own else None,
+        best=CostSaving(finding=own[0].id, amount=rate.of(own[0].ceiling_ns, whole)) if own else None,
     )
 
 

@@ -21,7 +21,7 @@ class Amount(Record, frozen=True):
     thousand_steps: Money | None
 
 
-class Saving(Record, frozen=True):
+class CostSaving(Record, frozen=True):
     """What a fix brings at best: the ceiling of one finding. Savings of several findings overlap."""
 
     finding: HashedId
@@ -47,7 +47,7 @@ class Cost(Record, frozen=True):
     exposed_copy: Amount
     lost: Amount
     step: Money | None
-    best: Saving | None
+    best: CostSaving | None
 
 
 class TotalCost(Record, frozen=True):

@@ -59,18 +59,18 @@ BEFORE_CALLS, BEFORE_OPERATIONS = "time before the first CUDA call", "time befor
 AFTER_OPERATIONS, NOT_IN_TRACE = "time after the last GPU work", "time that is not in the trace"
 
 
-class Detail(NamedTuple):
+class BottleneckDetail(NamedTuple):
     """What stands behind the time of a bottleneck, as the end of a sentence. `most` is what more than half of it is."""
 
     words: str
     most: Named | None = None
 
-    def and_then(self, more: str) -> Detail:
+    def and_then(self, more: str) -> BottleneckDetail:
         """With more words."""
-        return Detail(self.words + more, self.most)
+        return BottleneckDetail(self.words + more, self.most)
 
 
-NO_DETAIL = Detail("")
+NO_DETAIL = BottleneckDetail("")
 
 
 class Said(Struct, frozen=True):
@@ -88,7 +88,7 @@ class Said(Struct, frozen=True):
     basis: str
     phase: FoundPhase | None
     judged_ns: int
-    details: dict[str, Detail]
+    details: dict[str, BottleneckDetail]
     unused: str = ""
     duration_ns: int | None = None
     which: str = ""
@@ -297,7 +297,9 @@ def waiting_part(device: PhaseDevice, least: float) -> str:
     return f"for {format_share(share, 1)} of it this GPU waits for {listed(others)}" if share >= least else ""
 
 
-def details_of(findings: list[Finding], account: Mapping[str, float], *, scheduled: bool) -> dict[str, Detail]:
+def details_of(
+    findings: list[Finding], account: Mapping[str, float], *, scheduled: bool
+) -> dict[str, BottleneckDetail]:
     """By bottleneck what stands behind it: that of the finding with most time, of those that say it; `account` holds
     the bottlenecks' shares of the time. Waits for another GPU say what that one did, not why; but those that stay waits
     are why. Without scheduling (`scheduled` is false) no wait for another thread can be followed to what that thread
@@ -313,20 +315,20 @@ def details_of(findings: list[Finding], account: Mapping[str, float], *, schedul
     return {name: _or_larger(each.share, detail, largest[name]) for name, (each, detail) in found.items()}
 
 
-def _or_larger(share: float, detail: Detail, largest: Finding) -> Detail:
+def _or_larger(share: float, detail: BottleneckDetail, largest: Finding) -> BottleneckDetail:
     """The detail of a finding with this share; the title of a larger one that has no detail, with its share."""
     if share >= largest.share or detail.most or largest.bottleneck == UNKNOWN:
         return detail
-    return Detail(f"{uncapitalized(largest.title)} {format_share(largest.share, 1)}")
+    return BottleneckDetail(f"{uncapitalized(largest.title)} {format_share(largest.share, 1)}")
 
 
-def detail_of(finding: Finding, whole: float) -> Detail:
+def detail_of(finding: Finding, whole: float) -> BottleneckDetail:
     """The reason of a share `whole` of the time, by its largest finding: the call, and where in the program. What is
     not most of it has its own share. No words if nothing of it has a name."""
     if finding.named and finding.cause not in KERNELS:
         most = next((each for each in finding.named if 2 * each.share > whole), None)
-        return Detail(mostly(((each.text, each.share) for each in finding.named), whole), most)
+        return BottleneckDetail(mostly(((each.text, each.share) for each in finding.named), whole), most)
     if finding.cause in SAY_THEIR_SHARES or 2 * finding.share > whole:
-        return Detail(finding.summary)
+        return BottleneckDetail(finding.summary)
     shown = finding.summary and finding.share >= SHOWN
-    return Detail(f"for {format_share(finding.share, 1)} {finding.summary}") if shown else NO_DETAIL
+    return BottleneckDetail(f"for {format_share(finding.share, 1)} {finding.summary}") if shown else NO_DETAIL

@@ -39,7 +39,7 @@ WHOLE, PART = 0.8, 0.7
 SHORTEST_RUN = 2
 
 
-class _Names(Struct, frozen=True):
+class _KernelSets(Struct, frozen=True):
     """Which kernels are in which repeats: `present[name, repeat]`; `often`: those of the loop, `updates`: those that
     update weights."""
 
@@ -48,7 +48,7 @@ class _Names(Struct, frozen=True):
     updates: BoolArray
 
     @classmethod
-    def of(cls, found: RepeatCounts, happened: Happened) -> _Names:
+    def of(cls, found: RepeatCounts, happened: Happened) -> _KernelSets:
         codes = [code for code in found.count if code in happened.kernels]
         present = np.array([found.count[code] > 0 for code in codes], np.bool_).reshape(len(codes), found.size)
         updates = np.array([code in happened.updates for code in codes], np.bool_)
@@ -75,7 +75,7 @@ def without_other_work(loop: Loop, happened: Happened, end: int) -> Loop:
     """The loop without repeats that are an evaluation between its steps: the step before them lasts until the next."""
     if len(loop) < FEWEST:
         return loop
-    names = _Names.of(RepeatCounts.of(happened, loop.starts, None, end), happened)
+    names = _KernelSets.of(RepeatCounts.of(happened, loop.starts, None, end), happened)
     part = names.parts()
     if not part.any() or not (names.update_only(~part) or _in_regular_runs(part)):
         return loop

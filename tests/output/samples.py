@@ -10,7 +10,7 @@ from functools import cache
 import msgspec
 import numpy as np
 
-from nsysdiag.cost.facts import Amount, Cost, Saving, TotalCost
+from nsysdiag.cost.facts import Amount, Cost, CostSaving, TotalCost
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.phrases import Phrases
 from nsysdiag.report import (
@@ -749,7 +749,7 @@ def cost(currency: str = "USD", finding: str = "f-sync-1a2b", matched: str | Non
         exposed_copy=Amount(hour=0.125, run=9.0, thousand_steps=0.000173611),
         lost=Amount(hour=1.375, run=99.0, thousand_steps=0.00190972),
         step=0.00000347222,
-        best=Saving(finding=finding, amount=Amount(hour=0.525, run=37.8, thousand_steps=0.000729167)),
+        best=CostSaving(finding=finding, amount=Amount(hour=0.525, run=37.8, thousand_steps=0.000729167)),
     )
 
 

@@ -26,7 +26,7 @@ from nsysdiag.diagnosis.entries import (
     shown_phases,
 )
 from nsysdiag.diagnosis.facts import Saves
-from nsysdiag.diagnosis.sentences import Detail, Said, headline
+from nsysdiag.diagnosis.sentences import BottleneckDetail, Said, headline
 from nsysdiag.document.blocks import Chart, Column, Lines, Table, written_out
 from nsysdiag.document.drawings import StackedBar
 from nsysdiag.document.kinds import SHARE
@@ -298,7 +298,7 @@ class TestKernelsFirst:
 
     def test_what_surely_saves_more_than_the_bottleneck_is_in_its_sentence(self) -> None:
         saves = replace(SAVES, high_ns=640, low_ns=600, of_ns=1_000, method="replay")
-        told = Said("window", None, MS, {"kernels": Detail("solve 38.0%")})
+        told = Said("window", None, MS, {"kernels": BottleneckDetail("solve 38.0%")})
         said = headline(told, "kernels", 0.38, None, finding(saves=saves, title="Wait"))
         assert said == "Kernels take 38.0% of the 1.00 ms judged: solve 38.0%; “Wait” saves more: 60 to 64%."
 
