@@ -233,6 +233,9 @@ def test_breaks_inside_a_graph_are_dispatch(suffix: str, shared: Shared) -> None
     assert capture.device.ledger["dispatch"] == pytest.approx(capture.device.idle_ns, rel=0.01)
     assert capture.account["launch"] == capture.device.idle_ns
     assert capture.account["launch"] == pytest.approx(capture.device.window_ns / 3, rel=CLOSE)
+    found = [each for each in capture.report.findings if each.cause == "dispatch"]
+    assert found
+    assert not any("run the step as a CUDA graph" in text for each in found for text in each.advice), "it is one"
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -16,6 +16,7 @@ from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, INPUT_WAIT, bottlenecks_of_cause, variant_of
 from nsysdiag.causes.cause import Cause, Hint, Variant
 from nsysdiag.causes.data_loading import COMPUTES
+from nsysdiag.causes.dispatch import CAUSE as DISPATCH
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.sentences import HANGS, UNSEEN_TITLE
@@ -39,6 +40,7 @@ from nsysdiag.wakeups.batches import Batches
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
 ALMOST_ALL, MOST = 0.95, 0.5
 BUILDING = "Code is compiled at run time"
+FEWER_NODES = "Fewer, larger kernels: fuse kernels that work on the same data. They run as a CUDA graph already."
 KEEP_BUILT = "Keep the compiled code: cache it between runs, or compile ahead of time."
 UNNAMED_ROOT = 0.5
 """Confidence of a root cause that no described gap has."""
@@ -122,6 +124,8 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice, fix = [KEEP_BUILT], "keep the compiled code"
     elif _unseen(context, spot):
         advice = [HANGS]
+    elif _in_graphs(context, facts):
+        advice, fix = [FEWER_NODES], "fewer, larger kernels"
     call = _function(facts)
     loads = spot.cause == INPUT_WAIT
     elsewhere = not loads and _followed(context, facts.slices) >= ALMOST_ALL
@@ -283,6 +287,13 @@ def _builds(spot: Hotspot) -> bool:
 def _unseen(context: FindingContext, spot: Hotspot) -> bool:
     """Whether nothing explains this time as the trace shows nothing of the host but its CUDA calls."""
     return context.host_unseen and spot.cause == FALLBACK
+
+
+def _in_graphs(context: FindingContext, facts: _Facts) -> bool:
+    """Whether most of this is dispatch between kernels of CUDA graphs."""
+    gaps, node = context.gaps.frame.gaps.take(facts.gaps.gap), context.gaps.device.operations.graph_node
+    inside = (node[gaps.previous] > 0) & (node[gaps.next] > 0)
+    return facts.spot.cause == DISPATCH.id and 2 * int(facts.gaps.ns[inside].sum()) > int(facts.gaps.ns.sum())
 
 
 def _title(context: FindingContext, facts: _Facts, elsewhere: bool) -> str:
