@@ -21,6 +21,7 @@ from nsysdiag.replay.changes import OF_OPERATIONS, SURE, Changes
 from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.model import Model, once
 from nsysdiag.replay.pacing import WAITED_NS
+from nsysdiag.replay.removed import taken_ns
 from nsysdiag.replay.step_work import REGULAR, StepWork
 from nsysdiag.replay.wakes import SEMAPHORE
 
@@ -122,21 +123,14 @@ def taken_out(changes: Changes) -> float:
     """How much time the changes take out of a step at most, in ns, in all threads and on all devices. It is without end
     where they change more than times, such as the order on a device."""
     model, edges = changes.model, changes.model.graph.edges
-    threads, pieces, program = model.threads, model.pieces, model.program
     if changes.eager.any() or changes.more.any() or changes.counted.tolist() != [-1, 1]:
         return np.inf
     if np.isin(edges.kind[changes.dropped], OF_OPERATIONS).any():
         return np.inf
-    # Who takes a lock at another time may find it free.
-    woken = changes.not_woken | met_by_chance(model)
     # It is not known what the thread does that ends such a wait: all of that may be taken out.
     time = np.where(model.unknown_waits, 0.0, changes.time)
-    ns = float(((pieces.end - pieces.start) * (1 - time)).sum())
-    ns += float((model.unseen * (1 - changes.unseen)).sum() + (program.lag * (1 - changes.lag)).sum())
     # What a thread at a pace of its own does on a device may be behind the steps.
-    ns += float(
-        np.where(model.others_work < StepWork.OWN, model.length, model.length - changes.length).clip(min=0).sum()
-    )
-    for waits, gone in ((threads.held, ~changes.held), (threads.full, ~changes.full), (threads.woken, woken)):
-        ns += float((waits.end - waits.begin)[gone].sum())
+    length = np.where(model.others_work < StepWork.OWN, 0, changes.length)
+    # Who takes a lock at another time may find it free.
+    ns = taken_ns(changes, time, length, changes.not_woken | met_by_chance(model))
     return ns / max(model.stretch.count, 1)

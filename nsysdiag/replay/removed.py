@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.edges import EdgeKind
 from nsysdiag.replay.model import Model, once
@@ -55,28 +55,26 @@ def _reordered(changes: Changes) -> bool:
 def _removed_ns(changes: Changes) -> int:
     """Other threads may end all waits of which the end is not known. Those of the graph may end the ones that also end
     when a time is over: who collects requests up to a time goes on once there are enough."""
-    model = changes.model
-    pieces, program = model.pieces, model.program
-    ns = float(((pieces.end - pieces.start) * np.maximum(1 - changes.time, 0)).sum())
-    ns += float((model.unseen * np.maximum(1 - changes.unseen, 0)).sum())
-    ns += float((program.lag * np.maximum(1 - changes.lag, 0)).sum())
-    ns += float(np.maximum(model.length - changes.length, 0).sum() + np.maximum(model.cost - changes.cost, 0).sum())
-    may_end = dependent(model) & (
-        changes.elsewhere[0] | np.append(is_timed(model.named.calls) == 1, False)[pieces.call]
-    )
-    ns += _waits(changes) + _total(pieces.start, pieces.end, may_end)
+    model, threads, gone = changes.model, changes.model.threads, changes.not_woken
+    pieces, unknown = model.pieces, dependent(model)
+    ns = taken_ns(changes, changes.time, changes.length, gone)
+    ns += float(np.maximum(model.cost - changes.cost, 0).sum())
+    may_end = unknown & (changes.elsewhere[0] | np.append(is_timed(model.named.calls) == 1, False)[pieces.call])
+    # A thread that does not wait for some may not wait for others, of which it is not known who ended them.
+    of_thread = unknown & np.isin(model.program.thread[pieces.owner], threads.woken.thread[gone])
+    ns += _total(pieces.start, pieces.end, may_end) + _total(pieces.start, pieces.end, of_thread)
     return round(ns / model.stretch.count)
 
 
-def _waits(changes: Changes) -> int:
-    """The length of all waits that no longer are, in ns. A thread that does not wait for some may not wait for others,
-    of which it is not known who ended them."""
-    model, threads = changes.model, changes.model.threads
-    gone = changes.not_woken
-    of_thread = np.isin(model.program.thread[model.pieces.owner], threads.woken.thread[gone])
-    unknown = (model.pieces.end - model.pieces.start)[of_thread & dependent(model)]
+def taken_ns(changes: Changes, time: FloatArray, length: IntArray, gone: BoolArray) -> float:
+    """How much changes take out of all threads and operations, and of the waits that no longer are, in ns. `time` are
+    the factors of pieces of host time, `length` the lengths of operations in ns, `gone` marks waits for threads."""
+    model, threads, program = changes.model, changes.model.threads, changes.model.program
+    ns = float(((model.pieces.end - model.pieces.start) * np.maximum(1 - time, 0)).sum())
+    ns += float((model.unseen * np.maximum(1 - changes.unseen, 0)).sum())
+    ns += float((program.lag * np.maximum(1 - changes.lag, 0)).sum() + np.maximum(model.length - length, 0).sum())
     waits = ((threads.held, ~(changes.held & changes.others)), (threads.full, ~changes.full), (threads.woken, gone))
-    return int(unknown.sum()) + sum(_total(each.begin, each.end, chosen) for each, chosen in waits)
+    return ns + sum(_total(each.begin, each.end, chosen) for each, chosen in waits)
 
 
 def _total(begin: IntArray, end: IntArray, chosen: BoolArray) -> int:
