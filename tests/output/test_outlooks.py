@@ -16,7 +16,7 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.phrases import finished
 from nsysdiag.record import to_json
 from nsysdiag.replay.answer import CAVEATS
-from nsysdiag.replay.show.outlooks import CAVEAT, MOST_CAUSES, MOST_FINDINGS, section
+from nsysdiag.replay.show.outlooks import CAVEAT, LATE, MOST_CAUSES, MOST_FINDINGS, section
 from nsysdiag.report import Outlook, Report
 from nsysdiag.saved import from_json
 from nsysdiag.share.redaction import redacted
@@ -120,6 +120,17 @@ class TestTheFirstFinding:
         held = one(replace(outlook("f-input-9z"), per="window"))
         assert drawn(held)[1].label.startswith("The window predicted")
         assert "mean of the steps" not in on_page(held)[0].whole_text()
+
+    def test_says_that_waiting_for_late_gpus_is_communication(self) -> None:
+        """Elsewhere on the page it is charged to what made them late."""
+        held = SAMPLES["several_devices"]()
+        waiting, none = (
+            [replace(phase, devices=[replace(each, late_ns=late) for each in phase.devices]) for phase in held.phases]
+            for late in (1_000, 0)
+        )
+        assert waiting
+        sections = [on_page(replace(held, phases=phases))[0].whole_text() for phases in (waiting, none)]
+        assert [LATE.strip() in each for each in sections] == [True, False]
 
 
 class TestTheOthers:

@@ -166,6 +166,7 @@ MOST_CAUSES = 12
 MOST_TITLE, MOST_KEY = 200, 40
 OTHER_IDLE = "Other idle time"
 MEAN = "Lengths are the mean of the steps that were replayed. "
+LATE = "Waiting for late GPUs is exposed communication here, whatever made them late. "
 
 
 def section(context: Context) -> Section | None:
@@ -185,10 +186,16 @@ def section(context: Context) -> Section | None:
         *_drawn(context, finding, outlook),
         *(Details(_said(context.report, each, saves), _drawn(context, each, of)) for each, saves, of in others),
         *([Paragraph(f"{counted(left, 'more finding')} with a prediction.", "quiet", PAGE)] if left else []),
-        Paragraph(f"{MEAN if outlook.per == 'step' else ''}{CAVEAT}", "quiet", PAGE),
+        Paragraph(f"{_read_as(context.report, outlook)}{CAVEAT}", "quiet", PAGE),
         Paragraph([f"{CAVEAT} More: ", Name(_command(context.report, finding))], limit=NOT_PAGE),
     ]
     return Section("what-if", TITLE, blocks, scope=_scope(outlook, now))
+
+
+def _read_as(report: Report, outlook: Outlook) -> str:
+    """How lengths and colours are to be read, where other sections charge time to other bottlenecks."""
+    late = any(device.late_ns for phase in report.phases for device in phase.devices)
+    return f"{MEAN if outlook.per == 'step' else ''}{LATE if late else ''}"
 
 
 def _scope(outlook: Outlook, now: int) -> SectionScope:
