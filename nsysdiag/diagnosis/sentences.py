@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import BOTTLENECKS
-from nsysdiag.causes import THREAD_WAIT
+from nsysdiag.causes import CAUSES, FALLBACK, THREAD_WAIT
 from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, PACED, UNKNOWN, UNSEEN, WAITS, Part, noun_of
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.one_problem import EXPLAINED
@@ -200,6 +201,18 @@ def _saves_more(action: Finding, share: float) -> bool:
     """Whether even the low bound of what it saves is more than a share, by so much that a reader sees it."""
     saves = action.saves
     return saves is not None and saves.has_bounds and saves.low_ns > (share + EXPLAINED) * saves.of_ns
+
+
+def seen_elsewhere(findings: list[Finding]) -> list[Finding]:
+    """Findings of a rank whose trace shows nothing of its host, where another rank's shows more: time that nothing
+    explains has the title that it has there, so that both are one finding."""
+    title = CAUSES[FALLBACK].title
+    return [
+        replace(each, title=f"{title}{each.title.removeprefix(UNSEEN_TITLE)}")
+        if each.cause == FALLBACK and each.title.startswith(UNSEEN_TITLE)
+        else each
+        for each in findings
+    ]
 
 
 def unrecorded(loop: HostLoop | None, alone: Alone | None = None, *, cuda_asked: bool = False) -> str:

@@ -13,6 +13,7 @@ from nsysdiag.diagnosis.focus import Scope, judged_parts
 from nsysdiag.diagnosis.judge import diagnose, ranks_elsewhere, ranks_left_out
 from nsysdiag.diagnosis.late import LateShare, followed, lateness, with_late
 from nsysdiag.diagnosis.savings import predict_of
+from nsysdiag.diagnosis.sentences import seen_elsewhere
 from nsysdiag.events.identity import together
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison
@@ -78,7 +79,7 @@ def diagnose_ranks(
     diagnosis, findings, judged = diagnose(
         _scope(traces),
         judged,
-        with_late(found, late, limits),
+        with_late(found if host_unseen else seen_elsewhere(found), late, limits),
         frameworks=list(dict.fromkeys(name for trace in traces for name in trace.frameworks)),
         gpus_present=traces[0].gpus_present if len(traces) == 1 else None,
         limits=limits,
