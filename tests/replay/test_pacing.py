@@ -14,7 +14,7 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.pipeline.whatif import whatif
 from nsysdiag.replay.changes import Changes
 from nsysdiag.replay.facts import Transform
-from nsysdiag.replay.pacing import Timed, _judged
+from nsysdiag.replay.pacing import Timed, _judged, _varies
 from nsysdiag.replay.predict import identity_of
 from nsysdiag.replay.stretch import Stretch
 from tests.replay.making import SETTINGS, model_of_pair
@@ -60,6 +60,15 @@ def test_work_of_one_length_says_nothing() -> None:
     due = (1 + np.arange(40)) * PERIOD
     assert judged(*until([1_000 * US] * 40, due)) == (False, PERIOD)
     assert judged(due - PERIOD // 2, due) == (False, PERIOD)
+
+
+def test_time_on_a_cpu_that_hardly_differs_is_work() -> None:
+    """8.1 ms that are 2% longer or shorter against those that end with a period after work of 0.2 to 3 ms."""
+    chance = np.random.default_rng(0)
+    steady = np.round(8_100 * US * chance.normal(1, 0.02, 40)).astype(np.int64)
+    begin, end = until(chance.integers(200 * US, 3_000 * US, 40).tolist(), (1 + np.arange(40)) * PERIOD)
+    assert not _varies(steady)
+    assert _varies(end - begin)
 
 
 def test_few_waits_say_nothing() -> None:
