@@ -38,7 +38,8 @@ def test_the_read_of_each_step_drains_the_queue(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_the_host_computes_after_the_read_counts_to_the_read(tmp_path: Path) -> None:
-    """The thread waited for nearly all of 30 kernels of 90 µs: it could have done 800 µs of computing meanwhile."""
+    """The thread waited for nearly all of 30 kernels of 90 µs: it could have done 800 µs of computing meanwhile. With a
+    copy that does not block, the simulated program is 807.8 µs faster in each step but the last."""
     report = report_on("loss_read_each_step", tmp_path)
     ((device,),) = ([*phase.devices] for phase in report.phases)
     assert device.ledger["host_compute"] == 23 * 800_000
@@ -46,7 +47,7 @@ def test_what_the_host_computes_after_the_read_counts_to_the_read(tmp_path: Path
     assert "host" not in device.account
     found = [each for each in report.findings if each.saves and each.cause != "single_precision"]
     assert [(each.cause, each.bottleneck) for each in found] == [("blocking_copy", "sync"), ("host_compute", "host")]
-    assert found[0].ceiling_ns >= 23 * 800_000
+    assert found[0].ceiling_ns >= 23 * 807_800
     assert found[1].lost_ns == 23 * 800_000
 
 

@@ -94,7 +94,7 @@ def _predicted(
     finding: Finding, found: Predicted | str, limits: FindingThresholds, steps: PhaseSteps | None
 ) -> Finding:
     """The finding with what the replay says in place of its bound, or with its bound as a share of what was replayed;
-    one that promises nothing stays so."""
+    one that promises nothing stays so. Its ceiling, which is its idle time, grows or shrinks with what it saves."""
     promised = finding.saves
     if promised is None:
         return finding
@@ -124,7 +124,7 @@ def _predicted(
     return replace(
         finding,
         saves=saves,
-        ceiling_ns=int(most / promised.most * finding.ceiling_ns) if promised.most else 0,
+        ceiling_ns=int(most / saved_share(finding) * finding.ceiling_ns) if promised.ns else 0,
         severity=severity(weighed_share(replace(finding, saves=saves)), limits),
         note=replayed_note(finding, share) or paced,
     )
