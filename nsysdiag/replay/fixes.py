@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -60,7 +60,7 @@ NOT_THERE = "it does not occur in the replayed time"
 NOT_SEPARATE = "the replay cannot tell it from other findings on the same cause"
 
 
-def apply_fix(changes: Changes, finding: Finding, among: Iterable[Finding] = ()) -> str:
+def apply_fix(changes: Changes, finding: Finding, among: Sequence[Finding] = ()) -> str:
     """Make the changes that fix a finding and the findings joined with it; what is left to others `among` all
     findings stays. Returns the reason if the replay has no such changes, or if the finding is not in the replayed
     time."""
@@ -68,11 +68,22 @@ def apply_fix(changes: Changes, finding: Finding, among: Iterable[Finding] = ())
         return ""
     if finding.cause == BEFORE_WORK:
         return _before_work(changes, finding)
+    if _is_rest(finding, among):
+        return NOT_SEPARATE
     its = _its_time(changes.model, finding)
     if finding.cause == LATE_RANK:
         return _late_rank(changes, finding, its)
     rest = others(finding, among)
     return next(filter(None, [_fix(changes, each, rest, its) for each in problems_of(finding)]), "")
+
+
+def _is_rest(finding: Finding, among: Sequence[Finding]) -> bool:
+    """Whether this is the smaller part of waits for input, of which the larger one is what workers do: without the
+    waits, as with workers that are ahead, that saves what the fix of the larger part does."""
+    if finding.cause != INPUT_WAIT or finding.variant in OF_WORKERS:
+        return False
+    larger = (each for each in among if each.cause == INPUT_WAIT and each.share > finding.share)
+    return any(each.variant in OF_WORKERS and each.nvtx == finding.nvtx for each in larger)
 
 
 def may_differ(model: Model, finding: Finding) -> bool:

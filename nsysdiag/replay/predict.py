@@ -120,7 +120,7 @@ def _fix(changes: Changes, finding: str, findings: Mapping[str, Finding]) -> Non
     if finding not in findings:
         near = difflib.get_close_matches(finding, findings, MOST_NEAR, 0) or list(findings)
         raise UsageError(f"there is no finding '{finding}'", hint="findings: " + ", ".join(near))
-    if reason := apply_fix(changes, findings[finding], findings.values()):
+    if reason := apply_fix(changes, findings[finding], list(findings.values())):
         raise UsageError(
             f"the fix of finding '{finding}' cannot be replayed: {reason}", hint="the report has a bound instead"
         )
