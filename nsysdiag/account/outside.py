@@ -164,6 +164,8 @@ def _in_driver(samples: Samples, chains: CallChains, axis: ThreadAxis, lane: int
     ```
     """
     time = _placed(axis, lane, axis.origin, until).spans
+    if not len(time):
+        return Intervals.empty()
     begin, end = int(time.start[0]), int(time.end[0])
     low, high = np.searchsorted(samples.position, (begin, end)).tolist()
     known = chains.through("sampling", samples.id[low:high], DRIVER) if high > low else {}

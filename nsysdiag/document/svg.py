@@ -19,7 +19,7 @@ from nsysdiag.document.names import clip
 from nsysdiag.document.words import instant
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -395,7 +395,7 @@ def _at(fall: d.Waterfall, ns: int) -> str:
     return percent(max(ns - fall.low, 0), fall.high - fall.low)
 
 
-FILTERS = {
+FILTERS: dict[str, Callable[..., object]] = {
     "bar_plot": bar_plot,
     "curve_plot": curve_plot,
     "histogram_plots": histogram_plots,

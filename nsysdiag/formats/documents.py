@@ -46,7 +46,7 @@ class DocumentKind(Struct, frozen=True):
 REPORT = DocumentKind("a report", [*FORMATS])
 
 
-OTHERS = {
+OTHERS: dict[type[object], tuple[str, str]] = {
     RanksReport: ("a comparison of ranks", "nsysdiag.ranks.show.registry"),
     Comparison: ("a comparison", "nsysdiag.comparison.show.registry"),
     WhatIf: ("a prediction", "nsysdiag.replay.show.registry"),

@@ -60,7 +60,7 @@ class SliceCollector:
     def __init__(self, causes: list[str]) -> None:
         self._cause = {cause: number for number, cause in enumerate(causes)}
         self._parts: list[SliceRows] = []
-        self.labels = CodeTable[EvidenceLabel]()
+        self.labels: CodeTable[EvidenceLabel] = CodeTable()
         self._texts = CodeTable[str]()
         self._calls: set[str] = set()
 

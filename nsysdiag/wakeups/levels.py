@@ -36,7 +36,7 @@ class TextTable(CodeTable[str]):
     def __init__(self) -> None:
         super().__init__()
         self.calls: dict[str, str] = {}
-        self.labels = CodeTable[EvidenceLabel]()
+        self.labels: CodeTable[EvidenceLabel] = CodeTable()
 
     def recoded(self, words: list[str], calls: Sequence[str] = ()) -> IntArray:
         """For each old code its new one; -1 stays. `calls` are those that the words name, empty for none."""

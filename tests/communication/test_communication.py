@@ -86,7 +86,7 @@ def test_mpi_calls_and_the_idle_time_that_they_overlap(waiting: TraceBuilder, tm
     device = only_device(waiting, tmp_path)
     found = [(row.name, row.count, row.total_ns, row.idle_ns) for row in device.communication.mpi]
     assert found == [("MPI_Allreduce", 1, 45_000, 40_000), ("MPI_Send", 2, 12_000, 10_000)]
-    assert device.labels["host_compute"]["inside MPI calls"] == 50_000
+    assert device.ledger["exposed_mpi"] == 50_000
 
 
 def test_mpi_calls_inside_others_and_of_other_threads_do_not_count(waiting: TraceBuilder, tmp_path: Path) -> None:

@@ -129,4 +129,4 @@ class _Run:
     def shape(self, name: str) -> dict[str, int]:
         """Of 256 threads a block."""
         program = self.program
-        return {"gridX": round(864 * program.items * (2 if name in program.threads else 1)), "blockX": 256}
+        return {"gridX": round(108 * program.items * (2 if name in program.threads else 1)), "blockX": 256}

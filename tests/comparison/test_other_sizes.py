@@ -43,7 +43,7 @@ def test_the_threads_of_a_step_are_those_of_its_launches() -> None:
     row = threads(compared(PLAIN, PLAIN))
     assert row is not None
     assert not row.differs
-    assert (row.before, row.after) == pytest.approx([864 * 256 * 3 * LAYERS] * 2, rel=0.01)
+    assert (row.before, row.after) == pytest.approx([108 * 256 * 3 * LAYERS] * 2, rel=0.01)
 
 
 @pytest.mark.parametrize("gemm", [0.8, 1.25])

@@ -19,12 +19,20 @@ def cause_of(span: Span, own: Call | None, capture: Capture) -> str:
     calls = [call for call in span.stack if call.kind == "api" and call.recorded and capture.api]
     if calls:
         return "cuda_api" if calls[0].cause == "launch_call" else calls[0].cause
-    if any(call.kind == "library" for call in span.stack) and capture.libraries:
-        return "cuda_api"
+    if library := _by_library(span, capture):
+        return library
     for call in span.stack:
         if call.kind == "os" and call.cause and records_os_call(call, capture):
             return call.cause
     return _by_state(span, capture)
+
+
+def _by_library(span: Span, capture: Capture) -> str:
+    """The cause of time in a library of CUDA or in MPI, which starts up in MPI_Init; empty elsewhere."""
+    if any(call.kind == "library" for call in span.stack) and capture.libraries:
+        return "cuda_api"
+    in_mpi = any(call.kind == "mpi" and not call.name.startswith("MPI_Init") for call in span.stack)
+    return "exposed_mpi" if in_mpi else ""
 
 
 def _inside_launch(stack: tuple[Call, ...], capture: Capture) -> str:

@@ -105,7 +105,7 @@ def _call(trace: TraceBuilder, call: Call, capture: Capture) -> None:
         trace.api(call.name, call.start, call.end, thread=thread, correlation=call.correlation, returned=call.returned)
     elif call.kind == "os" and records_os_call(call, capture):
         trace.osrt(call.name, call.start, call.end, thread=thread)
-    elif call.kind == "mpi" and trace.knows("MPI_OTHER_EVENTS"):
+    elif call.kind == "mpi" and call.recorded and trace.knows("MPI_OTHER_EVENTS"):
         _mpi_call(trace, call)
     elif call.kind == "library" and capture.libraries and trace.knows("CUBLAS_EVENTS"):
         trace.library(call.name, call.start, call.end, thread=thread)

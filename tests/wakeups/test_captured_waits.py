@@ -133,7 +133,7 @@ def test_reading_and_computing_of_the_loader_are_told_apart(captures: dict[str, 
 def test_the_interpreter_lock_is_told_apart(captures: dict[str, Analyzed]) -> None:
     for name in CAPTURES:
         device = captures[name].device
-        waited = device.root_labels.get("lock_wait", {}).get(INTERPRETER_LOCK, 0)
+        waited = device.root_labels.get("lock_wait", {}).get(INTERPRETER_LOCK.words, 0)
         if name == "real_wait_gil":
             assert waited >= 0.99 * device.ledger["lock_wait"]
         else:

@@ -70,7 +70,8 @@ def _exchange(sim: Simulation, marks: Marks, *, ranges: bool) -> None:
     def call(t: Thread, name: str, ns: int) -> Body:
         if ranges:
             start = t.clock.now
-            yield from t.compute(ns, "opal_progress")
+            with t.inside("mpi", name, "", recorded=False):
+                yield from t.compute(ns, "opal_progress")
             called.append((name, start, t.clock.now, (t.process.pid, t.tid)))
         else:
             yield from t.mpi(name, ns)
