@@ -60,5 +60,7 @@ def host_time(gaps: GapContext, time: TimeTable, judged: JudgedTime, slices: Int
     at = np.flatnonzero(mine[time.slice] & (time.slice >= 0) & (time.bottleneck == BOTTLENECK_NUMBER[bottleneck]))
     lane = gaps.lane[gaps.slices.rows.gap[time.slice[at]]]
     at, lane = at[lane >= 0], lane[lane >= 0]
-    inside, _, _ = claim(Owned.of(time.spans[at], lane), judged.parts)
+    pieces = Owned.of(time.spans[at], lane)
+    del mine, at, lane  # the most memory of an analysis is held here
+    inside = claim(pieces, judged.parts)[0]
     return union(gaps.axis.place(inside.owner, inside.spans))

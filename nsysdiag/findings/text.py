@@ -171,14 +171,14 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
     slices, ns = shares.slice[explained], shares.lost[explained]
     sampled = CAUSES[spot.cause].sampled
     loads = spot.cause == INPUT_WAIT
-    mine = _as_the_worker_did(context, shares, slices) if loads else np.ones(len(slices), dtype=np.bool_)
-    seen = (sampled or loads) and bool(mine.any())
-    code, known = code_in(context.gaps, slices[mine]) if seen else (SampledCode(0, {}, {}), 0.0)
+    mine = _as_the_worker_did(context, shares, slices) if loads else slice(None)
+    own = slices[mine]
+    code, known = code_in(context.gaps, own) if (sampled or loads) and len(own) else (SampledCode(0, {}, {}), 0.0)
     kind, alone = _kind(shares, spot, code.functions if sampled else {}, context.thresholds)
     calls = _calls(context, shares, slices, ns)
     path, whole = _place(context, shares, spot)
     # What a worker computes is in samples alone: calls are those in which others wait for it.
-    named = {} if kind.id == COMPUTES else _calls(context, shares, slices[mine], ns[mine])
+    named = {} if kind.id == COMPUTES or not loads else _calls(context, shares, own, ns[mine])
     rows = context.gaps.slices
     return _Facts(
         call_of=dict(zip(rows.texts, rows.calls, strict=True)) | {name: name for name in context.waits.names},
@@ -218,11 +218,11 @@ def _place(context: FindingContext, shares: Shares, spot: Hotspot) -> tuple[list
 
 def _inside(context: FindingContext, shares: Shares, path: list[str], bottleneck: str) -> int:
     """The counted time of these rows inside the ranges of `path`; what a wait caused is where the wait is."""
-    waits = shares.slice < 0
-    there = np.array([each[: len(path)] == path for each in context.paths], dtype=np.bool_)[shares.path]
-    slices = shares.slice[~waits & (shares.counted > 0)]
+    slices = shares.slice[(shares.slice >= 0) & (shares.counted > 0)]
     time = host_time(context.gaps, context.time, context.judged, slices, bottleneck)
-    return int(shares.counted[waits & there].sum()) + intersect(time, context.ranges.inside(path)).total()
+    inside = intersect(time, context.ranges.inside(path)).total()
+    there = np.array([each[: len(path)] == path for each in context.paths], dtype=np.bool_)[shares.path]
+    return inside + int(shares.counted[(shares.slice < 0) & there].sum())
 
 
 def _as_the_worker_did(context: FindingContext, shares: Shares, slices: IntArray) -> BoolArray:
@@ -291,9 +291,11 @@ def _unseen(context: FindingContext, spot: Hotspot) -> bool:
 
 def _in_graphs(context: FindingContext, facts: _Facts) -> bool:
     """Whether most of this is dispatch between kernels of CUDA graphs."""
-    gaps, node = context.gaps.frame.gaps.take(facts.gaps.gap), context.gaps.device.operations.graph_node
-    inside = (node[gaps.previous] > 0) & (node[gaps.next] > 0)
-    return facts.spot.cause == DISPATCH.id and 2 * int(facts.gaps.ns[inside].sum()) > int(facts.gaps.ns.sum())
+    if facts.spot.cause != DISPATCH.id:
+        return False
+    gaps, node = context.gaps.frame.gaps, context.gaps.device.operations.graph_node
+    inside = (node[gaps.previous[facts.gaps.gap]] > 0) & (node[gaps.next[facts.gaps.gap]] > 0)
+    return 2 * int(facts.gaps.ns[inside].sum()) > int(facts.gaps.ns.sum())
 
 
 def _title(context: FindingContext, facts: _Facts, elsewhere: bool) -> str:
