@@ -759,18 +759,18 @@ class Named(Record, frozen=True):
 class Finding(Shown, frozen=True):
     """A performance problem that can be fixed.
 
-    `confidence`, 0 to 1, is the share of its time that the trace has evidence for. `bottleneck` is the id of the
-    bottleneck that this time belongs to, `share` its fraction of the judged time. `summary` describes it in a few
-    words; `variant` is the id of its cause's variant, empty for none. `saves` is how much shorter a step or the judged
-    time would get, None if unknown. `lost_ns` is exclusive: no nanosecond counts for two findings, so together they are
-    at most what the devices lost. `ceiling_ns` is the most that a fix may save; ceilings of different findings overlap
-    and are never added up. `part_of` is the id of the finding on the same problem that has the saving of both. `note`
-    says so, or why a finding saves more than its share; `joined` are the findings joined with it. `named` are parts of
-    its time with a name, the most specific first.
+    `confidence`, 0 to 1, is the fraction of its time with evidence in the trace. `bottleneck` is the id of the
+    bottleneck of this time, `share` the fraction of the judged time. `summary` is a short description; `variant` is
+    the id of the variant of its cause, empty if none. `saves` is the estimated reduction of the step time or of the
+    judged time, None if unknown. `lost_ns` is exclusive time: the findings do not overlap, and their sum is at most the
+    time that the devices lost. `ceiling_ns` is the upper bound of the saving; upper bounds overlap and must not be
+    added. `part_of` is the id of the finding on the same problem that reports the saving of both. `note` explains this,
+    or why the saving exceeds the share; `joined` are the findings that were merged into this one. `named` are the
+    functions, NVTX ranges or kernels with most of the time, the most specific first.
 
-    Where: `devices`, of which `device` lost most; `nvtx` (the place in the program), `gaps` gaps, most of them of
-    `signature`, in or around `call` (an API or OS function, or its stand-in). `chain` leads from the root cause to the
-    fix, one step each; `rows` are the rows of the trace that show it best, the longest first."""
+    Location: the `devices`, and the `device` with the most lost time; the NVTX range path `nvtx`; the number of `gaps`
+    and the `signature` of most of them; the `call`, an API or OS function, or a description. `chain` lists the steps
+    from the root cause to the fix; `rows` are the rows of the trace with the most of this time, longest first."""
 
     id: HashedId
     cause: CauseId

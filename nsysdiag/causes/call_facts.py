@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending
+from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.evidence import READ_BACK_BYTES, CallFacts
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint, process_of
@@ -21,6 +22,7 @@ ASKS = re.compile(
     r"(cuda|cu)(Get|SetDevice|DeviceGet|DeviceCan|DriverGet|RuntimeGet|Init$|ChooseDevice|CtxGet|PointerGet)\w*"
 )
 """Calls that only ask, or choose a device. They may load the driver, and choosing creates the context since CUDA 12."""
+FIRST_USE = EvidenceLabel("first launch of this kernel")
 FEW_LAUNCHES, SLOW_FACTOR = 10, 10
 FIRST_NS = 100_000
 """A launch call takes 2 to 35 µs, a first one that loads code over 100 µs to many ms (ten real traces)."""

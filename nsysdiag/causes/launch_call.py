@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes import call_facts
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
 from nsysdiag.causes.evidence import Threshold
 from nsysdiag.units import format_ns
-
-FIRST_USE = EvidenceLabel("first launch of this kernel")
 
 CAUSE = Cause(
     id="launch_call",
@@ -113,7 +110,7 @@ thread          [launch  ]
                     "kernel once during warm-up; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
                 )
             ),
-            labels=(FIRST_USE,),
+            labels=(call_facts.FIRST_USE,),
             bottleneck="startup",
         ),
         Variant("other", "", "launch less: CUDA graphs, fused kernels"),

@@ -15,7 +15,7 @@ from nsysdiag.events.host import UNKNOWN_LOADING
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.units import format_ns
 
-FIRST_LAUNCH, FIRST_USE = EvidenceLabel("first launch of a kernel"), EvidenceLabel("first launch of this kernel")
+FIRST_LAUNCH = EvidenceLabel("first launch of a kernel")
 SEEN, COPIED = EvidenceLabel("loading seen by the profiler"), EvidenceLabel("code is copied to the device")
 CALLS = re.compile(r"cu(Module|Library)Load\w*|cudaLibraryLoad\w*|cuLink\w+|nvrtc\w+")
 LOADING_KINDS = (
@@ -51,7 +51,7 @@ def loading_rows(evidence: HostEvidence) -> EvidenceLayer:
 
 def own_call(evidence: HostEvidence) -> OwnCall:
     """Slow first launches of a kernel."""
-    return OwnCall(evidence.facts.first_launch, labels=(FIRST_USE,), described=True)
+    return OwnCall(evidence.facts.first_launch, labels=(call_facts.FIRST_USE,), described=True)
 
 
 CAUSE = Cause(
@@ -141,7 +141,7 @@ thread         [launch, loads its code     ]
                     source="lazy_loading",
                 ),
             ),
-            labels=(FIRST_LAUNCH, FIRST_USE, COPIED),
+            labels=(FIRST_LAUNCH, call_facts.FIRST_USE, COPIED),
         ),
         Variant(
             "library",

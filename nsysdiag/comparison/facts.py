@@ -199,6 +199,10 @@ class Unit(Record, frozen=True):
     part_of_step: bool = False
 
 
+KERNELS, LAUNCHES, BYTES, THREADS = "kernels", "launches", "bytes", "threads"
+"""What the work of a step is counted in."""
+
+
 class WorkChange(Record, frozen=True):
     """How much work a step has: `kernels` that run, `launches`, the calls that launch, `bytes` that copies move, or
     `threads` of the kernels that both sides run as often. The median over the steps; of launches and threads the mean.

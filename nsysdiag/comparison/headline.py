@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nsysdiag.bottlenecks import noun_of
-from nsysdiag.comparison.facts import JobComparison, Speedup
+from nsysdiag.comparison.facts import KERNELS, THREADS, JobComparison, Speedup
 from nsysdiag.comparison.job import LEAST_TOP, MEAN, MOST_TOP
 from nsysdiag.comparison.units import ITERATIONS, PHASES
 from nsysdiag.comparison.waterfall import DECIDED, LEAST_CHANGE, MIXED, SAME, UNKNOWN
-from nsysdiag.comparison.work import KERNELS, THREADS, work_sentence
+from nsysdiag.comparison.work import work_sentence
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_two_ns
 
 OTHER_MEAN = 0.02

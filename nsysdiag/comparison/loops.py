@@ -53,7 +53,7 @@ def _mean_step(phase: Phase) -> int:
     steps = phase.steps
     if steps is None or not steps.of_the_program or not steps.certain:
         return 0
-    return steps.mean_ns or steps.median_ns
+    return steps.average_ns
 
 
 def _differ(one: ComparedLoop, two: ComparedLoop) -> bool:

@@ -9,13 +9,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import FloatArray
-from nsysdiag.comparison.facts import Change, WorkChange
+from nsysdiag.comparison.facts import BYTES, KERNELS, LAUNCHES, THREADS, Change, WorkChange
 from nsysdiag.comparison.side import COPIED, Capture, column, mean_count, total
 from nsysdiag.comparison.units import ITERATIONS, DeviceSides, weighted_median
 from nsysdiag.comparison.waterfall import DECIDED
 from nsysdiag.units import format_bytes
 
-KERNELS, LAUNCHES, BYTES, THREADS = "kernels", "launches", "bytes", "threads"
 SAID = {THREADS: "threads of the same kernels"}
 LEAST = 0.1
 """The change from which a step has different work. Smaller batches at the end of an epoch, or kernels chosen by size,

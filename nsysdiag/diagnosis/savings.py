@@ -109,7 +109,7 @@ def _predicted(
         )
         return replace(finding, saves=bound)
     share, most = (ns / max(found.of_ns, 1) for ns in (found.ns, found.high_ns))
-    mean = (steps.mean_ns or steps.median_ns) if steps else found.of_ns
+    mean = steps.average_ns if steps else found.of_ns
     saves = Saves(
         *found[2:5],
         found.per,
@@ -231,7 +231,7 @@ def _merged(
     longest = max(each.account_ns for each in judged.values())
     lost = sum(each.lost_ns for each in group)
     named = _named(group, judged, total)
-    saves = _saves(saved, steps.mean_ns or steps.median_ns, STEP) if steps else _saves(saved, longest, WINDOW)
+    saves = _saves(saved, steps.average_ns, STEP) if steps else _saves(saved, longest, WINDOW)
     return replace(
         first,
         devices=sorted(each.device for each in group),

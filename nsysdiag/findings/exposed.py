@@ -85,7 +85,8 @@ SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a se
 
 
 def exposed_findings(device: DeviceReport, context: FindingContext, work: TimeTable) -> list[Finding]:
-    """Findings on exposed copies, exposed communication and paging. Each takes at least the smallest share of the judged time. Overlap hides at most the compute time."""
+    """Findings on exposed copies, exposed communication and paging. Each takes at least the smallest share of the
+    judged time. Overlap hides at most the compute time."""
     judged, timeline = context.judged, context.gaps.device
     operations = timeline.operations
     copies = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)

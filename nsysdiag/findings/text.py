@@ -178,7 +178,7 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
     calls = _calls(context, shares, slices, ns)
     path, whole = _place(context, shares, spot)
     # What a worker computes is in samples alone: calls are those in which others wait for it.
-    named = {} if kind.id == COMPUTES or not loads else _calls(context, shares, own, ns[mine])
+    naming = {} if kind.id == COMPUTES else _calls(context, shares, own, ns[mine]) if loads else calls
     rows = context.gaps.slices
     return _Facts(
         call_of=dict(zip(rows.texts, rows.calls, strict=True)) | {name: name for name in context.waits.names},
@@ -190,7 +190,7 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
         path=path,
         labels=_by_words(context.attribution.label[slices], context.attribution.labels, ns),
         calls=calls,
-        naming=named if loads else calls,
+        naming=naming,
         code=code,
         sampled=known,
         root=_root(device, context, gaps),

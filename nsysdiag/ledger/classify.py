@@ -17,9 +17,9 @@ from nsysdiag.causes import (
     UNTRACED_GRAPH,
     graph_untraced,
 )
+from nsysdiag.causes.call_facts import FIRST_USE
 from nsysdiag.causes.cause import Cause, OwnCall
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
-from nsysdiag.causes.launch_call import FIRST_USE
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import ThreadAxis, taken
 from nsysdiag.gaps import gaps as stream_waits

@@ -58,6 +58,11 @@ class PhaseSteps(Record, frozen=True):
         return self.kind == STEP
 
     @property
+    def average_ns(self) -> int:
+        """The mean time; in reports of older versions, which lack it, the median."""
+        return self.mean_ns or self.median_ns
+
+    @property
     def words(self) -> str:
         """`30 steps, median 12.0 ms`; `2 steps` where they are too few for a median; `10 steps of 32 parts`."""
         if not self.of_the_program:
@@ -80,7 +85,7 @@ class PhaseSteps(Record, frozen=True):
 
     @property
     def _uneven(self) -> bool:
-        mean = self.mean_ns or self.median_ns
+        mean = self.average_ns
         return max(mean, self.median_ns) > UNEVEN * min(mean, self.median_ns)
 
 

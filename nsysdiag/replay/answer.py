@@ -68,7 +68,7 @@ def refused(report: Report, transforms: Sequence[Transform], reason: str, identi
     """No prediction, and why."""
     judged = [phase.steps for phase in report.phases if phase.judged and phase.steps is not None]
     steps = next((each for each in judged if each.of_the_program), None)
-    now = (steps.mean_ns or steps.median_ns) if steps else max((each.window_ns for each in report.devices), default=0)
+    now = steps.average_ns if steps else max((each.window_ns for each in report.devices), default=0)
     made = WhatIf(
         schema_version=WHATIF_SCHEMA_VERSION,
         kind=KIND,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
-from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage
 from nsysdiag.arrays.labels import CodeTable, EvidenceLabel
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
 from nsysdiag.causes.evidence import EvidenceLayer
@@ -44,6 +45,10 @@ class HostNames(NamedTuple):
 
     labels: list[EvidenceLabel]
     calls: list[str]
+
+    def calls_like(self, pattern: re.Pattern[str], *, without: bool = False) -> BoolArray:
+        """Which calls have such a whole name, and behind them what holds of pieces `without` a call."""
+        return np.array([*(pattern.fullmatch(each) is not None for each in self.calls), without], dtype=np.bool_)
 
 
 class _Collector:

@@ -9,6 +9,7 @@ device     S==A==) S====B=====)         S==C==)  S: an operation starts
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
 from typing import TypeVar
@@ -234,6 +235,11 @@ class Model(Struct, frozen=True, dict=True):
         """The row in `threads.timed` of the wait that each piece of host time is in, -1 for none."""
         timed = self.threads.timed
         return self.row_of_piece(self.on_axis(timed.thread, timed.begin, timed.end))
+
+    def in_calls(self, pattern: re.Pattern[str]) -> BoolArray:
+        """Which pieces of host time are in calls whose whole name matches."""
+        found: BoolArray = self.named.calls_like(pattern)[self.pieces.call]
+        return found
 
     @cached_property
     def unresolved(self) -> BoolArray:

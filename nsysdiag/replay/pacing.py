@@ -109,7 +109,7 @@ def timed_waits(pieces: HostTime, names: HostNames, axis: ThreadAxis, stretch: S
     much = total >= LEAST_ERROR * (stretch.end - stretch.begin)
     found = [Timed.empty()]
     of_kind = RowsOf(kind, among=np.flatnonzero(much))
-    by_message = [*(MESSAGES.fullmatch(each) is not None for each in names.calls), False]
+    by_message = names.calls_like(MESSAGES)
     for each in of_kind.values():
         rows = of_kind[each][np.argsort(axis.time(waits.start[of_kind[each]]), kind="stable")]
         works = bool(np.isin(waits.cause[rows[0]], MAY_WORK))
@@ -157,7 +157,7 @@ def _joined(pieces: HostTime, names: HostNames) -> _Waits:
     waits = np.isin(pieces.cause, MAY_WAIT) | np.isin(pieces.cause, ON_CPU)
     waits |= (pieces.cause == _OFF_CPU) & (pieces.label == untraced)
     # No source outside of the program holds a read of a file.
-    other_end = np.array([*(_HELD.fullmatch(each) is not None for each in names.calls), True])
+    other_end = names.calls_like(_HELD, without=True)
     waits &= (pieces.cause != PLACE[IO_WAIT.id]) | other_end[pieces.call]
     rows = np.flatnonzero(waits)
     rows = rows[np.argsort(pieces.start[rows], kind="stable")]

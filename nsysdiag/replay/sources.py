@@ -43,16 +43,16 @@ def source_may_limit(changes: Changes) -> bool:
     stretch, pieces = model.stretch, model.pieces
     if not stretch.stepwise or not len(pieces):
         return False
-    messages, unknown = _named(model, MESSAGES), _unknown(model)
+    messages, unknown = model.in_calls(MESSAGES), _unknown(model)
     reads = unknown & (pieces.cause == PLACE[IO_WAIT.id])
     # Several threads may ask the same source in turns.
     kind = pieces.call + 1
     # Who was woken once by a recorded thread, or may be fed by one, knows the pace.
     waited = messages & ~reads & (model.call_of_piece < 0)
     fed = (messages & _others_send(model)) | np.isin(kind, kind[waited])
-    asked = (messages | _named(model, _DEVICES)) & ~fed & reads
+    asked = (messages | model.in_calls(_DEVICES)) & ~fed & reads
     asked = (asked | (_queued(model) & unknown)) & (changes.time >= 1)
-    asleep = (pieces.cause == PLACE[SLEEP.id]) & _named(model, _SLEEPS) & (changes.time >= 1)
+    asleep = (pieces.cause == PLACE[SLEEP.id]) & model.in_calls(_SLEEPS) & (changes.time >= 1)
     launching = np.isin(model.program.thread, model.launched_by[model.step_work == StepWork.OWN])[pieces.owner]
     # Who sleeps until a time that has come returns at once.
     late = asleep & (pieces.end - pieces.start < WAITED_NS)
@@ -77,7 +77,7 @@ def _others_send(model: Model, beside: int = 0) -> BoolArray:
     lane, none = model.pieces.start // model.host.host.axis.stride, np.zeros(1, dtype=np.int64)
     woken = model.threads.woken
     taken = union(model.on_axis(woken.waker, woken.at, woken.at + 1))
-    sending = np.flatnonzero(_named(model, _SENDS) & (coverage(taken, model.pieces.spans) == 0))
+    sending = np.flatnonzero(model.in_calls(_SENDS) & (coverage(taken, model.pieces.spans) == 0))
     sender, number = distinct(lane[sending])
     steps = np.append(_steps(model, number, sending), none) if len(sending) else none
     own = np.where(np.isin(lane, sender), np.searchsorted(sender, lane), -1)
@@ -95,28 +95,21 @@ def answers(model: Model) -> BoolArray:
 def of_unknown_sources(model: Model) -> BoolArray:
     """Which pieces of host time wait for something that is not in the trace: for messages; or in a call that may read a
     file, where the same thread sends something in MANY steps, to which that may be the answer."""
-    asks = _named(model, _READS) & _itself_sends(model)
-    found: BoolArray = (_named(model, MESSAGES) | asks) & _unknown(model) & (model.pieces.cause == PLACE[IO_WAIT.id])
+    asks = model.in_calls(_READS) & _itself_sends(model)
+    found: BoolArray = (model.in_calls(MESSAGES) | asks) & _unknown(model) & (model.pieces.cause == PLACE[IO_WAIT.id])
     return found
 
 
 def asks_others(model: Model) -> BoolArray:
     """Which pieces of host time are in calls that ask others, or answer them, and read no file."""
-    return _named(model, MESSAGES) | _named(model, _DEVICES) | _named(model, _SENDS)
+    return model.in_calls(MESSAGES) | model.in_calls(_DEVICES) | model.in_calls(_SENDS)
 
 
 def _itself_sends(model: Model) -> BoolArray:
     lane = model.pieces.start // model.host.host.axis.stride
-    sending = np.flatnonzero(_named(model, _SENDS))
+    sending = np.flatnonzero(model.in_calls(_SENDS))
     sender, number = distinct(lane[sending])
     return np.isin(lane, sender[_steps(model, number, sending) >= MANY * model.stretch.count] if len(sending) else [])
-
-
-def _named(model: Model, pattern: re.Pattern[str]) -> BoolArray:
-    """Which pieces of host time are in a call of such a name."""
-    named = np.array([*(pattern.fullmatch(each) is not None for each in model.named.calls), False])
-    result: BoolArray = named[model.pieces.call]
-    return result
 
 
 def _unknown(model: Model) -> BoolArray:
@@ -132,7 +125,7 @@ def _queued(model: Model) -> BoolArray:
     """Which pieces may take something out of a pipe that threads fill which the graph does not hold, as none waited for
     them: they send something in MANY steps."""
     sent = model.beside.messages >= MANY * model.stretch.count
-    found: BoolArray = _named(model, _READS) & (model.pieces.cause == PLACE[IO_WAIT.id]) & sent
+    found: BoolArray = model.in_calls(_READS) & (model.pieces.cause == PLACE[IO_WAIT.id]) & sent
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
@@ -123,8 +122,8 @@ def take_out(changes: Changes, cause: str, part: FixScope) -> None:
     changes.unknown[(part.pieces > 0) & of_unknown_sources(model)] = True
     changes.time[:] *= 1 - part.pieces
     # No work of another thread is awaited at a lock. A thread that is needed has to be started.
-    unsure = (model.unknown_waits & ~_in_calls(model, LOCKS)) | model.returns_of_others
-    unsure |= _in_calls(model, THREADS) | _in_calls(model, PROCESSES)
+    unsure = (model.unknown_waits & ~model.in_calls(LOCKS)) | model.returns_of_others
+    unsure |= model.in_calls(THREADS) | model.in_calls(PROCESSES)
     changes.unknown[(part.pieces > 0) & unsure] = True
     _leave_to_wakers(changes, cause, part.woken)
     if CAUSES[cause].after_call:
@@ -136,13 +135,6 @@ def take_out(changes: Changes, cause: str, part: FixScope) -> None:
     places = model.places
     row = model.program_into[np.concatenate((places.held[part.held], places.full[part.full], places.woken[part.woken]))]
     changes.lag[row[row >= 0]] = 0
-
-
-def _in_calls(model: Model, pattern: re.Pattern[str]) -> BoolArray:
-    """Which pieces of host time are in calls whose whole name matches."""
-    named = np.array([*(pattern.fullmatch(each) is not None for each in model.named.calls), False])
-    found: BoolArray = named[model.pieces.call]
-    return found
 
 
 def _leave_to_wakers(changes: Changes, cause: str, waits: BoolArray) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
@@ -231,10 +232,11 @@ def _of_threads(
         return Wakes.empty()
     found = finder().find(waits)
     sure = (found.thread > 0) & (found.confidence >= floor) & (found.at > waits.start) & (found.at <= waits.end)
+    cuda = _CudaCalls.of(host_trace, found.thread[sure])
     stayed = np.flatnonzero(sure & _on_its_cpu(view, waits))
-    sure[stayed] = ~_in_a_cuda_call(host_trace, found.thread[stayed], found.at[stayed])
+    sure[stayed] = ~cuda.hold(found.thread[stayed], found.at[stayed])
     waits, found = waits.take(sure), found.take(sure)
-    at = np.maximum(_before_cuda_calls(host_trace, found.thread, found.at), waits.start + 1)
+    at = np.maximum(cuda.before(found.thread, found.at), waits.start + 1)
     loads = loaders.by_waker(waits, found.thread, found.at)
     loads |= loaders.in_range(waits.thread, Intervals(waits.start, waits.end))
     loader, held = loads.astype(np.int64), interpreter[sure].astype(np.int64)
@@ -285,36 +287,40 @@ def _on_its_cpu(view: WaitingThreads, waits: Waits) -> BoolArray:
     return found
 
 
-def _in_a_cuda_call(host_trace: HostTrace, thread: IntArray, at: IntArray) -> BoolArray:
-    """Which threads are in a CUDA call at a time: they end no wait then that others spend on their CPU."""
-    calls, here = _cuda_calls(host_trace, thread, at)
-    return contains(calls, here)
+class _CudaCalls(Struct, frozen=True):
+    """The CUDA calls of some threads, as a set on an axis of these."""
 
+    axis: ThreadAxis
+    spans: Intervals
 
-def _before_cuda_calls(host_trace: HostTrace, thread: IntArray, at: IntArray) -> IntArray:
-    """When each thread last was between two CUDA calls for POST_NS, up to `at`: it wakes no other in one. Who was woken
-    then returned later. The time itself, if that is too long before.
+    @classmethod
+    def of(cls, host_trace: HostTrace, thread: IntArray) -> _CudaCalls:
+        """Those of these threads."""
+        axis, activity = ThreadAxis.over(thread, host_trace.low, host_trace.high), host_trace.activity
+        return cls(axis, union(place_api_calls(axis, activity.api_calls, activity.latest_ns).spans))
 
-    ```
-    T       [sync)(posts)[sync of another stream ...][launch][sync ...
-    helper  [waits ..............................................][works
-                   ^ woken here                              ^ seen here
-    ```
-    """
-    calls, here = _cuda_calls(host_trace, thread, at)
-    if len(calls) == 0:
-        return at
-    apart = calls.start[1:] - calls.end[:-1] > POST_NS
-    begin, end = calls.start[np.append(True, apart)], calls.end[np.append(apart, True)]
-    row = nearest_before(begin, here)
-    ago = np.where((row >= 0) & (end[row] > here), here - begin[row], 0)
-    return at - np.where(ago <= BEFORE_NS, ago, 0)
+    def hold(self, thread: IntArray, at: IntArray) -> BoolArray:
+        """Which threads are in a call at a time: they end no wait then that others spend on their CPU."""
+        return contains(self.spans, self._place(thread, at))
 
+    def before(self, thread: IntArray, at: IntArray) -> IntArray:
+        """When each thread last was between two calls for POST_NS, up to `at`: it wakes no other in one. Who was woken
+        then returned later. The time itself, if that is too long before.
 
-def _cuda_calls(host_trace: HostTrace, thread: IntArray, at: IntArray) -> tuple[Intervals, IntArray]:
-    """The CUDA calls of threads as a set on an axis of these, and the place there of each thread at a time."""
-    if len(thread) == 0:
-        return Intervals(thread, thread), thread
-    axis, activity = ThreadAxis.over(thread, host_trace.low, host_trace.high), host_trace.activity
-    calls = union(place_api_calls(axis, activity.api_calls, activity.latest_ns).spans)
-    return calls, axis.position(axis.lane(thread), at)
+        ```
+        T       [sync)(posts)[sync of another stream ...][launch][sync ...
+        helper  [waits ..............................................][works
+                       ^ woken here                              ^ seen here
+        ```
+        """
+        calls, here = self.spans, self._place(thread, at)
+        if len(calls) == 0:
+            return at
+        apart = calls.start[1:] - calls.end[:-1] > POST_NS
+        begin, end = calls.start[np.append(True, apart)], calls.end[np.append(apart, True)]
+        row = nearest_before(begin, here)
+        ago = np.where((row >= 0) & (end[row] > here), here - begin[row], 0)
+        return at - np.where(ago <= BEFORE_NS, ago, 0)
+
+    def _place(self, thread: IntArray, at: IntArray) -> IntArray:
+        return self.axis.position(self.axis.lane(thread), at)

@@ -20,9 +20,9 @@ from nsysdiag.causes import (
     blocking_copy,
     bottleneck_of,
     bottlenecks_of,
+    call_facts,
     device_stall,
     io_wait,
-    launch_call,
     variant_of,
 )
 from nsysdiag.causes.cause import Cause
@@ -109,7 +109,7 @@ BY_LABEL = {
     ("data_loading", OF_WORKER["host_compute"]): "input",
     ("sync", OTHER_DEVICE): "sync",
     ("device_stall", device_stall.BETWEEN_COPIES): "unknown",
-    ("launch_call", launch_call.FIRST_USE): "startup",
+    ("launch_call", call_facts.FIRST_USE): "startup",
 }
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from nsysdiag.comparison.facts import BYTES, THREADS
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.views import entry, has_roots, split, title
 from nsysdiag.diagnosis.entries import label
@@ -130,8 +131,8 @@ def _steps(job: JobComparison) -> list[tuple[object, ...]]:
     rows = [step]
     if job.statistic == "median" and (job.slow_steps or _apart(job)):
         rows.append(_time(f"Step time (mean{', with slow steps' if job.slow_steps else ''})", job.mean))
-    for row in (row for row in job.work if row.differs or row.id != words.THREADS):
-        show = format_bytes if row.id == "bytes" else words.count_label
+    for row in (row for row in job.work if row.differs or row.id != THREADS):
+        show = format_bytes if row.id == BYTES else words.count_label
         ratio = f"{row.after / row.before:.2f}×" if row.before and row.after else None
         differs = Cell(StatusMark("≠", "other work", "mixed"), tone="note") if row.differs else None
         rows.append((words.work_title(row.id), show(row.before), show(row.after), ratio, differs))

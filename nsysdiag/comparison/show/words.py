@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.comparison.facts import BYTES, KERNELS, LAUNCHES, THREADS
 from nsysdiag.document.blocks import Tone
 from nsysdiag.document.kinds import StatusMark
 from nsysdiag.document.names import brief, clip
@@ -52,11 +53,10 @@ _CHANGES = {
     "same": StatusMark("=", "same", "same"),
 }
 _STATUSES = {"both": "both", "added": "new", "gone": "gone", "recaused": "other cause", "not_compared": "not compared"}
-THREADS = "threads"
 _WORK = {
-    "kernels": "Kernels in a step",
-    "launches": "Launches in a step",
-    "bytes": "Copied in a step",
+    KERNELS: "Kernels in a step",
+    LAUNCHES: "Launches in a step",
+    BYTES: "Copied in a step",
     THREADS: "Threads of the same kernels",
 }
 _RENAMINGS = {"removed": "better", "renamed": "worse", "partly": "mixed"}
