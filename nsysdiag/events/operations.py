@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.arrays.nesting import constant
 from nsysdiag.events.launch_shapes import SHAPE_COLUMNS, LaunchShapes, launch_shapes
 from nsysdiag.events.rows import Rows
+from nsysdiag.trace.catalog import without_version
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import MIGRATIONS, CopyKind, MemoryKind
 
@@ -34,6 +36,9 @@ TABLES = {
     Category.MEMSET: "CUPTI_ACTIVITY_KIND_MEMSET",
     Category.GRAPH: "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
 }
+_DECOMPRESSION = "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS"
+_OTHER_WORK = {_DECOMPRESSION: Category.MEMCPY, "CUPTI_ACTIVITY_KIND_DEVICE_GRAPH_TRACE": Category.GRAPH}
+"""What CUPTI 12.8 added; work of tables that are not known at all counts as kernels without a name."""
 SECOND_NS = 1_000_000_000
 UNKNOWN_SESSION_FACTOR = 100
 ON_DEVICES = (
@@ -84,6 +89,13 @@ _SPECIAL: dict[Category, tuple[str, ...]] = {
 }
 
 
+def table_of(operations: Operations, row: int) -> str:
+    """The table that a row was read from; of work that is not known, that of kernels."""
+    if operations.copy_kind[row] == CopyKind.MEMORY_DECOMPRESSION:
+        return _DECOMPRESSION
+    return TABLES[Category(int(operations.category[row]))]
+
+
 def operation_columns(category: Category) -> tuple[str, ...]:
     """What is read of the table of a category."""
     return (*_COMMON, *_SPECIAL[category])
@@ -101,25 +113,34 @@ class RecordedOperations(Struct, frozen=True):
 
 
 def read_operations(trace: Trace) -> RecordedOperations:
-    """Reads the four tables."""
+    """Reads the four tables, and those with other work of devices."""
     read = {category: trace.read(TABLES[category], *operation_columns(category)) for category in Category}
     shapes, shape = launch_shapes(read[Category.KERNEL])
     parts = [
-        _operations(category, columns, shape if category is Category.KERNEL else None)
+        _operations(category, columns, shape if category is Category.KERNEL else None, _SPECIAL[category])
         for category, columns in read.items()
     ]
+    parts.extend(_other_work(spec.name, trace.read(spec.name, *_COMMON, "bytes")) for spec in trace.other_work)
     rows = Operations.concatenate(parts)
     duration = session_duration(trace)
     wrong = malformed(rows, duration)
     return RecordedOperations(rows, wrong, shapes, duration, latest_host_time(rows, wrong, duration))
 
 
-def _operations(category: Category, columns: Columns, shape: IntArray | None) -> Operations:
+def _other_work(table: str, columns: Columns) -> Operations:
+    """Operations of a table that is not declared."""
+    base = without_version(table)
+    found = _operations(_OTHER_WORK.get(base, Category.KERNEL), columns, None, ("bytes",))
+    kind = CopyKind.MEMORY_DECOMPRESSION if base == _DECOMPRESSION else -1
+    return replace(found, copy_kind=np.full(len(columns), kind, np.int32))
+
+
+def _operations(category: Category, columns: Columns, shape: IntArray | None, special: tuple[str, ...]) -> Operations:
     count = len(columns)
     none = constant(np.full(1, -1, np.int32), count)
 
     def column(name: str) -> IntArray:
-        return columns[name] if name in _SPECIAL[category] else none
+        return columns[name] if name in special else none
 
     return Operations(
         start=columns["start"],
@@ -180,6 +201,8 @@ def _on_device(side: IntArray, kind: IntArray, device: tuple[CopyKind, ...]) -> 
 
 def copy_name(kind: int) -> str:
     """The kind of a copy in the field's short form: `memcpy HtoD`, `unified memory DtoH`."""
+    if kind == CopyKind.MEMORY_DECOMPRESSION:
+        return "memory decompression"
     try:
         label = CopyKind(kind).label
     except ValueError:

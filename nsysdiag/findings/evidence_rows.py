@@ -14,7 +14,7 @@ from nsysdiag.causes.cause import EvidenceRows
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.host import MPI_TABLES, PROFILER
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.operations import TABLES, Category
+from nsysdiag.events.operations import table_of
 from nsysdiag.events.rows import NamedRows
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.kernels.names import operation_names
@@ -61,7 +61,7 @@ class Sightings(Struct, frozen=True):
         _, names = operation_names(self.context.device, np.array([row]), self.context.strings)
         correlation, process = int(operations.correlation[row]), int(operations.process[row])
         return EvidenceRow(
-            table=TABLES[Category(int(operations.category[row]))],
+            table=table_of(operations, row),
             name=names[0],
             start_ns=int(operations.start[row]),
             ns=ns,

@@ -242,11 +242,16 @@ def _candidates(spec: TableSpec, tables: dict[str, FoundTable]) -> Iterator[Foun
     """Tables under the canonical name, then with a version suffix (newest first), then under older names."""
     for base in (spec.name, *spec.older):
         for name in sorted(tables, key=_version, reverse=True):
-            if name != base and _VERSION_SUFFIX.sub("", name) != base:
+            if name != base and without_version(name) != base:
                 continue
             table = tables[name]
             if spec.identified_by is None or table.column(spec.identified_by):
                 yield table
+
+
+def without_version(name: str) -> str:
+    """The name of a table without the suffix of a newer version: `OSRT_API` for `OSRT_API_V2`."""
+    return _VERSION_SUFFIX.sub("", name)
 
 
 def _version(name: str) -> tuple[bool, int]:
@@ -255,9 +260,31 @@ def _version(name: str) -> tuple[bool, int]:
     return (match is None, int(match[1]) if match else 0)
 
 
+_EVENTS = re.compile(r"[A-Z][A-Z0-9_]*")
+_TIMES = ("start", "timestamp")
+_OF_AN_OPERATION = ("start", "end", "deviceId", "streamId", "correlationId")
+_OPERATIONS = "CUPTI_ACTIVITY_KIND_"
+
+
+def unread_events(tables: dict[str, FoundTable], filled: Container[str]) -> list[FoundTable]:
+    """The tables of events with rows that are not declared, by name: upper case, as nsys writes them, with a time."""
+    return [
+        table
+        for name, table in sorted(tables.items())
+        if name in filled and without_version(name) not in _NAMES and _EVENTS.fullmatch(name)
+        if table.column(*_TIMES)
+    ]
+
+
+def is_work(table: FoundTable) -> bool:
+    """Whether the rows of an undeclared table are operations on a stream of a device. CUPTI gives no other record both
+    a stream and two times, but those of synchronization and events, which are declared."""
+    return table.name.startswith(_OPERATIONS) and all(map(table.column, _OF_AN_OPERATION))
+
+
 def is_nsys_table(name: str) -> bool:
     """Whether a table of this name is one that nsys writes."""
-    base = _VERSION_SUFFIX.sub("", name)
+    base = without_version(name)
     return base in _NAMES or base.startswith(("CUPTI_ACTIVITY_KIND_", "TARGET_INFO_", "ENUM_NSYS_", "META_DATA_"))
 
 

@@ -22,6 +22,8 @@ class CopyKind(IntEnum):
     UNIFIED_HOST_TO_DEVICE = 11
     UNIFIED_DEVICE_TO_HOST = 12
     UNIFIED_DEVICE_TO_DEVICE = 13
+    MEMORY_DECOMPRESSION = 40
+    """No number of CUPTI's: rows of CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS."""
 
     @property
     def label(self) -> str:

@@ -400,6 +400,12 @@ _SESSION = (
     ),
 )
 
+
+def work_spec(name: str) -> TableSpec:
+    """A table of device work that is not declared: what every operation has, and its bytes."""
+    return TableSpec(name, (*_DEVICE_OPERATION, ColumnSpec("bytes", default=0, older=("sourceBytes",))))
+
+
 CAPTURE_OPTIONS = TableSpec("META_DATA_CAPTURE", _texts("name", "value"))
 SYSTEM = TableSpec("TARGET_INFO_SYSTEM_ENV", _texts("name", "value"))
 """What nsys was asked to record, and on what. Not among TABLES: they hold environment variables and names of hosts."""

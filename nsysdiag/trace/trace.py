@@ -11,11 +11,12 @@ import numpy as np
 from msgspec import structs
 
 from nsysdiag import typed
+from nsysdiag.fields import TextKind
 from nsysdiag.limits import short_name
 from nsysdiag.messages import InputError, UsageError, printable
 from nsysdiag.trace.capabilities import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.capabilities import SEVERITIES, Captured, capabilities, capture_warnings, tells_of_dropped
-from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, resolve
+from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, is_work, resolve, unread_events
 from nsysdiag.trace.columns import Columns, IntArray, ReadAhead, Request, Strings, defaults, joined
 from nsysdiag.trace.database import EXPORT_HINT
 from nsysdiag.trace.parquet.folder import ParquetFolder
@@ -23,7 +24,7 @@ from nsysdiag.trace.parquet.names import is_parquet_folder
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, TimeLimit
 from nsysdiag.trace.reader import READERS, Pair
 from nsysdiag.trace.source import TraceSource
-from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, table_spec
+from nsysdiag.trace.tables import CAPTURE_OPTIONS, SYSTEM, TABLES, TableSpec, table_spec, work_spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +68,10 @@ def open_trace(
         raise
 
 
+_NAMED = 5
+"""So many of the tables that are not read are named; a trace of graphics has about 20."""
+
+
 class Trace:
     """An open trace.
 
@@ -91,6 +96,7 @@ class Trace:
         self._row_bounds = self._database.row_bounds(self._tables)
         if schema.left_out:
             self.warn(f"of {len(self._tables) + schema.left_out:,} tables {schema.left_out:,} were not looked at")
+        self._work = self._look_at_unread(unread_events(self._tables, self._row_bounds))
         self._resolutions = self._resolve()
         strings = self._resolutions["StringIds"].table
         self.strings: Strings = Strings(None if strings is None else partial(self._database.strings, strings))
@@ -144,12 +150,12 @@ class Trace:
     def has(self, table: str) -> bool:
         """Whether the table exists, under its own, an older or a suffixed name, and holds at least one
         row."""
-        found = self._resolutions[table_spec(table).name].table
+        found = self._resolutions[self._spec(table).name].table
         return found is not None and found.name in self._row_bounds
 
     def missing(self, table: str) -> str | None:
         """Why `has` is false for a table; None where it is true."""
-        return self._resolutions[table_spec(table).name].reason or None
+        return self._resolutions[self._spec(table).name].reason or None
 
     def read(self, table: str, *columns: str) -> Columns:
         """Columns of a table by their canonical names, all rows in the order of the file.
@@ -175,7 +181,7 @@ class Trace:
 
     def sampled_times(self, table: str, most: int) -> IntArray:
         """The starts of rows picked evenly from a table of events; none where their place is not known."""
-        spec, found = table_spec(table), self._resolutions[table].table
+        spec, found = self._spec(table), self._resolutions[table].table
         rows = self.about_rows(table)
         if found is None or found.rowid is None or spec.times is None or not rows:
             return np.empty(0, dtype=np.int64)
@@ -189,7 +195,7 @@ class Trace:
             self._ahead = ReadAhead(self._read_all, requests)
 
     def _read_all(self, table: str, *columns: str) -> Columns:
-        spec = table_spec(table)
+        spec = self._spec(table)
         found = self._resolutions[table].table
         if found is None or found.name not in self._row_bounds:
             return _empty(spec, found, columns)
@@ -212,7 +218,7 @@ class Trace:
         Rows come in the order of the file for up to 20,000 ids, else in blocks of so many ids in ascending
         order. Without an index on `key` (callchains and StringIds have one) every block scans the table.
         """
-        spec = table_spec(table)
+        spec = self._spec(table)
         names = spec.column(key)
         found = self._resolutions[table].table
         distinct = np.unique(np.asarray(ids, np.int64)).tolist()
@@ -231,7 +237,7 @@ class Trace:
         Pairs without rows are left out; all are if the file lacks one of the columns. `columns` are numbers. For tables
         of many millions of rows, whose ids need not be kept.
         """
-        spec = table_spec(table)
+        spec = self._spec(table)
         wanted = [spec.column(name) for name in (*keys, *columns)]
         found = self._resolutions[table].table
         if found is None or found.name not in self._row_bounds or not pairs:
@@ -262,7 +268,7 @@ class Trace:
 
     def table(self, name: str) -> FoundTable | None:
         """The table of the file that stands for a declared one, under whatever name; None where there is none."""
-        return self._resolutions[table_spec(name).name].table
+        return self._resolutions[self._spec(name).name].table
 
     def ordinary_tables(self) -> list[FoundTable]:
         """Every ordinary table of the file, by name."""
@@ -312,11 +318,38 @@ class Trace:
         raise InputError(f"'{printable(self.path)}' is {what}", hint=EXPORT_HINT)
 
     def _resolve(self) -> dict[str, Resolution]:
-        resolutions = {name: resolve(spec, self._tables, self._row_bounds) for name, spec in TABLES.items()}
+        specs = TABLES | self._work
+        resolutions = {name: resolve(spec, self._tables, self._row_bounds) for name, spec in specs.items()}
         for resolution in resolutions.values():
             if resolution.warning:
                 self.warn(resolution.warning)
         return resolutions
+
+    def _look_at_unread(self, found: list[FoundTable]) -> dict[str, TableSpec]:
+        """The undeclared tables that hold work of devices, which is read; a warning names them and those that are
+        not."""
+        work = [table for table in found if is_work(table)]
+        other = [table for table in found if not is_work(table)]
+        names = [typed.name(TextKind.TABLE, short_name(table.name)) for table in other]
+        for table in work:
+            name = typed.name(TextKind.TABLE, short_name(table.name))
+            self.warn(
+                f"{name} is not a table that nsysdiag knows: its rows are work of a device, and count as busy time"
+            )
+        if other:
+            named = ", ".join(names[:_NAMED])
+            more = f" and {len(other) - _NAMED:,} more" if len(other) > _NAMED else ""
+            tables = "1 table of events is" if len(other) == 1 else f"{len(other):,} tables of events are"
+            self.warn(f"{tables} not read: {named}{more}")
+        return {table.name: work_spec(table.name) for table in work}
+
+    @property
+    def other_work(self) -> list[TableSpec]:
+        """The tables with work of devices that are not declared: `read` knows them by name."""
+        return list(self._work.values())
+
+    def _spec(self, name: str) -> TableSpec:
+        return self._work.get(name) or table_spec(name)
 
     def _metadata(self) -> dict[str | None, str | None]:
         """What the export says of itself, in safe text of 64 characters at most."""

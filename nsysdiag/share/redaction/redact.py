@@ -95,6 +95,7 @@ _KINDS = {
     TextKind.API: forms.SYMBOL,
     TextKind.CALL: forms.SYMBOL,
     TextKind.METRIC: "metric",
+    TextKind.TABLE: "table",
 }
 _PUBLIC: dict[TextKind, Callable[[str], bool]] = {
     TextKind.KERNEL: is_class_of_operation,
@@ -105,6 +106,7 @@ _PUBLIC: dict[TextKind, Callable[[str], bool]] = {
     TextKind.GPU: is_public_gpu,
     TextKind.METRIC: is_public_metric,
     TextKind.SYMBOL: is_public_symbol,
+    TextKind.TABLE: is_public_table,
 }
 """What stays because every program has it."""
 _OF_TRANSFORM = {
@@ -162,7 +164,7 @@ class _Redaction:
         """The first way through: all names that stand alone get their pseudonyms in the order in which they appear."""
         text = _kind_of(text, record)
         if text in _KINDS:
-            for each in value if isinstance(value, list) else [value]:
+            for each in value if isinstance(value, list | dict) else [value]:
                 self._one(text, each)
                 if text is TextKind.FILE and (stem := PurePath(each).stem):
                     self._stems[stem] = self._names.of(forms.FILE, each)
@@ -212,7 +214,7 @@ class _Redaction:
             return {name: setting(self._names, name, each) for name, each in value.items()}
         if text is TextKind.LABELS:
             return {cause: _renamed(labels, partial(self._one, TextKind.SENTENCE)) for cause, labels in value.items()}
-        return _renamed(value, lambda name: name if is_public_table(name) else self._names.of("table", name))
+        return _renamed(value, partial(self._one, TextKind.TABLE))
 
     def _rank(self, value: str) -> str:
         """The stem of a file, with a number or a device's key behind it."""

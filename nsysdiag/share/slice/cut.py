@@ -172,7 +172,7 @@ def copy_switches(target: SliceTarget, span: SliceSpan | None) -> None:
 
 def copy_other_events(target: SliceTarget, device: SliceSpan | None, host: SliceSpan | None) -> None:
     """All declared tables of events that no other rule has copied: rows that touch the span."""
-    for spec in TABLES.values():
+    for spec in (*TABLES.values(), *target.trace.other_work):
         found = target.trace.table(spec.name)
         if found is None or spec.name in target.made or beginning(found) is None or spec.name in _ELSEWHERE:
             continue
