@@ -23,11 +23,14 @@ from nsysdiag.comparison.facts import (
     Unit,
     WorkChange,
 )
+from nsysdiag.comparison.families import family_changes
 from nsysdiag.comparison.gap_groups import GapGroupTable, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
 from nsysdiag.comparison.headline import headline
 from nsysdiag.comparison.job import Compared, StepChange, job_comparison, step_change, verdict_of
 from nsysdiag.comparison.loops import other_loops
 from nsysdiag.comparison.matching import (
+    GRAPH,
+    MOST_KERNELS,
     collective_changes,
     copy_changes,
     finding_changes,
@@ -156,6 +159,7 @@ def _device(
     counts = workload(before, after)
     findings = finding_changes(before, after, pooled)
     plain = partial(change_of_means, found)
+    kernels = kernel_changes(before, after, found.own, plain)
     work = work_changes(sides)
     verdict = _verdict(sides.unit, found.length, step, work)
     return DeviceComparison(
@@ -174,7 +178,7 @@ def _device(
         moves=moved,
         renaming=renaming(rows, moved, titles),
         workload=counts,
-        kernels=kernel_changes(before, after, found.own, plain),
+        kernels=kernels[:MOST_KERNELS],
         signatures=gap_group_changes(*gaps, found.own, plain),
         copies=copy_changes(before, after),
         communication=collective_changes(before, after),
@@ -187,6 +191,7 @@ def _device(
         step=step.change if step is not None else None,
         slow_steps=step is not None and step.slow,
         work=work,
+        families=[] if any(row.id == GRAPH for row in counts) else family_changes(kernels, sides.unit),
     )
 
 

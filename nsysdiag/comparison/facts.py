@@ -116,6 +116,26 @@ class KernelChange(Record, frozen=True):
     change: Change
 
 
+class FamilyChange(Record, frozen=True):
+    """Kernels of one family, for a unit of work: those of one side alone, or those of both whose time changed.
+
+    `how`: elementwise ones `fused` into fewer runs; `renamed`, with as many runs in the same time, or else `replaced`;
+    `gone` or `added`; `more` or `fewer` runs of the same kernels, `slower` or `faster` ones. `names_before` and
+    `names_after` are how many names a side has; `name_before` and `name_after` are those with most time."""
+
+    family: OwnText
+    how: OwnText
+    names_before: Count
+    names_after: Count
+    name_before: KernelName
+    name_after: KernelName
+    count_before: MeanCount
+    count_after: MeanCount
+    before_ns: Ns
+    after_ns: Ns
+    change_ns: Ns
+
+
 class SignatureChange(Record, frozen=True):
     """Gaps between the same operations in the same NVTX range, and their time for a unit of work. `status`: both,
     added, gone, or recaused where they have another largest cause after than before; the id is that of the side that
@@ -273,7 +293,8 @@ class DeviceComparison(Record, frozen=True):
     `parts` and `length` are changes for a unit of work; `ledger` divides the idle time of `parts`, `root_ledger` by
     root cause. `waterfall` leads from length.before_ns to length.after_ns. `noise` is the drift of a side from its
     first half to its second beyond chance, as a share of its length. `step` is the median step, None where no steps are
-    compared; `slow_steps` where a step takes twice as long as the median one.
+    compared; `slow_steps` where a step takes twice as long as the median one. `families` are those of the kernels,
+    empty where CUDA graphs were recorded as wholes.
 
     `verdict` is that of `length`, or that of `step` if there are slow steps and the length shows no difference. It is
     `mixed` if `work` differs and the time changes in the same direction, `unknown` if parts of steps are compared.
@@ -307,6 +328,7 @@ class DeviceComparison(Record, frozen=True):
     step: Change | None = None
     slow_steps: bool = False
     work: list[WorkChange] = []
+    families: list[FamilyChange] = []
 
 
 class SideTrace(Record, frozen=True):

@@ -105,7 +105,7 @@ def _mean(job: JobComparison) -> str:
 
 
 def _top(job: JobComparison, titles: Mapping[str, str]) -> str:
-    """What changed most: causes of the only device, or bottlenecks by the account of several."""
+    """What changed most: bottlenecks by the account, or causes where there is none."""
     found = [f"{_lower(titles.get(row.id, row.id))} {format_signed_ns(row.change.change_ns)}" for row in job.top]
     if not job.top and job.verdict != SAME:
         # What is chance is not known of bottlenecks one by one: only large parts of the step count.

@@ -96,6 +96,10 @@ def _rounded(factor: float) -> float:
 
 
 MOST_TOP, LEAST_TOP = 3, 0.1
+OF_KERNELS = ("kernels", "parallelism")
+OF_COMPUTE = "compute"
+ALIKE = 0.05
+"""Of the length: an account whose kernels differ more from those of the unit is of other work."""
 DIFFER = 0.02
 """Devices whose steps are no further apart keep one step: they wait for each other."""
 
@@ -119,6 +123,8 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
     times = [_shown(each, statistic) for each in devices]
     sides = [each.before_ns for each in times], [each.after_ns for each in times]
     account = _account(devices, mean)
+    if len(devices) == 1 and not of_this_work(account, after.made):
+        account = []
     return JobComparison(
         statistic=statistic,
         unit=after.sides.unit,
@@ -131,7 +137,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
         speedup=speedup(step),
         work=after.made.work,
         account=account,
-        top=[] if account and len(devices) > 1 else _top(after.made),
+        top=[] if account else _top(after.made),
         slow_steps=any(each.made.slow_steps for each in devices),
     )
 
@@ -176,6 +182,20 @@ def _account(devices: Sequence[Compared], mean: Change) -> list[AccountChange]:
         for name, was, now in zip(names, *times, strict=True)
     ]
     return sorted(rows, key=lambda row: (-max(row.before_ns, row.after_ns), row.bottleneck))
+
+
+def of_this_work(account: Sequence[AccountChange], device: DeviceComparison) -> bool:
+    """Whether the kernels take about as long in the account as in the unit that is compared: else the judged phases
+    hold other work as well."""
+    kernels = [row for row in account if row.bottleneck in OF_KERNELS]
+    compute = next((row.change for row in device.parts if row.id == OF_COMPUTE), None)
+    if compute is None:
+        return True
+    pairs = (
+        (sum(row.before_ns for row in kernels), compute.before_ns, device.length.before_ns),
+        (sum(row.after_ns for row in kernels), compute.after_ns, device.length.after_ns),
+    )
+    return all(abs(charged - measured) <= ALIKE * length for charged, measured, length in pairs)
 
 
 def _judged_time(side: Sequence[tuple[Report, DeviceReport]]) -> dict[str, int]:

@@ -24,6 +24,7 @@ from nsysdiag.report import CollectiveKind, CopyRow, DeviceReport, Finding, Kern
 
 BOTH, ADDED, GONE = "both", "added", "gone"
 MOST_KERNELS, EDGES = 60, 2
+GRAPH = "graph"
 Row = TypeVar("Row")
 
 
@@ -52,8 +53,8 @@ def kernel_changes(
     known: Mapping[Hashable, Change],
     plain: Callable[[int, int], Change],
 ) -> list[KernelChange]:
-    """Kernels by name, those whose time changed most first. Of `known` ones the interval is known, the change of others
-    is made by `plain`."""
+    """All kernels by name, those whose time changed most first. Of `known` ones the interval is known, the change of
+    others is made by `plain`."""
 
     def rows(capture: Capture) -> Iterable[tuple[KernelRow, int, int, int]]:
         return ((row, row.count, row.total_ns, 0) for row in capture.device.kernels)
@@ -78,7 +79,7 @@ def kernel_changes(
             )
         )
     found.sort(key=lambda each: (-abs(each.change.change_ns), -each.change.before_ns, each.name, each.communication))
-    return found[:MOST_KERNELS]
+    return found
 
 
 class _RowSum(Struct):
@@ -177,7 +178,7 @@ def workload(before: Sequence[Capture], after: Sequence[Capture]) -> list[CountC
     and the last unit of a side may have lost one each to their neighbours."""
     entries = [sum(len(capture.table[LENGTH]) for capture in side) for side in (before, after)]
     found = []
-    for kind in ("kernel", "memcpy", "memset", "graph"):
+    for kind in ("kernel", "memcpy", "memset", GRAPH):
         one, two = (total(side, f"ops.{kind}") / count for side, count in zip((before, after), entries, strict=True))
         if one or two:
             least = max(LEAST_CHANGE * max(one, two), EDGES / min(entries) if min(entries) > 1 else 0.0)

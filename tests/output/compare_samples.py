@@ -28,6 +28,7 @@ from nsysdiag.comparison.facts import (
     CopyChange,
     CountChange,
     DeviceComparison,
+    FamilyChange,
     FindingChange,
     JobComparison,
     KernelChange,
@@ -253,6 +254,21 @@ def device(words: Words = Words(), *, key: str = "gpu0") -> DeviceComparison:
         ],
         findings=_findings(words),
         notes=[words.note] if words.cause != "sync" else [],
+        families=[
+            FamilyChange(
+                family="elementwise",
+                how="slower",
+                names_before=1,
+                names_after=1,
+                name_before=words.operation,
+                name_after=words.operation,
+                count_before=6.0,
+                count_after=6.0,
+                before_ns=500 * US,
+                after_ns=505 * US,
+                change_ns=5 * US,
+            )
+        ],
         strip_before=strip(50_001_000, words.cause),
         strip_after=strip(40_001_000, words.cause),
     )

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from nsysdiag.comparison.facts import BYTES, THREADS
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.views import entry, has_roots, split, title
+from nsysdiag.comparison.show.why import why
 from nsysdiag.diagnosis.entries import label
 from nsysdiag.document.blocks import (
     EVERYWHERE,
@@ -109,6 +110,7 @@ def card(comparison: Comparison, causes: Causes) -> Section | None:
     rows = [*_steps(job), *(_time(f"… {title(row.id, causes)}", row.change) for row in job.top)]
     blocks = [
         Table("Step and work of the job", OVERVIEW, rows, sortable=False, limit=EVERYWHERE),
+        *why(comparison, causes),
         *_account(job, "The mean step by bottleneck, over all GPUs", len(job.account)),
         *_devices(comparison, "Each GPU, mean of a unit of work"),
     ]
@@ -121,7 +123,8 @@ def brief(comparison: Comparison, most: int = MOST_BOTTLENECKS) -> list[Block]:
     if job is None:
         return []
     overview = Table("", OVERVIEW, _steps(job), sortable=False, limit=EVERYWHERE)
-    return [overview, *_account(job, "", most), *_devices(comparison, "")]
+    reasons = why(comparison, Causes(comparison.causes))
+    return [overview, *reasons, *_account(job, "", most), *_devices(comparison, "")]
 
 
 def _steps(job: JobComparison) -> list[tuple[object, ...]]:
