@@ -244,6 +244,18 @@ class AccountChange(Record, frozen=True):
     change_ns: Ns
 
 
+class Reason(Record, frozen=True):
+    """One of the largest changes of the job's step: a bottleneck, or without an account the part or `cause`. `causes`
+    are the root causes of the slowest device that changed with it."""
+
+    bottleneck: OwnText
+    cause: CauseId | None
+    before_ns: Ns
+    after_ns: Ns
+    change_ns: Ns
+    causes: list[PartChange]
+
+
 class Speedup(Record, frozen=True):
     """How many times as fast as before: before / after, with its 95% interval, None where too little repeats."""
 
@@ -275,6 +287,7 @@ class JobComparison(Record, frozen=True):
     account: list[AccountChange]
     top: list[PartChange]
     slow_steps: bool = False
+    why: list[Reason] = []
 
 
 class Strip(Record, frozen=True):

@@ -23,6 +23,7 @@ from nsysdiag.comparison.waterfall import (
     change_of_step,
     outside,
 )
+from nsysdiag.comparison.why import reasons
 from nsysdiag.report import DeviceReport, Report
 
 # The median step before and after: what a program takes step by step, however long a few slow steps last.
@@ -125,6 +126,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
     account = _account(devices, mean)
     if len(devices) == 1 and not of_this_work(account, after.made):
         account = []
+    top = [] if account else _top(after.made)
     return JobComparison(
         statistic=statistic,
         unit=after.sides.unit,
@@ -137,8 +139,9 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
         speedup=speedup(step),
         work=after.made.work,
         account=account,
-        top=[] if account else _top(after.made),
+        top=top,
         slow_steps=any(each.made.slow_steps for each in devices),
+        why=[] if verdict == SAME else reasons(account, top, after.made, step),
     )
 
 

@@ -14,6 +14,7 @@ from nsysdiag.comparison.facts import AccountChange, Comparison, KernelChange, U
 from nsysdiag.comparison.families import family_changes
 from nsysdiag.comparison.job import of_this_work
 from nsysdiag.comparison.show.why import why
+from nsysdiag.comparison.why import reasons
 from nsysdiag.document.blocks import Heading, Lines, written_out
 from nsysdiag.document.view import Causes
 from tests.comparison.programs import GEMM
@@ -24,7 +25,7 @@ from tests.simulator.capture import Capture
 from tests.simulator.engine import US
 
 if TYPE_CHECKING:
-    from nsysdiag.comparison.facts import FamilyChange
+    from nsysdiag.comparison.facts import DeviceComparison, FamilyChange
 
 pytestmark = pytest.mark.slow
 
@@ -158,9 +159,7 @@ class TestSaid:
         account = [AccountChange(bottleneck="launch", before_ns=0, after_ns=100 * US, change_ns=100 * US)]
         found = device()
         rows = [replaced(row, after=24.0) if row.id == "launches" else row for row in made_work()]
-        made = comparison([replaced(found, work=rows)])
-        assert made.job is not None
-        made = replaced(made, job=replaced(made.job, account=account, verdict="regressed"))
+        made = charged(replaced(found, work=rows), account, "regressed")
         assert said(made) == ["Why it is slower", "Launch overhead +100 µs: more launches, 19 → 24 a step"]
 
     def test_causes_that_came_and_went_are_named(self) -> None:
@@ -170,11 +169,17 @@ class TestSaid:
         ]
         found = device()
         gone = replaced(found.ledger[0], change=change(400, 0, "improved"))
-        made = comparison([replaced(found, root_ledger=[gone, *found.ledger[1:]])])
-        assert made.job is not None
-        lines = said(replaced(made, job=replaced(made.job, account=account)))
+        lines = said(charged(replaced(found, root_ledger=[gone, *found.ledger[1:]]), account, "improved"))
         assert lines[1].startswith("Synchronization -400 µs: less waiting, 400 µs → none")
         assert "; host code is new" in lines[2]
+
+
+def charged(found: DeviceComparison, account: list[AccountChange], verdict: str) -> Comparison:
+    """A comparison of this device, whose step is charged so."""
+    made = comparison([found])
+    assert made.job is not None
+    why = reasons(account, [], found, found.length)
+    return replaced(made, job=replaced(made.job, account=account, verdict=verdict, why=why))
 
 
 def made_work() -> list[WorkChange]:

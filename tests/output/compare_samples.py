@@ -44,6 +44,7 @@ from nsysdiag.comparison.facts import (
     Unit,
     WorkChange,
 )
+from nsysdiag.comparison.why import reasons
 from nsysdiag.report import CauseInfo, Tool
 from tests.output.samples import HOSTILE
 from tests.output.timeline.samples import timeline
@@ -278,6 +279,10 @@ def job(found: DeviceComparison, others: int = 0) -> JobComparison:
     """Of a job whose slowest device this is, one of several where there are `others`."""
     length = found.length
     account = {"kernels": (600, 605), "sync": (400, 100), "copies": (50, 10), "host": (2, 62)}
+    rows = [
+        AccountChange(bottleneck=name, before_ns=one * US, after_ns=two * US, change_ns=(two - one) * US)
+        for name, (one, two) in account.items()
+    ]
     return JobComparison(
         statistic="median",
         unit=found.unit,
@@ -293,11 +298,9 @@ def job(found: DeviceComparison, others: int = 0) -> JobComparison:
             WorkChange(id="launches", before=19.0, after=19.5, differs=False),
             WorkChange(id="bytes", before=float(1 << 20), after=float(1 << 20), differs=False),
         ],
-        account=[
-            AccountChange(bottleneck=name, before_ns=one * US, after_ns=two * US, change_ns=(two - one) * US)
-            for name, (one, two) in account.items()
-        ],
-        top=[row for row in found.ledger if row.change.verdict == "improved"],
+        account=rows,
+        top=[],
+        why=reasons(rows, [], found, length),
     )
 
 
