@@ -197,9 +197,9 @@ def _device(
 
 def _verdict(unit: Unit, length: Change, step: StepChange | None, work: Sequence[WorkChange]) -> str:
     """The verdict: `unknown` for parts of steps, `mixed` if the work changed in the same direction as the time."""
-    found = verdict_of(length, step)
-    if unit.part_of_step and found != SAME:
+    if unit.part_of_step:
         return UNKNOWN
+    found = verdict_of(length, step)
     return MIXED if found != SAME and goes_with(work, length) else found
 
 

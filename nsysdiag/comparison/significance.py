@@ -25,7 +25,8 @@ Values = npt.NDArray[np.float64]
 """One row an entry, one column a quantity."""
 
 DRAWS, SEED = 2000, 7
-FEWEST_ENTRIES = 4
+FEWEST_ENTRIES = 5
+"""Fewer entries, or entries that are all of one length, do not show how far chance goes."""
 FEWEST_RUNS = 3
 """So many captures of a side tell how much it differs from run to run."""
 LEVEL = 0.05
@@ -61,7 +62,7 @@ def drawn_means(captures: Sequence[Values], stream: int) -> BootstrapMeans:
     if len(captures) == 1:
         rows, sums = few[0]
         total, weight = _drawn(rows, sums, random, DRAWS)
-        blocks = len(rows) / block_length(sums[:, 0] / rows) if len(rows) >= FEWEST_ENTRIES else None
+        blocks = _pieces(sums[:, 0] / rows)
         return BootstrapMeans(mean, total / weight[:, None], blocks, runs)
     total, weight = np.zeros((DRAWS, len(mean))), np.zeros(DRAWS)
     for _pick in captures:
@@ -89,8 +90,7 @@ def drawn_medians(captures: Sequence[Values], stream: int) -> BootstrapMeans:
     place = (reached < reached[:, -1:] / 2).sum(axis=1)
     blocks: float | None = float(len(captures))
     if len(captures) == 1:
-        one = captures[0].ravel()
-        blocks = len(one) / block_length(one) if len(one) >= FEWEST_ENTRIES else None
+        blocks = _pieces(captures[0].ravel())
     runs = np.array([[np.median(each)] for each in captures])
     return BootstrapMeans(np.array([np.median(values)]), values[order][place][:, None], blocks, runs)
 
@@ -132,6 +132,13 @@ def _deviation_of_change(learnt: BootstrapMeans, other: BootstrapMeans) -> Value
     spread = learnt.runs.std(axis=0, ddof=1)
     theirs = np.maximum(spread / len(other.runs) ** 0.5, other.deviation)
     return np.asarray(np.hypot(spread / len(learnt.runs) ** 0.5, theirs), dtype=np.float64)
+
+
+def _pieces(values: Values) -> float | None:
+    """How many independent pieces the entries of one capture are; None where they do not show their spread."""
+    if len(values) < FEWEST_ENTRIES or float(np.ptp(values)) <= 0:
+        return None
+    return len(values) / block_length(values)
 
 
 def block_length(values: Values) -> int:

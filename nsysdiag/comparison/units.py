@@ -12,6 +12,7 @@ from nsysdiag.arrays.intervals import FloatArray
 from nsysdiag.comparison.facts import Unit
 from nsysdiag.comparison.side import Capture, by_iterations, by_phase, by_window, scaled
 from nsysdiag.diagnosis.facts import SLICE
+from nsysdiag.iterations.happened import is_step
 from nsysdiag.limits import short_name
 from nsysdiag.messages import NotComparableError
 from nsysdiag.report import DeviceReport, Report
@@ -21,6 +22,10 @@ WHOLE_NUMBER = 0.1
 MOST_FOLD = 16
 GRAPH = "graph "
 PARTS_OF_STEPS = "Parts of steps are compared, not whole steps: the traces may show different parts."
+MORE_OR_LARGER = (
+    "Nothing shows that the units are whole steps, and one side has more of them: it may have more steps, or larger "
+    "ones. --step says what a step is."
+)
 ITERATIONS, KERNELS, PHASES = "iterations", "kernels", "phases"
 STEP, WINDOW = "step", "window"
 """What a prediction is of."""
@@ -87,8 +92,26 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> DeviceSides | N
         count_before=sum(each.entries for each in left),
         count_after=sum(each.entries for each in right),
         scale=1 / scale,
+        part_of_step=any(_perhaps_parts(before[0], each) for each in after),
     )
-    return DeviceSides(before, after, unit, notes)
+    return DeviceSides(before, after, unit, [*notes, *([MORE_OR_LARGER] if unit.part_of_step else [])])
+
+
+def _perhaps_parts(one: Capture, other: Capture) -> bool:
+    """Does a side have more of these units, and may they be layers of steps, which have more or fewer of them?"""
+    more = abs(other.units / one.units - 1) > WHOLE_NUMBER
+    return more and not (_are_steps(one) and _are_steps(other))
+
+
+def _are_steps(capture: Capture) -> bool:
+    """Are these iterations surely those of the program: named, with shorter ones in them, of a single kernel as no
+    layer is, or with copies, which layers do not have?"""
+    found = capture.device.iterations
+    if found is None or found.source == "nvtx" or found.inner is not None or _in_graphs(capture):
+        return True
+    ran = [row for row in capture.device.kernels if 2 * row.count >= capture.units / capture.fold]
+    copies = capture.table.get("ops.memcpy", np.zeros(1))
+    return len(ran) < 2 or float(copies.mean()) * capture.fold >= LEAST_SHARED
 
 
 def _parts_of_steps(reports: Sequence[On]) -> bool:
@@ -149,19 +172,36 @@ def _iteration_name(captures: Sequence[Capture]) -> str:
 
 
 def _fold(first: Capture, other: Capture) -> float | None:
-    """How many iterations of the first are in one of the other: 1 if both use the same NVTX range. None if their names
-    differ, and the common kernels give no whole number."""
+    """How many iterations of the first are in one of the other: 1 if both use the same NVTX range, or if both are steps
+    of which one does more. None if their names differ, and the common kernels give no whole number."""
     one, two = first.device.iterations, other.device.iterations
     if one is None or two is None or (one.source == two.source == "nvtx" and one.name == two.name):
         return 1.0
     ratio = _runs(first, other)
-    if ratio is None:
+    if ratio is None or _more_in_each(first, other, ratio):
         return 1.0
     whole = round(ratio) if ratio >= 1 else 1 / round(1 / ratio)
     if abs(ratio / whole - 1) <= WHOLE_NUMBER and 1 / MOST_FOLD <= whole <= MOST_FOLD:
         return float(whole)
     same = (one.source, one.name) == (two.source, two.name)
     return 1.0 if same or _shared(first.device, other.device) < LEAST_SHARED else None
+
+
+def _more_in_each(first: Capture, other: Capture, ratio: float) -> bool:
+    """Are the iterations of both sides whole steps, though the shared kernels run `ratio` times as often in one of
+    them: as there are as many more parts in it, layers for example, or as both have equally many copies, or come as
+    often?"""
+    one, two = first.device.iterations, other.device.iterations
+    if one is None or two is None:
+        return False
+    if one.source == two.source == "nvtx":
+        return is_step(one.name) and is_step(two.name)
+    if one.inner is not None and two.inner is not None:
+        return abs(two.inner.per_iteration / one.inner.per_iteration / ratio - 1) <= WHOLE_NUMBER
+    as_many = abs(other.units / first.units - 1) <= WHOLE_NUMBER
+    copies = [float(each.table.get("ops.memcpy", np.zeros(1)).mean()) for each in (first, other)]
+    same_input = min(copies) >= LEAST_SHARED and abs(copies[1] / copies[0] - 1) <= WHOLE_NUMBER
+    return same_input or (as_many and _are_steps(first) and _are_steps(other))
 
 
 def _runs(first: Capture, other: Capture) -> float | None:

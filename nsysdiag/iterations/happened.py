@@ -116,6 +116,13 @@ class Happened(Struct, frozen=True):
     issued_at: IntArray
     operations: IntArray
 
+    @property
+    def issued_early(self) -> IntArray:
+        """The copies from the host whose calls are known. Another stream may run them long before the kernels that
+        were launched after them: the order of the calls is that of the program."""
+        of_host = np.isin(self.code[: len(self.end)], list(self.uploads))
+        return np.flatnonzero(of_host & (self.issued_at[self.operations] >= 0))
+
     @classmethod
     def of(
         cls,

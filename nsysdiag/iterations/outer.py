@@ -46,6 +46,8 @@ class RepeatCounts(Struct, frozen=True):
         place[~on_host] = np.searchsorted(starts, happened.time[~on_host], side="right") - 1
         if issued is not None:
             place[on_host] = np.searchsorted(issued, happened.time[on_host], side="right") - 1
+            early = happened.issued_early
+            place[early] = np.searchsorted(issued, happened.issued_at[happened.operations[early]], side="right") - 1
         inside = np.flatnonzero((place >= 0) & (happened.time < end))
         place, code = place[inside], happened.code[inside]
         of_code = RowsOf(code)
@@ -62,6 +64,10 @@ class RepeatCounts(Struct, frozen=True):
                 held += np.minimum(count, self.usual[code])
         lacks: BoolArray = held < LEAST_HELD * sum(usual for code, usual in self.usual.items() if code < HOST)
         return lacks
+
+    def operations(self) -> IntArray:
+        """How many operations each repeat has."""
+        return sum((count for code, count in self.count.items() if code < HOST), start=np.zeros(self.size, np.int64))
 
     def alike(self) -> BoolArray:
         """Which repeats, without the last, have exactly as many of the usual operations, whatever else they have."""
@@ -321,7 +327,7 @@ def _outer(loop: Loop, special: Special, found: RepeatCounts, happened: Happened
     work than the rest."""
     operations = happened.time[: len(happened.end)]
     borders = np.append(np.searchsorted(operations, loop.starts), np.searchsorted(operations, end))
-    size = np.diff(borders)
+    size = found.operations()
     usual = float(np.median(np.delete(size, special.at)))
     lacks = bool(found.lacks()[special.at].all())
     if any(code < HOST for code in special.more) and not lacks and float(np.median(size[special.at])) <= usual:

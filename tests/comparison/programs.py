@@ -32,7 +32,8 @@ class Program:
     long a loader needs for a batch, `jitter` the spread of all times, `named` puts NVTX ranges around the steps.
     `layers` and `batch` (bytes) are the work of a step, `tuning` how many kernels a start-up tries. After every `every`
     steps from `first_pause` on the host writes a checkpoint for `pause`. `items` multiplies the threads of all
-    kernels and what they take, and `threads` the threads alone, of the kernels it names.
+    kernels and what they take, and `threads` the threads alone, of the kernels it names. `word` is what the ranges call
+    a step, and `inputs` whether it has any input that is copied.
     """
 
     seed: int = 0
@@ -56,6 +57,8 @@ class Program:
     pause: int = 20 * MS
     items: float = 1.0
     threads: tuple[str, ...] = ()
+    word: str = "step"
+    inputs: bool = True
 
     def simulated(self) -> Simulation:
         """The program after it ran."""
@@ -99,12 +102,12 @@ class _Run:
             if program.every and step and step >= program.first_pause and step % program.every == 0:
                 yield from t.compute(self.about(program.pause), "write_checkpoint")
             if program.named:
-                t.push(f"step {step}")
+                t.push(f"{program.word} {step}")
             if program.workers:
                 yield from t.get(self.batches)
             if program.pageable:
                 yield from t.blocking_copy("HtoD", program.batch, self.about(700 * US), staging=self.about(400 * US))
-            else:
+            elif program.inputs:
                 yield from t.copy("HtoD", program.batch, self.about(330 * US), copies)
             yield from self.layers(t)
             if program.sync:

@@ -120,6 +120,15 @@ def layers_with_an_upload_for_each_pass(t: Thread) -> Body:
         yield from layers(t, 28)
 
 
+@program(24, inner=6)
+def layers_with_uploads_that_run_ahead(t: Thread) -> Body:
+    """On a stream of their own, so that most copies have run when the first steps do."""
+    copies = t.process.stream()
+    for _ in range(24):
+        yield from t.copy("HtoD", 8 << 20, 330 * US, copies)
+        yield from layers(t, 6)
+
+
 @program(10, inner=20)
 def layers_by_name_without_numbers(t: Thread) -> Body:
     for _ in range(10):
