@@ -23,10 +23,12 @@ from nsysdiag.cli import (
     record,
     render,
     rules,
+    trying,
     whatif,
 )
 from nsysdiag.cli.console import run
 from nsysdiag.cli.manual import WIDEST, GroupedCommand
+from nsysdiag.cli.recording import RecordCommand
 from nsysdiag.trace.parquet.names import is_parquet_folder
 from nsysdiag.version import __version__
 
@@ -62,8 +64,9 @@ app: typer.Typer = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
 )
 app.command(cls=GroupedCommand, epilog=analyze.EPILOG)(analyze.analyze)
-app.command(cls=record.RecordCommand, epilog=record.EPILOG, context_settings={"allow_interspersed_args": False})(
-    record.record
+app.command(cls=RecordCommand, epilog=record.EPILOG, context_settings={"allow_interspersed_args": False})(record.record)
+app.command("try", cls=RecordCommand, epilog=trying.EPILOG, context_settings={"allow_interspersed_args": False})(
+    trying.try_fix
 )
 app.command(cls=GroupedCommand, epilog=compare.EPILOG)(compare.compare)
 app.command(cls=GroupedCommand, epilog=baseline.EPILOG)(baseline.baseline)

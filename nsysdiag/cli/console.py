@@ -133,6 +133,7 @@ HINTS = {
     "baseline": f"save a report of each run, as with '{_PART} -o report.json', and add those",
     "compare": f"save a report of each trace, as with '{_PART} -o report.json', and compare those",
     "ranks": f"name fewer traces, or look at a part of each: {_PART}",
+    "try": "record less, with --delay and --duration or with --capture-range",
     "whatif": "replay a part of the trace, with --from and --to or --iterations",
     "bundle": f"look at a part of the trace: {_PART}",
     "render": "ask for fewer outputs at once, or " + MORE_MEMORY,

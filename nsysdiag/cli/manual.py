@@ -22,6 +22,7 @@ WIDEST = 10_000
 """No help is cut to less than the terminal; where there is none, it takes 80 columns."""
 GROUPS = {
     "Recording": "delay duration capture-range keep nsys",
+    "The trial": "state anew",
     "What changes": "without finding kernel host async-copies overlap graphs rank-like merge stream workers ahead "
     "batch",
     "What is compared": "before after baseline across-gpus",

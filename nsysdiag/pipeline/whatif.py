@@ -51,16 +51,22 @@ def whatif(
     """The prediction with all these transforms together; without any, what each finding would bring.
 
     Raises UsageError where a transform matches nothing, with near names, and what `analyze` raises."""
-    settings = settings or Settings(timeline=False)
+    return with_report(path, transforms, settings or Settings(timeline=False), progress)[1]
+
+
+def with_report(
+    path: str | os.PathLike[str], transforms: Sequence[Transform], settings: Settings, progress: Progress | None = None
+) -> tuple[Report, WhatIf]:
+    """The report and the prediction of one analysis. Raises what `whatif` does."""
     with (
         Attempt(f"replay '{printable(os.fsdecode(path))}'") as attempt,
-        open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace,
+        open_trace(path, reader=settings.reader, full_hash=settings.full_hash, nsys=settings.nsys) as trace,
     ):
         found = replayed(trace, settings, attempt.noting(progress), transforms)
         trace.check_unchanged()
     if isinstance(found.model, str):
-        return refused(found.report, transforms, str(found.model))
+        return found.report, refused(found.report, transforms, str(found.model))
     identity = identity_of(found.model)
     if reason := reason_against(found.model, identity):
-        return refused(found.report, transforms, reason, identity)
-    return answered(found.report, found.model, transforms, identity, found.told)
+        return found.report, refused(found.report, transforms, reason, identity)
+    return found.report, answered(found.report, found.model, transforms, identity, found.told)
