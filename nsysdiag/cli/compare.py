@@ -109,12 +109,14 @@ def compare(
         left, earlier = runs_of(base)
         reports = [*earlier, *reports]
     require_names(reports)
+    reports, notes = _cut_alike(reports, paths, len(left), settings, quiet=quiet) if base is None else (reports, [])
     if redact and any(map(is_redacted, reports)):
         raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
     # The same pseudonyms for both sides: what has one name before and after still has.
     names = Names() if redact else None
     shown = [redacted_by(report, names) for report in reports] if names else reports
     made = compared(base, shown[: len(left)], shown[len(left) :], names, across_gpus=across_gpus)
+    made = replace(made, notes=[*notes, *made.notes])
     if redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
         given = made.before if base else _given(made.before, left, names)
         made = replace(made, before=given, after=_given(made.after, right, names))
@@ -171,6 +173,23 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     report = read_side(path)
     refuse_analysis_settings(path, report, file, settings)
     return report
+
+
+def _cut_alike(
+    reports: "list[Report | WhatIf]", paths: list[Path], left: int, settings: "Settings", *, quiet: bool
+) -> "tuple[list[Report | WhatIf], list[str]]":
+    """The reports, with the steps of one side on the other where only one shows them; and notes on that."""
+    from nsysdiag.cli.load import analyze_trace
+    from nsysdiag.pipeline.aligning import Given, cut_alike
+    from nsysdiag.saved_files import is_saved_report
+
+    given = [Given(each, None if is_saved_report(path) else path) for each, path in zip(reports, paths, strict=True)]
+    return cut_alike(
+        given[:left],
+        given[left:],
+        [settings] * len(given),
+        lambda path, steps: analyze_trace(path, settings, quiet=quiet, steps=steps),
+    )
 
 
 def _with_settings(made: "Comparison", file: "Settings", settings: "Settings", names: "Names | None") -> "Comparison":

@@ -10,15 +10,17 @@ from nsysdiag.saved_files import is_saved_report, read_report
 
 if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings
+    from nsysdiag.iterations.chosen import CarriedSteps
     from nsysdiag.report import Report
 
 
-def analyze_trace(path: Path, settings: Settings, *, quiet: bool) -> Report:
-    """Analyse a trace, with a progress bar where stderr is a terminal. Raises InputError and UsageError."""
+def analyze_trace(path: Path, settings: Settings, *, quiet: bool, steps: CarriedSteps | None = None) -> Report:
+    """Analyse a trace, with a progress bar where stderr is a terminal. `steps` are those that another trace shows.
+    Raises InputError and UsageError."""
     from nsysdiag import pipeline
 
     with progress_bar(quiet=quiet) as progress:
-        return pipeline.analyze(path, settings, progress)
+        return pipeline.analyze(path, settings, progress, steps=steps)
 
 
 def load_report(path: Path, settings: Settings, *, named: bool) -> Report:

@@ -3,7 +3,7 @@ more work takes longer, and nothing has become slower."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ SAID = {THREADS: "threads of the same kernels"}
 LEAST = 0.1
 """The change from which a step has different work. Smaller batches at the end of an epoch, or kernels chosen by size,
 change less; another batch size, sequence length or number of layers changes more."""
+MOST_OF_IT = 0.5
 FEWEST_NAMES, ALIKE, NEARLY_ALL = 3, 0.2, 0.8
 """The work has another size if the threads of nearly all shared kernels, by time, changed by about the same factor. One
 kernel whose threads changed may be tuned: the same work in another grid."""
@@ -32,7 +33,8 @@ def work_changes(sides: DeviceSides) -> list[WorkChange]:
     both = (sides.before, sides.after)
     found = []
     if not any(total(side, "ops.graph") for side in both) and any(total(side, "ops.kernel") for side in both):
-        found.append(_change(KERNELS, _median(sides.before, "ops.kernel"), _median(sides.after, "ops.kernel")))
+        row = _change(KERNELS, _median(sides.before, "ops.kernel"), _median(sides.after, "ops.kernel"))
+        found.append(replace(row, differs=row.differs and not _fused(sides)))
     calls = [mean_count(side, [each.device.launch.calls for each in side]) for side in both]
     if any(calls):
         found.append(WorkChange(id=LAUNCHES, before=round(calls[0], 3), after=round(calls[1], 3), differs=False))
@@ -74,6 +76,25 @@ def _threads(sides: DeviceSides) -> WorkChange | None:
     alike = float(weight[np.abs(ratio / factor - 1) <= ALIKE].sum()) >= NEARLY_ALL * float(weight.sum())
     found = _change(THREADS, *(float(each) for each in (count * threads).sum(axis=1)))
     return replace(found, differs=alike and abs(factor - 1) > LEAST)
+
+
+def _fused(sides: DeviceSides) -> bool:
+    """Do nearly all kernels that both sides run, by time, run as often in a step, and are they most of it? Then other
+    kernels were fused or split: layers or batches that are gone have none of theirs left."""
+    both = []
+    for side in (sides.before, sides.after):
+        found: dict[str, FloatArray] = {}
+        for row in (row for each in side for row in each.device.kernels):
+            found.setdefault(row.name, np.zeros(2))[:] += (row.count, row.total_ns)
+        units = max(sum(each.units for each in side), 1e-9)
+        both.append({name: np.array([count / units, ns]) for name, (count, ns) in found.items() if count})
+    shared = both[0].keys() & both[1].keys()
+    same = [name for name in shared if _as_often(both[0][name], both[1][name])]
+
+    def time(side: dict[str, FloatArray], names: Iterable[str]) -> float:
+        return sum(float(side[name][1]) for name in names)
+
+    return all(time(side, same) >= max(NEARLY_ALL * time(side, shared), MOST_OF_IT * time(side, side)) for side in both)
 
 
 def _launched(side: Sequence[Capture]) -> dict[str, FloatArray]:

@@ -180,6 +180,25 @@ MOST_SPARE = 2
 MOST_NEAR = 5
 
 
+class CarriedSteps(Struct, frozen=True):
+    """Steps that were found by another trace: the name of what begins them there, whether that is an NVTX range, and
+    the starts on each device, by its key."""
+
+    name: str
+    named: bool
+    starts: dict[str, IntArray]
+
+    def loops(self, devices: list[DeviceTimeline]) -> dict[str, list[Loop]]:
+        """The steps as loops of the devices that have them."""
+        called = Called(range=self.name) if self.named else Called(label=self.name)
+        found = {
+            each.key: _from(self.starts[each.key], called, whole_of(each))
+            for each in devices
+            if each.key in self.starts
+        }
+        return {key: [loop] for key, loop in found.items() if loop is not None}
+
+
 def chosen_loops(
     choice: StepChoice, devices: list[DeviceTimeline], calls: CallRows, ranges: NvtxRanges, strings: Strings
 ) -> dict[str, list[Loop]]:

@@ -25,10 +25,11 @@ STEP, LAYER, REPEAT = "step", "layer", "repeat"
 
 class Called(Struct, frozen=True):
     """The repeating item: the `range` of the program, with its counters as `#`, or the string id of an operation's
-    name, below 0 for graph launches."""
+    name, below 0 for graph launches; `label` is the name of an operation that another trace has."""
 
     range: str = ""
     anchor: int = -1
+    label: str = ""
 
     @property
     def source(self) -> str:
@@ -37,7 +38,7 @@ class Called(Struct, frozen=True):
 
     def text(self, strings: Strings) -> str:
         """Its name."""
-        return self.range or (strings.text(self.anchor) if self.anchor >= 0 else "graph launch")
+        return self.range or self.label or (strings.text(self.anchor) if self.anchor >= 0 else "graph launch")
 
 
 class Inner(Struct, frozen=True):

@@ -9,6 +9,7 @@ from nsysdiag.arrays.spill import trim
 from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
+from nsysdiag.iterations.chosen import CarriedSteps
 from nsysdiag.iterations.reference import referenced
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.pipeline.analysis import analysis_of, devices_of
@@ -26,8 +27,10 @@ def analyze(
     progress: Progress | None = None,
     *,
     keep_time: bool = False,
+    steps: CarriedSteps | None = None,
 ) -> Report:
-    """Analyze one exported trace. With `keep_time` the report keeps its table of time.
+    """Analyze one exported trace. With `keep_time` the report keeps its table of time. `steps` are those that another
+    trace shows, None where they are found or chosen.
 
     Raises InputError for other files, UsageError for settings that do not fit, and MemoryShortError, a MemoryError, if
     memory runs out."""
@@ -36,16 +39,21 @@ def analyze(
         Attempt(f"analyse '{printable(os.fsdecode(path))}'") as attempt,
         open_trace(path, reader=settings.reader, full_hash=settings.full_hash, nsys=settings.nsys) as trace,
     ):
-        return analyze_trace(trace, settings, attempt.noting(progress), keep_time=keep_time)
+        return analyze_trace(trace, settings, attempt.noting(progress), keep_time=keep_time, steps=steps)
 
 
 def analyze_trace(
-    trace: Trace, settings: Settings, progress: Progress | None = None, *, keep_time: bool = False
+    trace: Trace,
+    settings: Settings,
+    progress: Progress | None = None,
+    *,
+    keep_time: bool = False,
+    steps: CarriedSteps | None = None,
 ) -> Report:
     """The report of an open trace, with its table of time if `keep_time`. Raises UsageError for settings that do not
     fit."""
     _check(settings)
-    found = analysis_of(trace, settings, progress, keep_time=keep_time)
+    found = analysis_of(trace, settings, progress, keep_time=keep_time, steps=steps)
     trace.check_unchanged()
     made = referenced(priced(found.report, settings.cost), settings.reference_step_ns)
     if keep_time:

@@ -18,6 +18,7 @@ from nsysdiag.arrays.background import Background
 from nsysdiag.config.settings import Settings
 from nsysdiag.diagnosis.health import NOT_RECORDED, recapture
 from nsysdiag.findings.rules import cause_infos
+from nsysdiag.iterations.chosen import CarriedSteps
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline.devices import look_at_devices
 from nsysdiag.pipeline.host import HostReading, look_at_host
@@ -83,12 +84,18 @@ class Analysis(Struct, frozen=True):
 
 
 def analysis_of(
-    trace: Trace, settings: Settings, progress: Progress | None = None, *, keep_time: bool = False
+    trace: Trace,
+    settings: Settings,
+    progress: Progress | None = None,
+    *,
+    keep_time: bool = False,
+    steps: CarriedSteps | None = None,
 ) -> Analysis:
-    """The analysis of an open trace. With `keep_time` the results of the devices have their tables of time."""
+    """The analysis of an open trace. With `keep_time` the results of the devices have their tables of time. `steps` are
+    those that another trace shows."""
     told = progress or silent
     with Background() as background:
-        reading = read(trace, settings, background, told)
+        reading = read(trace, settings, background, told, steps)
         host = look_at_host(reading, told)
         results = look_at_devices(reading, host, background, keep_time=keep_time)
         job = judge_job(results, reading, host, background, told)

@@ -11,9 +11,13 @@ from msgspec.structs import replace
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.pairing import are_redacted, read_from, require_names
 from nsysdiag.comparison.predicted import compare_sides
+from nsysdiag.config.settings import Settings
+from nsysdiag.pipeline import analyze
+from nsysdiag.pipeline.aligning import Given, cut_alike
 from nsysdiag.pipeline.loading import load_side
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
+from nsysdiag.saved_files import is_saved_report
 
 Capture = Report | WhatIf | str | os.PathLike[str]
 Side = Capture | Sequence[Capture]
@@ -26,12 +30,24 @@ def compare(before: Side, after: Side, *, across_gpus: bool = False) -> Comparis
     no common unit of work, GPU models differ, redacted names do not match, or a prediction was refused. Raises
     UsageError for a prediction that changes nothing or is not alone, and InputError for other files."""
     (left, left_files), (right, right_files) = _reports(before), _reports(after)
-    reports = [*left, *right]
-    require_names(reports)
-    made = compare_sides(left, right, across_gpus=across_gpus)
+    require_names([*left, *right])
+    reports, notes = cut_alike(
+        _given(left, before), _given(right, after), [Settings()] * 2, lambda path, steps: analyze(path, steps=steps)
+    )
+    made = compare_sides(reports[: len(left)], reports[len(left) :], across_gpus=across_gpus)
+    made = replace(made, notes=[*notes, *made.notes])
     if are_redacted(reports):
         return made
     return replace(made, before=read_from(made.before, left_files), after=read_from(made.after, right_files))
+
+
+def _given(reports: Sequence[Report | WhatIf], side: Side) -> list[Given]:
+    captures = [side] if isinstance(side, str | os.PathLike | Report | WhatIf) else side
+    paths = [None if isinstance(each, Report | WhatIf) else Path(os.fsdecode(each)) for each in captures]
+    return [
+        Given(report, None if path is None or is_saved_report(path) else path)
+        for report, path in zip(reports, paths, strict=True)
+    ]
 
 
 def _reports(side: Side) -> tuple[list[Report | WhatIf], list[str | None]]:

@@ -106,7 +106,7 @@ def gaps_of(device: DeviceTimeline, reading: Reading, host: HostReading, backgro
 
 def _loops(device: DeviceTimeline, window: AnalysisWindow, reading: Reading) -> list[Loop]:
     """A narrowed window holds too little to find any: of it only such steps as are named, and whole inside it."""
-    if reading.settings.step is not None:
+    if reading.settings.step is not None or reading.chosen:
         named = reading.chosen.get(device.key, [])
         inside = [loop.inside(window.parts) for loop in named] if window.narrowed else named
         return [loop for loop in inside if len(loop) >= FEWEST_CHOSEN]

@@ -20,7 +20,7 @@ from nsysdiag.events.host import large_tables
 from nsysdiag.events.memory import FittingSpan, part_that_fits
 from nsysdiag.events.nvtx import NvtxRanges, read_ranges
 from nsysdiag.events.operations import read_operations
-from nsysdiag.iterations.chosen import AnalysisWindow, chosen_loops, window_of
+from nsysdiag.iterations.chosen import AnalysisWindow, CarriedSteps, chosen_loops, window_of
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.columns import Strings
@@ -64,15 +64,21 @@ class Reading(Struct, frozen=True):
         return not any(map(self.trace.has, HOST_TABLES))
 
 
-def read(trace: Trace, settings: Settings, background: Background, progress: Progress) -> Reading:
-    """Reads ranges, the work of all GPUs and the calls that launched it. Raises UsageError for settings that do not fit
-    the trace."""
+def read(
+    trace: Trace,
+    settings: Settings,
+    background: Background,
+    progress: Progress,
+    steps: CarriedSteps | None = None,
+) -> Reading:
+    """Reads ranges, the work of all GPUs and the calls that launched it. `steps` are those that another trace shows,
+    None where they are found or chosen. Raises UsageError for settings that do not fit the trace."""
     progress("reading device activity", 0.0)
     part = _part(trace, settings)
     trace.read_ahead(large_tables(trace))  # while the ranges are read
     ranges, strings = read_ranges(trace), trace.strings
     activity = read_activity(trace, ranges, settings)
-    chosen = _chosen(activity, ranges, strings, settings)
+    chosen = _chosen(activity, ranges, strings, settings) if steps is None else steps.loops(activity.devices)
     shown = _shown(activity, settings)
     windows = _windows(activity, ranges, strings, settings, part, chosen, shown)
     return Reading(

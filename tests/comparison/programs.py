@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 
 LAYERS = 6
 GEMM, RELU, NORM = "ampere_sgemm_128x64_tn", "vectorized_elementwise_kernel", "vectorized_layer_norm_kernel"
+FORMS: dict[str, list[tuple[str, int]]] = {
+    "": [(GEMM, 120), (RELU, 22), (NORM, 30)],
+    "renamed": [("sm90_xmma_gemm_f16_tn", 120), (RELU, 22), (NORM, 30)],
+    "all renamed": [("sm90_xmma_gemm_f16_tn", 120), ("relu_v2", 22), ("ln_fwd_v2", 30)],
+    "fused": [(GEMM, 120), ("fused_relu_norm", 30)],
+    "fused into one": [("triton_mm_relu_norm", 150)],
+    "split": [(GEMM, 60), ("splitKreduce_kernel", 60), (RELU, 22), (NORM, 30)],
+    "other": [("fft_radix_8", 120), ("scan_by_key", 22), ("histogram", 30)],
+}
+"""The kernels of a layer, and what each takes in µs: the same work in other kernels, and other work."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,7 @@ class Program:
     `layers` and `batch` (bytes) are the work of a step, `tuning` how many kernels a start-up tries. After every `every`
     steps from `first_pause` on the host writes a checkpoint for `pause`. `items` multiplies the threads of all
     kernels and what they take, and `threads` the threads alone, of the kernels it names. `word` is what the ranges call
-    a step, and `inputs` whether it has any input that is copied.
+    a step, and `inputs` whether it has any input that is copied. `form` says in which kernels a layer is.
     """
 
     seed: int = 0
@@ -59,6 +69,7 @@ class Program:
     threads: tuple[str, ...] = ()
     word: str = "step"
     inputs: bool = True
+    form: str = ""
 
     def simulated(self) -> Simulation:
         """The program after it ran."""
@@ -120,7 +131,9 @@ class _Run:
 
     def layers(self, t: Thread) -> Body:
         program = self.program
-        kernels = [(GEMM, 120 * US * program.gemm), (RELU, 22 * US), (NORM, 30 * US)] * program.layers
+        first, *others = FORMS[program.form]
+        layer = [(first[0], first[1] * US * program.gemm), *((name, ns * US) for name, ns in others)]
+        kernels = layer * program.layers
         if program.graph:
             yield from t.compute(self.about(20 * US * program.python))
             yield from t.launch_graph([Node(name, self.about(ns)) for name, ns in kernels])

@@ -1,0 +1,231 @@
+"""Two sequences of operations aligned: which operation of one is which of the other.
+
+```
+one   C G r n G r n C G r n G r n      C and G come as often on both sides: the first is the first, and so on;
+two   C G f   G f   C G f   G f        what is between them is paired by the best score
+```
+
+Where a side does more work, nothing comes as often as on the other one: then only the same names in a row are paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.rows import RowsOf
+from nsysdiag.kernels.kinds import KernelFamily, family_of
+
+# Points for a pair of operations, and for one that has no other. Two operations without another are less than a pair.
+SAME_NAME, SAME_FAMILY, KERNELS, ALONE = 8, 6, 2, -1
+_NEVER = -(10**6)
+LONGEST = 512
+"""Operations between two anchors that are scored. Of more, those alone are paired that are the same from either end."""
+MOST_NAMES = 500
+"""Names and families that are looked at as anchors: the rarest."""
+AS_OFTEN, IN_ORDER = 0.02, 0.9
+"""An anchor comes as often on both sides, give or take a share. So many of its pairs are in the order of the others."""
+LEAST_ALIKE, MOST_LEFT = 0.5, 0.1
+"""Shares of the time in kernels: how much must have the same name or family, and how much more of the same work a side
+may have."""
+REGULAR, EVEN = 0.1, 0.8
+"""So many units have as many operations as the median one, give or take a tenth."""
+
+
+class Operations(Struct, frozen=True):
+    """Operations in the order in which they were launched: the start on the device, the ns, and the code of the name
+    of each; -1 for those that are no kernels. `names` are the texts of all codes."""
+
+    start: IntArray
+    ns: IntArray
+    code: IntArray
+    kernel: BoolArray
+    names: list[str]
+
+
+class Aligned(Struct, frozen=True):
+    """`match` is the place in the second sequence of each operation of the first one, -1 for none. `alike` is the share
+    of the time in kernels whose other one has the same name or family, on the side where it is smaller. `left` is the
+    share of kernels without another whose names the other side has, on the side where it is larger: more of the same
+    work."""
+
+    match: IntArray
+    alike: float
+    left: float
+
+    @property
+    def trusted(self) -> bool:
+        """Whether both are the same program, and the same amount of work."""
+        return self.alike >= LEAST_ALIKE and self.left <= MOST_LEFT
+
+
+class _Coded(Struct, frozen=True):
+    """Names and families in numbers that both sequences share."""
+
+    name: IntArray
+    family: IntArray
+    kernel: BoolArray
+
+    def part(self, first: int, behind: int) -> _Coded:
+        cut = slice(first, behind)
+        return _Coded(self.name[cut], self.family[cut], self.kernel[cut])
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+def align(one: Operations, two: Operations) -> Aligned:
+    """The pairs of both sequences, in order."""
+    left, right = _coded(one, two)
+    match = _anchored(left, right)
+    at = np.append(np.flatnonzero(match >= 0), len(left))
+    other = np.append(match[at[:-1]], len(right))
+    first, begin = np.append(0, at[:-1] + 1), np.append(0, other[:-1] + 1)
+    between = (at > first) & (other > begin)
+    for low, high, since, until in np.stack([first, at, begin, other], axis=1)[between].tolist():
+        pairs = _between(left.part(low, high), right.part(since, until))
+        match[low + pairs[:, 0]] = since + pairs[:, 1]
+    return Aligned(match, _alike(left, right, match, one, two), _left(left, right, match, one, two))
+
+
+def _anchored(left: _Coded, right: _Coded) -> IntArray:
+    """The pairs of what comes as often on both sides, by name and else by family, the rarest first; -1 for others."""
+    match = np.full(len(left), -1, dtype=np.int64)
+    for mine, other in ((left.name, right.name), (left.family, right.family)):
+        rows, its = RowsOf(mine), RowsOf(other)
+        both = sorted(set(rows.values()) & set(its.values()), key=lambda code: len(rows[code]))
+        for code in both[:MOST_NAMES]:
+            count = min(len(rows[code]), len(its[code]))
+            if max(len(rows[code]), len(its[code])) <= (1 + AS_OFTEN) * count:
+                _add(match, np.sort(rows[code])[:count], np.sort(its[code])[:count])
+    return match
+
+
+def _add(match: IntArray, at: IntArray, other: IntArray) -> None:
+    """Pair these where nearly all of them are in the order of those that are paired already."""
+    known = np.flatnonzero(match >= 0)
+    places = np.concatenate([[-1], match[known], [np.iinfo(np.int64).max]])
+    behind = np.searchsorted(known, at)
+    free = (places[behind] < other) & (other < places[behind + 1]) & (match[at] < 0)
+    if float(free.mean()) >= IN_ORDER:
+        match[at[free]] = other[free]
+
+
+def _between(left: _Coded, right: _Coded) -> IntArray:
+    """The pairs of two short sequences; of long ones those that are the same from either end."""
+    if max(len(left), len(right)) <= LONGEST:
+        return _scored(left, right)
+    count = min(len(left), len(right))
+    head = _run(left.name[:count], right.name[:count])
+    tail = min(_run(left.name[::-1][:count], right.name[::-1][:count]), count - head)
+    rows = np.append(np.arange(head), np.arange(len(left) - tail, len(left)))
+    return np.stack([rows, np.where(rows < head, rows, rows + len(right) - len(left))], axis=1)
+
+
+def _coded(one: Operations, two: Operations) -> tuple[_Coded, _Coded]:
+    numbers: dict[str, int] = {}
+    found = []
+    for side in (one, two):
+        texts = [numbers.setdefault(text, len(numbers)) for text in side.names]
+        name = np.array(texts, dtype=np.int64)[side.code]
+        kinds = np.array([_family(text) for text in side.names], dtype=np.int64)[side.code]
+        # A family of its own for whatever has none.
+        family = np.where(side.kernel & (kinds != KernelFamily.OTHER), -1 - kinds, name)
+        found.append(_Coded(name, family, side.kernel))
+    return found[0], found[1]
+
+
+def _family(name: str) -> int:
+    """That of a matrix product does not depend on its precision."""
+    family = family_of(name)
+    return int(KernelFamily.PRODUCT if family == KernelFamily.PRODUCT_FP32 else family)
+
+
+def _run(one: IntArray, two: IntArray) -> int:
+    """How many names are the same from the first on."""
+    differ = one != two
+    return int(np.argmax(differ)) if differ.any() else len(differ)
+
+
+def _scored(left: _Coded, right: _Coded) -> IntArray:
+    """The pairs of the best score, a row each."""
+    size, width = len(left), len(right)
+    along = np.arange(width + 1)
+    row = ALONE * along
+    moves = np.empty((size, width + 1), dtype=np.int8)
+    for at in range(size):
+        pair = np.append(_NEVER, row[:-1] + _points(left, right, at))
+        alone = row + ALONE
+        best = np.maximum(pair, alone)
+        row = np.maximum.accumulate(best - ALONE * along) + ALONE * along
+        moves[at] = np.where(row == pair, 0, np.where(row == alone, 1, 2))
+    at, other = size, width
+    pairs = []
+    while at > 0:
+        move = moves[at - 1, other] if other else 1
+        if move == 0:
+            pairs.append((at - 1, other - 1))
+        at, other = at - (move != 2), other - (move != 1)
+    return np.array(pairs[::-1], dtype=np.int64).reshape(-1, 2)
+
+
+def _points(left: _Coded, right: _Coded, at: int) -> IntArray:
+    """What each operation of the second sequence is worth as the other one of an operation of the first."""
+    if not left.kernel[at]:
+        return np.where(right.name == left.name[at], SAME_NAME, _NEVER)
+    family = np.where(right.family == left.family[at], SAME_FAMILY, KERNELS)
+    return np.where(right.name == left.name[at], SAME_NAME, np.where(right.kernel, family, _NEVER))
+
+
+def _alike(left: _Coded, right: _Coded, match: IntArray, one: Operations, two: Operations) -> float:
+    at = np.flatnonzero(match >= 0)
+    at = at[left.kernel[at] & ((left.name[at] == right.name[match[at]]) | (left.family[at] == right.family[match[at]]))]
+    shares = [_share(one, at), _share(two, match[at])]
+    return min(shares)
+
+
+def _left(left: _Coded, right: _Coded, match: IntArray, one: Operations, two: Operations) -> float:
+    paired = np.zeros(len(right), dtype=np.bool_)
+    paired[match[match >= 0]] = True
+    more = (match < 0) & np.isin(left.name, right.name), ~paired & np.isin(right.name, left.name)
+    return max(_share(one, np.flatnonzero(more[0])), _share(two, np.flatnonzero(more[1])))
+
+
+def _share(side: Operations, rows: IntArray) -> float:
+    kernels = np.where(side.kernel, side.ns, 0)
+    return float(kernels[rows].sum()) / max(float(kernels.sum()), 1.0)
+
+
+def _with_missed(place: IntArray, end: int) -> IntArray:
+    """With a border at equal distances in units that are a multiple of the median one: its operation has no other."""
+    size = np.diff(np.append(place, end))
+    usual = float(np.median(size)) if len(size) else 1.0
+    times = np.maximum(np.rint(size / usual), 1).astype(np.int64)
+    times[np.abs(size / times - usual) > REGULAR * usual] = 1
+    return np.concatenate(
+        [
+            np.empty(0, np.int64),
+            *(first + length * np.arange(n) // n for first, length, n in zip(place, size, times, strict=True)),
+        ]
+    )
+
+
+def carried(found: Aligned, two: Operations, borders: Sequence[int] | IntArray) -> IntArray:
+    """The starts, on the device, of the units of the second sequence, from the `borders` of the first one's: places of
+    the first operations. Empty where they are not about as many operations each."""
+    borders = np.asarray(borders, dtype=np.int64)
+    reached = np.maximum.accumulate(np.append(-1, found.match))
+    place = np.where(found.match[borders] >= 0, found.match[borders], reached[borders] + 1)
+    last = int(reached[-1])
+    place = _with_missed(np.unique(place[place <= last]), last + 1)
+    size = np.diff(np.append(place, last + 1))
+    even = np.abs(size - np.median(size)) <= REGULAR * np.median(size) if len(size) else size
+    if not len(size) or float(np.mean(even)) < EVEN:
+        return place[:0]
+    starts = two.start[place]
+    later: BoolArray = starts[1:] > np.maximum.accumulate(starts)[:-1]
+    result: IntArray = starts[np.append(True, later)]
+    return result

@@ -1,0 +1,141 @@
+"""Steps that one side alone shows are found in the other by the order of its operations, or it is said why not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import nsysdiag
+from nsysdiag.comparison.alignment import Operations, align, carried
+from tests.comparison.programs import Program
+from tests.comparison.samples import only, report_of
+from tests.simulator.engine import US
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.comparison.facts import Comparison
+
+BARE = Program(named=False, inputs=False)
+SYNC = replace(BARE, sync=True, tail=500 * US)
+NAMED = replace(BARE, named=True)
+STEPS = 30
+
+
+def operations(text: str) -> Operations:
+    """A kernel of 10 ns for each letter, a copy for each dash."""
+    letters = sorted(set(text))
+    code = np.array([letters.index(each) for each in text], dtype=np.int64)
+    start = 10 * np.arange(len(text), dtype=np.int64)
+    kernel = np.array([each != "-" for each in text], dtype=np.bool_)
+    return Operations(start, np.full(len(text), 10), code, kernel, letters)
+
+
+def starts(one: str, two: str, each: int) -> list[int]:
+    """The places of the units of the second text, whose first one has units of so many letters."""
+    left, right = operations(one), operations(two)
+    return (carried(align(left, right), right, np.arange(0, len(one), each)) // 10).tolist()
+
+
+class TestSequences:
+    @pytest.mark.parametrize("times", [5, 200])
+    def test_the_same(self, times: int) -> None:
+        assert starts("abcd" * times, "abcd" * times, 4) == list(range(0, 4 * times, 4))
+
+    def test_more_before_them(self) -> None:
+        found = align(operations("abcd" * 20), operations("xyz" + "abcd" * 20))
+        assert found.match.tolist() == list(range(3, 83))
+        assert (found.alike, found.left) == (pytest.approx(80 / 83), 0.0)
+
+    @pytest.mark.parametrize(("unit", "length"), [("abe", 3), ("axcd", 4), ("abcxd", 5), ("ad", 2)])
+    def test_renamed_fused_and_split(self, unit: str, length: int) -> None:
+        assert starts("abcd" * 50, unit * 50, 4) == list(range(0, length * 50, length))
+
+    def test_an_operation_that_comes_once_in_each_keeps_them_apart(self) -> None:
+        found = starts("-" + "abc" * 6 + ("-" + "abc" * 6) * 19, ("-" + "abc" * 9) * 20, 19)
+        assert found == list(range(0, 28 * 20, 28))
+
+    def test_long_ones(self) -> None:
+        assert len(starts("abcdefgh" * 2_000, "abxdefgh" * 2_000, 8)) == 2_000
+
+    @pytest.mark.parametrize(
+        ("one", "two"), [("abcd" * 20, "wxyz" * 20), ("abcd" * 20, "abcd" * 30), ("abcd" * 30, "abcd" * 20)]
+    )
+    def test_what_is_not_trusted(self, one: str, two: str) -> None:
+        assert not align(operations(one), operations(two)).trusted
+
+    def test_nothing(self) -> None:
+        found = align(operations(""), operations("ab"))
+        assert not found.trusted
+        assert len(carried(found, operations("ab"), [])) == 0
+
+
+@cache
+def truth(before: Program, after: Program) -> float:
+    """How many times as long a step takes, with ranges around each."""
+    found = [report_of(replace(each, named=True)).devices[0].iterations for each in (before, after)]
+    assert found[0] is not None
+    assert found[1] is not None
+    return found[1].p50_ns / found[0].p50_ns
+
+
+def compared(before: Program, after: Program, folder: Path) -> Comparison:
+    sides = [each.write(folder / f"{name}.sqlite") for name, each in (("before", before), ("after", after))]
+    return nsysdiag.compare(*sides)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["", "renamed", "all renamed", "fused", "split"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(SYNC, BARE), (BARE, SYNC), (NAMED, BARE), (SYNC, SYNC), (BARE, BARE)],
+    ids=["sync removed", "sync added", "named", "sync", "neither"],
+)
+def test_the_same_work_is_compared_step_by_step(before: Program, after: Program, form: str, tmp_path: Path) -> None:
+    after = replace(after, form=form, seed=1)
+    made = compared(before, after, tmp_path)
+    device = only(made)
+    assert device.unit.kind == "iterations"
+    assert device.length.after_ns / device.length.before_ns == pytest.approx(truth(before, after), rel=0.02)
+    assert not any(row.differs for row in device.work)
+    expected = (
+        "same" if abs(truth(before, after) - 1) < 0.02 else "improved" if truth(before, after) < 1 else "regressed"
+    )
+    assert made.verdict == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [Program(named=False), SYNC])
+def test_kernels_fused_into_one(before: Program, tmp_path: Path) -> None:
+    after = replace(before, form="fused into one", seed=1)
+    made = compared(before, after, tmp_path)
+    assert only(made).length.after_ns / only(made).length.before_ns == pytest.approx(truth(before, after), rel=0.02)
+    assert "kernels 18 → 6" in made.headline
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [replace(BARE, layers=9), replace(BARE, steps=50)])
+@pytest.mark.parametrize("before", [SYNC, NAMED])
+def test_more_of_the_same_is_left_over(before: Program, after: Program, tmp_path: Path) -> None:
+    """More layers, or more steps: nothing tells which."""
+    made = compared(before, replace(after, seed=1), tmp_path)
+    assert made.verdict == "unknown"
+    assert "cannot be aligned" in made.notes[0]
+
+
+@pytest.mark.slow
+def test_other_work_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(nsysdiag.NotComparableError, match="no unit of work in common"):
+        compared(SYNC, replace(SYNC, form="other"), tmp_path)
+
+
+@pytest.mark.slow
+def test_saved_reports_have_no_operations_to_align(tmp_path: Path) -> None:
+    saved = tmp_path / "before.json"
+    report_of(SYNC).save(saved)
+    after = replace(BARE, seed=1).write(tmp_path / "after.sqlite")
+    assert "this takes both traces" in nsysdiag.compare(saved, after).notes[0]
