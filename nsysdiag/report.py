@@ -583,8 +583,10 @@ class IterationsPacked(Packed, frozen=True):
     `root_ledger` is the same idle time by root cause. `ops` counts the operations that begin in each. `kernels` holds
     the time of kernels by name, for the first rows of the device's `kernels`, one entry each; `signatures` that of gap
     groups, for the first rows of its `signatures`. `copied` is the bytes moved by copies that begin in it; empty if
-    unknown, and in older reports. Numbers from 0 up, each column as planes of bytes: the lowest byte of every number,
-    then the next one of each, as many as the largest needs.
+    unknown, and in older reports. The first entry begins at `first_ns`, and `apart` is the time from the end of the one
+    before to each, 0 for the first; None and empty where an entry is several iterations, and in older reports. Numbers
+    from 0 up, each column as planes of bytes: the lowest byte of every number, then the next one of each, as many as
+    the largest needs.
     """
 
     count: Count
@@ -597,6 +599,8 @@ class IterationsPacked(Packed, frozen=True):
     kernels: list[Base64]
     signatures: list[Base64] = []
     copied: Base64 = ""
+    first_ns: Moment | None = None
+    apart: Base64 = ""
     encoding: OwnText = "base64(zlib(planes of bytes))"
 
     def columns(self) -> Iterable[PackedColumn]:
@@ -604,7 +608,7 @@ class IterationsPacked(Packed, frozen=True):
         named = (self.work, self.ledger, self.root_ledger, self.ops)
         texts = [
             self.lengths,
-            *([self.copied] if self.copied else []),
+            *(text for text in (self.copied, self.apart) if text),
             *(text for columns in named for text in columns.values()),
             *self.kernels,
             *self.signatures,

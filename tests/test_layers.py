@@ -24,7 +24,7 @@ LAYERS = [
     "arrays config.settings saved causes.ids",
     files_of_subjects("facts"),
     "phrases older",
-    "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts replay.options",
+    "report findings.first ranks.report comparison.facts comparison.step_facts ci.facts ci.states replay.facts replay.options",
     "saved_files",
     "trace config cost",
     "events",

@@ -42,6 +42,7 @@ from nsysdiag.comparison.matching import (
 )
 from nsysdiag.comparison.pairing import paired
 from nsysdiag.comparison.side import Capture
+from nsysdiag.comparison.step_pairs import aligned_steps
 from nsysdiag.comparison.units import ITERATIONS, DeviceSides, in_units
 from nsysdiag.comparison.waterfall import (
     IMPROVED,
@@ -101,7 +102,7 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
         [changes(each.before, each.after, pooled, further) for each, further in zip(sides, times, strict=True)]
     )
     steps = _steps(sides, found)
-    devices = [_device(*each, pooled, titles) for each in zip(sides, gaps, found, steps, strict=True)]
+    devices = [_device(*each, pooled, titles, len(sides)) for each in zip(sides, gaps, found, steps, strict=True)]
     verdict, sentence = overall(devices)
     job = job_comparison([Compared(*each) for each in zip(pairs, sides, found, steps, devices, strict=True)], verdict)
     made = Comparison(
@@ -152,6 +153,7 @@ def _device(
     step: StepChange | None,
     pooled: Sequence[str],
     titles: Mapping[str, str],
+    devices: int,
 ) -> DeviceComparison:
     before, after = sides.before, sides.after
     rows = cut(found)
@@ -161,6 +163,7 @@ def _device(
     plain = partial(change_of_means, found)
     kernels = kernel_changes(before, after, found.own, plain)
     work = work_changes(sides)
+    steps = aligned_steps(sides.unit, before[0], after[0], devices)
     verdict = _verdict(sides.unit, found.length, step, work)
     return DeviceComparison(
         key=before[0].device.key,
@@ -189,6 +192,8 @@ def _device(
         strip_before=_strip(before[0]),
         strip_after=_strip(after[0]),
         step=step.change if step is not None else None,
+        steps=None if isinstance(steps, str) else steps,
+        no_steps=steps if isinstance(steps, str) else "",
         slow_steps=step is not None and step.slow,
         work=work,
         families=[] if any(row.id == GRAPH for row in counts) else family_changes(kernels, sides.unit),

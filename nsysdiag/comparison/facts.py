@@ -6,6 +6,7 @@ and causes have the names of iterations: compute, exposed_comm, exposed_copy, an
 
 from __future__ import annotations
 
+from nsysdiag.comparison.step_facts import AlignedSteps
 from nsysdiag.fields import (
     Bytes,
     CauseId,
@@ -311,6 +312,8 @@ class DeviceComparison(Record, frozen=True):
 
     `verdict` is that of `length`, or that of `step` if there are slow steps and the length shows no difference. It is
     `mixed` if `work` differs and the time changes in the same direction, `unknown` if parts of steps are compared.
+
+    `steps` are single steps of the first capture of each side; where there are none, `no_steps` says why.
     """
 
     key: OwnText
@@ -342,6 +345,8 @@ class DeviceComparison(Record, frozen=True):
     slow_steps: bool = False
     work: list[WorkChange] = []
     families: list[FamilyChange] = []
+    steps: AlignedSteps | None = None
+    no_steps: Sentence = ""
 
 
 class SideTrace(Record, frozen=True):

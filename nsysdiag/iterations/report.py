@@ -219,6 +219,8 @@ def pack_iterations(
         kernels=[to_text(to_planes(ns), _EFFORT) for ns in _kernel_times(device, place, count, first, strings)],
         signatures=[column(ns) for ns in _gap_times(kinds, steady, min(kinds.count, most))],
         copied=_copied(device, place, count),
+        first_ns=int(steady.start[0]) if each == 1 else None,
+        apart=column(steady.start - np.concatenate([steady.start[:1], steady.end[:-1]])) if each == 1 else "",
     )
 
 

@@ -202,12 +202,14 @@ WINDOWS = 12
 """No window takes more than this part of the room, so that one of many rows leaves some to the others."""
 
 
-def exact_parts(sources: list[LaneSource], gaps: Intervals, low: int, high: int, room: int) -> Intervals:
+def exact_parts(
+    sources: list[LaneSource], gaps: Intervals, low: int, high: int, room: int, whole: Intervals | None = None
+) -> Intervals:
     """The time, as a set, in which all rows of `sources` are kept: `room` rows in all, or a few more.
 
-    All of [low, high) where they fit. Else a window around each of `gaps`, the first ones first, as long as there is
-    room. A window is cut where it would take too much: it always reaches the end of its gap, where the next operation
-    was launched.
+    All of [low, high) where they fit. Else `whole`, if it takes at most half of the room, and a window around each of
+    `gaps`, the first ones first, as long as there is room. A window is cut where it would take too much: it always
+    reaches the end of its gap, where the next operation was launched.
 
     ```
     rows    ||||||||   |    |||||||||||||||
@@ -217,7 +219,10 @@ def exact_parts(sources: list[LaneSource], gaps: Intervals, low: int, high: int,
     """
     if sum(len(source.start) for source in sources) <= room:
         return Intervals.of([(low, high)])
-    windows = clip(_windows(sources, gaps, max(room // (2 * WINDOWS), 1)), low, high)
+    windows = _windows(sources, gaps, max(room // (2 * WINDOWS), 1))
+    if whole is not None and _rows(sources, whole) <= room // 2:
+        windows = Intervals.concatenate([whole, windows])
+    windows = clip(windows, low, high)
     # More windows hold more rows; whatever number is found, its rows were counted and have room.
     few, many = 0, len(windows)
     while few < many:
@@ -274,14 +279,22 @@ class Fitted(Struct, frozen=True):
     names: NameTable
 
 
-def fitted(packing: Packing, sources: list[LaneSource], wanted: Intervals, room: Room, chosen: Chosen) -> Fitted:
-    """The lanes of `sources`, exact around as many of the gaps `wanted`, the first ones first, as there is room for.
+def fitted(
+    packing: Packing,
+    sources: list[LaneSource],
+    wanted: Intervals,
+    room: Room,
+    chosen: Chosen,
+    whole: Intervals | None = None,
+) -> Fitted:
+    """The lanes of `sources`, exact in `whole` and around as many of the gaps `wanted`, the first ones first, as there
+    is room for.
 
     What packed rows weigh is known once they are packed; where it is too much, the next try has fewer of them.
     """
     rows = room.rows
     while True:
-        parts = exact_parts(sources, wanted, packing.low, packing.high, rows)
+        parts = exact_parts(sources, wanted, packing.low, packing.high, rows, whole)
         trial = packing.fork()
         lanes = [trial.slices(source, chosen(source, parts, rows)) for source in sources]
         size = exact_size(lanes) + trial.names.size() - packing.names.size()

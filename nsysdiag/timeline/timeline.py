@@ -18,6 +18,7 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import NamedRows, picked
 from nsysdiag.gap_groups.details import GapContext
+from nsysdiag.iterations.steps import steady_steps
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.report import DeviceReport, Finding, Gap
@@ -225,7 +226,7 @@ def with_lanes(
     slices = [] if causes is None else [packing.lane(causes, np.arange(len(causes.start)))]
     room = Room(rows, int(size * FOR_OPERATIONS) - exact_size(slices))
     streams = stream_sources(context.device, context.strings, low, high)
-    found = fitted(packing, streams, wanted, room, lambda source, parts, _rows: rows_in(source, parts))
+    found = fitted(packing, streams, wanted, room, lambda source, parts, _rows: rows_in(source, parts), _step(report))
     lanes = [*found.lanes, *slices]
     return DeviceLanes(
         key=report.key,
@@ -235,6 +236,12 @@ def with_lanes(
         names=found.names,
         room=Room(rows, size - exact_size(lanes)),
     )
+
+
+def _step(report: DeviceReport) -> Intervals | None:
+    """The typical step, which a comparison draws; None where the report holds no steps."""
+    steps = steady_steps(report.iterations) if report.iterations is not None else None
+    return None if steps is None else steps.spans[[steps.nearest(float(np.median(steps.length)))]]
 
 
 def _wanted(report: DeviceReport, findings: list[Finding]) -> Intervals:

@@ -40,7 +40,7 @@ from nsysdiag.document.view import Causes
 from nsysdiag.document.words import path_label
 from nsysdiag.formats import markdown as failures
 from nsysdiag.formats.format import RenderOptions
-from nsysdiag.formats.html.assets import asset, page_script, page_style
+from nsysdiag.formats.html.assets import page_script, page_style, steps_script
 from nsysdiag.formats.html.page import environment, framed
 from nsysdiag.record import to_json
 from nsysdiag.units import format_bytes
@@ -75,11 +75,14 @@ def render(comparison: Comparison, options: RenderOptions) -> bytes:
     """The whole page as UTF-8. Raises InputError where a saved comparison is damaged."""
     causes, several = Causes(comparison.causes), len(comparison.devices) > 1
     card, base = job.card(comparison, causes), baseline.section(comparison)
+    packed = steps_script() if any(device.steps for device in comparison.devices) else None
     return framed(
         "compare.html",
         comparison.tool,
-        page_style() + asset("compare.css"),
+        page_style("compare"),
         page_script(),
+        [packed.source] if packed else [],
+        steps_script=packed.packed if packed else "",
         comparison=comparison,
         options=options,
         mark=words.outcome_mark(comparison),

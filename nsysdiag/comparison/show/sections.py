@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show import job, tables, views, words
 from nsysdiag.comparison.show import job as changes
+from nsysdiag.comparison.show.steps import differences, steps_data
 from nsysdiag.comparison.show.views import flows, title
 from nsysdiag.document.blocks import (
     EVERYWHERE,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsysdiag.comparison.facts import Comparison, DeviceComparison
+    from nsysdiag.comparison.step_facts import AlignedSteps
     from nsysdiag.document.view import Causes
 
 
@@ -198,8 +200,15 @@ def _renaming(device: DeviceComparison, causes: Causes) -> Section:
 
 
 def _timelines(device: DeviceComparison, causes: Causes) -> Section | None:
-    """None where a side has none."""
-    if device.strip_before is None or device.strip_after is None:
-        return None
-    drawn = _custom("timelines", device, causes, views.timelines)
-    return Section("timelines", "Both timelines on one scale", [drawn])
+    """The typical step of both sides, and both whole timelines; None where nothing of that is known."""
+    blocks: list[Block] = []
+    if device.steps is not None:
+        blocks.append(Custom("sections/compare-steps.html", partial(_steps, device.steps, causes)))
+    blocks += differences(device, causes)
+    if device.strip_before is not None and device.strip_after is not None:
+        blocks.append(_custom("timelines", device, causes, views.timelines))
+    return Section("timelines", "Both timelines, step by step", blocks) if blocks else None
+
+
+def _steps(steps: AlignedSteps, causes: Causes) -> views.View:
+    return {"data": partial(steps_data, steps, causes), "charts": []}

@@ -250,6 +250,8 @@ def _legend(
 
 
 View = dict[str, Any]
+COARSE = 2
+"""Buckets of a whole timeline that are drawn as one: the details are in its steps."""
 MOST_PARTS, MOST_FLOWS = 8, 6
 
 
@@ -346,7 +348,7 @@ def timelines(device: DeviceComparison, causes: Causes) -> View:
             label,
             strip.start_ns,
             strip.end_ns,
-            level_lanes(strip.level, strip.cause_ids, causes),
+            level_lanes(strip.level, strip.cause_ids, causes, COARSE if strip.level.buckets % COARSE == 0 else 1),
             note=format_ns(length),
         )
         for label, strip, length in zip(("Before", "After"), (before, after), lengths, strict=True)

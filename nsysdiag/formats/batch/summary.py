@@ -33,7 +33,6 @@ from nsysdiag.formats.batch.entries import FAILED, headline, result, rows, shown
 from nsysdiag.formats.batch.history import series, spark
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.html import page
-from nsysdiag.formats.html.assets import asset
 from nsysdiag.units import format_exact_ns, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def render_page(summary: BatchSummary, history: Sequence[HistoryLine]) -> bytes:
 
 def drawn(found: Document, summary: BatchSummary) -> bytes:
     """A page of this batch as UTF-8."""
-    return page.document(found, summary.tool, summary.settings, RenderOptions(), styles=asset("batch.css"))
+    return page.document(found, summary.tool, summary.settings, RenderOptions(), "batch")
 
 
 def render_markdown(summary: BatchSummary, most: int = MOST_BYTES) -> bytes:

@@ -83,13 +83,22 @@ TABLE_SCRIPTS = ("cells", "order", "choose", "export", "rows", "tools", "sheet",
 """The scripts of the tables, in the same way."""
 TIMELINE_SCRIPTS = (
     *("decode", "rows", "device", "scale", "layout"),
-    *("theme", "brush", "gaps", "lanes", "overlay", "minimap", "stage"),
+    *("theme", "brush", "gaps", "lanes", "overlay", "arrows", "minimap", "canvas", "stage"),
     *("pick", "card", "tip", "words", "link", "pointer", "input", "actions", "main"),
 )
 """The scripts of the timeline, each after those that it uses."""
+STEPS_SCRIPTS = (
+    *(f"timeline/{name}" for name in ("decode", "rows", "scale", "theme", "brush", "overlay", "canvas", "tip")),
+    *("timeline/pointer", "timeline/input"),
+    *(f"steps/{name}" for name in ("read", "lanes", "words", "main")),
+)
+"""Those of the steps of a comparison, which use some of the timeline's."""
 PACKAGE = Path(__file__).resolve().parents[2]
 _COMMENTS = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)$", re.MULTILINE | re.DOTALL)
 BLANKS = re.compile(r"\n\s+")
+_STYLE_COMMENTS = re.compile(r"/\*.*?\*/", re.DOTALL)
+_AROUND = re.compile(r"\s*([{};,>])\s*")
+"""What blanks in a style sheet mean nothing next to; no text in quotes holds it."""
 
 
 class PackedScript(Struct, frozen=True):
@@ -149,9 +158,17 @@ def timeline_script() -> PackedScript:
 
 
 @cache
-def page_style() -> str:
-    """The style of every page."""
-    return "".join(asset(f"{name}.css") for name in PAGE_STYLES)
+def steps_script() -> PackedScript:
+    """The script that draws the steps of a comparison."""
+    source = lean(assembled(".", STEPS_SCRIPTS))
+    return PackedScript(source, compressed(source.encode()))
+
+
+@cache
+def page_style(*more: str) -> str:
+    """The style of every page, and `more` sheets after it, without the blanks and comments that mean nothing."""
+    sheets = "".join(asset(f"{name}.css") for name in (*PAGE_STYLES, *more))
+    return _AROUND.sub(r"\1", BLANKS.sub("\n", _STYLE_COMMENTS.sub("", sheets))).replace(": ", ":")
 
 
 @cache

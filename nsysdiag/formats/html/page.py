@@ -151,13 +151,13 @@ def framed(
 
 
 def document(
-    found: Document, tool: Tool, settings: Mapping[str, object], options: RenderOptions, *, styles: str = ""
+    found: Document, tool: Tool, settings: Mapping[str, object], options: RenderOptions, *sheets: str
 ) -> bytes:
-    """A page of sections that are blocks alone, with `styles` after those of every page, as UTF-8."""
+    """A page of sections that are blocks alone, with further style sheets by their names, as UTF-8."""
     return framed(
         "document.html",
         tool,
-        page_style() + styles,
+        page_style(*sheets),
         page_script(),
         document=found,
         sections=[section for section in found.sections if shown(section.blocks, Detail.PAGE)],

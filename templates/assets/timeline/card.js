@@ -2,13 +2,6 @@
 
 const MOST_SLICES = 6;
 
-const element = (tag, className, text) => {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-};
-
 const factRow = (name, value) => {
   const row = element("div");
   row.append(element("dt", "", name), element("dd", "number", value));

@@ -1,4 +1,4 @@
-// The wheel and the keys over the lanes, and the strip of the whole run.
+// The wheel and the keys over the lanes.
 
 const ZOOM_STEP = 0.6;
 const WHEEL_RATE = 0.0016;
@@ -34,23 +34,4 @@ const listen = (canvas, view, does) => {
     event.preventDefault();
     action();
   });
-};
-
-/** The strip of the whole run: press or drag to look there. */
-const listenToMinimap = (canvas, view, does) => {
-  let offset = null;
-  const time = (event) => {
-    const box = canvas.getBoundingClientRect();
-    return ((event.clientX - box.left) / box.width) * view.end;
-  };
-  canvas.addEventListener("pointerdown", (event) => {
-    const at = time(event);
-    offset = at >= view.from && at < view.to ? at - (view.from + view.to) / 2 : 0;
-    canvas.setPointerCapture(event.pointerId);
-    does.center(at - offset);
-  });
-  canvas.addEventListener("pointermove", (event) => { if (offset !== null) does.center(time(event) - offset); });
-  const stop = () => { offset = null; };
-  canvas.addEventListener("pointerup", stop);
-  canvas.addEventListener("pointercancel", stop);
 };

@@ -8,8 +8,6 @@ const TITLES = {
   work: "Work", compute: "Compute", communication: "Communication", copies: "Copies", gaps: "Idle by cause",
   nvtx: "NVTX", api: "CUDA calls", os: "OS calls", off_cpu: "Off the CPU",
 };
-const WORK = ["compute", "communication", "copies"];
-const AXIS_HEIGHT = 24;
 const MOST_DEVICES = 24;
 
 const hasShare = (levels) => levels.some((value) => value > 0);

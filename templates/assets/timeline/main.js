@@ -15,14 +15,6 @@ const listenToButtons = (root, view, does, show) => {
   }
 };
 
-/** Draw again when the room or the theme changes. */
-const follow = (stage) => {
-  new ResizeObserver(() => { stage.measure(); stage.paintAll(); }).observe(stage.canvas.parentElement);
-  new MutationObserver(stage.readTheme)
-    .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", stage.readTheme);
-};
-
 const startTimeline = async (root, data) => {
   const reader = blockReader(new Uint8Array(await unpacked(data.bytes, "deflate").arrayBuffer()));
   const names = readNames(data.names, reader);

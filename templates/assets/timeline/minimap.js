@@ -42,3 +42,22 @@ const drawMinimap = (context, width, height, devices, view, theme, palette) => {
   context.lineWidth = 2;
   context.strokeRect(from + 1, 1, Math.max(to - from - 2, 1), height - 2);
 };
+
+/** The strip of the whole run: press or drag to look there. */
+const listenToMinimap = (canvas, view, does) => {
+  let offset = null;
+  const time = (event) => {
+    const box = canvas.getBoundingClientRect();
+    return ((event.clientX - box.left) / box.width) * view.end;
+  };
+  canvas.addEventListener("pointerdown", (event) => {
+    const at = time(event);
+    offset = at >= view.from && at < view.to ? at - (view.from + view.to) / 2 : 0;
+    canvas.setPointerCapture(event.pointerId);
+    does.center(at - offset);
+  });
+  canvas.addEventListener("pointermove", (event) => { if (offset !== null) does.center(time(event) - offset); });
+  const stop = () => { offset = null; };
+  canvas.addEventListener("pointerup", stop);
+  canvas.addEventListener("pointercancel", stop);
+};

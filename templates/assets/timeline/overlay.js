@@ -1,4 +1,6 @@
-// What is over the lanes: the axis of time, bands, arrows.
+// What is over the lanes: the axis of time, bands, a line.
+
+const AXIS_HEIGHT = 24;
 
 const makeOverlay = (brush, view) => {
   const { context, fill } = brush;
@@ -14,41 +16,6 @@ const makeOverlay = (brush, view) => {
       if (x > view.left + 30 && x < view.left + view.width - 30) context.fillText(label, x, 9);
     }
     context.textAlign = "left";
-  };
-
-  /** The wake chain of a gap: arrows from each waker's lanes to those of the thread that it woke. */
-  const arrows = (layout, device, start) => {
-    context.strokeStyle = brush.theme.ink;
-    fill(brush.theme.ink);
-    context.lineWidth = 1.5;
-    for (const [gap, from, to, at] of device.wakes) {
-      if (gap !== start || at < view.from || at > view.to) continue;
-      const lanes = (number) => layout.items.filter((each) => each.thread && each.thread.number === number);
-      const [source, target] = [lanes(from), lanes(to)];
-      if (!source.length || !target.length) continue;
-      arrow(view.x(at), middleOf(source), middleOf(target));
-    }
-  };
-
-  const middleOf = (items) => {
-    const calls = items.find((each) => each.type === "os") || items[items.length - 1];
-    return calls.y + calls.height / 2;
-  };
-
-  const arrow = (x, y, end) => {
-    const way = end < y ? -1 : 1;
-    context.beginPath();
-    context.moveTo(x, y);
-    context.bezierCurveTo(x + 22, y, x + 22, end, x + 4, end);
-    context.stroke();
-    context.beginPath();
-    context.arc(x, y, 3, 0, 2 * Math.PI);
-    context.fill();
-    context.beginPath();
-    context.moveTo(x, end);
-    context.lineTo(x + 8, end - 4 - way);
-    context.lineTo(x + 8, end + 4 - way);
-    context.fill();
   };
 
   /** A band over all lanes of a device, or over everything. */
@@ -68,5 +35,5 @@ const makeOverlay = (brush, view) => {
     fill(brush.theme.muted);
     context.fillRect(Math.round(view.x(time)), y, 1, height);
   };
-  return { axis, arrows, band, line };
+  return { axis, band, line };
 };

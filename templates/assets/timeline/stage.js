@@ -1,7 +1,6 @@
 // The two canvases: their sizes, what is on them, and when they are drawn again.
 
 const MINIMAP_LEAST = 34;
-const NARROW = 620;
 
 /** Draws devices as `view` shows them; `selection`, `range` and `pointer` are drawn over them where they are set. */
 const makeStage = (root, data, devices, view, clock) => {
@@ -10,18 +9,11 @@ const makeStage = (root, data, devices, view, clock) => {
   const brush = makeBrush(canvas.getContext("2d"), view, data.causes);
   const paintLane = makeLanePainter(brush, view, data.causes);
   const overlay = makeOverlay(brush, view);
+  const arrows = makeArrows(brush, view);
   const strips = devices.slice(0, MOST_DEVICES);
   const stage = { canvas, minimap, layout: null, selection: null, range: null, pointer: null };
   let width = 0;
   let pending = 0;
-
-  const fit = (element, high) => {
-    const ratio = window.devicePixelRatio || 1;
-    element.style.height = `${high}px`;
-    element.width = Math.round(width * ratio);
-    element.height = Math.round(high * ratio);
-    element.getContext("2d").setTransform(ratio, 0, 0, ratio, 0, 0);
-  };
 
   const minimapHeight = () => Math.max(MINIMAP_LEAST, strips.length * 7);
 
@@ -33,7 +25,7 @@ const makeStage = (root, data, devices, view, clock) => {
     const last = own[own.length - 1];
     const { gaps } = device;
     overlay.band(gaps.start[at], gaps.end[at], top, last.y + last.height - top + 2, brush.theme.accent);
-    overlay.arrows(stage.layout, device, gaps.start[at]);
+    arrows(stage.layout, device, gaps.start[at]);
   };
 
   /** Everything anew: no more than what the window shows. */
@@ -61,12 +53,10 @@ const makeStage = (root, data, devices, view, clock) => {
 
   /** The lanes laid out for the room that there is. */
   stage.measure = () => {
-    width = Math.max(Math.floor(canvas.parentElement.clientWidth), 200);
-    view.left = width < NARROW ? 84 : 132;
-    view.width = width - view.left;
+    width = makeRoom(canvas, view);
     stage.layout = layOut(devices);
-    fit(canvas, stage.layout.height);
-    fit(minimap, minimapHeight());
+    fit(canvas, width, stage.layout.height);
+    fit(minimap, width, minimapHeight());
   };
 
   stage.readTheme = () => { brush.theme = readTheme(root); stage.redraw(); };

@@ -1,10 +1,11 @@
 // Colours of the page's theme, and text that fits.
 
+const WORK = ["compute", "communication", "copies"];
 const LABEL_ROOM = 30;
 const CHARACTER = 6.1;
 const COLORS = [
   "ground", "surface", "sunken", "ink", "muted", "line", "line-strong", "accent", "accent-soft", "on-part", "idle",
-  "compute", "communication", "copies", "nvtx", "api", "os", "off-cpu",
+  "compute", "communication", "copies", "nvtx", "api", "os", "off-cpu", "high", "good",
 ];
 
 /** The colours of the page's theme as it is now. */

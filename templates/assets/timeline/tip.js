@@ -1,5 +1,12 @@
 // The box beside the pointer.
 
+const element = (tag, className, text) => {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+
 /** Shows what pick.js says near a place of the canvas, inside of the window; hides it where there is nothing. */
 const showTip = (tip, canvas, said, x, y) => {
   tip.hidden = !said;

@@ -1,0 +1,188 @@
+"""Which operations and idle spans of two steps are the same, and how far one step is behind the other by then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.comparison.step_facts import ALIKE, ALONE, LONGER, SHORTER
+from nsysdiag.comparison.step_rows import StepRows
+
+MUCH = 0.25
+"""What is longer by this share of the shorter one is longer, else chance may have made it so."""
+LEAST_NS, LEAST_IDLE = 1_000, 0.005
+"""Smaller differences are none; for idle spans also those below this share of the step."""
+
+
+class Pairs(Struct, frozen=True):
+    """The same thing before and after: its places on both sides, in order of the places before."""
+
+    before: IntArray
+    after: IntArray
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+
+class Matched(Struct, frozen=True):
+    """Two steps beside each other. `operations` are on both sides, `in_order` those of them that did not move; `front`
+    are those at whose end both sides have done the same work. Marks as in SideSteps."""
+
+    operations: Pairs
+    in_order: BoolArray
+    front: BoolArray
+    idle: Pairs
+    marks: tuple[IntArray, IntArray]
+    idle_marks: tuple[IntArray, IntArray]
+
+
+def matched(before: StepRows, after: StepRows) -> Matched:
+    """The operations by their name and kind, and in order; the names of both sides are the same numbers."""
+    operations, in_order = _operations(before, after)
+    idle = _idle(before, after, operations)
+    least = max(LEAST_NS, LEAST_IDLE * min(before.length, after.length))
+    return Matched(
+        operations,
+        in_order,
+        _front(before, after, operations) & in_order,
+        idle,
+        _marks(_lengths(before.operations.spans), _lengths(after.operations.spans), operations, LEAST_NS, 0),
+        _marks(_lengths(before.idle), _lengths(after.idle), idle, least, least),
+    )
+
+
+def running(before: StepRows, after: StepRows, found: Matched) -> tuple[IntArray, IntArray]:
+    """How far the step after is behind at the end of each operation of the front, and at its own end, which is the
+    difference of both lengths: times in it, and ns."""
+    kept = found.operations.before[found.front], found.operations.after[found.front]
+    ends = [
+        np.append(rows.operations.spans.end[at], rows.length) for rows, at in zip((before, after), kept, strict=True)
+    ]
+    return ends[1], ends[1] - ends[0]
+
+
+def _operations(before: StepRows, after: StepRows) -> tuple[Pairs, BoolArray]:
+    """Most operations in one order, each kind of work by itself; then, by name, those that moved. True for the first
+    ones."""
+    found, names = [], (before.operations.name, after.operations.name)
+    for kind in np.intersect1d(before.operations.kind, after.operations.kind):
+        mine = [np.flatnonzero(rows.operations.kind == kind) for rows in (before, after)]
+        one, two = in_one_order(names[0][mine[0]].tolist(), names[1][mine[1]].tolist())
+        found.append(Pairs(mine[0][one], mine[1][two]))
+    ordered = _joined(found)
+    both = _joined([ordered, _moved(ordered, names)])
+    return both, np.isin(both.before, ordered.before)
+
+
+def _moved(ordered: Pairs, names: tuple[IntArray, IntArray]) -> Pairs:
+    """What is left of a name on both sides: the first with the first, and so on."""
+    left = [
+        np.setdiff1d(np.arange(len(name)), taken)
+        for name, taken in zip(names, (ordered.before, ordered.after), strict=True)
+    ]
+    first, second = (_numbered(name[places]) for name, places in zip(names, left, strict=True))
+    _common, one, two = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+    return Pairs(left[0][one], left[1][two])
+
+
+def _numbered(code: IntArray) -> IntArray:
+    """Each code with how many of the same are in front of it, as one number."""
+    order = np.argsort(code, kind="stable")
+    found = np.empty(len(code), dtype=np.int64)
+    found[order] = np.arange(len(code)) - np.searchsorted(code[order], code[order])
+    return code << 32 | found
+
+
+def _joined(parts: Sequence[Pairs]) -> Pairs:
+    before, after = (
+        np.concatenate([np.empty(0, dtype=np.int64), *(getattr(each, side) for each in parts)])
+        for side in ("before", "after")
+    )
+    order = np.argsort(before, kind="stable")
+    return Pairs(before[order], after[order])
+
+
+def in_one_order(before: list[int], after: list[int]) -> tuple[IntArray, IntArray]:
+    """The places of a longest sequence that both lists hold, in its order.
+
+    Row i has a bit for each element of `after`, 0 where one more of the first i of `before` can be matched with the
+    elements up to it than with those in front of it. A row follows from the last one by one addition.
+
+    ```
+    before   a b c        after   a x c
+    rows     a: 110   b: 110   c: 010        lowest bit first on the right
+    ```
+    """
+    full = (1 << len(after)) - 1
+    bits: dict[int, int] = {}
+    for place, name in enumerate(after):
+        bits[name] = bits.get(name, 0) | 1 << place
+    rows, row = [], full
+    for name in before:
+        hit = row & bits.get(name, 0)
+        row = ((row + hit) | (row - hit)) & full
+        rows.append(row)
+    return _back(before, after, rows)
+
+
+def _back(before: list[int], after: list[int], rows: list[int]) -> tuple[IntArray, IntArray]:
+    """The places, found from the end."""
+    one, two = len(before), len(after)
+    found = []
+    while one and two:
+        if before[one - 1] == after[two - 1]:
+            one, two = one - 1, two - 1
+            found.append((one, two))
+        elif rows[one - 1] >> (two - 1) & 1:
+            two -= 1
+        else:
+            one -= 1
+    places = np.array(found[::-1], dtype=np.int64).reshape(-1, 2)
+    return places[:, 0], places[:, 1]
+
+
+def _front(before: StepRows, after: StepRows, pairs: Pairs) -> BoolArray:
+    """True for those of the kind of work with most time at which none of that kind ended later so far, on either
+    side."""
+    ends = [
+        rows.operations.spans.end[at] for rows, at in zip((before, after), (pairs.before, pairs.after), strict=True)
+    ]
+    kind = before.operations.kind[pairs.before]
+    if not len(kind):
+        return np.zeros(0, dtype=np.bool_)
+    most = np.argmax(np.bincount(kind, _lengths(before.operations.spans)[pairs.before]))
+    first, second = (np.where(kind == most, end, -1) for end in ends)
+    reached = [end == np.maximum.accumulate(end) for end in (first, second)]
+    front: BoolArray = reached[0] & reached[1] & (kind == most)
+    return front
+
+
+def _idle(before: StepRows, after: StepRows, pairs: Pairs) -> Pairs:
+    """Idle spans are the same where the same operation ends them, or the step."""
+    partner = np.full(len(before.operations.name) + 1, -1)
+    partner[pairs.before], partner[-1] = pairs.after, len(after.operations.name)
+    ends = [np.searchsorted(rows.operations.spans.start, rows.idle.end) for rows in (before, after)]
+    span = np.full(len(after.operations.name) + 2, -1)
+    span[ends[1]] = np.arange(len(after.idle))
+    found = span[partner[ends[0]]]
+    kept = np.flatnonzero(found >= 0)
+    return Pairs(kept, found[kept])
+
+
+def _marks(
+    before: IntArray, after: IntArray, pairs: Pairs, least: float, least_alone: float
+) -> tuple[IntArray, IntArray]:
+    """The marks of both sides by their lengths; what one side has alone counts from `least_alone` on."""
+    one, two = before[pairs.before], after[pairs.after]
+    differs = (np.abs(two - one) > MUCH * np.minimum(one, two)) & (np.abs(two - one) >= least)
+    marks = [np.where(length >= least_alone, ALONE, ALIKE) for length in (before, after)]
+    marks[0][pairs.before] = np.where(differs, np.where(one > two, LONGER, SHORTER), ALIKE)
+    marks[1][pairs.after] = np.where(differs, np.where(two > one, LONGER, SHORTER), ALIKE)
+    return marks[0], marks[1]
+
+
+def _lengths(spans: Intervals) -> IntArray:
+    return spans.end - spans.start

@@ -1,0 +1,189 @@
+"""Which steps of both sides are put beside each other, and all about them as records."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec.structs import replace
+
+from nsysdiag.arrays.groups import to_planes, to_text
+from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.comparison.facts import Unit
+from nsysdiag.comparison.side import Capture
+from nsysdiag.comparison.step_differences import differences
+from nsysdiag.comparison.step_facts import AlignedSteps, SideSteps
+from nsysdiag.comparison.step_matching import matched
+from nsysdiag.comparison.step_rows import HeldSteps, StepRows, held_steps, rows_of_step
+from nsysdiag.units import format_ns
+
+ITERATIONS, KINDS = "iterations", 3
+MOST_OF_PAIR, MOST_MORE = 12_000, 1_200
+"""Operations of the typical steps, both together, and of all further ones over all devices."""
+NEAR = 0.05
+"""A step is typical up to this share of the median one."""
+_EFFORT = 9
+OTHER_UNITS = "No single steps are compared, so none are drawn below each other."
+OTHER_WORK = "A step after does other work than one before, so none are drawn below each other."
+NOT_HELD = "A report does not hold the operations of its typical step: analyse the trace itself to see both steps."
+TOO_MANY = "The typical steps have more operations than a page can draw: see them in Nsight Systems."
+
+
+def aligned_steps(unit: Unit, before: Capture, after: Capture, devices: int) -> AlignedSteps | str:
+    """The steps of one of so many devices, or the sentence that says why there are none. Raises InputError where a
+    report is damaged."""
+    if unit.kind != ITERATIONS:
+        return OTHER_UNITS
+    if unit.scale != 1.0:
+        return OTHER_WORK
+    held = [held_steps(each.report, each.device) for each in (before, after)]
+    one, two = held
+    if one is None or two is None or not len(one.steps.number) or not len(two.steps.number):
+        return NOT_HELD
+    return _aligned(one, two, MOST_MORE // devices)
+
+
+def _aligned(one: HeldSteps, two: HeldSteps, room: int) -> AlignedSteps | str:
+    typical = [rows_of_step(each, each.steps.nearest(each.median_ns)) for each in (one, two)]
+    if sum(len(rows.operations.name) for rows in typical) > MOST_OF_PAIR:
+        return TOO_MANY
+    shared = _Shared(one, two)
+    pairs = [
+        shared.pair(*each) for each in ((typical[0], typical[1]), *_of_same_number(one, two, typical[0].number, room))
+    ]
+    found = [matched(*each) for each in pairs]
+    return AlignedSteps(
+        before=_side(
+            [before for before, _after in pairs],
+            [each.marks[0] for each in found],
+            [each.idle_marks[0] for each in found],
+            one.streams,
+        ),
+        after=_side(
+            [after for _before, after in pairs],
+            [each.marks[1] for each in found],
+            [each.idle_marks[1] for each in found],
+            two.streams,
+        ),
+        names=shared.names,
+        kinds=shared.kinds,
+        cause_ids=shared.cause_ids,
+        median_before_ns=one.median_ns,
+        median_after_ns=two.median_ns,
+        matched=[len(each.operations) for each in found],
+        places_before=_column([_places(each.operations.before) for each in found]),
+        places_after=_column([_places(each.operations.after) for each in found]),
+        front=_column([each.front.astype(np.int64) for each in found]),
+        idle_matched=[len(each.idle) for each in found],
+        idle_before=_column([_places(each.idle.before) for each in found]),
+        idle_after=_column([_places(each.idle.after) for each in found]),
+        differences=differences(*pairs[0], found[0], shared.names, shared.cause_ids),
+        note=_note(one, two, typical),
+    )
+
+
+def _of_same_number(one: HeldSteps, two: HeldSteps, around: int, room: int) -> list[tuple[StepRows, StepRows]]:
+    """Steps that both sides hold, in order: those nearest the number `around`, as long as there is room."""
+    numbers, *places = np.intersect1d(one.steps.number, two.steps.number, return_indices=True)
+    near = np.argsort(np.abs(numbers - around), kind="stable")
+    size = sum(of.counts()[place[near]] for of, place in zip((one, two), places, strict=True))
+    kept = np.sort(near[np.cumsum(size) <= room])
+    return [
+        (rows_of_step(one, at), rows_of_step(two, to))
+        for at, to in zip(*(each[kept].tolist() for each in places), strict=True)
+    ]
+
+
+def _note(one: HeldSteps, two: HeldSteps, typical: list[StepRows]) -> str:
+    """Says where the drawn step is not that of the median length: its operations are not held."""
+    sides = [
+        f"{side} {format_ns(rows.length)}, the median one {format_ns(of.median_ns)}"
+        for side, of, rows in zip(("before", "after"), (one, two), typical, strict=True)
+        if abs(rows.length - of.median_ns) > NEAR * of.median_ns
+    ]
+    return (
+        f"The report does not hold the operations of a typical step: the one drawn takes {' and '.join(sides)}."
+        if sides
+        else ""
+    )
+
+
+class _Shared:
+    """The numbers that names and causes have on both sides, as they come: those of names with their kind of work from
+    0, those of causes from 1, with 0 for an unknown one."""
+
+    def __init__(self, one: HeldSteps, two: HeldSteps) -> None:
+        self._known: dict[tuple[str, int], int] = {}
+        self._causes: dict[str, int] = {}
+        self._sides = one, two
+
+    def pair(self, before: StepRows, after: StepRows) -> tuple[StepRows, StepRows]:
+        """Both steps with these numbers."""
+        one, two = self._sides
+        return self._shared(one, before), self._shared(two, after)
+
+    def _shared(self, of: HeldSteps, rows: StepRows) -> StepRows:
+        own = rows.operations
+        pairs, place = np.unique(own.name * KINDS + own.kind, return_inverse=True)
+        named = ((of.names[at // KINDS], at % KINDS) for at in pairs.tolist())
+        number = np.array([self._known.setdefault(each, len(self._known)) for each in named], dtype=np.int64)
+        present, kind = np.unique(rows.cause, return_inverse=True)
+        cause = np.array([self._cause(of, at) for at in present.tolist()], dtype=np.int64)
+        return replace(rows, operations=replace(own, name=number[place]), cause=cause[kind])
+
+    def _cause(self, of: HeldSteps, at: int) -> int:
+        return self._causes.setdefault(of.cause_ids[at], len(self._causes) + 1) if at >= 0 else 0
+
+    @property
+    def cause_ids(self) -> list[str]:
+        """By number."""
+        return list(self._causes)
+
+    @property
+    def names(self) -> list[str]:
+        """By number."""
+        return [name for name, _kind in self._known]
+
+    @property
+    def kinds(self) -> list[int]:
+        """By the number of the name."""
+        return [kind for _name, kind in self._known]
+
+
+def _side(steps: list[StepRows], marks: list[IntArray], idle_marks: list[IntArray], streams: list[str]) -> SideSteps:
+    rows = [each.operations for each in steps]
+    return SideSteps(
+        numbers=[each.number for each in steps],
+        start_ns=[each.start for each in steps],
+        length_ns=[each.length for each in steps],
+        carried_ns=[each.carried for each in steps],
+        counts=[len(each.spans) for each in rows],
+        idle=[len(each.idle) for each in steps],
+        streams=streams,
+        apart=_column([_signed(each.spans.start - _behind(each.spans)) for each in rows]),
+        lengths=_column([each.spans.end - each.spans.start for each in rows]),
+        names=_column([each.name for each in rows]),
+        stream=_column([each.stream for each in rows]),
+        marks=_column(marks),
+        causes=_column([each.cause for each in steps]),
+        idle_marks=_column(idle_marks),
+    )
+
+
+def _behind(spans: Intervals) -> IntArray:
+    """The end of the one before each; 0 for the first."""
+    return np.concatenate([[np.int64(0)], spans.end[:-1]]) if len(spans) else spans.start
+
+
+def _places(places: IntArray) -> IntArray:
+    """Each less the one before it."""
+    return _signed(np.diff(places, prepend=np.int64(0)))
+
+
+def _signed(values: IntArray) -> IntArray:
+    """2n for n from 0 up, 2n - 1 for -n."""
+    return np.where(values < 0, -2 * values - 1, 2 * values)
+
+
+def _column(parts: list[IntArray]) -> str:
+    """One after another; empty where all are zero."""
+    values = np.concatenate(parts)
+    return to_text(to_planes(values), _EFFORT) if values.any() else ""

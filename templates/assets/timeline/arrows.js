@@ -1,0 +1,42 @@
+// Who woke whom in a gap, as arrows over the lanes.
+
+/** Draws the wake chains of gaps. */
+const makeArrows = (brush, view) => {
+  const { context, fill } = brush;
+
+  /** The wake chain of a gap: arrows from each waker's lanes to those of the thread that it woke. */
+  const arrows = (layout, device, start) => {
+    context.strokeStyle = brush.theme.ink;
+    fill(brush.theme.ink);
+    context.lineWidth = 1.5;
+    for (const [gap, from, to, at] of device.wakes) {
+      if (gap !== start || at < view.from || at > view.to) continue;
+      const lanes = (number) => layout.items.filter((each) => each.thread && each.thread.number === number);
+      const [source, target] = [lanes(from), lanes(to)];
+      if (!source.length || !target.length) continue;
+      arrow(view.x(at), middleOf(source), middleOf(target));
+    }
+  };
+
+  const middleOf = (items) => {
+    const calls = items.find((each) => each.type === "os") || items[items.length - 1];
+    return calls.y + calls.height / 2;
+  };
+
+  const arrow = (x, y, end) => {
+    const way = end < y ? -1 : 1;
+    context.beginPath();
+    context.moveTo(x, y);
+    context.bezierCurveTo(x + 22, y, x + 22, end, x + 4, end);
+    context.stroke();
+    context.beginPath();
+    context.arc(x, y, 3, 0, 2 * Math.PI);
+    context.fill();
+    context.beginPath();
+    context.moveTo(x, end);
+    context.lineTo(x + 8, end - 4 - way);
+    context.lineTo(x + 8, end + 4 - way);
+    context.fill();
+  };
+  return arrows;
+};
