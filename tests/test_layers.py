@@ -22,9 +22,9 @@ def files_of_subjects(names: str) -> str:
 LAYERS = [
     "signals version messages limits shortage units fields record pseudonyms epoch typed bottlenecks",
     "arrays config.settings saved causes.ids",
-    files_of_subjects("facts"),
+    files_of_subjects("facts") + " comparison.step_facts",
     "phrases older",
-    "report findings.first ranks.report comparison.facts comparison.step_facts ci.facts ci.states replay.facts replay.options",
+    "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts replay.options",
     "saved_files",
     "trace config cost",
     "events",

@@ -1,4 +1,4 @@
-"""Which operations and idle spans of two steps are the same, and how far one step is behind the other by then."""
+"""Which operations and idle spans of two steps are the same, and where both steps have done the same work."""
 
 from __future__ import annotations
 
@@ -52,16 +52,6 @@ def matched(before: StepRows, after: StepRows) -> Matched:
         _marks(_lengths(before.operations.spans), _lengths(after.operations.spans), operations, LEAST_NS, 0),
         _marks(_lengths(before.idle), _lengths(after.idle), idle, least, least),
     )
-
-
-def running(before: StepRows, after: StepRows, found: Matched) -> tuple[IntArray, IntArray]:
-    """How far the step after is behind at the end of each operation of the front, and at its own end, which is the
-    difference of both lengths: times in it, and ns."""
-    kept = found.operations.before[found.front], found.operations.after[found.front]
-    ends = [
-        np.append(rows.operations.spans.end[at], rows.length) for rows, at in zip((before, after), kept, strict=True)
-    ]
-    return ends[1], ends[1] - ends[0]
 
 
 def _operations(before: StepRows, after: StepRows) -> tuple[Pairs, BoolArray]:

@@ -47,6 +47,7 @@ from nsysdiag.comparison.facts import (
 from nsysdiag.comparison.why import reasons
 from nsysdiag.report import CauseInfo, Tool
 from tests.output.samples import HOSTILE
+from tests.output.step_samples import aligned
 from tests.output.timeline.samples import timeline
 
 US = 1_000
@@ -272,6 +273,12 @@ def device(words: Words = Words(), *, key: str = "gpu0") -> DeviceComparison:
         ],
         strip_before=strip(50_001_000, words.cause),
         strip_after=strip(40_001_000, words.cause),
+        steps=aligned(
+            (words.other, words.operation, f"relu_{words.operation}"),
+            (words.cause, "host_compute"),
+            "stream 7" if words.cause == "sync" else words.note,
+            "" if words.cause == "sync" else words.note,
+        ),
     )
 
 
@@ -358,6 +365,8 @@ def bare() -> Comparison:
         renaming=Renaming(lost_ns=0, removed_ns=0, renamed_ns=0, verdict="none", sentence="No cause lost any time."),
         strip_before=None,
         strip_after=strip(40_001_000, "sync"),
+        steps=None,
+        no_steps="No single steps are compared, so none are drawn below each other.",
         **nothing,
     )
     return replace(comparison([found]), notes=[], headline="", job=None)

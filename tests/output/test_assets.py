@@ -65,7 +65,7 @@ def test_an_asset_cannot_end_its_element(tmp_path: Path, monkeypatch: pytest.Mon
 def themes() -> dict[str, dict[str, str]]:
     """The colours of each block of the style sheet that sets them, laid over the light ones."""
     blocks = re.findall(r"(:root[^{]*)\{([^}]*--ink:[^}]*)\}", assets.page_style())
-    sets = [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", body)) for _selector, body in blocks]
+    sets = [dict(re.findall(r"--([\w-]+):(#[0-9a-f]{6})", body)) for _selector, body in blocks]
     names = [" ".join(selector.split()) + f" {index}" for index, (selector, _body) in enumerate(blocks)]
     return {name: {**sets[0], **colours} for name, colours in zip(names, sets, strict=True)}
 
