@@ -1,4 +1,4 @@
-"""What two steps that are beside each other differ in, the same difference in several places as one."""
+"""What two steps, one of each side, differ in, the same difference in several places as one."""
 
 from __future__ import annotations
 

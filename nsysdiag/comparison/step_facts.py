@@ -1,4 +1,4 @@
-"""Steps of both sides beside each other as plain data: their operations, what is the same one, and what differs.
+"""Steps of both sides together as plain data: their operations, what is the same one, and what differs.
 
 Times are integer nanoseconds from the start of the step, unless a field says otherwise. Packed columns hold numbers
 from 0 up as planes of bytes: the lowest byte of every number, then the next one of each, as many as the largest needs.
@@ -54,9 +54,11 @@ class SideSteps(Packed, frozen=True):
 
 class StepDifference(Record, frozen=True):
     """What differs in the typical step, `count` times, the first time so far into the step of a side; None for a side
-    without it. `kind`: `only_before` and `only_after` for operations of one side, `replaced` for operations in the
-    place of others, `other_length` for one that takes longer or shorter, `idle` for idle time that does, or that one
-    side has alone. `before_ns` and `after_ns` are the time of all of them."""
+    without it.
+
+    `kind`: `only_before` and `only_after` are operations of one side, and `replaced` ones in the place of others.
+    `other_length` is an operation that takes longer or shorter. `idle` is idle time that does, or that one side has
+    alone. `before_ns` and `after_ns` are the time of all of them."""
 
     kind: OwnText
     count: Count

@@ -28,7 +28,7 @@ class Pairs(Struct, frozen=True):
 
 
 class Matched(Struct, frozen=True):
-    """Two steps beside each other. `operations` are on both sides, `in_order` those of them that did not move; `front`
+    """Two steps, one of each side. `operations` are on both sides, `in_order` those of them that did not move; `front`
     are those at whose end both sides have done the same work. Marks as in SideSteps."""
 
     operations: Pairs
@@ -98,8 +98,8 @@ def _joined(parts: Sequence[Pairs]) -> Pairs:
 def in_one_order(before: list[int], after: list[int]) -> tuple[IntArray, IntArray]:
     """The places of a longest sequence that both lists hold, in its order.
 
-    Row i has a bit for each element of `after`, 0 where one more of the first i of `before` can be matched with the
-    elements up to it than with those in front of it. A row follows from the last one by one addition.
+    Row i has a bit for each element of `after`. It is 0 if the elements up to it match one more of the first i of
+    `before` than those in front of it do. A row follows from the last one by one addition.
 
     ```
     before   a b c        after   a x c

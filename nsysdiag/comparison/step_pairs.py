@@ -1,4 +1,4 @@
-"""Which steps of both sides are put beside each other, and all about them as records."""
+"""Which steps of both sides are compared one by one, and all about them as records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of both sides beside each other: what the scripts of the page draw, and the largest differences as a table."""
+"""Steps of both sides together: what the scripts of the page draw, and the largest differences as a table."""
 
 from __future__ import annotations
 
