@@ -207,8 +207,8 @@ def exact_parts(
 ) -> Intervals:
     """The time, as a set, in which all rows of `sources` are kept: `room` rows in all, or a few more.
 
-    All of [low, high) where they fit. Else `whole`, if it takes at most half of the room. With it a window around each of
-    `gaps`, the first ones first, as long as there is room. A window is cut where it would take too much: it always
+    All of [low, high) where they fit. Else `whole`, if it takes at most half of the room. Further a window around each
+    of `gaps`, the first ones first, as long as there is room. A window is cut where it would take too much: it always
     reaches the end of its gap, where the next operation was launched.
 
     ```

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +61,15 @@ def test_else_the_first_gaps_have_windows_until_the_room_is_gone() -> None:
     assert len(parts) == 3
     assert all(end - start <= 100_000 + 2 * pad for start, end in pairs(parts))
     assert exact_parts([source(rows)], gaps, 0, 40 * MS, room=2).total() < parts.total()
+
+
+@pytest.mark.parametrize(("room", "held"), [(40, True), (30, False)])
+def test_what_is_wanted_whole_comes_first_if_it_takes_at_most_half_of_the_room(room: int, held: bool) -> None:
+    """20 rows of 100: no window around a gap would hold more than one of them on either side."""
+    rows, step = every(10_000, 0, MS), (300_000, 500_000)
+    parts = exact_parts([source(rows)], Intervals.of([(0, 9_000)]), 0, MS, room, Intervals.of([step]))
+    assert any(start <= step[0] and end >= step[1] for start, end in pairs(parts)) == held
+    assert len(rows_in(source(rows), parts)) <= room
 
 
 def test_a_window_of_too_many_rows_keeps_the_end_of_its_gap() -> None:
