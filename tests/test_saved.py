@@ -19,7 +19,17 @@ from nsysdiag.saved import from_json
 
 INT64 = (-(2**63), 2**63 - 1)
 MOMENT = (-(2**62), 2**62)
-MOMENTS = {"start_ns", "end_ns", "at_ns", "peak_at_ns", "parts", "exact_operations", "exact_host", "host_span"}
+MOMENTS = {
+    "start_ns",
+    "first_ns",
+    "end_ns",
+    "at_ns",
+    "peak_at_ns",
+    "parts",
+    "exact_operations",
+    "exact_host",
+    "host_span",
+}
 DIVISORS = {
     "IterationsPacked.each",
     "GpuMetrics.period_ns",
@@ -28,7 +38,7 @@ DIVISORS = {
     "PhaseSteps.median_ns",
     "PhaseSteps.mean_ns",
 }
-PLACES = {"index", "median_index", "representative_index", "depth", "left_out", "window", "phase"}
+PLACES = {"index", "median_index", "representative_index", "depth", "left_out", "window", "phase", "numbers", "kinds"}
 
 
 def integers(record: type, seen: set[type]) -> Iterator[tuple[str, str, Leaf]]:

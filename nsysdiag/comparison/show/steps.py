@@ -151,6 +151,8 @@ def _side(blob: Blob, side: SideSteps, steps: AlignedSteps) -> dict[str, object]
 
 
 def _list(blob: Blob, values: Sequence[int]) -> Place:
+    if min(values, default=0) < 0:
+        raise InputError(DAMAGED)
     return blob.add(to_planes(np.array(values, dtype=np.int64)))
 
 

@@ -122,11 +122,12 @@ def test_a_damaged_comparison_is_refused(damage: dict[str, Any]) -> None:
         RENDERERS["html"](with_steps(**damage), OPTIONS)
 
 
-def test_a_side_with_too_few_numbers_is_refused() -> None:
+def test_a_side_with_other_numbers_is_refused() -> None:
     steps = device().steps
     assert isinstance(steps, AlignedSteps)
-    with pytest.raises(InputError, match="damaged"):
-        RENDERERS["html"](with_steps(before=replace(steps.before, carried_ns=[0])), OPTIONS)
+    for wrong in ([0], [0, 0, -1]):
+        with pytest.raises(InputError, match="damaged"):
+            RENDERERS["html"](with_steps(before=replace(steps.before, carried_ns=wrong)), OPTIONS)
 
 
 def test_every_script_is_in_the_page_and_makes_nothing_of_text() -> None:
