@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nsysdiag.messages import InputError, printable
 from nsysdiag.shortage import Attempt
+from nsysdiag.trace.profiler.file import is_profiler_trace
 
 if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison
@@ -22,12 +23,13 @@ Saved = TypeVar("Saved", bound="Record")
 
 
 def is_saved_report(path: Path) -> bool:
-    """Whether the file starts like JSON. A trace never does, whatever it is called."""
+    """Whether the file starts like JSON. Of traces only one of the PyTorch profiler does."""
     if not path.is_file():  # reading the start of a pipe would eat it
         return False
     try:
         with path.open("rb") as file:
-            return file.read(SNIFFED_BYTES).lstrip().startswith(b"{")
+            json = file.read(SNIFFED_BYTES).lstrip().startswith(b"{")
+        return json and not is_profiler_trace(path)
     except OSError:
         return False  # the analysis opens it again and says what is wrong
 

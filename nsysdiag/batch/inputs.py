@@ -19,6 +19,7 @@ from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.record import UNREADABLE
 from nsysdiag.trace.parquet.names import folder_size, is_parquet_folder, stem_of
+from nsysdiag.trace.profiler.file import is_profiler_trace
 
 # The names of outputs, and patterns of paths: `*` and `?` within a name, `**` for folders of any depth.
 
@@ -223,10 +224,10 @@ class _InputSearch(msgspec.Struct):
 
     def _is_input(self, path: Path) -> bool:
         suffix = path.suffix.lower()
-        if suffix != SAVED:
+        if not path.name.lower().endswith((SAVED, f"{SAVED}.gz")):
             return suffix == TRACE or suffix in REPORTS
         try:
-            return is_report_of_a_trace(path)
+            return is_profiler_trace(path) or (suffix == SAVED and is_report_of_a_trace(path))
         except OSError as error:
             self.notes.append(f"{printable(path)} is left out: it cannot be read: {error.strerror}")
             return False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Document = TypeVar("Document", bound="Report | RanksReport | WhatIf")
 
-A_TRACE = "An exported trace (a .sqlite, or a folder of Parquet files)"
+A_TRACE = "An exported trace (a .sqlite, a folder of Parquet files, or JSON of the PyTorch profiler)"
 """What a command takes: how its help begins."""
 DeviceOption = Annotated[
     str | None, typer.Option("--device", metavar="D", help="One GPU: its index, key or part of its name.")

@@ -73,15 +73,18 @@ _EVENT_TYPES = {
 }
 """The evidence that each type of events brings which nsys was asked to record, by its name in the metadata."""
 ASKED, NOT_ON_WINDOWS = "asked for at capture, and there was none", "nsys records no OS calls on Windows"
+NOT_OF_PROFILER = "not in traces of the PyTorch profiler"
+_OF_PROFILER = ("kernels", "copies", "cuda-api", "synchronization", "nvtx", "device-map")
 _SYSTEM = re.compile(r"OsDescription|SoftwarePlatform|DEVICE_TYPE|DeviceType")
 
 
 class Captured(Struct, frozen=True):
-    """How a trace was recorded, as far as it says: the kinds of evidence that nsys was asked to record, and whether the
-    program ran on Windows."""
+    """How a trace was recorded, as far as it says: the kinds of evidence that nsys was asked to record, whether the
+    program ran on Windows, and whether the PyTorch profiler made the trace."""
 
     asked: frozenset[str] = frozenset()
     windows: bool = False
+    profiler: bool = False
 
     @classmethod
     def of(cls, options: Iterable[tuple[str, str]], system: Iterable[tuple[str, str]]) -> Captured:
@@ -102,7 +105,9 @@ def capabilities(
     found, captured = [], captured or Captured()
     for name, kind in KINDS.items():
         there = [table for table in kind.tables if missing(table) is None]
-        if there:
+        if captured.profiler and name not in _OF_PROFILER:
+            found.append(Capability(id=name, available=False, why=NOT_OF_PROFILER, recapture=kind.recapture))
+        elif there:
             counts = [_count(rows(table)) + (f" in {table}" if len(kind.tables) > 1 else "") for table in there]
             found.append(Capability(id=name, available=True, why=", ".join(counts)))
         else:

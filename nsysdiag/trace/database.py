@@ -14,6 +14,7 @@ from nsysdiag.limits import CELL_BYTES
 from nsysdiag.messages import InputError, printable
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.catalog import FoundTable, Schema, read_schema
+from nsysdiag.trace.profiler.file import GZIP_MAGIC, is_profiler_trace
 from nsysdiag.trace.query import Choice, ChosenPairs, TimeLimit, count_sql, row_bound_sql, string_rows
 from nsysdiag.trace.reader import Reader
 
@@ -56,10 +57,11 @@ class FileKind(StrEnum):
 
     SQLITE = "sqlite"
     REPORT = "report"
+    PROFILER = "profiler"
 
 
 def sniff(path: Path) -> FileKind:
-    """What the file is. Raises InputError for everything that is neither a database nor an nsys report."""
+    """What the file is. Raises InputError for everything that is no database, nsys report or trace of PyTorch."""
     check_regular_file(path)
     try:
         with path.open("rb") as file:
@@ -73,6 +75,8 @@ def sniff(path: Path) -> FileKind:
         return FileKind.SQLITE
     if head.startswith(REPORT_MAGIC) or (head and path.suffix.lower() in {".nsys-rep", ".qdrep"}):
         return FileKind.REPORT
+    if head.lstrip().startswith((b"{", GZIP_MAGIC)) and is_profiler_trace(path):
+        return FileKind.PROFILER
     raise _not_a_trace(path, head)
 
 

@@ -165,6 +165,16 @@ class TraceSource:
             columnar = find_spec("pyarrow") is not None
             folder = self._private_folder()
             return export_report(self.path, folder, export_timeout_s, columnar=columnar, nsys=self._nsys)
+        if kind is FileKind.PROFILER:
+            from nsysdiag.trace.profiler.tables import convert
+
+            target = self._private_folder() / "trace.sqlite"
+            convert(self.path, target)
+            self.warnings.append(
+                "a trace of the PyTorch profiler: it has no calls into the operating system, no scheduling and no CPU"
+                " samples, so that what the host waited for is not in it"
+            )
+            return target
         try:
             self._journals = journals_of(self._real)
         except OSError as error:

@@ -21,6 +21,7 @@ from nsysdiag.trace.columns import Columns, IntArray, ReadAhead, Request, String
 from nsysdiag.trace.database import EXPORT_HINT
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.parquet.names import is_parquet_folder
+from nsysdiag.trace.profiler.file import MARK as PROFILER_MARK
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, LongTexts, TimeLimit
 from nsysdiag.trace.reader import READERS, Pair
 from nsysdiag.trace.source import TraceSource
@@ -103,7 +104,7 @@ class Trace:
         self.fingerprint: str = source.fingerprint(schema.sql)
         self.sha256: str | None = source.sha256() if full_hash else None
         metadata = self._metadata()
-        self._slice = SLICE in metadata
+        self._slice, self._profiler = SLICE in metadata, PROFILER_MARK in metadata
         self.nsys_version: str | None = metadata.get("EXPORT_PRODUCT_VERSION")
         self.schema_version: str | None = metadata.get("EXPORT_SCHEMA_VERSION")
         events = self.read_chosen("DIAGNOSTIC_EVENT", "severity", SEVERITIES, *DIAGNOSTIC_COLUMNS)
@@ -282,7 +283,7 @@ class Trace:
         """How the trace was recorded. Its tables hold what is private too, and are in no slice."""
         options, system = map(self._named_values, (CAPTURE_OPTIONS, SYSTEM))
         found = Captured.of(options, system)
-        return structs.replace(found, windows=True) if self.has("TARGET_INFO_WDDM_CONTEXTS") else found
+        return structs.replace(found, windows=self.has("TARGET_INFO_WDDM_CONTEXTS"), profiler=self._profiler)
 
     def _named_values(self, spec: TableSpec) -> list[tuple[str, str]]:
         found = resolve(spec, self._tables, self._row_bounds).table

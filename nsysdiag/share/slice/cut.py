@@ -25,6 +25,7 @@ from nsysdiag.share.slice.sql import (
 from nsysdiag.share.slice.target import target_of
 from nsysdiag.trace.catalog import decode
 from nsysdiag.trace.enums import Severity
+from nsysdiag.trace.profiler.file import MARK as PROFILER_MARK
 from nsysdiag.trace.tables import TABLES, table_spec
 from nsysdiag.trace.trace import SLICE, Trace
 
@@ -139,7 +140,7 @@ _FROM_THE_BEGINNING = ("CUDA_GPU_MEMORY_USAGE_EVENTS",)
 """What was allocated before a span still is."""
 _ELSEWHERE = ("COMPOSITE_EVENTS", "DIAGNOSTIC_EVENT", *_WHOLE)
 """Tables with times that have a rule of their own, but later."""
-_VERSIONS = "'EXPORT_PRODUCT_NAME', 'EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION'"
+_VERSIONS = f"'EXPORT_PRODUCT_NAME', 'EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION', '{PROFILER_MARK}'"
 _ENUMERATION = re.compile(r"ENUM_[A-Z0-9_]+")
 """As nsys names them; any other is a table that was added."""
 

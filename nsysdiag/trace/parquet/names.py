@@ -24,10 +24,14 @@ def named(path: Path) -> Path:
     return path.resolve() if path.name in ("", "..") and is_parquet_folder(path) else path
 
 
+_OF_PROFILER = (".pt.trace.json.gz", ".pt.trace.json", ".trace.json.gz", ".trace.json", ".json.gz")
+"""The suffixes of traces of the PyTorch profiler."""
+
+
 def stem_of(path: Path) -> str:
     """The name of a trace without its suffix: `train` for `train.sqlite` and for `train_pqtdir`. Other folders keep
     their names, such as `run.1`."""
-    shorter = path.name.removesuffix(HABIT)
+    shorter = path.name.removesuffix(next(filter(path.name.endswith, (HABIT, *_OF_PROFILER)), HABIT))
     if shorter and shorter != path.name:
         return shorter
     return path.name if is_parquet_folder(path) else path.stem

@@ -1,0 +1,1 @@
+"""Traces of the PyTorch profiler: JSON of Kineto, which becomes the tables of an nsys export."""

@@ -1,0 +1,141 @@
+"""The events of a trace of the PyTorch profiler: what is read of its JSON, with times in ns."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import DecodeError, Struct, field
+from msgspec.json import Decoder
+
+from nsysdiag.limits import PROFILER_BYTES, PROFILER_RATIO
+from nsysdiag.messages import InputError, printable
+from nsysdiag.trace.profiler.file import GZIP_MAGIC, HEAD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+MOST_US = 1 << 52
+"""Later times are none: in ns they would not fit into 64 bits. The epoch's are under 2^51."""
+BYTES_OF_AN_EVENT = 20
+"""An event with a name, a time and a length has three times as many; so a file of empty ones fills no memory."""
+WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+CALLS = ("cuda_runtime", "cuda_driver")
+RANGES = ("user_annotation", "cpu_op")
+_READ = (*WORK, *CALLS, *RANGES, "cuda_sync", "python_function")
+_CATEGORIES = {
+    "memcpy": "gpu_memcpy",
+    "memset": "gpu_memset",
+    "runtime": "cuda_runtime",
+    "driver": "cuda_driver",
+    "operator": "cpu_op",
+}
+"""What older versions called them, in lower case."""
+
+
+# Fields may hold anything, and are checked as they are used.
+
+
+class Args(Struct, frozen=True):
+    """What an event says besides its name and time."""
+
+    correlation: Any = None
+    device: Any = None
+    context: Any = None
+    stream: Any = None
+    grid: Any = None
+    block: Any = None
+    bytes: Any = None
+    name: Any = None
+    registers: Any = field(default=None, name="registers per thread")
+    shared: Any = field(default=None, name="shared memory")
+    node: Any = field(default=None, name="graph node id")
+    graph: Any = field(default=None, name="graph id")
+    kind: Any = field(default=None, name="cuda_sync_kind")
+    event: Any = field(default=None, name="wait_on_cuda_event_id")
+
+
+NO_ARGS = Args()
+
+
+class Event(Struct, frozen=True):
+    """An event; `ts` and `dur` are in microseconds."""
+
+    ph: Any = None
+    cat: Any = None
+    name: Any = None
+    pid: Any = None
+    tid: Any = None
+    ts: Any = None
+    dur: Any = None
+    args: Args | None = None
+
+
+class Document(Struct, frozen=True):
+    """The whole file."""
+
+    events: list[Event] = field(name="traceEvents")
+    devices: list[dict[str, Any]] | None = field(default=None, name="deviceProperties")
+    base_ns: Any = field(default=None, name="baseTimeNanoseconds")
+
+
+def read_document(path: Path) -> Document:
+    """The trace. Raises InputError where it is damaged or larger than what is read, and MemoryError."""
+    size = path.stat().st_size
+    most = min(PROFILER_BYTES, max(PROFILER_RATIO * size, HEAD_BYTES))
+    with path.open("rb") as file:
+        packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    try:
+        with gzip.open(path) if packed else path.open("rb") as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            message = f"'{printable(path)}' has more than {most:,} bytes of JSON, the most that is read of such a file"
+            raise InputError(message, hint="profile fewer steps, without record_shapes and with_stack")
+        if BYTES_OF_AN_EVENT * data.count(b"{") > len(data) + HEAD_BYTES:
+            raise InputError(f"'{printable(path)}' is no trace of the PyTorch profiler: its events are empty")
+        return Decoder(Document).decode(data)
+    except (DecodeError, UnicodeDecodeError, EOFError, zlib.error, OSError) as error:
+        message = f"'{printable(path)}' is a damaged trace of the PyTorch profiler: {printable(error)}"
+        raise InputError(message, hint="copy it again, or export it again") from error
+
+
+def number(value: Any, default: int = -1) -> int:
+    """A whole number that fits into SQLite; the profiler has written some as text."""
+    try:
+        whole = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return default
+    return whole if abs(whole) < 1 << 62 else default
+
+
+def correlation_of(event: Event) -> int:
+    """The id that a CUDA call and its operations share, 0 for none."""
+    return number((event.args or NO_ARGS).correlation, 0)
+
+
+def category_of(event: Event) -> str:
+    """What kind of event it is, as today's profiler calls it."""
+    name = event.cat.lower() if isinstance(event.cat, str) else ""
+    return _CATEGORIES.get(name, name)
+
+
+def by_category(events: Iterable[Event]) -> dict[str, list[tuple[Event, int, int]]]:
+    """The complete events that are read, with their start and end in ns."""
+    chosen = [event for event in events if event.ph == "X" and category_of(event) in _READ]
+    start, length = (_nanoseconds([getattr(event, name) for event in chosen]) for name in ("ts", "dur"))
+    found: dict[str, list[tuple[Event, int, int]]] = {}
+    for event, begin, ns in zip(chosen, start.tolist(), length.tolist(), strict=True):
+        if begin >= 0 and ns >= 0:
+            found.setdefault(category_of(event), []).append((event, begin, begin + ns))
+    return found
+
+
+def _nanoseconds(values: Iterable[Any]) -> npt.NDArray[np.int64]:
+    """Microseconds as whole nanoseconds, -1 for what is no time."""
+    known = [value if isinstance(value, int | float) and 0 <= value < MOST_US else -0.001 for value in values]
+    return np.rint(np.array(known, dtype=np.float64) * 1_000).astype(np.int64)

@@ -1,0 +1,283 @@
+"""A trace of the PyTorch profiler (Kineto) becomes the tables of an nsys export, in an SQLite file.
+
+```
+"cat": "kernel", "gpu_memcpy", "gpu_memset"     operations of a device, by args.device, args.stream, args.correlation
+       "cuda_runtime", "cuda_driver"            CUDA API calls
+       "cuda_sync"                              synchronizations, where the profiler was asked for them
+       "user_annotation", "cpu_op"              NVTX ranges; operators are in a domain of their own
+       "python_function"                        the Python stacks of CUDA calls
+```
+
+Times are microseconds with up to three decimals. Source: the code of Kineto and published traces of PyTorch 1.8 to
+2.9.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import struct
+from collections import Counter
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from nsysdiag.trace.profiler.events import (
+    CALLS,
+    NO_ARGS,
+    RANGES,
+    WORK,
+    Document,
+    Event,
+    by_category,
+    category_of,
+    correlation_of,
+    number,
+    read_document,
+)
+from nsysdiag.trace.profiler.file import MARK
+from nsysdiag.trace.profiler.names import base_name, functions_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+LEAD_NS = 1_000_000
+"""The first event starts so long after 0, as no event of an export starts at 0."""
+_COPY = re.compile(r"Memcpy (\w)to(\w)(?: \((\w+) -> (\w+)\))?")
+_KINDS = {pair: kind for kind, pair in enumerate(["HD", "DH", "HA", "AH", "AA", "AD", "DA", "DD", "HH", "PP"], 1)}
+"""CUPTI's number of a copy by the letters of its two sides."""
+_MEMORY = {"Pageable": 0, "Pinned": 1, "Device": 2, "Array": 3, "Managed": 4}
+_SYNCHRONIZATIONS = {"event sync": 1, "stream wait event": 2, "stream sync": 3, "context sync": 4}
+_PUSH_POP, _DOMAIN_NAME, _MOMENT = 59, 75, 34
+_OPERATORS, _STACKS = 1, 2
+_FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)
+_PLACE = "start end deviceId contextId streamId correlationId globalPid"
+_TABLES = {
+    "StringIds": "id value",
+    "META_DATA_EXPORT": "name value",
+    "TARGET_INFO_SESSION_START_TIME": "utcEpochNs",
+    "TARGET_INFO_GPU": "id name smCount totalMemory computeMajor computeMinor threadsPerWarp maxThreadsPerBlock"
+    " maxWarpsPerSm maxRegistersPerSm maxShmemPerSm",
+    "TARGET_INFO_CUDA_DEVICE": "gpuId cudaId pid",
+    "PROCESSES": "globalPid pid name",
+    "ThreadNames": "nameId globalTid",
+    "CUPTI_ACTIVITY_KIND_KERNEL": f"{_PLACE} graphNodeId demangledName shortName gridX gridY gridZ blockX blockY blockZ"
+    " registersPerThread staticSharedMemory dynamicSharedMemory",
+    "CUPTI_ACTIVITY_KIND_MEMCPY": f"{_PLACE} graphNodeId bytes copyKind srcKind dstKind",
+    "CUPTI_ACTIVITY_KIND_MEMSET": f"{_PLACE} graphNodeId bytes memKind",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": "start end globalTid correlationId nameId eventClass returnValue",
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": f"{_PLACE} syncType eventId",
+    "NVTX_EVENTS": "start end eventType globalTid domainId textId text category binaryData",
+}
+"""The columns of each table: whole numbers, but for these."""
+_TYPES = {"name": "TEXT", "value": "TEXT", "text": "TEXT", "binaryData": "BLOB"}
+_CORRELATION, _NODE = 5, 7
+"""Places of columns in a row of an operation."""
+_OPERATIONS = dict(zip(WORK, (f"CUPTI_ACTIVITY_KIND_{each}" for each in ("KERNEL", "MEMCPY", "MEMSET")), strict=True))
+Row = tuple[Any, ...]
+
+
+class Rows:
+    """The rows of all tables, made of the events of one file."""
+
+    def __init__(self, document: Document) -> None:
+        self._strings: dict[str, int] = {}
+        self._threads: dict[tuple[int, Any], int] = {}
+        self._taken: set[int] = set()
+        self.tables: dict[str, list[Row]] = {name: [] for name in _TABLES}
+        self._events = by_category(document.events)
+        first = min((start for events in self._events.values() for _, start, _ in events), default=0)
+        self._origin = first - LEAD_NS
+        calls = (self._pid(event) for name in (*CALLS, *RANGES) for event, _, _ in self._events.get(name, ()))
+        self._process = (Counter(calls).most_common(1) or [(1, 0)])[0][0]
+        self._graphs = self._graph_launches()
+        self._add_all(document)
+
+    def _add_all(self, document: Document) -> None:
+        for category, add in self._writers().items():
+            for event, start, end in self._events.get(category, ()):
+                add(event, start - self._origin, end - self._origin)
+        self._number_nodes()
+        self._stacks()
+        self._session(document)
+
+    def _writers(self) -> dict[str, Callable[[Event, int, int], None]]:
+        return {
+            "kernel": self._kernel,
+            "gpu_memcpy": self._copy,
+            "gpu_memset": self._set,
+            "cuda_sync": self._sync,
+            **dict.fromkeys(CALLS, self._call),
+            **dict.fromkeys(RANGES, self._range),
+        }
+
+    def _add(self, table: str, *row: Any) -> None:
+        self.tables[table].append(row)
+
+    def _text(self, text: Any) -> int:
+        return self._strings.setdefault(text if isinstance(text, str) else "", len(self._strings) + 1)
+
+    @staticmethod
+    def _pid(event: Event) -> int:
+        """The process of a CPU event; 24 bits, as exports have."""
+        return number(event.pid, 1) & 0xFFFFFF
+
+    def _thread(self, event: Event) -> int:
+        """The thread of a CPU event as exports write it. Threads without a number of the system get a free one."""
+        key = (self._pid(event), event.tid if isinstance(event.tid, int | str) else -1)
+        if key not in self._threads:
+            thread = number(event.tid)
+            if not 0 <= thread < 1 << 24 or (key[0] << 24 | thread) in self._taken:
+                thread = next(n for n in range(1, 1 << 24) if key[0] << 24 | n not in self._taken)
+            self._threads[key] = key[0] << 24 | thread
+            self._taken.add(self._threads[key])
+        return self._threads[key]
+
+    def _graph_launches(self) -> set[int]:
+        """The correlation ids of launches of whole graphs, whose operations share one."""
+        calls = (event for name in CALLS for event, _, _ in self._events.get(name, ()))
+        return {correlation_of(event) for event in calls if "GraphLaunch" in str(event.name)} - {0}
+
+    def _place(self, event: Event, start: int, end: int) -> Row:
+        """What every operation has."""
+        args = event.args or NO_ARGS
+        device = number(args.device, number(event.pid, 0))
+        stream = number(args.stream, number(event.tid, 0))
+        node = number(args.node, 0)
+        place = (start, end, device, number(args.context, 1), stream, correlation_of(event), self._process << 24)
+        return (*place, node if node > 0 else None)
+
+    def _kernel(self, event: Event, start: int, end: int) -> None:
+        args, name = event.args or NO_ARGS, str(event.name or "")
+        self._add(
+            "CUPTI_ACTIVITY_KIND_KERNEL",
+            *self._place(event, start, end),
+            self._text(name),
+            self._text(base_name(name)),
+            *_three(args.grid),
+            *_three(args.block),
+            number(args.registers, 0),
+            number(args.shared, 0),
+            0,
+        )
+
+    def _copy(self, event: Event, start: int, end: int) -> None:
+        args, found = event.args or NO_ARGS, _COPY.match(str(event.name))
+        kind = _KINDS.get((found[1] + found[2]) if found else "", 0)
+        sides = [_MEMORY.get((found[at] if found else None) or "", -1) for at in (3, 4)]
+        place = self._place(event, start, end)
+        self._add("CUPTI_ACTIVITY_KIND_MEMCPY", *place, number(args.bytes, 0), kind, *sides)
+
+    def _set(self, event: Event, start: int, end: int) -> None:
+        args = event.args or NO_ARGS
+        memory = re.search(r"\((\w+)\)", str(event.name))
+        kind = _MEMORY.get(memory[1] if memory else "", -1)
+        place = self._place(event, start, end)
+        self._add("CUPTI_ACTIVITY_KIND_MEMSET", *place, number(args.bytes, 0), kind)
+
+    def _call(self, event: Event, start: int, end: int) -> None:
+        driver = int(str(event.cat).lower() == "cuda_driver")
+        thread, correlation = self._thread(event), correlation_of(event)
+        self._add("CUPTI_ACTIVITY_KIND_RUNTIME", start, end, thread, correlation, self._text(event.name), driver, 0)
+
+    def _sync(self, event: Event, start: int, end: int) -> None:
+        args = event.args or NO_ARGS
+        kind = _SYNCHRONIZATIONS.get(str(args.kind or event.name).lower().replace("cuda ", ""), 0)
+        place = self._place(event, start, end)[:_NODE]
+        self._add("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", *place, kind, number(args.event))
+
+    def _range(self, event: Event, start: int, end: int) -> None:
+        domain = _OPERATORS if category_of(event) == "cpu_op" else 0
+        thread = self._thread(event)
+        self._add("NVTX_EVENTS", start, end, _PUSH_POP, thread, domain, self._text(event.name), None, None, None)
+
+    def _number_nodes(self) -> None:
+        """Operations of a graph launch are its nodes: in order, where the profiler does not number them."""
+        order: Counter[int] = Counter()
+        tables = [self.tables[name] for name in _OPERATIONS.values()]
+        work = sorted((row[0], which, at) for which, rows in enumerate(tables) for at, row in enumerate(rows))
+        for _, which, at in work:
+            row = tables[which][at]
+            launch = row[_CORRELATION]
+            if launch in self._graphs and row[_NODE] is None:
+                order[launch] += 1
+                tables[which][at] = (*row[:_NODE], order[launch], *row[_NODE + 1 :])
+
+    def _stacks(self) -> None:
+        """The Python functions that were running at each CUDA call, as the marks that nsys writes."""
+        calls = [(start, end, thread) for start, end, thread, *_ in self.tables["CUPTI_ACTIVITY_KIND_RUNTIME"]]
+        functions: dict[int, list[tuple[int, int, str]]] = {}
+        for event, start, end in self._events.get("python_function", ()):
+            functions.setdefault(self._thread(event), []).append(
+                (start - self._origin, end - self._origin, str(event.name))
+            )
+        for thread, own in functions.items():
+            times = sorted(start for start, _, of in calls if of == thread)
+            for time, stack in functions_at(own, times):
+                self._add("NVTX_EVENTS", time, None, _MOMENT, thread, _STACKS, None, None, 1, self._packed(stack))
+        if functions:
+            process = self._process << 24 | self._process
+            self._add("NVTX_EVENTS", 0, None, _DOMAIN_NAME, process, _STACKS, None, "Python Backtrace", None, None)
+
+    def _packed(self, stack: Sequence[str]) -> bytes:
+        """The functions, innermost first, as nsys packs a Python stack."""
+        frames = []
+        for name in stack:
+            found = _FRAME.fullmatch(name)
+            function, file, line = (found["function"], found["file"], int(found["line"])) if found else (name, "", 0)
+            frames.append(struct.pack("<QQII", self._text(function), self._text(file), line, 0))
+        body = struct.pack("<4I", 1, 1, len(frames), 0) + b"".join(frames)
+        return struct.pack("<IIIIQQ", 1, 0, 3, 1, len(body), 32 + len(body)) + body
+
+    def _session(self, document: Document) -> None:
+        """The beginning of the capture, its process, its threads and its GPUs."""
+        self._add("TARGET_INFO_SESSION_START_TIME", number(document.base_ns, 0) + self._origin)
+        self._add("META_DATA_EXPORT", MARK, "1")
+        for event in document.events:
+            if event.ph == "M" and event.args is not None and isinstance(event.args.name, str):
+                self._named(event, event.args.name)
+        used = sorted({row[2] for name in WORK for row in self.tables[_OPERATIONS[name]]})
+        for properties in document.devices or []:
+            if number(properties.get("id")) in used:
+                self._gpu(properties)
+
+    def _named(self, event: Event, name: str) -> None:
+        if event.name == "process_name" and self._pid(event) == self._process:
+            self._add("PROCESSES", self._process << 24, self._process, name)
+        known = (self._pid(event), event.tid if isinstance(event.tid, int | str) else -1)
+        if event.name == "thread_name" and known in self._threads:
+            self._add("ThreadNames", self._text(name), self._threads[known])
+
+    def _gpu(self, properties: dict[str, Any]) -> None:
+        device, warp = number(properties["id"]), max(number(properties.get("warpSize"), 32), 1)
+        names = ("numSms", "totalGlobalMem", "computeMajor", "computeMinor", "warpSize", "maxThreadsPerBlock")
+        values = [number(properties.get(name), 0) for name in names]
+        threads = number(properties.get("maxThreadsPerMultiprocessor"), 0) // warp
+        limits = [number(properties.get(f"{each}PerMultiprocessor"), 0) for each in ("regs", "sharedMem")]
+        self._add("TARGET_INFO_GPU", device, str(properties.get("name", "")), *values, threads, *limits)
+        self._add("TARGET_INFO_CUDA_DEVICE", device, device, self._process)
+
+    def strings(self) -> Iterator[Row]:
+        """The rows of StringIds."""
+        return ((at, text) for text, at in self._strings.items())
+
+
+def _three(value: Any) -> tuple[int, int, int]:
+    numbers = [number(each, 0) for each in value] if isinstance(value, list) and len(value) == 3 else [0, 0, 0]
+    return (numbers[0], numbers[1], numbers[2])
+
+
+def convert(path: Path, target: Path) -> None:
+    """Write the tables of a profiler's trace into a new SQLite file. Raises InputError where the trace is damaged."""
+    rows = Rows(read_document(path))
+    with closing(sqlite3.connect(target, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=OFF")
+        connection.execute("PRAGMA synchronous=OFF")
+        connection.execute("BEGIN")
+        for name, columns in _TABLES.items():
+            content = list(rows.strings()) if name == "StringIds" else rows.tables[name]
+            if content:
+                declared = [f"{each} {_TYPES.get(each, 'INTEGER')}" for each in columns.split()]
+                connection.execute(f"CREATE TABLE {name} ({', '.join(declared)})")
+                connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(declared))})", content)
+        connection.execute("COMMIT")
