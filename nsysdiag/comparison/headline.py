@@ -67,6 +67,8 @@ def _factor(job: JobComparison) -> str:
     text = f"{found.factor:.2f}× {words[0] if slower else words[1]}"
     if found.low is None or found.high is None:
         return f"{text}; whether this is beyond chance is unknown"
+    if found.low == found.high:
+        return f"{text}; all steps of a side take equally long"
     return f"{text}, 95% CI {found.low:.2f} to {found.high:.2f}"
 
 

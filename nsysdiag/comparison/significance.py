@@ -26,7 +26,7 @@ Values = npt.NDArray[np.float64]
 
 DRAWS, SEED = 2000, 7
 FEWEST_ENTRIES = 5
-"""Fewer entries, or entries that are all of one length, do not show how far chance goes."""
+"""Fewer entries do not show how far chance goes."""
 FEWEST_RUNS = 3
 """So many captures of a side tell how much it differs from run to run."""
 LEVEL = 0.05
@@ -135,10 +135,8 @@ def _deviation_of_change(learnt: BootstrapMeans, other: BootstrapMeans) -> Value
 
 
 def _pieces(values: Values) -> float | None:
-    """How many independent pieces the entries of one capture are; None where they do not show their spread."""
-    if len(values) < FEWEST_ENTRIES or float(np.ptp(values)) <= 0:
-        return None
-    return len(values) / block_length(values)
+    """How many independent pieces the entries of one capture are; None where they are too few to show their spread."""
+    return len(values) / block_length(values) if len(values) >= FEWEST_ENTRIES else None
 
 
 def block_length(values: Values) -> int:

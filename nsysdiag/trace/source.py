@@ -171,8 +171,8 @@ class TraceSource:
             target = self._private_folder() / "trace.sqlite"
             convert(self.path, target)
             self.warnings.append(
-                "a trace of the PyTorch profiler: it has no calls into the operating system, no scheduling and no CPU"
-                " samples, so that what the host waited for is not in it"
+                "traces of the PyTorch profiler have no OS calls, scheduling or CPU samples: what the host waited for "
+                "is not in them"
             )
             return target
         try:

@@ -21,7 +21,20 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import FakeAnalysis, Result
 
-COMMANDS = ("analyze", "record", "try", "ranks", "whatif", "bundle", "info", "rules", "render", "demo", "completion", "manual")
+COMMANDS = (
+    "analyze",
+    "record",
+    "try",
+    "ranks",
+    "whatif",
+    "bundle",
+    "info",
+    "rules",
+    "render",
+    "demo",
+    "completion",
+    "manual",
+)
 
 
 def program(*arguments: str, cwd: Path | None = None, **options: object) -> subprocess.CompletedProcess[bytes]:

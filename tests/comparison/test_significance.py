@@ -77,9 +77,10 @@ def test_a_difference_is_inside_and_nothing_is_not() -> None:
     assert 15 < found[0][0] < 20 < found[1][0] < 25
 
 
-@pytest.mark.parametrize("other", [np.full(10, 9.0), np.arange(10.0)])
-def test_equal_values_show_nothing_of_chance(other: Values) -> None:
-    assert interval(side(np.full(10, 7.0), 0), side(other, 1)) is None
+def test_equal_values_have_an_interval_of_no_width() -> None:
+    found = interval(side(np.full(10, 7.0), 0), side(np.full(10, 9.0), 1))
+    assert found is not None
+    assert (found[0][0], found[1][0]) == (2.0, 2.0)
 
 
 def test_the_same_draws_each_time() -> None:

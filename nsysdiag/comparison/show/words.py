@@ -160,6 +160,8 @@ def length_sentence(device: DeviceComparison) -> str:
     if device.unit.kind in PREDICTED:
         return f"{times}, {f'bounds {interval}' if interval != NOTHING else 'without bounds'}."
     sure = f"95% interval {interval}" if interval != NOTHING else "no interval: too little repeats"
+    if change.low_ns is not None and change.low_ns == change.high_ns:
+        sure = "no interval: all of a side take equally long"
     return f"{times}, {sure}; {least_label(change)} or less would not count."
 
 

@@ -64,7 +64,7 @@ NO_ARGS = Args()
 
 
 class Event(Struct, frozen=True):
-    """An event; `ts` and `dur` are in microseconds."""
+    """An event; `ts` and `dur` are in µs."""
 
     ph: Any = None
     cat: Any = None
@@ -136,6 +136,6 @@ def by_category(events: Iterable[Event]) -> dict[str, list[tuple[Event, int, int
 
 
 def _nanoseconds(values: Iterable[Any]) -> npt.NDArray[np.int64]:
-    """Microseconds as whole nanoseconds, -1 for what is no time."""
+    """Times in µs as whole ns, -1 for what is no time."""
     known = [value if isinstance(value, int | float) and 0 <= value < MOST_US else -0.001 for value in values]
     return np.rint(np.array(known, dtype=np.float64) * 1_000).astype(np.int64)

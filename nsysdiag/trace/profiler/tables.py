@@ -8,7 +8,7 @@
        "python_function"                        the Python stacks of CUDA calls
 ```
 
-Times are microseconds with up to three decimals. Source: the code of Kineto and published traces of PyTorch 1.8 to
+Times are in µs, with up to three decimals. Source: the code of Kineto and published traces of PyTorch 1.8 to
 2.9.
 """
 
