@@ -211,6 +211,8 @@ def test_the_typical_step_is_nearest_the_median(tmp_path: Path) -> None:
         assert side.length_ns[0] < 600 * US
         assert 4 in side.numbers[1:]
     assert steps.before.numbers[1:] == steps.after.numbers[1:]
+    pairs = list(zip(steps.before.numbers, steps.after.numbers, strict=True))
+    assert len(set(pairs)) == len(pairs)
     assert steps.differences == []
 
 
