@@ -18,7 +18,7 @@ const layOutSteps = (data) => {
     place("differs", { side: name, label: "Differs" });
   };
   side("before");
-  place("behind", { label: "After is" });
+  place("behind", { label: "Later by" });
   side("after");
   return { items, height: y };
 };
@@ -88,8 +88,8 @@ const makeStepPainter = (brush, view, names, causeNames) => {
     context.stroke();
     context.restore();
     fill(brush.theme.muted);
-    if (high > 0) context.fillText(fitting(`${shortNs(high)} later`, view.left + 8), 0, item.y + 30);
-    if (low < 0) context.fillText(fitting(`${shortNs(-low)} earlier`, view.left + 8), 0, item.y + item.height - 8);
+    if (high > 0) context.fillText(fitting(signedNs(high), view.left + 8), 0, item.y + 30);
+    if (low < 0) context.fillText(fitting(signedNs(low), view.left + 8), 0, item.y + item.height - 8);
   };
 
   /** What is behind the end of a shorter step is no part of it. */

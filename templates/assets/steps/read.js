@@ -98,7 +98,8 @@ const behindOf = (before, after, places, others, front) => {
     add(two.end[others[i]], one.end[places[i]]);
   }
   add(after.length, before.length);
-  return { time, ns, low: Math.min(...ns), high: Math.max(...ns) };
+  const most = (choose) => ns.reduce((last, each) => choose(last, each));
+  return { time, ns, low: most(Math.min), high: most(Math.max) };
 };
 
 /** Every step before with the one after at the same place. */
