@@ -9,6 +9,7 @@ from nsysdiag.cli import options
 from nsysdiag.messages import UsageError, printable
 
 if TYPE_CHECKING:
+    from nsysdiag.cli.parts import Part
     from nsysdiag.comparison.facts import Comparison, SideTrace
     from nsysdiag.config.settings import Settings
     from nsysdiag.replay.facts import WhatIf
@@ -21,6 +22,8 @@ Examples:
   nsysdiag compare before.json after.sqlite -o - --format md
   nsysdiag compare main.json branch.sqlite --fail-on 'length:+5%' --fail-on 'ledger.sync > 1ms/iter'
   nsysdiag compare --before run1.sqlite --before run2.sqlite --after run3.sqlite --after run4.sqlite
+  nsysdiag compare before.sqlite after.sqlite --phase 'steady 2'
+  nsysdiag compare one.sqlite one.sqlite --device gpu0 --device gpu1
   nsysdiag compare predicted.json after.sqlite
   nsysdiag compare --baseline main branch.sqlite --fail-on 'length:+5%'
   nsysdiag compare a100.json h100.json --across-gpus -o compare.html -o compare.json"""
@@ -54,6 +57,11 @@ def compare(
     across_gpus: Annotated[bool, typer.Option("--across-gpus", help="Compare GPUs of different models.")] = False,
     same_gpu: options.SameGpuOfEachOption = False,
     step: options.StepOption = None,
+    device: options.DeviceOfEachOption = None,
+    nvtx: options.NvtxOfEachOption = None,
+    start: options.FromOfEachOption = None,
+    end: options.ToOfEachOption = None,
+    phase: options.PhaseOfEachOption = None,
     config: Annotated[
         str | None,
         typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file."),
@@ -83,6 +91,7 @@ def compare(
     from nsysdiag.ci.budgets import Judgement, judge
     from nsysdiag.cli.against import accepting, against, base_of, compared, runs_of, with_accepted
     from nsysdiag.cli.output import plan, write_all
+    from nsysdiag.cli.parts import part_of_each
     from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file
     from nsysdiag.cli.verdicts import concluding
     from nsysdiag.comparison.pairing import require_names
@@ -104,12 +113,12 @@ def compare(
     file = found.settings
     base = None if baseline is None else base_of(baseline, baselines, found)
     settings = replace(file, same_gpu=same_gpu or file.same_gpu, step=options.checked_step(step, file.step))
-    reports = [_report(path, settings, file, quiet=quiet) for path in paths]
+    parts = part_of_each(device, nvtx, start, end, phase)
+    reports, notes = _reports(left, right, settings, file, parts, whole=base is None, quiet=quiet)
     if base is not None:
         left, earlier = runs_of(base)
         reports = [*earlier, *reports]
     require_names(reports)
-    reports, notes = _cut_alike(reports, paths, len(left), settings, quiet=quiet) if base is None else (reports, [])
     if redact and any(map(is_redacted, reports)):
         raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
     # The same pseudonyms for both sides: what has one name before and after still has.
@@ -163,32 +172,36 @@ def _sides(
     return left, right
 
 
-def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report | WhatIf":
-    from nsysdiag.cli.load import analyze_trace
-    from nsysdiag.cli.settings import refuse_analysis_settings
-    from nsysdiag.saved_files import is_saved_report, read_side
-
-    if not is_saved_report(path):
-        return analyze_trace(path, settings, quiet=quiet)
-    report = read_side(path)
-    refuse_analysis_settings(path, report, file, settings)
-    return report
-
-
-def _cut_alike(
-    reports: "list[Report | WhatIf]", paths: list[Path], left: int, settings: "Settings", *, quiet: bool
+def _reports(
+    left: list[Path],
+    right: list[Path],
+    settings: "Settings",
+    file: "Settings",
+    parts: "tuple[Part, Part]",
+    *,
+    whole: bool,
+    quiet: bool,
 ) -> "tuple[list[Report | WhatIf], list[str]]":
-    """The reports, with the steps of one side on the other where only one shows them; and notes on that."""
+    """The reports of both sides, and notes. Where `whole` captures are compared, and only one of them shows steps,
+    these are found in the other."""
     from nsysdiag.cli.load import analyze_trace
+    from nsysdiag.cli.parts import report_of
     from nsysdiag.pipeline.aligning import Given, cut_alike
     from nsysdiag.saved_files import is_saved_report
 
-    given = [Given(each, None if is_saved_report(path) else path) for each, path in zip(reports, paths, strict=True)]
+    sides = [(path, parts[0]) for path in left] + [(path, parts[1]) for path in right]
+    reports = [report_of(path, settings, file, part, quiet=quiet) for path, part in sides]
+    if not whole or any(part.narrows for part in parts):
+        return reports, []
+    given = [
+        Given(each, None if is_saved_report(path) else path) for each, (path, _part) in zip(reports, sides, strict=True)
+    ]
+    its = [part.of(settings) for _path, part in sides]
     return cut_alike(
-        given[:left],
-        given[left:],
-        [settings] * len(given),
-        lambda path, steps: analyze_trace(path, settings, quiet=quiet, steps=steps),
+        given[: len(left)],
+        given[len(left) :],
+        its,
+        lambda at, steps: analyze_trace(sides[at][0], its[at], quiet=quiet, steps=steps),
     )
 
 

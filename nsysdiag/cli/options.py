@@ -93,6 +93,24 @@ StepOption = Annotated[
         "this name to the next; count=N equal ones; every=N of those found.",
     ),
 ]
+
+
+def _of_each(option: str, metavar: str, what: str) -> Any:
+    return typer.Option(option, metavar=metavar, help=f"{what} Twice: before, then after.", show_default=False)
+
+
+DeviceOfEachOption = Annotated[
+    list[str] | None, _of_each("--device", "D", "One GPU: its index, key or part of its name.")
+]
+NvtxOfEachOption = Annotated[list[str] | None, _of_each("--nvtx", "NAME", "Only the NVTX ranges of this name.")]
+FromOfEachOption = Annotated[
+    list[str] | None, _of_each("--from", "T", "Start of the window: 1.5s or 20ms; a bare number is ns.")
+]
+ToOfEachOption = Annotated[list[str] | None, _of_each("--to", "T", "End of the window.")]
+PhaseOfEachOption = Annotated[
+    list[str] | None,
+    _of_each("--phase", "NAME", "Only start-up, steady, pause or teardown; 'steady 2' is the second one."),
+]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that nsysdiag did not write.")]
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the HTML report in the browser when done.")]
 DetailsOption = Annotated[

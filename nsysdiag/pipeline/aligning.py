@@ -27,8 +27,8 @@ from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
 from nsysdiag.trace.trace import open_trace
 
-Analysis = Callable[[Path, CarriedSteps], Report]
-"""Analyses a trace again, with these steps."""
+Analysis = Callable[[int, CarriedSteps], Report]
+"""Analyses the trace of a side, 0 before and 1 after, again with these steps."""
 
 
 class Given(Struct, frozen=True):
@@ -50,12 +50,14 @@ class _Side(Struct, frozen=True):
 def cut_alike(
     before: Sequence[Given], after: Sequence[Given], settings: Sequence[Settings], again: Analysis
 ) -> tuple[list[Report | WhatIf], list[str]]:
-    """The reports of all captures, those before first, and notes. If two traces have no unit of work in common, the steps
-    of one are found in the other by their operations."""
+    """The reports of all captures, those before first, and notes. If two traces have no unit of work in common, the
+    steps of one are found in the other by their operations."""
     reports = [each.report for each in (*before, *after)]
     traces = [each.trace for each in (*before, *after)]
     plain = [each for each in reports if isinstance(each, Report)]
-    if len(traces) != 2 or len(plain) != 2 or any(each.step for each in settings) or _in_common(*plain):
+    if len(traces) != 2 or len(plain) != 2 or any(map(_chosen, settings)):
+        return reports, []
+    if any(_several_loops(each) for each in plain) or _in_common(*plain):
         return reports, []
     if traces[0] is None or traces[1] is None:
         return reports, ["Steps are not aligned by the operations, as this takes both traces, not saved reports."]
@@ -66,16 +68,26 @@ def cut_alike(
     if not found:
         return reports, [_why_not(each) for each in steps.values() if isinstance(each, Aligned)][:1]
     made = list(reports)
-    for at, path in enumerate((traces[0], traces[1])):
+    for at in (0, 1):
         shown = next(sides[lead][key] for key in found)
         named = shown.loop is not None and bool(shown.loop.name)
         carries = CarriedSteps(shown.name, named, {key: each[at] for key, each in found.items()})
-        made[at] = again(path, carries)
+        made[at] = again(at, carries)
     ends = ("before", "after") if lead == 0 else ("after", "before")
     return made, [
         f"The steps of the capture {ends[0]} are found in that {ends[1]}: their operations are aligned by the names of "
         "kernels, then by their families."
     ]
+
+
+def _chosen(settings: Settings) -> bool:
+    """Whether steps or a part of the time were chosen."""
+    return any(each is not None for each in (settings.step, settings.nvtx, settings.start_ns, settings.end_ns))
+
+
+def _several_loops(report: Report) -> bool:
+    """Whether there are several loops, of which steps of one would hide the others."""
+    return sum(phase.name == "steady" for phase in report.phases) > 1
 
 
 def _in_common(before: Report, after: Report) -> bool:

@@ -12,6 +12,7 @@ from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.pairing import are_redacted, read_from, require_names
 from nsysdiag.comparison.predicted import compare_sides
 from nsysdiag.config.settings import Settings
+from nsysdiag.iterations.chosen import CarriedSteps
 from nsysdiag.pipeline import analyze
 from nsysdiag.pipeline.aligning import Given, cut_alike
 from nsysdiag.pipeline.loading import load_side
@@ -31,9 +32,14 @@ def compare(before: Side, after: Side, *, across_gpus: bool = False) -> Comparis
     UsageError for a prediction that changes nothing or is not alone, and InputError for other files."""
     (left, left_files), (right, right_files) = _reports(before), _reports(after)
     require_names([*left, *right])
-    reports, notes = cut_alike(
-        _given(left, before), _given(right, after), [Settings()] * 2, lambda path, steps: analyze(path, steps=steps)
-    )
+    sides = _given(left, before), _given(right, after)
+
+    def again(at: int, steps: CarriedSteps) -> Report:
+        path = sides[at][0].trace
+        assert path is not None  # only traces are analysed again
+        return analyze(path, steps=steps)
+
+    reports, notes = cut_alike(*sides, [Settings()] * 2, again)
     made = compare_sides(reports[: len(left)], reports[len(left) :], across_gpus=across_gpus)
     made = replace(made, notes=[*notes, *made.notes])
     if are_redacted(reports):

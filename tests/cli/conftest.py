@@ -56,7 +56,8 @@ class FakeAnalysis:
     calls: list[tuple[Path, Settings]] = field(default_factory=list)
     error: BaseException | None = None
 
-    def __call__(self, path: Path, settings: Settings, progress: object) -> Report:
+    def __call__(self, path: Path, settings: Settings, progress: object, *, steps: object = None) -> Report:
+        del steps
         self.calls.append((path, settings))
         if self.error is not None:
             raise self.error

@@ -1,0 +1,95 @@
+"""`compare` of a part of each side: a device, a time, ranges, a phase."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag.comparison.facts import Comparison
+from nsysdiag.saved import from_json
+from tests.comparison.programs import Program
+from tests.comparison.test_two_loops import two_loops
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Result
+
+    Cli = Callable[..., Result]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Two loops; a step of the second one takes 2.2 times as long after."""
+    folder = tmp_path_factory.mktemp("sides")
+    for name, solve in (("before", 1.0), ("after", 2.2)):
+        two_loops(folder / f"{name}.sqlite", solve, ranges=False)
+    return str(folder / "before.sqlite"), str(folder / "after.sqlite")
+
+
+def compared(cli: Cli, *arguments: str) -> Comparison:
+    result = cli("compare", *arguments, "-o", "-", "--format", "json", "-q")
+    assert (result.code, result.stderr) == (0, "")
+    return from_json(result.stdout, Comparison)
+
+
+@pytest.mark.parametrize(
+    ("phase", "verdict", "said"),
+    [("steady", "same", "1.85 ms → 1.85 ms"), ("steady 2", "regressed", "1.85 → 4.01 ms (2.17× slower, 95% CI")],
+)
+def test_each_loop_with_its_own(cli: Cli, phase: str, verdict: str, said: str, sides: tuple[str, str]) -> None:
+    made = compared(cli, *sides, "--phase", phase)
+    assert made.verdict == verdict
+    assert said in made.headline
+
+
+def test_another_part_on_each_side(cli: Cli, sides: tuple[str, str]) -> None:
+    made = compared(cli, sides[1], sides[1], "--phase", "steady", "--phase", "steady 2", "--step", "kernel=*_kernel_0")
+    assert "1.00 → 2.00" not in made.headline
+    assert made.verdict != "same"
+
+
+def test_two_phases_at_once_are_not_hidden_behind_the_first(cli: Cli, sides: tuple[str, str]) -> None:
+    assert compared(cli, *sides).verdict != "same"
+
+
+def test_a_time_of_each_side(cli: Cli, tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        Program(seed=len(name)).write(tmp_path / f"{name}.sqlite")
+    paths = [str(tmp_path / f"{name}.sqlite") for name in ("before", "after")]
+    made = compared(cli, *paths, "--from", "10ms", "--to", "30ms")
+    assert made.verdict == "same"
+    (device,) = made.devices
+    assert device.unit.kind == "iterations"
+    assert 15 <= device.unit.count_before <= 20
+    assert compared(cli, *paths, "--nvtx", "step 3", "--nvtx", "step 4").verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--phase", "steady 3"], "no phase 'steady 3'"),
+        (["--phase", "later"], "no phase 'later'"),
+        (["--phase", "steady", "--from", "1ms"], "--phase excludes"),
+        (["--nvtx", "a", "--from", "1ms"], "exclude each other"),
+        (["--to", "1ms"] * 3, "--to is given 3 times"),
+        (["--device", "gpu7"], "no device 'gpu7'"),
+    ],
+)
+def test_what_is_refused(cli: Cli, arguments: list[str], said: str, sides: tuple[str, str]) -> None:
+    done = cli("compare", *sides, *arguments)
+    assert done.code == 2
+    assert said in done.stderr
+
+
+def test_a_saved_report_has_no_parts(cli: Cli, sides: tuple[str, str], tmp_path: Path) -> None:
+    saved = str(tmp_path / "before.json")
+    assert cli("analyze", sides[0], "-o", saved, "-q").code == 0
+    for option in (["--phase", "steady"], ["--from", "1ms"]):
+        done = cli("compare", saved, sides[1], *option)
+        assert done.code == 2
+        assert "it is a saved report" in done.stderr
