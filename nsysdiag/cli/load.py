@@ -20,6 +20,8 @@ def analyze_trace(path: Path, settings: Settings, *, quiet: bool, steps: Carried
     from nsysdiag import pipeline
 
     with progress_bar(quiet=quiet) as progress:
+        if steps is None:
+            return pipeline.analyze(path, settings, progress)
         return pipeline.analyze(path, settings, progress, steps=steps)
 
 

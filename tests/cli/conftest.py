@@ -56,8 +56,7 @@ class FakeAnalysis:
     calls: list[tuple[Path, Settings]] = field(default_factory=list)
     error: BaseException | None = None
 
-    def __call__(self, path: Path, settings: Settings, progress: object, *, steps: object = None) -> Report:
-        del steps
+    def __call__(self, path: Path, settings: Settings, progress: object) -> Report:
         self.calls.append((path, settings))
         if self.error is not None:
             raise self.error
