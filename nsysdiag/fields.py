@@ -15,44 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum, StrEnum, auto
 from functools import cache
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
 from msgspec import Meta
 
 from nsysdiag.limits import MOST_BUCKETS
-
-
-class TextKind(StrEnum):
-    """The kind of a text, which decides how redaction treats it. For a dictionary it describes the keys."""
-
-    OWN = "our own words and numbers: stays"
-    API = "a call of CUDA, the OS or MPI: stays if it is a public one"
-    KERNEL = "a kernel, or the class of another operation, which stays"
-    RANGE = "an NVTX range"
-    SYMBOL = "a function of the program"
-    MODULE = "a library, program or source file"
-    THREAD = "a thread"
-    PROCESS = "a process"
-    FILE = "a file"
-    RANK = "a rank: a file's stem, or the key of a device, which stays"
-    CALL = "an API or OS call or a function of the program"
-    SENTENCE = "words of ours around names"
-    LABELS = "sentences by the cause that they are about"
-    WARNING = "words of ours around names, and what nsys reported"
-    MESSAGE = "what nsys reported, in its own words: goes"
-    METRIC = "a GPU metric: stays if it is a known one"
-    TABLE = "a table of the export: stays if it is declared"
-    GPU = "the model of a GPU: stays if it is one"
-    VERSION = "a version of nsys or of the export"
-    CURRENCY = "a currency: stays if it is a code or a sign"
-    HASH = "a hash that identifies the file"
-    ID = "an id made of a hash of names"
-    ROW = "what a row of the trace is about, by its table"
-    ITERATION = "an NVTX range or an operation, by the source"
-    SETTINGS = "settings by name"
-    PACKED = "the packed names of a timeline"
-    PHRASES = "the names in sentences, by their kind"
-    TRANSFORM = "what a change of a prediction is about, by its option"
+from nsysdiag.typed import TextKind as TextKind  # noqa: PLC0414
 
 
 class NumberUnit(StrEnum):
@@ -152,9 +120,7 @@ Varying = Annotated[float, VARIES]
 OwnText = Annotated[str, TextKind.OWN]
 CauseId = Annotated[str, TextKind.OWN]
 Base64 = Annotated[str, TextKind.OWN]
-Sentence = Annotated[str, TextKind.SENTENCE]
-ApiName = Annotated[str, TextKind.API]
-CallName = Annotated[str, TextKind.CALL]
+FinishedSentence = Annotated[str, TextKind.SENTENCE]
 KernelName = Annotated[str, TextKind.KERNEL]
 RangeName = Annotated[str, TextKind.RANGE]
 SymbolName = Annotated[str, TextKind.SYMBOL]
@@ -167,11 +133,23 @@ GpuName = Annotated[str, TextKind.GPU]
 RowName = Annotated[str, TextKind.ROW]
 IterationName = Annotated[str, TextKind.ITERATION]
 PackedNames = Annotated[str, TextKind.PACKED]
-NsysWarning = Annotated[str, TextKind.WARNING]
 Version = Annotated[str, TextKind.VERSION]
 Currency = Annotated[str, TextKind.CURRENCY]
 FileHash = Annotated[str, TextKind.HASH]
 HashedId = Annotated[str, TextKind.ID]
+if TYPE_CHECKING:  # a Phrase until the report is finished, see `typed`
+    from nsysdiag.typed import Sentence as Sentence  # noqa: PLC0414
+
+    ApiName: TypeAlias = Sentence
+    CallName: TypeAlias = Sentence
+    NsysWarning: TypeAlias = Sentence
+    NamedIteration: TypeAlias = Sentence
+else:
+    Sentence = FinishedSentence
+    ApiName = Annotated[str, TextKind.API]
+    CallName = Annotated[str, TextKind.CALL]
+    NsysWarning = Annotated[str, TextKind.WARNING]
+    NamedIteration = IterationName
 NsByCause = dict[CauseId, TotalNs]
 NsByLabel = Annotated[dict[str, dict[str, TotalNs]], TextKind.LABELS]
 RowsByTable = Annotated[dict[str, Count | str], TextKind.TABLE]

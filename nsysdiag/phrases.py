@@ -14,14 +14,15 @@ without parsing sentences.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, TypeVar
 
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.fields import TextKind
+from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.record import Record, rewritten
+from nsysdiag.typed import Part, Phrase
 
 _ID_OF = {kind: kind.name.lower() for kind in TextKind}
 KIND_OF = {name: kind for kind, name in _ID_OF.items()}
@@ -40,36 +41,38 @@ class Phrases(Record, frozen=True):
         """All sentences as the report has them. Raises ValueError where they are no such format strings."""
         return list(map(typed.plain, self.with_names()))
 
-    def with_names(self) -> list[str]:
-        """All sentences with names that know what they are names of, see `typed`. Raises ValueError as `finished`."""
-        return [_FIELD.sub(self._part, sentence) for sentence in self.sentences]
+    def with_names(self) -> list[Phrase]:
+        """All sentences with names that know what they are names of. Raises ValueError as `finished`."""
+        return [Phrase(*self._parts(sentence)) for sentence in self.sentences]
 
-    def typed(self) -> dict[str, str]:
-        """The finished sentences, each with the one whose names know what they are names of. Raises ValueError and
-        KeyError where they are no such format strings."""
-        made = (_FIELD.sub(self._typed, sentence) for sentence in self.sentences)
-        return dict(zip(self.finished(), made, strict=True))
+    def typed(self) -> dict[str, Phrase]:
+        """The sentences by their finished text. Raises ValueError as `finished`."""
+        return {typed.plain(each): each for each in self.with_names()}
 
     def renamed(self, names: dict[str, list[str]]) -> Phrases:
         """The same with other names, shown in full, as a pseudonym must not be cut."""
         return Phrases(names=names, sentences=[_FIELD.sub(_whole, sentence) for sentence in self.sentences])
 
-    def _part(self, found: re.Match[str]) -> str:
+    def _parts(self, sentence: str) -> Iterator[Part]:
+        done = 0
+        for found in _FIELD.finditer(sentence):
+            yield sentence[done : found.start()]
+            yield from self._name(found) if found[1] else (_brace(found),)
+            done = found.end()
+        yield sentence[done:]
+
+    def _name(self, found: re.Match[str]) -> Iterable[Part]:
         kind, number, shown = found.groups()
-        if kind is None:
-            if len(found[0]) == 1:
-                raise ValueError("a brace stands alone")
-            return found[0][0]
         names = self.names.get(kind, ())
         if kind not in KIND_OF or int(number) >= len(names):
             raise ValueError(f"there is no {kind} {number}")
-        return typed.name(KIND_OF[kind], names[int(number)], None if shown is None else int(shown))
+        return typed.name(KIND_OF[kind], names[int(number)], None if shown is None else int(shown)).parts
 
-    def _typed(self, found: re.Match[str]) -> str:
-        kind, number, shown = found.groups()
-        if kind is None:
-            return self._part(found)
-        return typed.name(KIND_OF[kind], self.names[kind][int(number)], None if shown is None else int(shown))
+
+def _brace(found: re.Match[str]) -> str:
+    if len(found[0]) == 1:
+        raise ValueError("a brace stands alone")
+    return found[0][0]
 
 
 def _whole(found: re.Match[str]) -> str:
@@ -79,7 +82,7 @@ def _whole(found: re.Match[str]) -> str:
 AnyReport = TypeVar("AnyReport", bound=Record)
 
 
-def finished(report: AnyReport, packed: Iterable[str] = ()) -> AnyReport:
+def finished(report: AnyReport, packed: Iterable[Sentence] = ()) -> AnyReport:
     """The report with its sentences as readers see them, and with the names in them in `phrases`. `packed` are
     sentences that the report holds packed."""
     found = _Names()
@@ -93,7 +96,7 @@ def unfinished(record: AnyReport, phrases: Phrases | None) -> AnyReport:
     """A record of a report with typed names in its sentences, as before `finished`, as far as its `phrases` hold
     them."""
     try:
-        known = dict(zip(phrases.finished(), phrases.with_names(), strict=True)) if phrases is not None else {}
+        known = phrases.typed() if phrases is not None else {}
     except ValueError:
         return record
 
@@ -121,23 +124,21 @@ class _Names:
         if text in _UNCHANGED:
             return value
         if isinstance(value, list):
-            return [self.text(each) for each in value] if any(map(typed.has_names, value)) else value
+            return list(map(self.text, value))
         if isinstance(value, dict):
             if text is not TextKind.LABELS:
                 return value
             return {key: {self.text(label): ns for label, ns in labels.items()} for key, labels in value.items()}
         return self.text(value)
 
-    def text(self, text: str) -> str:
+    def text(self, text: Sentence) -> str:
         """The text as readers see it."""
-        if not typed.has_names(text):
-            return text
         plain = typed.plain(text)
-        if plain not in self._sentences:
+        if typed.has_names(text) and plain not in self._sentences:
             self._sentences[plain] = "".join(map(self._part, typed.parts(text)))
         return plain
 
-    def _part(self, part: typed.Part) -> str:
+    def _part(self, part: Part) -> str:
         if isinstance(part, str):
             return part.replace("{", "{{").replace("}", "}}")
         known = self._names.setdefault(part.kind, {})

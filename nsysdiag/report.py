@@ -814,7 +814,7 @@ class Finding(Shown, frozen=True):
         return in_a_cell(self)
 
 
-def names_nothing(call: str | None) -> bool:
+def names_nothing(call: Sentence | None) -> bool:
     """All of a program is in main, and an address is no name."""
     return _NO_NAME.fullmatch(typed.plain(call or "")) is not None
 

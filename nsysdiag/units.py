@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
+from nsysdiag.fields import Sentence
 from nsysdiag.messages import UsageError
 
 NS_PER = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
@@ -61,15 +62,15 @@ NOTABLE = 0.1
 """Share of a whole from which on the largest of its parts is named at all."""
 
 
-def mostly(parts: Iterable[tuple[str, float]], whole: float, of: float = 1.0) -> str:
+def mostly(parts: Iterable[tuple[Sentence, float]], whole: float, of: float = 1.0) -> Sentence:
     """`mostly read in load`: the first of `parts` (a name and its size) that is more than half of `whole`, sizes in one
     unit. Otherwise the largest with its own share of `of`, as `read 20.1%`; empty if it is under a tenth of `whole`."""
     known = list(parts)
     for name, size in known:
         if 2 * size > whole:
-            return f"mostly {name}"
+            return "mostly " + name
     name, size = max(known, key=lambda part: part[1], default=("", 0))
-    return f"{name} {format_share(size, of)}" if size > 0 and size >= NOTABLE * whole else ""
+    return name + f" {format_share(size, of)}" if size > 0 and size >= NOTABLE * whole else ""
 
 
 def format_transfer(size: float) -> str:

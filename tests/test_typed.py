@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from nsysdiag import typed
 from nsysdiag.fields import TextKind
 
-WORDS = st.text(st.characters(exclude_characters="\ufdd0\ufdd1\ufdd2"), min_size=1, max_size=8)
+WORDS = st.text(min_size=1, max_size=8)
 WHOLE = st.builds(typed.NameMark, st.sampled_from(list(TextKind)), WORDS, st.none())
 SHORT = st.builds(
     lambda kind, text, rest: typed.NameMark(kind, text + rest, len(text)), st.sampled_from(list(TextKind)), WORDS, WORDS
@@ -17,11 +20,11 @@ SHORT = st.builds(
 PARTS = st.lists(st.one_of(WORDS, WHOLE, SHORT), max_size=6)
 
 
-def put_together(parts: list[typed.Part]) -> str:
-    return "".join(part if isinstance(part, str) else typed.name(*part) for part in parts)
+def put_together(parts: list[typed.Part]) -> typed.Phrase:
+    return typed.joined("", (part if isinstance(part, str) else typed.name(*part) for part in parts))
 
 
-def words_joined(parts: list[typed.Part]) -> list[typed.Part]:
+def words_joined(parts: list[typed.Part]) -> tuple[typed.Part, ...]:
     """Words that follow each other are one part."""
     found: list[typed.Part] = []
     for part in parts:
@@ -29,7 +32,7 @@ def words_joined(parts: list[typed.Part]) -> list[typed.Part]:
             found[-1] += part
         else:
             found.append(part)
-    return found
+    return tuple(found)
 
 
 @given(PARTS)
@@ -52,16 +55,41 @@ def test_a_cut_text_is_the_beginning_of_the_whole(parts: list[typed.Part], lengt
 
 
 def test_of_a_long_name_the_beginning_is_read() -> None:
-    text = f"in {typed.nvtx('train_step', 5)}, {typed.nvtx('eval', 5)}"
+    text = typed.say("in {}, {}", typed.nvtx("train_step", 5), typed.nvtx("eval", 5))
     assert typed.plain(text) == "in train, eval"
-    assert typed.parts(text) == ["in ", (TextKind.RANGE, "train_step", 5), ", ", (TextKind.RANGE, "eval", None)]
+    assert text.parts == ("in ", (TextKind.RANGE, "train_step", 5), ", ", (TextKind.RANGE, "eval", None))
 
 
-@pytest.mark.parametrize("text", ["\ufdd0", "a\ufdd1b", "\ufdd0\ue105x\ufdd1", "a\ufdd2b"])
-def test_a_name_with_such_characters_stays_one_name(text: str) -> None:
-    made = typed.kernel(text)
-    assert typed.parts(f"in {made} of") == ["in ", (TextKind.KERNEL, typed.plain(made), None), " of"]
-    assert not {"\ufdd0", "\ufdd1", "\ufdd2"} & set(typed.plain(made))
+def test_numbers_words_and_names_fill_a_sentence() -> None:
+    text = typed.say("{:,} × {call} in {{{}}}", 1234, typed.nvtx("eval"), call=typed.api("read"))
+    assert text.parts == ("1,234 × ", (TextKind.API, "read", None), " in {", (TextKind.RANGE, "eval", None), "}")
+    for values in ((), (1, 2)):
+        with pytest.raises(TypeError):
+            typed.say("{}", *values)
+
+
+@pytest.mark.parametrize("lose", ["in {}".format, str, lambda text: f"{text:>9}", lambda text: "%s" % text])  # noqa: UP031
+def test_no_name_is_forgotten(lose: Callable[[str], str]) -> None:
+    with pytest.raises(TypeError):
+        lose(typed.api("read"))
+    lose(typed.say("a"))
+
+
+def test_texts_around_a_name_keep_it() -> None:
+    read = typed.api("read")
+    assert ("in " + read + ".").parts == ("in ", *read.parts, ".")
+    assert typed.capitalized("in " + read).parts == ("In ", *read.parts)
+    assert typed.capitalized(read) == typed.uncapitalized(read) == typed.without("re", read) == read
+    assert typed.listed([read, "poll", read]).parts == (*read.parts, ", poll and ", *read.parts)
+    assert pickle.loads(pickle.dumps(read)) == read
+
+
+def test_a_name_is_not_its_word() -> None:
+    """So a table of texts by their code holds both."""
+    assert typed.api("read") != "read"
+    assert typed.api("read") != typed.symbol("read")
+    assert typed.say("read") == "read"
+    assert len({typed.api("read"), "read", typed.say("read"), typed.symbol("read")}) == 3
 
 
 def test_an_empty_name_is_none() -> None:

@@ -27,6 +27,7 @@ from nsysdiag.causes.blocking_copy import READS_BACK
 from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import ThreadAxis, picked
+from nsysdiag.fields import Sentence
 from nsysdiag.ledger.ledger import Slices, WindowSplit
 from nsysdiag.time.facts import STATES
 from nsysdiag.time.table import IDLE, TimeTable
@@ -45,7 +46,7 @@ class DeviceWaitCalls(Struct, frozen=True):
     leading: IntArray
     copies: BoolArray
     name: IntArray
-    names: list[str]
+    names: list[Sentence]
 
     @classmethod
     def of(
@@ -61,7 +62,7 @@ class DeviceWaitCalls(Struct, frozen=True):
         that read back a few bytes are waits as well. `busy` is the set of time in which the device worked, `launches`
         are the starts of its launch calls on the axis, sorted."""
         layers = [layer for layer in synchronizations if layer.device in (None, device)]
-        words: dict[str, int] = {}
+        words: dict[Sentence, int] = {}
         parts = [(layer, False) for layer in layers] + [(layer, True) for layer in copies]
         nothing = (np.empty(0, dtype=np.int64),) * 5
         rows = [nothing, *(_columns(layer, is_copy, words) for layer, is_copy in parts)]
@@ -97,7 +98,7 @@ def _in_a_row(
     return leads[group], together
 
 
-def _columns(layer: EvidenceLayer, is_copy: bool, words: dict[str, int]) -> tuple[IntArray, ...]:
+def _columns(layer: EvidenceLayer, is_copy: bool, words: dict[Sentence, int]) -> tuple[IntArray, ...]:
     code = np.array([words.setdefault(text, len(words)) for text in layer.names], dtype=np.int64)
     flags = (is_copy, not is_copy or layer.label is READS_BACK)
     return layer.spans.start, layer.spans.end, code[layer.name], *(np.full(len(layer), int(flag)) for flag in flags)

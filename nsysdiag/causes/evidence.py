@@ -13,6 +13,7 @@ from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import NamedRows, picked
+from nsysdiag.fields import Sentence
 from nsysdiag.gaps import gaps as calibration
 from nsysdiag.units import format_ns
 
@@ -24,7 +25,7 @@ class EvidenceLayer(Struct, frozen=True):
 
     spans: Intervals
     name: IntArray
-    names: list[str]
+    names: list[Sentence]
     label: EvidenceLabel | None = None
     device: int | None = None
     are_calls: bool = True

@@ -11,6 +11,7 @@ from nsysdiag.fields import (
     Count,
     FileHash,
     FileName,
+    FinishedSentence,
     GpuName,
     HashedId,
     Ns,
@@ -19,7 +20,6 @@ from nsysdiag.fields import (
     Number,
     OwnText,
     RangeName,
-    Sentence,
     Share,
     TotalNs,
     ValueBySetting,
@@ -42,8 +42,8 @@ class Budgeted(Record, frozen=True):
     time."""
 
     id: OwnText
-    budget: Sentence
-    source: Sentence
+    budget: FinishedSentence
+    source: FinishedSentence
     level: OwnText
     device: OwnText
     nvtx: RangeName
@@ -66,7 +66,7 @@ class BudgetResult(Budgeted, frozen=True):
     limit: Varying
     unit: OwnText
     broken: bool
-    sentence: Sentence
+    sentence: FinishedSentence
     devices: list[DeviceValue] = []
 
     def judges(self, device: str) -> bool:
@@ -86,9 +86,9 @@ class UnjudgedBudget(Budgeted, frozen=True):
     can; empty where nothing can. `outcome` is what that does to the run: fail, warn or ignore; a budget that only warns
     never fails."""
 
-    error: Sentence
-    why: Sentence
-    hint: Sentence
+    error: FinishedSentence
+    why: FinishedSentence
+    hint: FinishedSentence
     devices: list[OwnText] = []
     outcome: OwnText = FAIL
 
@@ -104,7 +104,7 @@ class BatchDevice(Record, frozen=True):
     key: OwnText
     name: GpuName
     verdict: OwnText
-    sentence: Sentence
+    sentence: FinishedSentence
     window_ns: TotalNs
     busy_ns: TotalNs
     idle_ns: TotalNs
@@ -125,7 +125,7 @@ class BatchFinding(Record, frozen=True):
     device: OwnText
     cause: CauseId
     severity: OwnText
-    title: Sentence
+    title: FinishedSentence
     lost_ns: Ns
     lost_share: Share
     devices: list[OwnText] = []
@@ -148,8 +148,8 @@ class BatchEntry(Record, frozen=True):
     findings: list[BatchFinding]
     budgets: list[BudgetResult]
     warnings: list[NsysWarning]
-    error: Sentence = ""
-    hint: Sentence = ""
+    error: FinishedSentence = ""
+    hint: FinishedSentence = ""
     exit_code: Number = 0
     unjudged: list[UnjudgedBudget] = []
     unused_gpus: Count = 0
@@ -179,7 +179,7 @@ class HistoryLine(Record, frozen=True):
     device breaks."""
 
     at: Annotated[int, SECONDS]
-    run: Sentence
+    run: FinishedSentence
     input: FileName
     device: OwnText
     window_ns: TotalNs

@@ -8,6 +8,7 @@ from functools import partial
 from msgspec import structs
 from msgspec.structs import replace
 
+from nsysdiag import typed
 from nsysdiag.comparison.differences import NOT_COMPARED, capture_notes, settings_notes, uncompared, window_notes
 from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
@@ -62,7 +63,7 @@ from nsysdiag.comparison.waterfall import (
     waterfall,
 )
 from nsysdiag.comparison.work import goes_with, work_changes, work_sentence
-from nsysdiag.fields import SettingValue
+from nsysdiag.fields import Sentence, SettingValue
 from nsysdiag.phrases import finished, unfinished
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import CauseInfo, Report, Tool
@@ -210,9 +211,9 @@ def _verdict(unit: Unit, length: Change, step: StepChange | None, work: Sequence
 
 def _notes(
     sides: DeviceSides, counts: Sequence[CountChange], findings: Sequence[FindingChange], titles: Mapping[str, str]
-) -> list[str]:
+) -> list[Sentence]:
     """What lowers the confidence in the comparison of a device."""
-    notes = [*sides.notes, *other_loops(sides)]
+    notes: list[Sentence] = [*sides.notes, *other_loops(sides)]
     changed = [f"{row.id} {row.before:,.6g} before, {row.after:,.6g} after" for row in counts if row.changed]
     if changed:
         notes.append(f"The workload changed, operations for a unit of work: {'; '.join(changed)}.")
@@ -220,7 +221,7 @@ def _notes(
     if hidden:
         names = ", ".join(titles.get(cause, cause) for cause in hidden)
         notes.append(f"Findings of these causes are not compared, as some captures lack the evidence: {names}.")
-    return notes + cut_notes([*sides.before, *sides.after])
+    return [*notes, *cut_notes([*sides.before, *sides.after])]
 
 
 def side_trace(report: Report) -> SideTrace:
@@ -230,7 +231,7 @@ def side_trace(report: Report) -> SideTrace:
         size_bytes=report.trace.size_bytes,
         fingerprint=report.trace.fingerprint,
         nsys_version=report.trace.nsys_version,
-        window=sorted({device.window.reason for device in report.devices}),
+        window=sorted({device.window.reason for device in report.devices}, key=typed.plain),
         warnings=report.trace.warnings,
     )
 
@@ -305,7 +306,7 @@ def _most(length: Change, rows: Sequence[PartChange], titles: Mapping[str, str])
     return f". {'Most of it' if most else 'Beyond chance in it'}: {parts}"
 
 
-def overall(devices: Sequence[DeviceComparison]) -> tuple[str, str]:
+def overall(devices: Sequence[DeviceComparison]) -> tuple[str, Sentence]:
     """The verdict over all devices and its sentence: of the devices with that verdict, the one whose length changed
     most."""
     verdicts = {device.verdict for device in devices}
@@ -319,4 +320,4 @@ def overall(devices: Sequence[DeviceComparison]) -> tuple[str, str]:
         key=lambda device: abs(device.length.change_ns) / max(device.length.before_ns, 1),
     )
     where = f"{shown.key}: " if len(devices) > 1 else ""
-    return verdict, f"{where}{shown.sentence}"
+    return verdict, where + shown.sentence

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from nsysdiag import typed
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, Settings, disabled_causes, setting_text
-from nsysdiag.fields import SettingValue
+from nsysdiag.fields import Sentence, SettingValue
 from nsysdiag.report import Report
+from nsysdiag.typed import joined, say
 
 NOT_COMPARED = "not_compared"
 CAPTURED = {
@@ -124,12 +126,14 @@ def _values(name: str, value: SettingValue) -> dict[str, str]:
     return {"": f"{text} ns" if name in TIMES else "given" if default is False else text}
 
 
-def window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
+def window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[Sentence]:
     """A note on windows of different kinds, where no part of the time was chosen."""
     if any(name in report.settings for report in (*before, *after) for name in NARROWING):
         return []
-    reasons = sorted({device.window.reason for report in (*before, *after) for device in report.devices})
-    return [f"The windows follow different rules: {'; '.join(reasons)}."] if len(reasons) > 1 else []
+    reasons = sorted(
+        {device.window.reason for report in (*before, *after) for device in report.devices}, key=typed.plain
+    )
+    return [say("The windows follow different rules: {}.", joined("; ", reasons))] if len(reasons) > 1 else []
 
 
 def capture_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:

@@ -15,10 +15,10 @@ from nsysdiag.fields import (
     FileName,
     GpuName,
     HashedId,
-    IterationName,
     KernelName,
     MeanCount,
     Moment,
+    NamedIteration,
     Ns,
     NsysWarning,
     OwnText,
@@ -212,8 +212,8 @@ class Unit(Record, frozen=True):
     of the iterations. `part_of_step`: layers or slices of longer runs are compared, not whole steps."""
 
     kind: OwnText
-    name_before: IterationName
-    name_after: IterationName
+    name_before: NamedIteration
+    name_after: NamedIteration
     count_before: Count
     count_after: Count
     scale: Ratio

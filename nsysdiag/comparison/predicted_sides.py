@@ -9,12 +9,14 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from nsysdiag import typed
 from nsysdiag.comparison.compare import side_trace
 from nsysdiag.comparison.facts import SideTrace
 from nsysdiag.comparison.job import DIFFER, SLOW
 from nsysdiag.comparison.side import IDLE, LENGTH, WORK, Capture, by_iterations, by_phase, by_window, column
 from nsysdiag.comparison.units import STEP
 from nsysdiag.comparison.waterfall import adding_up
+from nsysdiag.fields import Sentence
 from nsysdiag.messages import NotComparableError, UsageError
 from nsysdiag.replay.facts import FourParts, WhatIf, WhatIfDevice
 from nsysdiag.replay.options import text_of
@@ -53,14 +55,14 @@ class OneSide(Struct, frozen=True):
     devices: list[DeviceLength]
     causes: list[CauseInfo]
     options: str = ""
-    notes: list[str] = field(default_factory=list)
+    notes: list[Sentence] = field(default_factory=list)
 
 
 def of_prediction(found: WhatIf) -> OneSide:
     """Raises NotComparableError for one that was refused, or has no device, UsageError for one without a change."""
     file = found.trace.file
     if found.refused is not None:
-        raise NotComparableError(f"the prediction of {file} was refused: {found.refused}")
+        raise NotComparableError(f"the prediction of {file} was refused: {typed.plain(found.refused)}")
     if not found.transforms:
         raise UsageError(
             f"the prediction of {file} changes nothing: it only lists predicted savings",
@@ -188,7 +190,7 @@ def _measured(captures: Sequence[Capture]) -> DeviceLength:
     return DeviceLength(device.key, device.name, Length(length), parts, ledger)
 
 
-def _slow(captures: dict[str, list[Capture]]) -> list[str]:
+def _slow(captures: dict[str, list[Capture]]) -> list[Sentence]:
     """A note where some steps take far longer than the median one."""
     for row in captures.values():
         lengths = np.concatenate(column(row, LENGTH))

@@ -11,7 +11,7 @@ from nsysdiag.comparison.facts import Unit
 from nsysdiag.comparison.side import Capture
 from nsysdiag.comparison.step_differences import differences
 from nsysdiag.comparison.step_facts import AlignedSteps, SideSteps
-from nsysdiag.comparison.step_matching import Matched, matched
+from nsysdiag.comparison.step_matching import matched
 from nsysdiag.comparison.step_rows import HeldSteps, StepRows, held_steps, rows_of_step
 from nsysdiag.units import format_ns
 
@@ -21,8 +21,6 @@ MOST_OF_PAIR, MOST_MORE = 12_000, 1_200
 NEAR = 0.05
 """A step is typical up to this share of the median one."""
 _EFFORT = 9
-Pair = tuple[StepRows, StepRows]
-"""A step before and the one after."""
 OTHER_UNITS = "No single steps are compared, so none are drawn below each other."
 OTHER_WORK = "A step after does other work than one before, so none are drawn below each other."
 NOT_HELD = "A report does not hold the operations of its typical step: analyse the trace itself to see both steps."
@@ -44,15 +42,27 @@ def aligned_steps(unit: Unit, before: Capture, after: Capture, devices: int) -> 
 
 
 def _aligned(one: HeldSteps, two: HeldSteps, room: int) -> AlignedSteps | str:
-    typical = rows_of_step(one, one.steps.nearest(one.median_ns)), rows_of_step(two, two.steps.nearest(two.median_ns))
+    typical = [rows_of_step(each, each.steps.nearest(each.median_ns)) for each in (one, two)]
     if sum(len(rows.operations.name) for rows in typical) > MOST_OF_PAIR:
         return TOO_MANY
     shared = _Shared(one, two)
-    pairs = [shared.pair(*each) for each in (typical, *_of_same_number(one, two, typical, room))]
+    pairs = [
+        shared.pair(*each) for each in ((typical[0], typical[1]), *_of_same_number(one, two, typical[0].number, room))
+    ]
     found = [matched(*each) for each in pairs]
     return AlignedSteps(
-        before=_side(0, pairs, found, one.streams),
-        after=_side(1, pairs, found, two.streams),
+        before=_side(
+            [before for before, _after in pairs],
+            [each.marks[0] for each in found],
+            [each.idle_marks[0] for each in found],
+            one.streams,
+        ),
+        after=_side(
+            [after for _before, after in pairs],
+            [each.marks[1] for each in found],
+            [each.idle_marks[1] for each in found],
+            two.streams,
+        ),
         names=shared.names,
         kinds=shared.kinds,
         cause_ids=shared.cause_ids,
@@ -70,13 +80,10 @@ def _aligned(one: HeldSteps, two: HeldSteps, room: int) -> AlignedSteps | str:
     )
 
 
-def _of_same_number(one: HeldSteps, two: HeldSteps, typical: Pair, room: int) -> list[Pair]:
-    """Further steps that both sides hold, in order: those nearest the typical one, as long as there is room."""
+def _of_same_number(one: HeldSteps, two: HeldSteps, around: int, room: int) -> list[tuple[StepRows, StepRows]]:
+    """Steps that both sides hold, in order: those nearest the number `around`, as long as there is room."""
     numbers, *places = np.intersect1d(one.steps.number, two.steps.number, return_indices=True)
-    if typical[0].number == typical[1].number:
-        new = numbers != typical[0].number
-        numbers, places = numbers[new], [each[new] for each in places]
-    near = np.argsort(np.abs(numbers - typical[0].number), kind="stable")
+    near = np.argsort(np.abs(numbers - around), kind="stable")
     size = sum(of.counts()[place[near]] for of, place in zip((one, two), places, strict=True))
     kept = np.sort(near[np.cumsum(size) <= room])
     return [
@@ -85,7 +92,7 @@ def _of_same_number(one: HeldSteps, two: HeldSteps, typical: Pair, room: int) ->
     ]
 
 
-def _note(one: HeldSteps, two: HeldSteps, typical: Pair) -> str:
+def _note(one: HeldSteps, two: HeldSteps, typical: list[StepRows]) -> str:
     """Says where the drawn step is not that of the median length: its operations are not held."""
     sides = [
         f"{side} {format_ns(rows.length)}, the median one {format_ns(of.median_ns)}"
@@ -108,7 +115,7 @@ class _Shared:
         self._causes: dict[str, int] = {}
         self._sides = one, two
 
-    def pair(self, before: StepRows, after: StepRows) -> Pair:
+    def pair(self, before: StepRows, after: StepRows) -> tuple[StepRows, StepRows]:
         """Both steps with these numbers."""
         one, two = self._sides
         return self._shared(one, before), self._shared(two, after)
@@ -141,9 +148,7 @@ class _Shared:
         return [kind for _name, kind in self._known]
 
 
-def _side(number: int, pairs: list[Pair], found: list[Matched], streams: list[str]) -> SideSteps:
-    """The steps before (0) or after (1)."""
-    steps = [each[number] for each in pairs]
+def _side(steps: list[StepRows], marks: list[IntArray], idle_marks: list[IntArray], streams: list[str]) -> SideSteps:
     rows = [each.operations for each in steps]
     return SideSteps(
         numbers=[each.number for each in steps],
@@ -157,9 +162,9 @@ def _side(number: int, pairs: list[Pair], found: list[Matched], streams: list[st
         lengths=_column([each.spans.end - each.spans.start for each in rows]),
         names=_column([each.name for each in rows]),
         stream=_column([each.stream for each in rows]),
-        marks=_column([each.marks[number] for each in found]),
+        marks=_column(marks),
         causes=_column([each.cause for each in steps]),
-        idle_marks=_column([each.idle_marks[number] for each in found]),
+        idle_marks=_column(idle_marks),
     )
 
 

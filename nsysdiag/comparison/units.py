@@ -12,10 +12,12 @@ from nsysdiag.arrays.intervals import FloatArray
 from nsysdiag.comparison.facts import Unit
 from nsysdiag.comparison.side import Capture, by_iterations, by_phase, by_window, scaled
 from nsysdiag.diagnosis.facts import SLICE
+from nsysdiag.fields import Sentence
 from nsysdiag.iterations.happened import is_step
 from nsysdiag.limits import short_name
 from nsysdiag.messages import NotComparableError
 from nsysdiag.report import DeviceReport, Report
+from nsysdiag.typed import joined, say
 
 LEAST_SHARED = 0.5
 WHOLE_NUMBER = 0.1
@@ -40,7 +42,7 @@ class DeviceSides(Struct, frozen=True):
     before: list[Capture]
     after: list[Capture]
     unit: Unit
-    notes: list[str]
+    notes: list[Sentence]
 
 
 def in_units(before: Sequence[On], after: Sequence[On]) -> DeviceSides:
@@ -70,7 +72,7 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> DeviceSides | N
     before, after = both[: len(left)], both[len(left) :]
     names = [_iteration_name(captures) for captures in (left, right)]
     scale = folds[len(left)]
-    notes = []
+    notes: list[Sentence] = []
     if names[0] != names[1]:
         parts = {2: "half an iteration", 3: "one third of an iteration"}
         one = (
@@ -84,7 +86,7 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> DeviceSides | N
             else f"; {one} after {'does' if scale > 1 else 'do'} the work of one before."
         )
         work = "; the work in each is unknown." if _runs(left[0], right[0]) is None else work
-        notes.append(f"Iterations begin with {names[0]} before and with {names[1]} after{work}")
+        notes.append(say("Iterations begin with {} before and with {} after{}", names[0], names[1], work))
     unit = Unit(
         kind=ITERATIONS,
         name_before=names[0],
@@ -119,7 +121,7 @@ def _parts_of_steps(reports: Sequence[On]) -> bool:
     devices = [device for _report, device in reports]
     if any(each.iterations is not None and not each.iterations.closed for each in devices):
         return True
-    return any(note.startswith(SLICE) for each in devices for note in each.notes)
+    return any(typed.plain(note).startswith(SLICE) for each in devices for note in each.notes)
 
 
 def _alike(first: Capture, other: Capture) -> bool:
@@ -134,7 +136,7 @@ def _same_name(first: Capture, other: Capture) -> bool:
     return one is not None and two is not None and (one.source, one.name) == (two.source, two.name)
 
 
-def _other_loops(left: list[Capture], right: list[Capture]) -> str:
+def _other_loops(left: list[Capture], right: list[Capture]) -> Sentence:
     """Why the iterations are not of the same loop: the program runs most of its kernels on both sides, but in the
     iterations run others. Empty where they may be of the same one."""
     first = left[0]
@@ -142,8 +144,10 @@ def _other_loops(left: list[Capture], right: list[Capture]) -> str:
         if not _same_name(first, other) and _shared(first.device, other.device) >= LEAST_SHARED:
             sides = _inside(first), _inside(other)
             if all(any(ns for _count, ns in side.values()) for side in sides) and _part_shared(*sides) < LEAST_SHARED:
-                names = " and ".join(_iteration_name([each]) for each in (first, other))
-                return f"The iterations are of two loops of the program, {names}; --step chooses one for both sides"
+                names = joined(" and ", (_iteration_name([each]) for each in (first, other)))
+                return say(
+                    "The iterations are of two loops of the program, {}; --step chooses one for both sides", names
+                )
     return ""
 
 
@@ -161,7 +165,7 @@ def _in_graphs(capture: Capture) -> bool:
     return inside >= LEAST_SHARED * max(sum(ns for _count, ns in counts.values()), 1)
 
 
-def _iteration_name(captures: Sequence[Capture]) -> str:
+def _iteration_name(captures: Sequence[Capture]) -> Sentence:
     """The typed name of the iterations' range or operation; a kernel by its short name."""
     device = captures[0].device
     assert device.iterations is not None
@@ -235,7 +239,7 @@ def _counts(device: DeviceReport) -> Counts:
     return found
 
 
-def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "", *, whole: bool = False) -> DeviceSides:
+def _by_kernels(before: Sequence[On], after: Sequence[On], why: Sentence = "", *, whole: bool = False) -> DeviceSides:
     """The judged steady phases of all captures, or else their whole windows, in units of as many runs of the kernels
     that they share. `why` says why no iterations are compared, where it is not that there are none. `whole`: windows,
     even where there are phases. Raises NotComparableError where less than half of the time is in shared kernels."""
@@ -264,7 +268,7 @@ def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "", *, who
         part_of_step=_parts_of_steps(reports),
     )
     compared = "the steady phases are compared" if in_phases else "whole windows are compared"
-    notes = [_why_windows(reports, why, compared)]
+    notes: list[Sentence] = [_why_windows(reports, why, compared)]
     if unit.part_of_step:
         notes.append(PARTS_OF_STEPS)
     if in_phases:
@@ -281,10 +285,10 @@ def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "", *, who
     return DeviceSides(captures[: len(before)], captures[len(before) :], unit, notes)
 
 
-def _why_windows(reports: Sequence[On], why: str, compared: str) -> str:
+def _why_windows(reports: Sequence[On], why: Sentence, compared: str) -> Sentence:
     """Which sides have no iterations, or a saved report that does not hold them one by one, and what is `compared`."""
     if why:
-        return f"{why}: {compared}."
+        return say("{}: {}.", why, compared)
     unpacked = [
         report.trace.file
         for report, device in reports

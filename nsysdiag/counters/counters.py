@@ -27,9 +27,10 @@ from nsysdiag.events.gpu_metrics import (
     read_gpu_metrics,
 )
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.fields import TextKind
+from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.ledger.ledger import WindowSplit, packed
 from nsysdiag.report import Gap, IterationReport
+from nsysdiag.typed import joined, say
 from nsysdiag.units import format_share
 from nsysdiag.utilization.utilization import MeasuredSm
 
@@ -202,7 +203,7 @@ class Counters(Struct, frozen=True):
             return None
         return Measured(number, series, chip_of(number, self.chips))
 
-    def absence(self, device: DeviceTimeline) -> list[str]:
+    def absence(self, device: DeviceTimeline) -> list[Sentence]:
         """Why a device has no metrics although the trace has some; empty where it has, or where none were captured."""
         if not self.samples.captured or self.of(device) is not None:
             return []
@@ -226,12 +227,12 @@ def read_counters(trace: Trace, devices: Sequence[DeviceTimeline]) -> Counters:
     return Counters(samples, chips, numbers)
 
 
-def _nothing_known(names: list[str]) -> str:
+def _nothing_known(names: list[str]) -> Sentence:
     if not names:
         return "GPU_METRICS has rows that cannot be read: no names, or no usable values."
-    shown = ", ".join(f"'{typed.name(TextKind.METRIC, name[:LONGEST_NAME])}'" for name in names[:MOST_NAMES])
+    shown = joined(", ", (say("'{}'", typed.name(TextKind.METRIC, name[:LONGEST_NAME])) for name in names[:MOST_NAMES]))
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return f"GPU_METRICS holds no metric that is known here, but {shown}{more}."
+    return say("GPU_METRICS holds no metric that is known here, but {}{}.", shown, more)
 
 
 def measured_sm_active(found: GpuMetrics | None) -> MeasuredSm | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from nsysdiag import typed
 from nsysdiag.arrays.groups import summed
 from nsysdiag.bottlenecks import FEW_KERNELS, title_of
 from nsysdiag.diagnosis.facts import KERNELS, UNKNOWN, noun_of
@@ -206,7 +207,7 @@ def sentences(phases: Sequence[Phase], names: Sequence[str]) -> list[str]:
     """What each phase says of itself, under its name of `names`."""
     return [
         name.capitalize() + phase.sentence[len(phase.name) :]
-        if phase.sentence.lower().startswith(phase.name)
+        if typed.plain(phase.sentence).lower().startswith(phase.name)
         else phase.sentence
         for name, phase in zip(names, phases, strict=True)
     ]

@@ -37,11 +37,13 @@ from nsysdiag.diagnosis.sentences import (
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import MpiRanks
 from nsysdiag.events.rows import distinct
+from nsysdiag.fields import Sentence
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.happened import HostLoop
 from nsysdiag.phases.facts import LEAST_WORK, Phase, PhaseDevice, counted_ns, done
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Finding, Verdict
+from nsysdiag.typed import say
 from nsysdiag.units import listed
 
 # That a trace holds some of the ranks of an MPI program: others may be why it waits, and use other GPUs.
@@ -379,12 +381,12 @@ def device_verdict(judged: PhaseDevice, missing: Missing, *, host_unseen: bool =
     return Verdict(id=known, sentence=sentence)
 
 
-def doubted(text: str, missing: Missing) -> str:
+def doubted(text: Sentence, missing: Missing) -> Sentence:
     """A headline about a trace of which rows are missing says so first."""
     reasons = missing.reasons()
     if missing.unseen_share >= MOST:
-        return f"{cannot_tell(missing)} Of what was recorded: {text}"
-    return f"The trace is incomplete: {reasons[0]}. {text}" if reasons else text
+        return say("{} Of what was recorded: {}", cannot_tell(missing), text)
+    return say("The trace is incomplete: {}. {}", reasons[0], text) if reasons else text
 
 
 def cannot_tell(missing: Missing) -> str:

@@ -12,10 +12,12 @@ from nsysdiag.causes import CAUSES, IN_MPI, INPUT_WAIT
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import PROFILER
 from nsysdiag.diagnosis.sentences import NO_DETAIL, detail_of
+from nsysdiag.fields import Sentence
 from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, LATE_RANK, severity
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison, RankWait
 from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.typed import say
 from nsysdiag.units import format_ns, format_share, uncapitalized
 
 COMMUNICATION = "communication"
@@ -135,25 +137,30 @@ def _waiting(
     share = finding.share * mine.share * mine.part(bottleneck)
     behind = [each for each in others if each.device == first and each.bottleneck == bottleneck]
     root = max(behind, key=lambda each: (each.cause in mine.reasons, each.share), default=None)
-    name = typed.rank(first) if first else "the others"
+    name: Sentence = typed.rank(first) if first else "the others"
     return replace(
         finding,
         id=f"f-{LATE_RANK.id}-{bottleneck}" if first else f"f-{LATE_RANK.id}",
         cause=LATE_RANK.id,
         severity=severity(share, limits),
-        title=f"{name} is late, and others wait for it" if first else "GPUs wait for each other",
+        title=say("{} is late, and others wait for it", name) if first else "GPUs wait for each other",
         lost_ns=lost,
         lost_share=round(finding.lost_share * mine.share, 6),
         ceiling_ns=round(lost * (1 - mine.reason(PROFILER))),
         evidence=[
-            f"{format_ns(lost)} of waiting in collectives or MPI calls until {name} {'comes' if first else 'come'}",
+            say(
+                "{} of waiting in collectives or MPI calls until {} {}",
+                format_ns(lost),
+                name,
+                "comes" if first else "come",
+            ),
             *(f"late because of {_name(each)}: {format_share(part, 1)}" for each, part in _most(mine.reasons)),
             *(root.evidence[:MOST_WAITED] if root else []),
         ],
         advice=_advice(name, bottleneck, root, mine) if first else list(BALANCE.plain),
         chain=[
             *(root.chain[:1] if root else []),
-            f"{name} {'comes' if first else 'come'} late",
+            say("{} {} late", name, "comes" if first else "come"),
             f"others wait {format_ns(lost)}",
             LATE_RANK.fix,
         ],
@@ -168,22 +175,22 @@ def _waiting(
     )
 
 
-def _advice(name: str, bottleneck: str, root: Finding | None, mine: LateShare) -> list[str]:
+def _advice(name: Sentence, bottleneck: str, root: Finding | None, mine: LateShare) -> list[Sentence]:
     """What may differ from its peers; before that the advice on what made it late, where the cause is known."""
-    compare = f"Compare {name} with its peers: {BOTTLENECKS[bottleneck].differs}."
+    compare = say("Compare {} with its peers: {}.", name, BOTTLENECKS[bottleneck].differs)
     if root is None:
         return [compare, *LATE_RANK.advice.plain]
     return [*root.advice, compare] if root.cause in mine.reasons else [compare, *root.advice]
 
 
-def _summary(name: str, root: Finding | None) -> str:
+def _summary(name: Sentence, root: Finding | None) -> Sentence:
     """The late device, and with what or where: `gpu3 is late (read in next(dataloader))`."""
     detail = detail_of(root, root.share) if root is not None else NO_DETAIL
     if root is None or not detail.words:
-        return f"{name} is late"
+        return say("{} is late", name)
     if root.cause == INPUT_WAIT and not root.named:
-        return f"{name} is late, as {detail.words}"
-    return f"{name} is late ({detail.most.text if detail.most else detail.words})"
+        return say("{} is late, as {}", name, detail.words)
+    return say("{} is late ({})", name, detail.most.text if detail.most else detail.words)
 
 
 def _most(reasons: dict[str, float]) -> list[tuple[str, float]]:

@@ -13,6 +13,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import COUNTED_BEFORE, KERNELS
 from nsysdiag.diagnosis.focus import window_ns
+from nsysdiag.fields import Sentence
 from nsysdiag.findings.rules import (
     EMPTY_ITERATIONS,
     EXPOSED_COMM,
@@ -28,6 +29,7 @@ from nsysdiag.findings.rules import (
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.report import Finding, Joined
+from nsysdiag.typed import joined, say
 from nsysdiag.units import format_share
 
 # How much of the judged time a finding may save, and why that differs from its share of the time.
@@ -77,18 +79,20 @@ def bound_of(finding: Finding, judged: dict[str, Judged]) -> Bound:
     return Bound(1 - compute[busiest], busiest)
 
 
-def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bound) -> str:
+def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bound) -> Sentence:
     """Why the share `saved` differs from the `share` of the job's time that a finding takes: `finding` is that of the
     device that saves most, and takes the share `own` of its time. Empty where both are about the same, or nothing is
     saved."""
-    parts = []
+    parts: list[Sentence] = []
     if saved - share > EXPLAINED and saved - own > EXPLAINED / 2:
         parts.append(f"saving includes {format_share(saved - own, 1)} counted {_elsewhere(finding)}")
     if saved - share > EXPLAINED and own - share > EXPLAINED / 2:
-        parts.append(f"saving of {typed.rank(finding.device)}, share of all GPUs")
+        parts.append(say("saving of {}, share of all GPUs", typed.rank(finding.device)))
     if saved and own - saved > EXPLAINED and bound.busiest and saved > bound.share - EXPLAINED:
-        parts.append(f"{typed.rank(bound.busiest)} computes for {format_share(1 - bound.share, 1)} of the time anyway")
-    return "; ".join(parts)
+        parts.append(
+            say("{} computes for {} of the time anyway", typed.rank(bound.busiest), format_share(1 - bound.share, 1))
+        )
+    return joined("; ", parts)
 
 
 def replayed_note(finding: Finding, saved: float) -> str:
@@ -139,7 +143,7 @@ def each_advice_once(found: list[Finding]) -> list[Finding]:
     """The findings in the same order. Advice for kernels of a kind is on their own finding if there is one; the finding
     on kernel time refers to it."""
     see = {
-        text: f"{OF_KIND[each.cause]}: see “{each.title}”."
+        text: say("{}: see “{}”.", OF_KIND[each.cause], each.title)
         for each in found
         if each.cause in OF_KIND
         for text in each.advice
@@ -198,7 +202,7 @@ def _of_both(first: Finding, other: Finding, together: Together, limits: Finding
     saved = saves.ns / saves.of_ns if saves else 0.0
     return replace(
         first,
-        title=TAKE_TURNS if waits_for_kernels(first) else f"{first.title} ({other.title})",
+        title=TAKE_TURNS if waits_for_kernels(first) else say("{} ({})", first.title, other.title),
         devices=sorted({*first.devices, *other.devices}),
         lost_ns=first.lost_ns + other.lost_ns,
         lost_share=min(first.lost_share + other.lost_share, 1.0),
@@ -238,7 +242,7 @@ def _part(finding: Finding, greater: dict[str, Finding], limits: FindingThreshol
     return replace(
         finding,
         part_of=of.id,
-        note=f"part of: {of.title}",
+        note=say("part of: {}", of.title),
         saves=None,
         severity=severity(finding.share, limits),
     )

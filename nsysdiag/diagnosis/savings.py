@@ -23,6 +23,7 @@ from nsysdiag.diagnosis.one_problem import (
     waits_for_kernels,
 )
 from nsysdiag.diagnosis.returned import counts_before, is_behind
+from nsysdiag.fields import Sentence
 from nsysdiag.findings.kernels import kinds_in_words
 from nsysdiag.findings.rules import SLOW_ITERATIONS, severity
 from nsysdiag.phases.facts import PhaseSteps
@@ -156,7 +157,7 @@ def _waiting_for_kernels(found: list[Finding], judged: dict[str, Judged]) -> flo
 def _same(found: list[Finding]) -> list[list[Finding]]:
     """Findings that are one on several devices: by id, or by what they say and where. A cause that has one place on one
     device, and several on another, has an id without the place there, and ids with it here."""
-    ids: dict[tuple[str, ...], str] = {}
+    ids: dict[tuple[Sentence, ...], str] = {}
     groups: dict[str, list[Finding]] = {}
     for finding in found:
         said = ids.setdefault((finding.cause, finding.bottleneck, finding.title, *finding.nvtx), finding.id)

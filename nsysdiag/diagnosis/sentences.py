@@ -15,6 +15,7 @@ from nsysdiag.causes import CAUSES, FALLBACK, THREAD_WAIT
 from nsysdiag.diagnosis.facts import FULL_LINK, KERNELS, PACED, UNKNOWN, UNSEEN, WAITS, Part, noun_of
 from nsysdiag.diagnosis.focus import Scope
 from nsysdiag.diagnosis.one_problem import EXPLAINED
+from nsysdiag.fields import Sentence
 from nsysdiag.findings.first import kernels_first
 from nsysdiag.findings.rules import BEFORE_WORK, OTHER_GPU
 from nsysdiag.host.alone import Alone
@@ -22,7 +23,8 @@ from nsysdiag.iterations.happened import HostLoop
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import FoundPhase
 from nsysdiag.report import Finding, Named
-from nsysdiag.units import capitalized, format_count, format_ns, format_share, listed, mostly, uncapitalized
+from nsysdiag.typed import joined, say
+from nsysdiag.units import capitalized, format_count, format_ns, format_share, listed, mostly
 
 RANGE_LENGTH = 60
 """A headline shows the beginning of a long range name."""
@@ -63,7 +65,7 @@ AFTER_OPERATIONS, NOT_IN_TRACE = "time after the last GPU work", "time that is n
 class BottleneckDetail(NamedTuple):
     """What stands behind the time of a bottleneck, as the end of a sentence. `most` is what more than half of it is."""
 
-    words: str
+    words: Sentence
     most: Named | None = None
 
     def and_then(self, more: str) -> BottleneckDetail:
@@ -95,28 +97,28 @@ class Said(Struct, frozen=True):
     which: str = ""
     work_ns: int = 0
     later: int | None = None
-    waiting: str = ""
+    waiting: Sentence = ""
     rest: str = ""
     ranks: str = ""
     inside_step: bool = False
     seen_ns: int | None = None
     sliced: bool = False
     steady_ns: int = 0
-    limit: str = ""
+    limit: Sentence = ""
     paced_ns: int | None = None
     recorded_ns: int = 0
     host_unseen: bool = False
 
 
-def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
+def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> Sentence:
     """The bottleneck with its share and what it is made of, the next one, and what can be fixed first where that
     is something else."""
     unseen = said.host_unseen and bottleneck == UNKNOWN
     first = f"{UNSEEN_TAKES if unseen else BOTTLENECKS[bottleneck].takes} {format_share(share, 1)} of {_time(said)}"
-    detail = ", ".join(filter(None, (NOT_CAPTURED if unseen else "", said.details.get(bottleneck, NO_DETAIL).words)))
+    detail = joined(", ", filter(None, (NOT_CAPTURED if unseen else "", said.details.get(bottleneck, NO_DETAIL).words)))
     ahead = action is not None and action.bottleneck != bottleneck and _saves_more(action, share)
-    also = f"; “{action.title}” saves more: {action.saves.figure}" if ahead and action and action.saves else ""
-    sentences = [f"{first}: {detail}{also}." if detail else f"{first}{also}."]
+    also = say("; “{}” saves more: {}", action.title, action.saves.figure) if ahead and action and action.saves else ""
+    sentences: list[Sentence] = [say("{}: {}{}.", first, detail, also) if detail else say("{}{}.", first, also)]
     if said.basis == "cold":
         steady = f"only {format_ns(said.steady_ns)} of steady state" if said.steady_ns else "no steady state"
         sentences.insert(0, f"The trace shows a start and {steady}: {format_ns(said.work_ns)} of GPU work.")
@@ -132,8 +134,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if second is not None:
         noun = noun_of(second.bottleneck, host_unseen=said.host_unseen)
         most = said.details.get(second.bottleneck, NO_DETAIL).most
-        made_of = f", mostly {most.short or most.text}" if most else ""
-        sentences.append(f"Second: {noun}, {format_share(second.share, 1)}{made_of}.")
+        made_of = say(", mostly {}", most.short or most.text) if most else ""
+        sentences.append(say("Second: {}, {}{}.", noun, format_share(second.share, 1), made_of))
         if said.waiting and second.bottleneck in KERNELS:
             sentences.append(said.waiting)
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
@@ -149,7 +151,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         sentences.append(_judged_part(said, whole))
     if said.basis == "cold" and (bottleneck != "unknown" or said.later is not None):
         sentences.append(_another_capture(said))
-    return " ".join(sentences)
+    return joined(" ", sentences)
 
 
 def _judged_part(said: Said, whole: int) -> str:
@@ -208,45 +210,46 @@ def seen_elsewhere(findings: list[Finding]) -> list[Finding]:
     explains has the title that it has there, so that both are one finding."""
     title = CAUSES[FALLBACK].title
     return [
-        replace(each, title=f"{title}{each.title.removeprefix(UNSEEN_TITLE)}")
-        if each.cause == FALLBACK and each.title.startswith(UNSEEN_TITLE)
+        replace(each, title=title + typed.without(UNSEEN_TITLE, each.title))
+        if each.cause == FALLBACK and typed.plain(each.title).startswith(UNSEEN_TITLE)
         else each
         for each in findings
     ]
 
 
-def unrecorded(loop: HostLoop | None, alone: Alone | None = None, *, cuda_asked: bool = False) -> str:
+def unrecorded(loop: HostLoop | None, alone: Alone | None = None, *, cuda_asked: bool = False) -> Sentence:
     """That no GPU activity was recorded, whether there were CUDA calls, and what the host did instead: what repeats
     there, and the thread that did most."""
-    alone, first = alone or Alone(), "No GPU activity was recorded"
+    alone = alone or Alone()
+    first: Sentence = "No GPU activity was recorded"
     if alone.cuda:
-        first += f", although the program made {alone.cuda}"
+        first += say(", although the program made {}", alone.cuda)
     elif cuda_asked:
         first += ". The trace was recorded with CUDA tracing; the program made no CUDA call in it."
     else:
         first += ", so what the GPU did is unknown."
     waits = "" if cuda_asked and not alone.cuda else "Host ranges may include waits for the GPU."
-    return " ".join(filter(None, (first, _repeats(loop), waits if loop else "", alone.busiest)))
+    return joined(" ", filter(None, (first, _repeats(loop), waits if loop else "", alone.busiest)))
 
 
-def _repeats(loop: HostLoop | None) -> str:
+def _repeats(loop: HostLoop | None) -> Sentence:
     if loop is None:
         return ""
     longest, *others = loop.ranges
-    takes = f"{typed.nvtx(longest.name, RANGE_LENGTH)} takes {format_share(longest.share, 1)} of that time"
-    also = [f"{typed.nvtx(each.name, RANGE_LENGTH)} {format_share(each.share, 1)}" for each in others]
+    takes = say("{} takes {} of that time", typed.nvtx(longest.name, RANGE_LENGTH), format_share(longest.share, 1))
+    also = [say("{} {}", typed.nvtx(each.name, RANGE_LENGTH), format_share(each.share, 1)) for each in others]
     repeats = f"On the host a loop repeats {format_count(longest.count)} times, every {format_ns(loop.period_ns)}"
-    return f"{repeats}: {', '.join([takes, *also])}."
+    return say("{}: {}.", repeats, joined(", ", [takes, *also]))
 
 
 def phase_sentence(
-    phase: FoundPhase, length_ns: int, bottleneck: str, share: float, did: str, *, host_unseen: bool = False
-) -> str:
+    phase: FoundPhase, length_ns: int, bottleneck: str, share: float, did: Sentence, *, host_unseen: bool = False
+) -> Sentence:
     """One phase in a sentence; the share is one of its length. `did` is what took most of it, empty for none."""
     length = format_ns(length_ns)
     steps = f", {phase.steps.words}" if phase.steps is not None else ""
     most = f"{noun_of(bottleneck, host_unseen=host_unseen)} {format_share(share, 1)}"
-    return f"{capitalized(phase.name)}, {length}{steps}: {most}{did and f'; {did}'}."
+    return say("{}, {}{}: {}{}.", capitalized(phase.name), length, steps, most, did and "; " + did)
 
 
 def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host_unseen: bool = False) -> str:
@@ -260,16 +263,20 @@ def verdict_sentence(bottleneck: str, share: float, second: Part | None, *, host
     )
 
 
-def limit_sentence(findings: list[Finding]) -> str:
+def limit_sentence(findings: list[Finding]) -> Sentence:
     """That copies run all the time, whatever takes most time of the account; empty where none do."""
     full = next((each for each in findings if each.variant == FULL_LINK and each.share >= TOLD), None)
-    return f"The copy engine is the limit: {uncapitalized(full.summary)}." if full else ""
+    return say("The copy engine is the limit: {}.", typed.uncapitalized(full.summary)) if full else ""
 
 
-def action_sentence(action: Finding) -> str:
+def action_sentence(action: Finding) -> Sentence:
     """What to fix first, and what that saves."""
     advice = action.advice[0] if action.advice else action.title
-    return f"{action.title}: saves {action.saves.words}. {advice}" if action.saves else f"{action.title}. {advice}"
+    return (
+        say("{}: saves {}. {}", action.title, action.saves.words, advice)
+        if action.saves
+        else say("{}. {}", action.title, advice)
+    )
 
 
 def _time(said: Said) -> str:
@@ -290,7 +297,7 @@ def _time(said: Said) -> str:
     return f"the {length} judged{', a part of one step' if said.inside_step else ''}"
 
 
-def waiting_sentence(findings: list[Finding], least: float) -> str:
+def waiting_sentence(findings: list[Finding], least: float) -> Sentence:
     """The part of all GPUs' time in these findings on waits for kernels of other GPUs, and the waiting GPUs; empty
     below `least`."""
     share = sum(each.share for each in findings)
@@ -298,7 +305,7 @@ def waiting_sentence(findings: list[Finding], least: float) -> str:
         return ""
     one = findings[0] if len(findings) == 1 and len(findings[0].devices) == 1 else None
     who = one.summary if one else "GPUs wait for kernels of other GPUs"
-    return f"This includes {format_share(share, 1)} in which {who}."
+    return say("This includes {} in which {}.", format_share(share, 1), who)
 
 
 def waiting_part(device: PhaseDevice, least: float) -> str:
@@ -332,7 +339,7 @@ def _or_larger(share: float, detail: BottleneckDetail, largest: Finding) -> Bott
     """The detail of a finding with this share; the title of a larger one that has no detail, with its share."""
     if share >= largest.share or detail.most or largest.bottleneck == UNKNOWN:
         return detail
-    return BottleneckDetail(f"{uncapitalized(largest.title)} {format_share(largest.share, 1)}")
+    return BottleneckDetail(say("{} {}", typed.uncapitalized(largest.title), format_share(largest.share, 1)))
 
 
 def detail_of(finding: Finding, whole: float) -> BottleneckDetail:
@@ -344,4 +351,4 @@ def detail_of(finding: Finding, whole: float) -> BottleneckDetail:
     if finding.cause in SAY_THEIR_SHARES or 2 * finding.share > whole:
         return BottleneckDetail(finding.summary)
     shown = finding.summary and finding.share >= SHOWN
-    return BottleneckDetail(f"for {format_share(finding.share, 1)} {finding.summary}") if shown else NO_DETAIL
+    return BottleneckDetail(say("for {} {}", format_share(finding.share, 1), finding.summary)) if shown else NO_DETAIL

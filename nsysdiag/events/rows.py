@@ -13,8 +13,10 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.arrays.nesting import constant, is_constant, outermost
 from nsysdiag.events.identity import joint, once, pid_of
+from nsysdiag.fields import Sentence
 from nsysdiag.messages import InputError
 from nsysdiag.trace.enums import StreamFlag
+from nsysdiag.typed import say
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Columns
@@ -209,7 +211,7 @@ class NamedRows(Struct, frozen=True):
     kind: IntArray
     outermost: BoolArray
     shown: IntArray
-    shown_names: list[str]
+    shown_names: list[Sentence]
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -245,7 +247,7 @@ def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[NamedR
         # By name last: which of two calls at the very same time is the outer one must not depend on the order of rows.
         order = np.lexsort((name, -spans.end, spans.start))
         row, spans, name, kind = row[order], spans[order], name[order], taken(kind, order)
-    shown = [typed.api(each) for each in table.names]
+    shown: list[Sentence] = [typed.api(each) for each in table.names]
     lane = NamedRows(spans, name, table.names, row, kind, outermost(spans), name, shown)
     return lane, int(np.count_nonzero((rank >= 0) & ~valid))
 
@@ -268,8 +270,8 @@ def within(calls: NamedRows, libraries: NamedRows) -> NamedRows:
     width = len(libraries.names) + 1
     pair = joint(calls.name, np.where(inside, libraries.name[at] + 1, 0), width)
     present, shown = np.unique(pair, return_inverse=True)
-    in_library = ["", *(f" in {library}" for library in libraries.shown_names)]
-    names = [calls.shown_names[key // width] + in_library[key % width] for key in present.tolist()]
+    in_library = ["", *(say(" in {}", library) for library in libraries.shown_names)]
+    names: list[Sentence] = [calls.shown_names[key // width] + in_library[key % width] for key in present.tolist()]
     return replace(calls, shown=shown.astype(np.int64), shown_names=names)
 
 

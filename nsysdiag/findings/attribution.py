@@ -19,11 +19,13 @@ from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import NamedRows, Rows, distinct
+from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys, normal_paths
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.report import Root, Thread
 from nsysdiag.time.table import TimeTable
+from nsysdiag.typed import joined, say
 from nsysdiag.units import format_count, format_ns, uncapitalized
 from nsysdiag.wakeups.batches import RootSlices
 
@@ -233,24 +235,27 @@ _ON_THREAD = "{call}{label} on {thread}"
 _ON_DEVICE = "{title}{label}"
 
 
-def thread_words(thread: Thread | None, others: int) -> str:
+def thread_words(thread: Thread | None, others: int) -> Sentence:
     """The thread with most of it, and how many more there are: `thread 4242 'python' and 2 more`."""
     if thread is None:
         return "an unknown thread"
-    name = f" '{typed.thread(thread.name)}'" if thread.name else ""
-    return f"thread {thread.tid}{name}" + (f" and {others} more" if others else "")
+    name = say(" '{}'", typed.thread(thread.name)) if thread.name else ""
+    return say("thread {}{}", thread.tid, name) + (f" and {others} more" if others else "")
 
 
-def opening(cause: str, *, call: str | None, label: EvidenceLabel | None, thread: str, code: str) -> str:
+def opening(
+    cause: str, *, call: Sentence | None, label: EvidenceLabel | None, thread: Sentence, code: Sentence
+) -> Sentence:
     """The first step of a chain; `code` names the functions in CPU samples."""
     rule = CAUSES[cause]
     pattern = rule.opening or (_ON_THREAD if rule.side in ("host", "root") else _ON_DEVICE)
-    return pattern.format(
+    return say(
+        pattern,
         call=call or uncapitalized(rule.title),
         label=f" ({label.words})" if label else "",
         thread=thread,
         title=uncapitalized(rule.title),
-        code=f": {code}" if code else "",
+        code=say(": {}", code) if code else "",
     )
 
 
@@ -268,11 +273,12 @@ def effect(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count:
     return f"the queue is empty for {times}" if late else f"the device waits {times}"
 
 
-def shown(next_operation: str, path: list[str]) -> str:
+def shown(next_operation: str, path: list[str]) -> Sentence:
     """Where it shows."""
-    return f"idle before {typed.kernel(next_operation)}" + (f" in {' › '.join(map(typed.nvtx, path))}" if path else "")
+    inside = say(" in {}", joined(" › ", map(typed.nvtx, path))) if path else ""
+    return say("idle before {}{}", typed.kernel(next_operation), inside)
 
 
-def from_root(root: Root | None, cause: str) -> list[str]:
+def from_root(root: Root | None, cause: str) -> list[Sentence]:
     """The steps from the root to the wait, where wake-ups were followed there and led to `cause`."""
-    return list(reversed(root.chain)) if root is not None and root.cause in ("", cause) else []
+    return root.chain[::-1] if root is not None and root.cause in ("", cause) else []

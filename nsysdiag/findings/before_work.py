@@ -18,12 +18,14 @@ from nsysdiag.events.host import OS_CALLS, HostActivity
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import NamedRows
 from nsysdiag.events.samples import SAMPLES, SampleRows
+from nsysdiag.fields import Sentence
 from nsysdiag.findings.evidence_rows import RUNTIME
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.findings.rules import BEFORE_WORK, severity
 from nsysdiag.report import EvidenceRow, Finding
 from nsysdiag.stacks.samples import sampled_code
-from nsysdiag.units import NOTABLE, format_count, format_ns, listed
+from nsysdiag.typed import joined, say
+from nsysdiag.units import NOTABLE, format_count, format_ns
 
 # The rows of the trace behind what a program did before the first work of a device.
 
@@ -150,7 +152,7 @@ def before_findings(
             share=round(judged.share(ns), 6),
             variant=part,
             summary=f"{_label(bottleneck, part)} before the first work of the GPU {format_ns(ns)}"
-            + (f" ({sampled})" if sampled and bottleneck == HOST else ""),
+            + (say(" ({})", sampled) if sampled and bottleneck == HOST else ""),
         )
         for bottleneck, part, spans in _parts(start)
         if (ns := spans.total()) >= least
@@ -165,25 +167,25 @@ def _parts(start: Start) -> Iterator[tuple[str, str, Intervals]]:
         yield bottleneck, "", start.own(bottleneck)
 
 
-def _calls_in(start: Start, spans: Intervals) -> str:
+def _calls_in(start: Start, spans: Intervals) -> Sentence:
     """`: cudaMalloc 178 ms and cudaLaunchKernel 39.2 ms`: the calls with most of a part of the start."""
     time = {word: intersect(did, spans).total() for word, did in start.did.items() if typed.has_names(word)}
     large = [word for word in sorted(time, key=lambda word: -time[word]) if time[word] >= NOTABLE * spans.total()]
-    named = [f"{word} {format_ns(time[word])}" for word in large[:MOST_CALLS]]
-    return f": {listed(named)}" if named else ""
+    named = [say("{} {}", word, format_ns(time[word])) for word in large[:MOST_CALLS]]
+    return ": " + typed.listed(named) if named else ""
 
 
-def _compiled(start: Start, spans: Intervals, chains: CallChains) -> list[str]:
+def _compiled(start: Start, spans: Intervals, chains: CallChains) -> list[Sentence]:
     """A sentence for each call with a notable part of the start, if most CPU samples in it are in a compiler."""
-    found = []
+    found: list[Sentence] = []
     for word, did in start.did.items():
         time = intersect(did, spans)
         code = sampled_code(start.host.samples.inside(time), chains)
-        compiling = sum(count for name, count in code.functions.items() if PTX_COMPILER.search(typed.plain(name)))
+        compiling = sum(count for name, count in code.functions.items() if PTX_COMPILER.search(name))
         notable = time.total() >= NOTABLE * spans.total() and code.count >= FEWEST_SAMPLES
         if notable and 2 * compiling > code.count:
             samples = f"{compiling} of {format_count(code.count)} CPU samples in it are in the compiler of the driver"
-            found.append(f"{word} compiles PTX, for {format_ns(time.total())}: {samples}. {FOR_THIS_GPU}")
+            found.append(say("{} compiles PTX, for {}: {}. {}", word, format_ns(time.total()), samples, FOR_THIS_GPU))
     return found
 
 
@@ -195,7 +197,7 @@ def _advice(bottleneck: str, part: str) -> tuple[str, ...]:
     return PARTS_OF_START[part][1:] if part else BOTTLENECKS[bottleneck].advice
 
 
-def _sampled(start: Start, samples: SampleRows, chains: CallChains) -> str:
+def _sampled(start: Start, samples: SampleRows, chains: CallChains) -> Sentence:
     """The functions in all CPU samples of its host code, and how much of it these stand for where that is less than
     half; then those in samples of other threads, while the thread has none. Empty without samples."""
     spans, mine = start.spans.get(HOST, Intervals.empty()), start.host.samples
@@ -207,8 +209,8 @@ def _sampled(start: Start, samples: SampleRows, chains: CallChains) -> str:
         if 2 * known < spans.total()
         else ""
     )
-    said = [own.words(part), f"{others.words(' of other threads while it waits', 1)}"]
-    return "; ".join(each for each in said if each)
+    said = [own.words(part), others.words(" of other threads while it waits", 1)]
+    return joined("; ", filter(None, said))
 
 
 def _of_others(start: Start, samples: SampleRows, waiting: Intervals) -> BoolArray:

@@ -16,6 +16,7 @@ from nsysdiag.events.host import MPI_TABLES, PROFILER
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import table_of
 from nsysdiag.events.rows import NamedRows
+from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.ledger.classify import LayeredEvidence
@@ -98,11 +99,11 @@ class Sightings(Struct, frozen=True):
         found = (finders[place]() for place in cause.rows)
         return next((row for row in found if row is not None), None) or self.next_operation(gap, ns)
 
-    def _call(self, gap: int, start: int, text: str, ns: int) -> EvidenceRow | None:
+    def _call(self, gap: int, start: int, text: Sentence, ns: int) -> EvidenceRow | None:
         at = self._covering(self.evidence.host.api, gap, start, text)
         return None if at is None else self._api(int(self.evidence.host.api.row[at]), ns)
 
-    def _covering(self, lane: NamedRows, gap: int, time: int, text: str) -> int | None:
+    def _covering(self, lane: NamedRows, gap: int, time: int, text: Sentence) -> int | None:
         """The row of `lane` that holds the launching thread at `time`: the one shown as `text`, else the outermost."""
         thread = int(self.context.lane[gap])
         if thread < 0 or len(lane) == 0:
@@ -131,12 +132,12 @@ class Sightings(Struct, frozen=True):
             correlation=correlation if correlation > 0 else None,
         )
 
-    def _os_call(self, gap: int, start: int, text: str, ns: int) -> EvidenceRow | None:
+    def _os_call(self, gap: int, start: int, text: Sentence, ns: int) -> EvidenceRow | None:
         lane = self.evidence.host.os_calls
         at = self._covering(lane, gap, start, text)
         return None if at is None else self._on_lane(lane, at, gap, "OSRT_API", ns)
 
-    def _mpi_call(self, gap: int, start: int, text: str, ns: int) -> EvidenceRow | None:
+    def _mpi_call(self, gap: int, start: int, text: Sentence, ns: int) -> EvidenceRow | None:
         lane = self.evidence.host.mpi
         at = self._covering(lane, gap, start, text)
         return None if at is None else self._on_lane(lane, at, gap, MPI_TABLES[int(lane.kind[at])], ns)

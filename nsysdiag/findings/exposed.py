@@ -17,6 +17,7 @@ from nsysdiag.copies.facts import TopCopy
 from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
+from nsysdiag.fields import Sentence
 from nsysdiag.findings.full_link import FullLink
 from nsysdiag.findings.rules import (
     DIVIDE_EVENLY,
@@ -39,6 +40,7 @@ from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding, Named
 from nsysdiag.time.table import TimeTable
+from nsysdiag.typed import say
 from nsysdiag.units import format_bytes, format_count, format_ns, format_transfer
 
 MOST_EVIDENCE = 4
@@ -108,7 +110,7 @@ class _Exposed(Struct, frozen=True):
     `largest` are the copies of one kind with most of it, `special` is the advice for more than half of it."""
 
     ns: int
-    name: str | None
+    name: Sentence | None
     name_ns: int
     rows: list[EvidenceRow]
     largest: TopCopy | None = None
@@ -132,7 +134,7 @@ class _Exposed(Struct, frozen=True):
         if not kinds:
             return cls(ns, None, 0, rows)
         name = typed.kernel(kinds[0].longest, SHOWN)
-        return cls(ns, f"{kinds[0].kind} ({name})" if kinds[0].kind else name, min(kinds[0].ns, ns), rows)
+        return cls(ns, say("{} ({})", kinds[0].kind, name) if kinds[0].kind else name, min(kinds[0].ns, ns), rows)
 
     @property
     def mostly(self) -> bool:
@@ -162,7 +164,7 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
     what = typed.kernel(exposed.rows[0].name) if exposed.rows else None
     kind = _which(largest) if largest is not None else exposed.name if rule is EXPOSED_COMM else None
     doing = "move pages" if rule is PAGING else "run alone"
-    running = f"{what} and similar ones {doing} on {device.key}" if what else rule.meaning
+    running = say("{} and similar ones {} on {}", what, doing, device.key) if what else rule.meaning
     effect = "kernels wait" if rule is PAGING else "no kernel runs"
     name = _copied(largest) if largest is not None else exposed.name
     short = _which(largest) if largest is not None else ""
@@ -172,7 +174,7 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
         cause=rule.id,
         device=device.key,
         severity=severity(judged.share(ns), context.thresholds),
-        title=f"{rule.title}, mostly {kind}" if kind and exposed.mostly else rule.title,
+        title=say("{}, mostly {}", rule.title, kind) if kind and exposed.mostly else rule.title,
         lost_ns=ns,
         lost_share=round(judged.share(ns), 6),
         # Overlap hides as much as there is compute; fewer bytes, of paging or of copies that dwarf it, save all of it.
@@ -193,7 +195,7 @@ def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, e
     )
 
 
-def _of_link(link: FullLink, special: Advice | None, frameworks: tuple[str, ...]) -> list[str]:
+def _of_link(link: FullLink, special: Advice | None, frameworks: tuple[str, ...]) -> list[Sentence]:
     """Pinned memory first, where it is faster; then fewer bytes."""
     faster = special.sentences(frameworks) if special is PINNING and link.pageable else ()
     return [link.advice(faster, FEWER_BYTES.sentences(frameworks))]
@@ -227,10 +229,15 @@ def longest_operations(context: FindingContext, mine: BoolArray) -> list[Evidenc
     return [context.sightings.operation(int(chosen[at]), int(length[at])) for at in order.tolist()]
 
 
-def _evidence(device: DeviceReport, rule: FindingRule) -> list[str]:
+def _evidence(device: DeviceReport, rule: FindingRule) -> list[Sentence]:
     if rule is EXPOSED_COMM:
         return [
-            f"{typed.kernel(row.short_name)}: {format_count(row.count)} kernels, {format_ns(row.total_ns)} in all"
+            say(
+                "{}: {} kernels, {} in all",
+                typed.kernel(row.short_name),
+                format_count(row.count),
+                format_ns(row.total_ns),
+            )
             for row in device.communication.kernels[:MOST_EVIDENCE]
         ]
     if rule is PAGING:
@@ -245,10 +252,10 @@ def _evidence(device: DeviceReport, rule: FindingRule) -> list[str]:
     ]
 
 
-def _advice(rule: FindingRule, special: Advice | None, frameworks: tuple[str, ...]) -> tuple[list[str], str]:
+def _advice(rule: FindingRule, special: Advice | None, frameworks: tuple[str, ...]) -> tuple[list[Sentence], str]:
     """What to do, with the `special` advice for the copies that take most time first, and its short form."""
     words = rule.advice.words(frameworks)
-    general = [*rule.advice.sentences(frameworks)]
+    general: list[Sentence] = [*rule.advice.sentences(frameworks)]
     if special is None:
         return general, (words.fix if words is not None else "") or rule.fix
     first = special.words(frameworks)
@@ -257,7 +264,7 @@ def _advice(rule: FindingRule, special: Advice | None, frameworks: tuple[str, ..
     return [*first.sentences, *general], first.fix or SHORT[special]
 
 
-def _fewer(_rule: FindingRule, special: Advice | None, frameworks: tuple[str, ...]) -> tuple[list[str], str]:
+def _fewer(_rule: FindingRule, special: Advice | None, frameworks: tuple[str, ...]) -> tuple[list[Sentence], str]:
     """What to do where copies dwarf compute, and its short form: first a better rate, which is the smaller change, then
     fewer bytes."""
     words = FEWER_BYTES.words(frameworks)

@@ -20,6 +20,7 @@ from nsysdiag.causes.cause import Advice
 from nsysdiag.copies.copies import is_pageable, longest_kind
 from nsysdiag.diagnosis.facts import KERNELS
 from nsysdiag.events.identity import joint
+from nsysdiag.fields import Sentence
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.findings.behind_waits import behind_waits
 from nsysdiag.findings.exposed import exposed_findings, mostly_pageable
@@ -31,6 +32,7 @@ from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.phases.facts import BehindWait
 from nsysdiag.report import DeviceReport, Finding, Named
 from nsysdiag.time.table import TimeTable
+from nsysdiag.typed import say
 from nsysdiag.units import format_ns
 
 # Findings on the time in which a GPU waits for another one.
@@ -133,7 +135,7 @@ def _as_one(copies: Finding, calls: Finding, context: FindingContext, work: Time
     named = [replace(each, share=round(each.share + of_kind * calls.share, 6)) for each in copies.named]
     return replace(
         copies,
-        title=f"{EXPOSED_COPY.title} and their blocking calls{_kind(named, copies.share + calls.share)}",
+        title=say("{} and their blocking calls{}", EXPOSED_COPY.title, _kind(named, copies.share + calls.share)),
         lost_ns=lost,
         lost_share=round(judged.share(lost), 6),
         ceiling_ns=max(copies.ceiling_ns, min(copies.ceiling_ns + calls.ceiling_ns, inside)),
@@ -151,9 +153,9 @@ def _as_one(copies: Finding, calls: Finding, context: FindingContext, work: Time
     )
 
 
-def _kind(named: list[Named], share: float) -> str:
+def _kind(named: list[Named], share: float) -> Sentence:
     """`, mostly memcpy HtoD from pageable`, where these are more than half of `share`."""
-    return f", mostly {named[0].short}" if named and 2 * named[0].share > share else ""
+    return say(", mostly {}", named[0].short) if named and 2 * named[0].share > share else ""
 
 
 def _in_calls(context: FindingContext, copies: IntArray) -> int:

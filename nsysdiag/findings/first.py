@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nsysdiag.diagnosis.facts import KERNELS, Diagnosis
+from nsysdiag.fields import Sentence
 from nsysdiag.report import Finding
+from nsysdiag.typed import joined
 
 BRIEF = 3
 """The number of findings on the first screen."""
@@ -53,13 +55,13 @@ def of_bottleneck(found: Diagnosis, findings: Sequence[Finding]) -> list[Finding
     return [each for each in findings if each.bottleneck in names and each.cause not in TOLD_TWICE]
 
 
-def what_to_do(finding: Finding) -> str:
+def what_to_do(finding: Finding) -> Sentence:
     """Its first advice. For kernels also the last, the ncu command."""
     first, last = finding.advice[:1], finding.advice[-1:]
     if finding.cause in TWO_SENTENCES:
-        return " ".join(finding.advice[:2])
+        return joined(" ", finding.advice[:2])
     looks = finding.bottleneck in KERNELS and finding.saves is None
-    return " ".join(dict.fromkeys([*first, *(last if looks else [])]))
+    return joined(" ", dict.fromkeys([*first, *(last if looks else [])]))
 
 
 def brief_of(found: Diagnosis | None, findings: Sequence[Finding]) -> list[Finding]:

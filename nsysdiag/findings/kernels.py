@@ -15,6 +15,7 @@ from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
+from nsysdiag.fields import Sentence
 from nsysdiag.findings.exposed import longest_operations
 from nsysdiag.findings.phase_work import JudgedTime
 from nsysdiag.findings.rules import KERNELS, PARALLELISM, FindingRule, severity
@@ -26,6 +27,7 @@ from nsysdiag.kernels.kinds import KernelKind, kernel_families
 from nsysdiag.kernels.names import readable
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding, Named
 from nsysdiag.time.table import TimeTable
+from nsysdiag.typed import joined, say
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def kernel_findings(device: DeviceReport, context: FindingContext, found: TimeTa
     judged, frameworks, thresholds = context.judged, context.frameworks, context.thresholds
     least, gpu = max(thresholds.smallest * judged.ns, 1), context.gaps.device.gpu
     hollow = [kernel for kernel in work.top if _leaves_room(kernel)]
-    said = (
+    said: tuple[tuple[FindingRule, list[TopKernel], list[Sentence]], ...] = (
         (KERNELS, work.top, kernel_advice(work.families, work.top, frameworks, gpu) or list(KERNELS.advice.plain)),
         (PARALLELISM, hollow, list(PARALLELISM.advice.sentences(frameworks))),
     )
@@ -106,13 +108,16 @@ def _named(work: KernelWork, top: list[TopKernel]) -> list[Named]:
     return [named for _, named in sorted(said, key=lambda pair: -pair[0])]
 
 
-def kinds_in_words(named: list[Named], share: float) -> str:
+def kinds_in_words(named: list[Named], share: float) -> Sentence:
     """The first few kinds of kernels, of which all take a `share` of the time, each with its own:
     `attention (FlashAttention forward) 45.7% (flash_fwd_kernel), elementwise 27.2% (17 kernels, longest …)`."""
-    return ", ".join(
-        f"{each.text} {format_share(each.share, 1)}{each.which and f' ({each.which})'}"
-        for each in named[:MOST_KERNELS]
-        if each.share >= LEAST * share
+    return joined(
+        ", ",
+        (
+            say("{} {}{}", each.text, format_share(each.share, 1), each.which and say(" ({})", each.which))
+            for each in named[:MOST_KERNELS]
+            if each.share >= LEAST * share
+        ),
     )
 
 
@@ -128,7 +133,7 @@ def _finding(
     rule: FindingRule,
     ns: int,
     top: list[TopKernel],
-    advice: list[str],
+    advice: list[Sentence],
     unseen: float,
     named: list[Named],
 ) -> Finding:
@@ -150,7 +155,7 @@ def _finding(
         advice=advice,
         call=most,
         chain=[
-            f"{most or 'kernels'} and others run for {format_ns(ns)}",
+            say("{} and others run for {}", most or "kernels", format_ns(ns)),
             SEE_GRAPHS if top and top[0].short_name == GRAPHS else rule.fix,
         ],
         rows=_rows(context),
@@ -162,13 +167,13 @@ def _finding(
     )
 
 
-def _title(rule: FindingRule, top: list[TopKernel], share: float) -> str:
+def _title(rule: FindingRule, top: list[TopKernel], share: float) -> Sentence:
     """With the kernel that takes all of the time, which has this share, or the longest of several."""
     if not top:
         return rule.title
     if top[0].share >= NEARLY_ALL * share:
-        return f"{rule.title}: {_short(top[0])}"
-    return f"{rule.title} of several kernels; longest: {_short(top[0])}"
+        return say("{}: {}", rule.title, _short(top[0]))
+    return say("{} of several kernels; longest: {}", rule.title, _short(top[0]))
 
 
 def _rows(context: FindingContext) -> list[EvidenceRow]:
@@ -178,7 +183,7 @@ def _rows(context: FindingContext) -> list[EvidenceRow]:
     return longest_operations(context, computes & ~timeline.communication)
 
 
-def _short(kernel: TopKernel) -> str:
+def _short(kernel: TopKernel) -> Sentence:
     if kernel.short_name == GRAPHS:
         launches = f"{format_count(kernel.count)} launch{'es' if kernel.count > 1 else ''}"
         return f"{launches} of CUDA graphs recorded without kernels"

@@ -15,6 +15,7 @@ from nsysdiag.findings.rules import PAGING
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.memory.facts import MigrationRow
 from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.typed import say
 from nsysdiag.units import format_bytes
 
 PREFETCH = "user prefetch"
@@ -70,4 +71,4 @@ def _advised(paging: Finding, rows: list[MigrationRow]) -> Finding:
     if not size or 2 * min(back, again) < size:
         return paging
     first, *others = paging.advice
-    return replace(paging, advice=[f"{TWICE.format(format_bytes(size))}{first}", *others])
+    return replace(paging, advice=[say("{}{}", TWICE.format(format_bytes(size)), first), *others])

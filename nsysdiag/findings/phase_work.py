@@ -15,7 +15,7 @@ from nsysdiag.causes import CAUSES, HOST_CODE, io_wait
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
-from nsysdiag.fields import TextKind
+from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.findings.hotspots import code_in
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.kernels.names import normal_kernel, normal_operation_names, readable
@@ -23,6 +23,7 @@ from nsysdiag.phases.facts import Did, PhaseDevice
 from nsysdiag.stacks.samples import SampledCode, sampled_code
 from nsysdiag.time.facts import WORK
 from nsysdiag.time.table import TimeTable
+from nsysdiag.typed import say
 from nsysdiag.units import NOTABLE
 
 MOST, LONGEST = 2, 40
@@ -46,7 +47,7 @@ def work_of_phase(
         in_calls = summed([in_calls, {word: spans.total() for word, spans in did.items()}])
         samples = before.host.samples.inside(did.get(HOST, Intervals.empty()))
         code = summed([code, _functions(sampled_code(samples, chains))])
-    parts = summed([dict(_operations(context, found, phase)), in_calls])
+    parts: dict[Sentence, int] = summed([dict(_operations(context, found, phase)), in_calls])
     whole = sum(device.account.values())
     named = [
         Did(text=_in_function(code) if word == HOST else word, ns=ns, writes=io_wait.is_write(typed.called(word)))
@@ -61,17 +62,17 @@ def _functions(code: SampledCode) -> dict[str, int]:
     return summed({code.callers.get(name, name): count} for name, count in code.functions.items())
 
 
-def _in_function(code: dict[str, int]) -> str:
+def _in_function(code: dict[str, int]) -> Sentence:
     """Host code, with the function of more than half of its CPU samples."""
     function, count = max(code.items(), key=lambda pair: (pair[1], pair[0]), default=("", 0))
     if 2 * count <= sum(code.values()) or function.startswith("["):  # the operating system's kernel is no function
         return HOST
     name = normal_kernel(function)
     template = name.find("<", 1)
-    return f"{HOST} in {typed.name(TextKind.SYMBOL, name, template if template > 0 else LONGEST)}"
+    return say("{} in {}", HOST, typed.name(TextKind.SYMBOL, name, template if template > 0 else LONGEST))
 
 
-def _idle(context: GapContext, span: tuple[int, int]) -> tuple[dict[str, int], dict[str, int]]:
+def _idle(context: GapContext, span: tuple[int, int]) -> tuple[dict[Sentence, int], dict[str, int]]:
     """Idle time of the device by what the host did, and the functions in the CPU samples of host code."""
     rows = context.slices.rows
     inside = np.flatnonzero((rows.start < span[1]) & (rows.end > span[0]))
@@ -80,14 +81,15 @@ def _idle(context: GapContext, span: tuple[int, int]) -> tuple[dict[str, int], d
         rows.cause[inside].astype(np.int64) * (len(context.slices.texts) + 1) + rows.text[inside] + 1
     )
     total = np.bincount(kind, ns, len(values)).astype(np.int64)
-    calls, causes = ["", *context.slices.calls], list(CAUSES)
+    calls: list[Sentence] = ["", *context.slices.calls]
+    causes = list(CAUSES)
     pairs = zip(*(each.tolist() for each in (*np.divmod(values, len(calls)), total)), strict=True)
-    words = summed({activity_of(causes[cause], calls[text]): time} for cause, text, time in pairs)
+    words: dict[Sentence, int] = summed({activity_of(causes[cause], calls[text]): time} for cause, text, time in pairs)
     host = inside[rows.cause[inside] == causes.index(HOST_CODE)]
     return words, _functions(code_in(context, host)[0]) if len(host) else {}
 
 
-def _operations(context: GapContext, found: TimeTable, phase: Intervals) -> Iterator[tuple[str, int]]:
+def _operations(context: GapContext, found: TimeTable, phase: Intervals) -> Iterator[tuple[Sentence, int]]:
     """How long operations of a name run; communication and copies as far as nothing else does."""
     device, rows = context.device, context.device.operations
     copies: BoolArray = (rows.category == Category.MEMCPY) | (rows.category == Category.MEMSET)

@@ -17,6 +17,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.rows import RowsOf
+from nsysdiag.fields import Sentence
 from nsysdiag.findings.attribution import thread_words
 from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
@@ -25,6 +26,7 @@ from nsysdiag.iterations.by_range import LEAST_COVER, MOST_LEVELS
 from nsysdiag.iterations.happened import OPERATOR
 from nsysdiag.iterations.loop import FEWEST
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding, IterationReport, SlowIteration, Thread
+from nsysdiag.typed import say
 from nsysdiag.units import every_nth, format_count, format_ns, format_share, uncapitalized
 
 # Iterations of the program in which a device was given nothing to do.
@@ -158,8 +160,8 @@ def _pointer(
     *,
     bottleneck: str,
     title: str,
-    evidence: list[str],
-    chain: list[str],
+    evidence: list[Sentence],
+    chain: list[Sentence],
     rows: list[EvidenceRow],
     nvtx: list[str],
     part_of: str | None = None,
@@ -192,7 +194,7 @@ def _slow(device: DeviceReport, context: FindingContext, iterations: IterationRe
     slow = iterations.slow[:4]
     worst = slow[0]
     further = _how_many_more(iterations)
-    chain = [f"iteration {worst.index} takes {format_ns(worst.extra_ns)} more than the median{further}"]
+    chain: list[Sentence] = [f"iteration {worst.index} takes {format_ns(worst.extra_ns)} more than the median{further}"]
     most = max(worst.more.values(), default=0)
     chain += [f"{'mostly ' if 2 * most > worst.extra_ns else ''}{_more(worst)[0]}"] if most else []
     return _pointer(
@@ -290,11 +292,17 @@ def _empty(device: DeviceReport, context: FindingContext, empty: EmptyIterations
         bottleneck=EMPTY_ITERATIONS.bottleneck,
         title=f"{count} of {all_of} iterations have no work for the device",
         evidence=[
-            f"{count} of {all_of} instances of “{typed.nvtx(empty.name)}” launched nothing to it",
+            say("{} of {} instances of “{}” launched nothing to it", count, all_of, typed.nvtx(empty.name)),
             f"it was idle for {format_ns(ns)} of them, {format_share(ns, device.window_ns)} of the window",
         ],
         chain=[
-            f"{thread_words(thread, 0)} goes through {count} of {all_of} instances of “{typed.nvtx(empty.name)}”",
+            say(
+                "{} goes through {} of {} instances of “{}”",
+                thread_words(thread, 0),
+                count,
+                all_of,
+                typed.nvtx(empty.name),
+            ),
             "no thread of its process launches anything to the device meanwhile",
         ],
         rows=[

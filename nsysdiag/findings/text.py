@@ -22,6 +22,7 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.sentences import HANGS, UNSEEN_TITLE
 from nsysdiag.events.callchains import Origin, interpreter_part
 from nsysdiag.events.rows import distinct_values
+from nsysdiag.fields import Sentence
 from nsysdiag.findings import attribution as chains
 from nsysdiag.findings.attribution import Attribution, Shares, last_calls
 from nsysdiag.findings.evidence_rows import Sightings
@@ -34,18 +35,20 @@ from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import DeviceReport, EvidenceRow, Named, Root, names_nothing
 from nsysdiag.stacks.samples import SampledCode
 from nsysdiag.time.table import TimeTable
-from nsysdiag.units import format_count, format_moment, format_ns, listed, mostly, uncapitalized
+from nsysdiag.typed import NO_WORDS, joined, say
+from nsysdiag.units import format_count, format_moment, format_ns, mostly, uncapitalized
 from nsysdiag.wakeups.batches import Batches
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
 ALMOST_ALL, MOST = 0.95, 0.5
 BUILDING = "Code is compiled at run time"
 FEWER_NODES = "Fewer, larger kernels: fuse kernels that work on the same data. They run as a CUDA graph already."
+THEN = "Then run it on more threads, or on the GPU."
 KEEP_BUILT = "Keep the compiled code: cache it between runs, or compile ahead of time."
 UNNAMED_ROOT = 0.5
 """Confidence of a root cause that no described gap has."""
 Word = TypeVar("Word")
-Times = dict[str, tuple[int, int]]
+Times = dict[Sentence, tuple[int, int]]
 """Time in ns and number of pieces by word, most time first."""
 
 
@@ -75,19 +78,19 @@ class Story(Struct, frozen=True):
     """The text of a finding, without its figures. `named` are parts of its counted time in ns, the most specific
     first."""
 
-    title: str
+    title: Sentence
     kind: str
     variant: str
     path: list[str]
     signature: str
-    call: str | None
+    call: Sentence | None
     gaps: int
     confidence: float
-    evidence: list[str]
-    advice: list[str]
-    chain: list[str]
+    evidence: list[Sentence]
+    advice: list[Sentence]
+    chain: list[Sentence]
     rows: list[EvidenceRow]
-    summary: str
+    summary: Sentence
     named: list[tuple[Named, int]]
 
 
@@ -107,7 +110,7 @@ class _Facts(Struct, frozen=True):
     labels: dict[EvidenceLabel, tuple[int, int]]
     calls: Times
     naming: Times
-    call_of: dict[str, str]
+    call_of: dict[Sentence, Sentence]
     code: SampledCode
     sampled: float
     root: Root | None
@@ -132,7 +135,7 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
     named = _named(context, facts, shares, call, elsewhere=elsewhere)
     worker = _worker(facts, call) if loads else ""
     leading = mostly(((each.text, ns) for each, ns in named), spot.counted_ns, context.judged.ns)
-    place = f", awaited in {typed.nvtx(facts.path[-1], LONGEST_PLACE)}" if facts.path else ""
+    place = say(", awaited in {}", typed.nvtx(facts.path[-1], LONGEST_PLACE)) if facts.path else ""
     return Story(
         title=_title(context, facts, elsewhere),
         kind=facts.kind.id,
@@ -146,12 +149,12 @@ def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot
         advice=[*_naming(facts, call), *_with_row(context, facts, advice)][:MOST_ADVICE],
         chain=_chain(context, facts, fix),
         rows=_rows(context, facts),
-        summary=f"{worker}{place}" if worker else leading if elsewhere else _after(context, facts, shares),
+        summary=say("{}{}", worker, place) if worker else leading if elsewhere else _after(context, facts, shares),
         named=[] if worker else named,
     )
 
 
-def _after(context: FindingContext, facts: _Facts, shares: Shares) -> str:
+def _after(context: FindingContext, facts: _Facts, shares: Shares) -> Sentence:
     """`after cudaMemcpyAsync`: the CUDA call that most of the time follows, where nothing else shows the host or the
     place."""
     host = context.sightings.evidence.host
@@ -162,7 +165,7 @@ def _after(context: FindingContext, facts: _Facts, shares: Shares) -> str:
     most, share = _leading(code + 1, shares.lost[shares.slice >= 0])
     if most == 0 or share <= MOST:
         return ""
-    return f"{'' if share >= ALMOST_ALL else 'mostly '}after {typed.api(names[most - 1])}"
+    return say("{}after {}", "" if share >= ALMOST_ALL else "mostly ", typed.api(names[most - 1]))
 
 
 def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> _Facts:
@@ -298,25 +301,26 @@ def _in_graphs(context: FindingContext, facts: _Facts) -> bool:
     return 2 * int(facts.gaps.ns[inside].sum()) > int(facts.gaps.ns.sum())
 
 
-def _title(context: FindingContext, facts: _Facts, elsewhere: bool) -> str:
+def _title(context: FindingContext, facts: _Facts, elsewhere: bool) -> Sentence:
     """The cause, and its kind and place where almost all of it is of one; `elsewhere`: on another thread."""
-    spot, title = facts.spot, CAUSES[facts.spot.cause].title
+    spot = facts.spot
+    title: Sentence = CAUSES[spot.cause].title
     if _builds(spot):
         title = BUILDING
     elif _unseen(context, spot):
         title = UNSEEN_TITLE
     if spot.rest:
-        return f"{title}, elsewhere"
-    kind = facts.kind.title if facts.alone else ""
+        return say("{}, elsewhere", title)
+    kind: Sentence = facts.kind.title if facts.alone else ""
     kind = kind or (_only_call(facts) if CAUSES[spot.cause].names_call else "")
-    title = f"{title}: {kind}" if kind else title
-    title = f"{title} on another thread" if elsewhere else title
+    title = say("{}: {}", title, kind) if kind else title
+    title = say("{} on another thread", title) if elsewhere else title
     place = typed.nvtx(facts.path[-1], LONGEST_PLACE) if facts.placed and facts.path else ""
-    where = f"{'' if facts.whole else 'mostly '}{'awaited ' if elsewhere else ''}in {place}"
-    return f"{title}, {where}" if place else title
+    where = say("{}{}in {}", "" if facts.whole else "mostly ", "awaited " if elsewhere else "", place)
+    return say("{}, {}", title, where) if place else title
 
 
-def _only_call(facts: _Facts) -> str:
+def _only_call(facts: _Facts) -> Sentence:
     """The call that almost all of the hotspot's time is in; empty if there is none."""
     total = sum(ns for ns, _ in facts.calls.values())
     only = (text for text, (ns, _) in facts.calls.items() if ns >= ALMOST_ALL * total)
@@ -353,15 +357,16 @@ def _followed(context: FindingContext, slices: IntArray) -> float:
     return int(ns[moved].sum()) / max(int(ns.sum()), 1)
 
 
-def _function(facts: _Facts) -> str | None:
+def _function(facts: _Facts) -> Sentence | None:
     """The function with most of the time, on whichever thread: of calls, else of CPU samples."""
     functions = [facts.call_of[text] for text in facts.naming if facts.call_of.get(text)]
-    sampled = (typed.symbol(name) for name in facts.code.functions if len(name.split()) == 1)
-    return next(iter([*functions, *sampled]), None)
+    return next(
+        iter([*functions, *(typed.symbol(name) for name in facts.code.functions if len(name.split()) == 1)]), None
+    )
 
 
 def _named(
-    context: FindingContext, facts: _Facts, shares: Shares, call: str | None, *, elsewhere: bool
+    context: FindingContext, facts: _Facts, shares: Shares, call: Sentence | None, *, elsewhere: bool
 ) -> list[tuple[Named, int]]:
     """The counted time of the function at the place, of the function, and of the place. That of a function in CPU
     samples is what these stand for; at a place it is the least that it can be."""
@@ -373,23 +378,26 @@ def _named(
     at_place, both = (_inside(context, each, path, bottleneck) if path else 0 for each in (shares, shares.take(mine)))
     in_call = int(counted[mine].sum())
     if not in_call and facts.code.count:
-        function = next((name for name in facts.code.functions if typed.symbol(name) == call), "")
-        in_call = int(total * facts.sampled * facts.code.functions.get(function, 0) / facts.code.count)
+        sampled = next((name for name in facts.code.functions if typed.symbol(name) == call), "")
+        in_call = int(total * facts.sampled * facts.code.functions.get(sampled, 0) / facts.code.count)
         both = max(in_call + at_place - total, 0)
-    where = f"{', awaited' if elsewhere else ''} in {typed.nvtx(path[-1])}" if path else ""
+    place = typed.nvtx(path[-1]) if path else NO_WORDS
+    where = say("{} in {}", ", awaited" if elsewhere else "", place)
     thread = " on another thread" if elsewhere else ""
-    function = f"{call}{thread}"
-    what = [(f"{function}{where}", function, both), (function, "", in_call)] if call else []
-    if where:
+    function = say("{}{}", call, thread) if call else NO_WORDS
+    what: list[tuple[Sentence, Sentence, int]] = (
+        [(say("{}{}", function, where), function, both), (function, "", in_call)] if call else []
+    )
+    if path:
         work = f"the work{thread}"
-        what.append((f"{work}{where}", work, at_place) if elsewhere else (where.strip(), "", at_place))
+        what.append((work + where, work, at_place) if elsewhere else ("in " + place, "", at_place))
     return [
         (Named(text=text, short=short if elsewhere else "", share=0), ns)
         for text, short, ns in (what if path else what[1:])
     ]
 
 
-def _of_call(context: FindingContext, shares: Shares, call: str) -> BoolArray:
+def _of_call(context: FindingContext, shares: Shares, call: Sentence) -> BoolArray:
     """True for the rows of a function, on whatever thread."""
     found = np.zeros(len(shares), dtype=np.bool_)
     columns = (
@@ -403,19 +411,21 @@ def _of_call(context: FindingContext, shares: Shares, call: str) -> BoolArray:
     return found
 
 
-def _worker(facts: _Facts, call: str | None) -> str:
+def _worker(facts: _Facts, call: Sentence | None) -> Sentence:
     """`the worker reads (pread64)`; empty where workers do several things."""
     if not facts.alone or not facts.kind.title:
         return ""
-    return f"{facts.kind.title} ({call})" if call else facts.kind.title
+    return say("{} ({})", facts.kind.title, call) if call else facts.kind.title
 
 
-def _evidence(context: FindingContext, facts: _Facts) -> list[str]:
+def _evidence(context: FindingContext, facts: _Facts) -> list[Sentence]:
     """Labels, the calls with most of the time, what CPU samples were in, the longest gap, and the gaps drained."""
-    lines = [f"{_worded(label)}: {format_ns(ns)}" for label, (ns, _) in list(facts.labels.items())[:MOST_EVIDENCE]]
+    lines: list[Sentence] = [
+        f"{_worded(label)}: {format_ns(ns)}" for label, (ns, _) in list(facts.labels.items())[:MOST_EVIDENCE]
+    ]
     if facts.spot.lost_ns:
         lines += [
-            f"{call}: {format_ns(ns)} in {format_count(count)} {'piece' if count == 1 else 'pieces'}"
+            say("{}: {} in {} {}", call, format_ns(ns), format_count(count), "piece" if count == 1 else "pieces")
             for call, (ns, count) in list(facts.calls.items())[:MOST_EVIDENCE]
             if facts.call_of.get(call) == call
         ]
@@ -448,34 +458,32 @@ def advice_of(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[l
     return list(words.sentences[:MOST_ADVICE]), words.fix if words.fix and own else kind.fix
 
 
-def _naming(facts: _Facts, call: str | None) -> list[str]:
+def _naming(facts: _Facts, call: Sentence | None) -> list[Sentence]:
     """Advice for host code that CPU samples name only as main: add NVTX ranges, as a profile exists already."""
     known = facts.path or facts.kind.advice or not names_nothing(call)
     if facts.spot.cause != HOST_CODE or not (facts.code.count and call) or known:
         return []
-    return [
-        f"First find out what it does: CPU samples name only {call}, so add NVTX ranges. "
-        "Then run it on more threads, or on the GPU."
-    ]
+    return [say("First find out what it does: CPU samples name only {}, so add NVTX ranges. {}", call, THEN)]
 
 
-def _with_row(context: FindingContext, facts: _Facts, advice: list[str]) -> list[str]:
+def _with_row(context: FindingContext, facts: _Facts, advice: list[str]) -> list[Sentence]:
     """Advice for waits that others follow in a row: each alone would leave the wait to the next one."""
     waits = context.waits
     if not len(facts.waits.code):
-        return advice
+        return [*advice]
     near: BoolArray = waits.spans.start[1:] - waits.spans.end[:-1] <= READ_BACK_NS
     near &= waits.leading[1:] == waits.leading[:-1]
     mine = (np.append(near, False) | np.append(False, near)) & np.isin(waits.leading, facts.waits.code)
     mine[facts.waits.code] = False
     behind = sorted({waits.names[code] for code in distinct_values(waits.name[mine]).tolist()})
     if not behind or not advice:
-        return advice
+        return [*advice]
     verb = "waits" if len(behind) == 1 else "wait"
-    return [f"{advice[0]} {listed(behind)} next to it {verb} for the same work: avoid both.", *advice[1:]]
+    same = say("{} {} next to it {} for the same work: avoid both.", advice[0], typed.listed(behind), verb)
+    return [same, *advice[1:]]
 
 
-def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[str]:
+def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[Sentence]:
     """Root, effect, where it shows, fix."""
     cause, gaps = facts.spot.cause, facts.gaps
     call = next(iter(facts.calls), None)
@@ -484,7 +492,7 @@ def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[str]:
         call=call,
         label=_label(facts, call),
         thread=chains.thread_words(*gaps.threads(context.gaps)),
-        code=", ".join(typed.symbol(normal_kernel(symbol)) for symbol in list(facts.code.functions)[:MOST_SYMBOLS]),
+        code=joined(", ", map(typed.symbol, map(normal_kernel, list(facts.code.functions)[:MOST_SYMBOLS]))),
     )
     effect = chains.effect(
         cause,
@@ -499,7 +507,7 @@ def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[str]:
     return [*(roots or [opening]), effect, chains.shown(following, facts.path), fix]
 
 
-def _label(facts: _Facts, call: str | None) -> EvidenceLabel | None:
+def _label(facts: _Facts, call: Sentence | None) -> EvidenceLabel | None:
     """The label of most of the hotspot's time, next to a call; what is no call says as much itself."""
     label, (ns, _) = next(iter(facts.labels.items()), (None, (0, 0)))
     return label if 2 * ns > facts.spot.lost_ns and (call is None or facts.call_of.get(call)) else None

@@ -16,6 +16,7 @@ from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, subtract, union
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
+from nsysdiag.fields import Sentence
 from nsysdiag.findings.exposed import longest_operations
 from nsysdiag.findings.rules import SINGLE_PRECISION, UNFUSED, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
@@ -24,6 +25,7 @@ from nsysdiag.kernels.kernels import kernel_share
 from nsysdiag.kernels.kinds import KernelFamily, by_name, family_of, is_one_operator
 from nsysdiag.kernels.names import operation_names
 from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.typed import say
 from nsysdiag.units import format_count, format_ns, format_share
 
 MOST_NAMED = 4
@@ -65,11 +67,11 @@ def unfused_findings(device: DeviceReport, context: FindingContext) -> list[Find
     if not alone:
         return []
     runs, count = KernelRuns.of(context.gaps.device, mine), int(np.count_nonzero(mine))
-    evidence = [
+    evidence: list[Sentence] = [
         f"{format_count(runs.followers)} of {format_count(count)} directly follow another one on their stream",
         "bound: once fused, a sequence takes as long as its longest kernel",
     ]
-    chain = [f"{format_count(count)} single-operator kernels run for {format_ns(alone)}", UNFUSED.fix]
+    chain: list[Sentence] = [f"{format_count(count)} single-operator kernels run for {format_ns(alone)}", UNFUSED.fix]
     advice = UNFUSED.advice.sentences(context.frameworks)
     return [_finding(device, context, UNFUSED, mine, alone, runs.rest_ns, evidence, chain, advice)]
 
@@ -92,7 +94,10 @@ def single_precision_findings(device: DeviceReport, context: FindingContext) -> 
         if peaks
         else "No bound is given, as the peak rates of this GPU are not known."
     )
-    chain = [f"{format_count(count)} matrix products in FP32 run for {format_ns(alone)}", SINGLE_PRECISION.fix]
+    chain: list[Sentence] = [
+        f"{format_count(count)} matrix products in FP32 run for {format_ns(alone)}",
+        SINGLE_PRECISION.fix,
+    ]
     advice = (*precision_advice(gpu).sentences(context.frameworks), bound)
     return [_finding(device, context, SINGLE_PRECISION, mine, alone, saved, [], chain, advice)]
 
@@ -104,8 +109,8 @@ def _finding(
     mine: BoolArray,
     alone: int,
     saved: int,
-    evidence: list[str],
-    chain: list[str],
+    evidence: list[Sentence],
+    chain: list[Sentence],
     advice: Iterable[str],
 ) -> Finding:
     judged = context.judged
@@ -150,15 +155,18 @@ def _mine(context: FindingContext, tell: Callable[[str, str], int]) -> BoolArray
     return mine
 
 
-def _named(context: FindingContext, rows: IntArray) -> list[str]:
+def _named(context: FindingContext, rows: IntArray) -> list[Sentence]:
     """The names with most time."""
     device = context.gaps.device
     length, judged = device.operations.end[rows] - device.operations.start[rows], context.judged
     code, names = operation_names(device, rows, context.gaps.strings)
     groups = group_totals(code, length)
     return [
-        f"{typed.kernel(names[each])}: "
-        f"{format_share(kernel_share(device, rows[code == each], judged.parts, judged.account_ns), 1)}, "
-        f"{format_ns(total)} in all"
+        say(
+            "{}: {}, {} in all",
+            typed.kernel(names[each]),
+            format_share(kernel_share(device, rows[code == each], judged.parts, judged.account_ns), 1),
+            format_ns(total),
+        )
         for each, total in zip(groups.code[:MOST_NAMED].tolist(), groups.total[:MOST_NAMED].tolist(), strict=True)
     ]

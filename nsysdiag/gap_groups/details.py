@@ -16,12 +16,14 @@ from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges, path_codes, ranges_elsewhere
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.events.samples import Samples
+from nsysdiag.fields import Sentence
 from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
 from nsysdiag.kernels.names import describe_operations
 from nsysdiag.ledger.ledger import Drained, Ledger, Slices
 from nsysdiag.report import Gap, Root, Slice, Thread
 from nsysdiag.stacks.call_sites import HostSide, places_of
 from nsysdiag.stacks.samples import LeafSymbols, leaf_texts
+from nsysdiag.typed import joined, say
 from nsysdiag.units import format_ns
 from nsysdiag.wakeups.wake_chain import WakeChains
 
@@ -131,23 +133,23 @@ def _slices_by_gap(context: GapContext, number: IntArray, paths: list[list[str]]
     ]
 
 
-def _host_code(context: GapContext, mine: IntArray) -> list[str]:
+def _host_code(context: GapContext, mine: IntArray) -> list[Sentence]:
     """For each slice what the samples in it were in; empty for slices of other causes."""
     rows = context.slices.rows.take(mine)
     lane = context.lane[rows.gap]
     code = np.flatnonzero(np.isin(rows.cause, _SAMPLED) & (lane >= 0))
     low, high = (context.axis.position(lane[code], side[code]) for side in (rows.start, rows.end))
-    texts = [""] * len(mine)
+    texts: list[Sentence] = [""] * len(mine)
     for at, text in zip(code.tolist(), leaf_texts(context.samples, low, high, context.leaf_symbols), strict=True):
         texts[at] = text
     return texts
 
 
-def _merged_slices(slices: Slices, part: IntArray, path: list[str], samples: list[str]) -> list[Slice]:
+def _merged_slices(slices: Slices, part: IntArray, path: list[str], samples: list[Sentence]) -> list[Slice]:
     ids = list(CAUSES)
     total: dict[int, int] = {}
     texts: dict[int, dict[int, tuple[int, int]]] = {}
-    sampled: dict[int, str] = {}
+    sampled: dict[int, Sentence] = {}
     columns = (slices.rows.cause[part], slices.rows.text[part], slices.lengths(part))
     for at, (cause, text, ns) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         total[cause] = total.get(cause, 0) + ns
@@ -158,21 +160,21 @@ def _merged_slices(slices: Slices, part: IntArray, path: list[str], samples: lis
     merged = []
     for cause, ns in total.items():
         evidence = _evidence(slices, ids[cause], texts[cause], path)
-        evidence += f"; samples in {sampled[cause]}" if sampled[cause] else ""
+        evidence += say("; samples in {}", sampled[cause]) if sampled[cause] else ""
         merged.append(Slice(cause=ids[cause], ns=ns, evidence=evidence))
     return merged
 
 
-def _evidence(slices: Slices, cause: str, texts: dict[int, tuple[int, int]], path: list[str]) -> str:
+def _evidence(slices: Slices, cause: str, texts: dict[int, tuple[int, int]], path: list[str]) -> Sentence:
     """The names behind a slice, by time: `cudaStreamSynchronize`, `read × 12 (3.1 ms), poll (20 µs)`."""
     if cause == FALLBACK:
-        return f"inside NVTX {typed.nvtx(path[-1])}" if path else "no evidence"
+        return say("inside NVTX {}", typed.nvtx(path[-1])) if path else "no evidence"
     known = sorted(((ns, count, code) for code, (count, ns) in texts.items() if code >= 0), reverse=True)
     if not known:
         return CAUSES[cause].title
     parts = [slices.texts[code] + (f" × {count}" if count > 1 else "") for _, count, code in known]
     if len(parts) == 1:
         return parts[0]
-    shown = [f"{part} ({format_ns(ns)})" for part, (ns, _, _) in zip(parts, known, strict=True)]
+    shown = [say("{} ({})", part, format_ns(ns)) for part, (ns, _, _) in zip(parts, known, strict=True)]
     more = len(shown) - MOST_NAMES
-    return ", ".join(shown[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return joined(", ", shown[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -12,11 +12,12 @@ from nsysdiag.events.host import HostActivity, host_activity, place_api_calls, p
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import CallTable, NamedRows, ThreadAxis, distinct_values, place_calls
-from nsysdiag.fields import TextKind
+from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.iterations.happened import Kinds
 from nsysdiag.messages import InputError
 from nsysdiag.stacks.samples import sampled_code
-from nsysdiag.units import capitalized, format_count, format_ns, format_share
+from nsysdiag.typed import capitalized, joined, say
+from nsysdiag.units import format_count, format_ns, format_share
 from nsysdiag.wakeups.loaders import HostTrace
 
 MOST_THREADS, MOST_NAMES, RANGE_LENGTH = 4, 3, 60
@@ -33,9 +34,9 @@ class Alone(Struct, frozen=True):
     """Sentences on the CUDA calls of all threads, and on the thread that did most; and a line for each of the threads
     that did most."""
 
-    cuda: str = ""
-    busiest: str = ""
-    lines: list[str] = []
+    cuda: Sentence = ""
+    busiest: Sentence = ""
+    lines: list[Sentence] = []
 
 
 class _HostKind(Struct, frozen=True):
@@ -47,7 +48,7 @@ class _HostKind(Struct, frozen=True):
     text: TextKind
     total: IntArray
 
-    def share(self, axis: ThreadAxis, at: int) -> str:
+    def share(self, axis: ThreadAxis, at: int) -> Sentence:
         """`in OS calls 5.0% (poll 4.1%)` of one lane; empty where it is too little to name."""
         if self.total[at] < LEAST * axis.span or not self.total[at]:
             return ""
@@ -56,10 +57,10 @@ class _HostKind(Struct, frozen=True):
         most = [each for each in np.argsort(-summed, kind="stable")[:MOST_NAMES].tolist() if summed[each]]
         length = RANGE_LENGTH if self.text is TextKind.RANGE else None
         named = [
-            f"{typed.name(self.text, mine.names[each], length)} {_of(mine.spans[mine.name == each], axis.span)}"
+            say("{} {}", typed.name(self.text, mine.names[each], length), _of(mine.spans[mine.name == each], axis.span))
             for each in most
         ]
-        return f"in {self.label} {format_share(int(self.total[at]), axis.span)} ({', '.join(named)})"
+        return say("in {} {} ({})", self.label, format_share(int(self.total[at]), axis.span), joined(", ", named))
 
 
 def _of(spans: Intervals, whole: int) -> str:
@@ -94,28 +95,28 @@ class _Scene(Struct, frozen=True):
             order = order[np.argsort(place, kind="stable")]
         return list(map(int, order))
 
-    def did(self, at: int, *, ranges: bool = True) -> str:
+    def did(self, at: int, *, ranges: bool = True) -> Sentence:
         """`on a CPU 92.1% of the time, in OS calls 5.0% (poll 4.1%)`; without its NVTX ranges if not `ranges`."""
         axis, known = self.host.axis, self.switched[at] or self.on_cpu[at] > 0
         about = "" if self.switched[at] else "about "
         parts = [f"on a CPU {about}{format_share(int(self.on_cpu[at]), axis.span)} of the time"] if known else []
         kinds = self.kinds if ranges else self.kinds[1:]
-        return ", ".join(filter(None, [*parts, *(kind.share(axis, at) for kind in kinds)]))
+        return joined(", ", filter(None, [*parts, *(kind.share(axis, at) for kind in kinds)]))
 
-    def sampled(self, at: int) -> str:
+    def sampled(self, at: int) -> Sentence:
         """`34,000 CPU samples: __random 92.2% (called by fill)`; empty without call chains."""
         samples, axis = self.host.samples, self.host.axis
         return sampled_code(samples.id[samples.position // axis.stride == at], self.chains).words()
 
-    def who(self, at: int) -> str:
+    def who(self, at: int) -> Sentence:
         """A thread with its process."""
         thread = int(self.host.axis.threads[at])
         name, program = self.trace.thread_names.get(thread), self.trace.program(process_of(thread))
-        of = f" of '{typed.process(program)}'" if program else ""
+        of = say(" of '{}'", typed.process(program)) if program else ""
         if pid_of(thread) == tid_of(thread):
-            return f"main thread {tid_of(thread)}{of}"
-        named = f" '{typed.thread(name)}'" if name else ""
-        return f"thread {tid_of(thread)}{named}{of or ' of process'} ({pid_of(thread)})"
+            return say("main thread {}{}", tid_of(thread), of)
+        named = say(" '{}'", typed.thread(name)) if name else ""
+        return say("thread {}{}{} ({})", tid_of(thread), named, of or " of process", pid_of(thread))
 
 
 def host_alone(trace: HostTrace, chains: CallChains, low: int, high: int, *, looped: bool) -> Alone:
@@ -126,7 +127,7 @@ def host_alone(trace: HostTrace, chains: CallChains, low: int, high: int, *, loo
         return Alone()
     order = scene.order()
     lines = [
-        f"{capitalized(scene.who(at))}: {'; '.join(filter(None, (scene.did(at), scene.sampled(at))))}."
+        say("{}: {}.", capitalized(scene.who(at)), joined("; ", filter(None, (scene.did(at), scene.sampled(at)))))
         for at in order[:MOST_THREADS]
         if scene.did(at)
     ]
@@ -136,10 +137,10 @@ def host_alone(trace: HostTrace, chains: CallChains, low: int, high: int, *, loo
     return Alone(_cuda_calls(scene.host), busiest, [*lines, *rest])
 
 
-def _busiest(scene: _Scene, at: int, *, ranges: bool) -> str:
+def _busiest(scene: _Scene, at: int, *, ranges: bool) -> Sentence:
     did, sampled = scene.did(at, ranges=ranges), scene.sampled(at)
-    sentence = f"In the {format_ns(scene.host.axis.span)} recorded, {scene.who(at)} was {did}."
-    return " ".join(filter(None, (did and sentence, did and sampled and f"Its {sampled}.")))
+    sentence = say("In the {} recorded, {} was {}.", format_ns(scene.host.axis.span), scene.who(at), did)
+    return joined(" ", filter(None, (did and sentence, did and sampled and say("Its {}.", sampled))))
 
 
 def _scene(trace: HostTrace, chains: CallChains, low: int, high: int) -> _Scene:
@@ -185,7 +186,7 @@ def _range_table(ranges: NvtxRanges) -> CallTable:
     return CallTable(rows.thread, rows.start, rows.end, kinds.code[rows.name], words, np.zeros(len(rows), np.int64))
 
 
-def _cuda_calls(host: HostActivity) -> str:
+def _cuda_calls(host: HostActivity) -> Sentence:
     """How many CUDA calls were made, not counting those inside others, and the first that failed; empty without
     any."""
     calls = host.api.take(host.api.outermost)
@@ -193,12 +194,14 @@ def _cuda_calls(host: HostActivity) -> str:
         return ""
     count = np.bincount(calls.name)
     most = [each for each in np.argsort(-count, kind="stable")[:MOST_NAMES].tolist() if count[each]]
-    named = ", ".join(f"{typed.api(calls.names[each])} × {format_count(int(count[each]))}" for each in most)
-    made = f"{format_count(len(calls))} CUDA call{'s' if len(calls) > 1 else ''} ({named})"
+    named = joined(
+        ", ", (say("{} × {}", typed.api(calls.names[each]), format_count(int(count[each]))) for each in most)
+    )
+    made = say("{} CUDA call{} ({})", format_count(len(calls)), "s" if len(calls) > 1 else "", named)
     failed = np.flatnonzero((calls.kind != 0) & (calls.kind != NOT_READY))
     if not len(failed):
-        return f"{made}."
+        return say("{}.", made)
     first = int(failed[np.argmin(host.axis.time(calls.spans.start[failed]))])
     error = int(calls.kind[first])
     means = f" ({ERRORS[error]})" if error in ERRORS else ""
-    return f"{made}. {typed.api(calls.names[int(calls.name[first])])} returned error {error}{means}."
+    return say("{}. {} returned error {}{}.", made, typed.api(calls.names[int(calls.name[first])]), error, means)

@@ -14,12 +14,14 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import distinct
+from nsysdiag.fields import Sentence
 from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, CpuLimit, HostReport, HostThread, HostWindow
 from nsysdiag.host.states import CpuStretches, HostScene, ThreadStates, host_scene
 from nsysdiag.host.sync_latency import Working, host_windows, latencies, sync_latency, window_edges
 from nsysdiag.host.thread_table import thread_rows
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.messages import InputError
+from nsysdiag.typed import say
 from nsysdiag.units import NS_PER, capitalized, format_ns, format_share
 from nsysdiag.wakeups.loaders import HostTrace
 
@@ -32,7 +34,7 @@ OWN_CPU = "bind the launching thread to a CPU of its own (taskset, numactl)"
 UNTRACED = "a call that nsys does not trace, such as CPython's timed waits for a lock"
 
 
-def evidence(threads: list[HostThread], contention: Contention | None, span: int) -> list[str]:
+def evidence(threads: list[HostThread], contention: Contention | None, span: int) -> list[Sentence]:
     """Sentences on CPU limits of a process, and on the threads that had the CPUs a launching thread waited for. Empty
     if no launching thread lost much time and no limit was found."""
     if contention is None:
@@ -66,24 +68,40 @@ def _worst(threads: list[HostThread], span: int) -> HostThread | None:
     return max(lost, key=lambda row: row.preempted_ns or 0, default=None)
 
 
-def _shortage_limit(limit: CpuLimit, span: int) -> str:
-    who = f"{typed.process(limit.process)} ({limit.pid})" if limit.process else f"process {limit.pid}"
-    return (
-        f"Threads of {who} never ran on more than {limit.cpus} CPUs at once, although up to {limit.wanted} were "
-        f"ready. For {format_ns(limit.ns)} ({format_share(limit.ns, span)} of the time) at least one waited while all "
-        f"{limit.cpus} were taken. The trace shows {limit.cpus_seen} CPUs."
-    ).replace(" 1 CPUs", " 1 CPU")
+def _shortage_limit(limit: CpuLimit, span: int) -> Sentence:
+    who = say("{} ({})", typed.process(limit.process), limit.pid) if limit.process else f"process {limit.pid}"
+    waited = f"For {format_ns(limit.ns)} ({format_share(limit.ns, span)} of the time) at least one waited"
+    return say(
+        "Threads of {} never ran on more than {} at once, although up to {} were ready. {} while all {} were taken. "
+        "The trace shows {}.",
+        who,
+        _cpus(limit.cpus),
+        limit.wanted,
+        waited,
+        limit.cpus,
+        _cpus(limit.cpus_seen),
+    )
 
 
-def _neighbours(row: HostThread, holders: list[CpuHolder], span: int) -> str:
+def _cpus(count: int) -> str:
+    return f"{count} CPU{'s' if count != 1 else ''}"
+
+
+def _neighbours(row: HostThread, holders: list[CpuHolder], span: int) -> Sentence:
     """For a launching thread that lost time: who had the CPUs most, of the GPU's processes or of others."""
     lost, crowded = row.preempted_ns or 0, _crowded(holders)
     first = next(holder for holder in holders if (holder.tid is not None) == crowded)
     unless = f" (unless it waited for it in {UNTRACED})" if crowded and row.involuntary is None else ""
-    return (
-        f"{typed.thread(row.name) or 'thread'} {row.tid}, which launches work, was ready and had no CPU for "
-        f"{format_ns(lost)} ({format_share(lost, span)} of the time). While threads waited, {_name(first)} had "
-        f"their CPUs for {format_ns(first.ns)}{unless}."
+    return say(
+        "{} {}, which launches work, was ready and had no CPU for {} ({} of the time). While "
+        "threads waited, {} had their CPUs for {}{}.",
+        typed.thread(row.name) or "thread",
+        row.tid,
+        format_ns(lost),
+        format_share(lost, span),
+        _name(first),
+        format_ns(first.ns),
+        unless,
     )
 
 
@@ -93,12 +111,12 @@ def _crowded(holders: list[CpuHolder]) -> bool:
     return own >= others
 
 
-def _name(holder: CpuHolder) -> str:
+def _name(holder: CpuHolder) -> Sentence:
     if holder.tid is not None:
-        name = f"{typed.thread(holder.thread)} " if holder.thread else ""
-        return f"thread {name}{holder.tid} of process {holder.pid}"
-    name = f"{typed.process(holder.process)} " if holder.process else ""
-    return f"process {name}{holder.pid}"
+        name = say("{} ", typed.thread(holder.thread)) if holder.thread else ""
+        return say("thread {}{} of process {}", name, holder.tid, holder.pid)
+    name = say("{} ", typed.process(holder.process)) if holder.process else ""
+    return say("process {}{}", name, holder.pid)
 
 
 # When it began: the window from which on a column of the windows stays changed for the worse.

@@ -19,12 +19,14 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.projection import project
 from nsysdiag.events.rows import RowsOf, distinct_values
+from nsysdiag.fields import Sentence
 from nsysdiag.iterations.by_range import loop_of_ranges
 from nsysdiag.iterations.happened import Kinds
 from nsysdiag.iterations.iterations import find_loops, main_loop
 from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, median_of, pauses, spread_of
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.columns import Strings
+from nsysdiag.typed import say
 from nsysdiag.units import format_exact_ns
 
 # The time under analysis on one device: first to last launched operation, or what the settings narrow it to.
@@ -38,7 +40,7 @@ class AnalysisWindow(Struct, frozen=True):
 
     parts: Intervals
     whole: Intervals
-    reason: str
+    reason: Sentence
     narrowed: bool
     asked: int | None = None
 
@@ -66,6 +68,7 @@ def window_of(
 ) -> AnalysisWindow:
     """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time. `part` is what of
     the trace was read, None for all of it; `chosen` are the steps that the user named, None where they are found."""
+    reason: Sentence
     whole, reason = _whole(device)
     narrowed = any(
         each is not None for each in (settings.nvtx, settings.iterations, settings.start_ns, settings.end_ns)
@@ -75,7 +78,7 @@ def window_of(
         wanted = _projected(device, calls, ranges, settings.nvtx)
         parts = intersect(parts, wanted)
         shown = typed.nvtx(settings.nvtx)
-        reason = f"NVTX ranges named '{shown}', each with the operations launched inside it and its own idle time"
+        reason = say("NVTX ranges named '{}', each with the operations launched inside it and its own idle time", shown)
     if settings.iterations is not None:
         loop = main_loop(chosen or find_loops(device, calls, ranges, strings, whole))
         spans, reason = _iterations(loop, settings.iterations)

@@ -10,7 +10,9 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.causes.cause import PLAIN, Advice, FrameworkAdvice
 from nsysdiag.events.gpus import Gpu
+from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
+from nsysdiag.typed import joined, say
 from nsysdiag.units import format_bytes, format_count, format_ns, format_share
 
 # How much faster tensor cores multiply matrices than single precision does, by the published peak rates of a GPU.
@@ -226,7 +228,7 @@ def precision_advice(gpu: Gpu | None) -> Advice:
 
 def kernel_advice(
     families: KernelFamilies, top: Sequence[TopKernel], frameworks: Iterable[str], gpu: Gpu | None = None
-) -> list[str]:
+) -> list[Sentence]:
     """What the kernels' time on this GPU suggests, by kind, and how to see what holds the first of the `top`
     kernels."""
     made_with = tuple(frameworks)
@@ -240,22 +242,29 @@ def kernel_advice(
         )
         if share >= least
     ]
-    profile = [f"Nsight Compute shows what limits the kernel{_which(each)}: {each.ncu}" for each in top[:1] if each.ncu]
-    return [sentence for advice in chosen for sentence in advice.sentences(made_with)] + profile
+    profile = [
+        say("Nsight Compute shows what limits the kernel{}: {}", _which(each), each.ncu) for each in top[:1] if each.ncu
+    ]
+    return [*(sentence for advice in chosen for sentence in advice.sentences(made_with)), *profile]
 
 
-def _which(kernel: TopKernel) -> str:
+def _which(kernel: TopKernel) -> Sentence:
     """Of a template, whose instances have one name for Nsight Compute, the launch that is profiled."""
     if kernel.name == kernel.short_name:
         return ""
-    return f", launch {format_count(kernel.ncu_skip + 1)} of {typed.kernel(kernel.short_name)}"
+    return say(", launch {} of {}", format_count(kernel.ncu_skip + 1), typed.kernel(kernel.short_name))
 
 
-def kernel_sentence(kernel: TopKernel) -> str:
+def kernel_sentence(kernel: TopKernel) -> Sentence:
     """A kernel in one line: its share, how often and how long it ran, its shape, and how full the chip was."""
-    said = [
-        f"{typed.kernel(kernel.name)}: {format_share(kernel.share, 1)} of the judged time, "
-        f"{format_count(kernel.count)} × {format_ns(kernel.mean_ns)}"
+    said: list[Sentence] = [
+        say(
+            "{}: {} of the judged time, {} × {}",
+            typed.kernel(kernel.name),
+            format_share(kernel.share, 1),
+            format_count(kernel.count),
+            format_ns(kernel.mean_ns),
+        )
     ]
     if kernel.blocks is not None and kernel.threads is not None:
         blocks = f"{format_count(kernel.blocks)} {'block' if kernel.blocks == 1 else 'blocks'}"
@@ -272,4 +281,4 @@ def kernel_sentence(kernel: TopKernel) -> str:
         said.append(f"{format_share(kernel.sm_share, 1)} of the SMs have work (estimate)")
     measured = (("SM", kernel.sm_active), ("DRAM", kernel.dram_active), ("tensor cores", kernel.tensor_active))
     known = [f"{what} {format_share(share, 1)}" for what, share in measured if share is not None]
-    return "; ".join([*said, *([f"measured: {', '.join(known)}"] if known else [])])
+    return joined("; ", [*said, *([f"measured: {', '.join(known)}"] if known else [])])

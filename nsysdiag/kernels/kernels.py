@@ -18,11 +18,13 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
+from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import TopKernel
 from nsysdiag.kernels.kinds import KernelFamily, KernelKind, NamedTime, families_of, family_of, kind_of_kernel, kinds_of
 from nsysdiag.kernels.names import normal_kernel, whole_names
 from nsysdiag.kernels.shapes import residency, shape_of
 from nsysdiag.report import KernelRow
+from nsysdiag.typed import say
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings
@@ -190,15 +192,15 @@ def launches_before(device: DeviceTimeline, row: int) -> int:
     return int(np.count_nonzero(same))
 
 
-def ncu_command(short_name: str, skip: int) -> str:
+def ncu_command(short_name: str, skip: int) -> Sentence:
     """The Nsight Compute command that profiles one launch of a function after `skip` others. By default, ncu compares
     only the name of the function, without template arguments and parameters (--kernel-name-base function). A name that
     a shell would change is left out."""
-    name = typed.kernel(short_name)
+    name: Sentence = typed.kernel(short_name)
     if not PLAIN_NAME.fullmatch(short_name):
-        name = f"'{name}'" if QUOTABLE.fullmatch(short_name) else ""
-    chosen = f"--kernel-name {name} " if name else ""
-    return f"ncu --set full {chosen}--launch-skip {skip} --launch-count 1 PROGRAM"
+        name = say("'{}'", name) if QUOTABLE.fullmatch(short_name) else ""
+    chosen = say("--kernel-name {} ", name) if name else ""
+    return say("ncu --set full {}--launch-skip {} --launch-count 1 PROGRAM", chosen, skip)
 
 
 def _with_metrics(kernel: TopKernel, measured: Sequence[KernelMetrics]) -> TopKernel:

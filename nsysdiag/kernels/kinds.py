@@ -20,8 +20,10 @@ from nsysdiag.events.collectives import KINDS, OTHER, kind_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
+from nsysdiag.fields import Sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.names import is_single_precision, readable, whole_names
+from nsysdiag.typed import say
 from nsysdiag.units import format_count
 
 if TYPE_CHECKING:
@@ -276,22 +278,22 @@ class KernelKind(Struct, frozen=True):
         return kernel.kind == self.kind and (bool(self.kind) or kernel.name == self.longest)
 
     @property
-    def text(self) -> str:
+    def text(self) -> Sentence:
         """What they are: the kind, or the name where that is all that is known."""
         return self.kind or self._longest
 
     @property
-    def which(self) -> str:
+    def which(self) -> Sentence:
         """Which kernels of the kind these are: `flash_fwd_kernel`, `mostly …`, `17 kernels, longest …`; empty for a
         name."""
         if not self.kind:
             return ""
         if self.longest_ns <= MOSTLY * self.ns:
-            return f"{format_count(self.names)} kernels, longest {self._longest}"
-        return self._longest if self.names == 1 else f"mostly {self._longest}"
+            return say("{} kernels, longest {}", format_count(self.names), self._longest)
+        return self._longest if self.names == 1 else say("mostly {}", self._longest)
 
     @property
-    def _longest(self) -> str:
+    def _longest(self) -> Sentence:
         return typed.kernel(readable(self.longest), SHOWN)
 
 

@@ -15,6 +15,7 @@ from nsysdiag.causes.evidence import EvidenceLayer
 from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.rows import ThreadAxis
+from nsysdiag.fields import Sentence
 from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import packed
 from nsysdiag.report import QueueDepth, QueueDrains
@@ -117,7 +118,7 @@ def find_drains(
     if len(gap) == 0:
         return []
     gaps = frame.gaps
-    words: dict[tuple[str, str, bool], int] = {}
+    words: dict[tuple[str, Sentence, bool], int] = {}
     code = _activity(axis.position(lane[gap], gaps.opened[gap]), layers, words)
     issuing = frame.case[gap] == LaunchCase.ISSUING
     names = np.array(
@@ -154,7 +155,7 @@ def _dry(frame: LaunchFrame, work: Outstanding, least: int) -> tuple[IntArray, I
 
 
 def _activity(
-    position: IntArray, layers: dict[str, list[EvidenceLayer]], words: dict[tuple[str, str, bool], int]
+    position: IntArray, layers: dict[str, list[EvidenceLayer]], words: dict[tuple[str, Sentence, bool], int]
 ) -> IntArray:
     """For each position on the thread axis the code in `words` of the first layer that covers it, -1 for none."""
     code = np.full(len(position), -1, dtype=np.int64)

@@ -22,9 +22,11 @@ from nsysdiag.causes.cause import Cause, OwnCall
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import ThreadAxis, taken
+from nsysdiag.fields import Sentence
 from nsysdiag.gaps import gaps as stream_waits
 from nsysdiag.gaps.launch_frame import DeviceSide, LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import SliceCollector, Slices
+from nsysdiag.typed import say
 
 NOTHING = Intervals.empty()
 _NEVER_UNTRACED = (LaunchCase.DISPATCH, LaunchCase.UNIFIED_MEMORY)
@@ -205,10 +207,12 @@ class _Splitter:
         if len(calls.rows) == 0:
             return np.full(len(pieces), -1, dtype=np.int64)
         call = self.frame.call[pieces.owner]
-        shown = [typed.api(each) for each in calls.names]
+        shown: list[Sentence] = [typed.api(each) for each in calls.names]
         codes = self.collector.texts(shown, are_calls=True)[calls.rows.name[call]]
         launches = np.flatnonzero(self.nodes[call] > 1)
-        names = [f"{shown[calls.rows.name[row]]} of {self.nodes[row]:,} nodes" for row in call[launches].tolist()]
+        names = [
+            say("{} of {:,} nodes", shown[calls.rows.name[row]], self.nodes[row]) for row in call[launches].tolist()
+        ]
         codes[launches] = self.collector.texts(names, are_calls=True)
         return codes
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
@@ -15,6 +17,7 @@ from nsysdiag.causes.evidence import LEAD_NS, EvidenceLayer, HostEvidence
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import Rows, ThreadAxis
+from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.facts import GapPlaces
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
@@ -41,8 +44,8 @@ class Slices(Struct, frozen=True):
 
     rows: SliceRows
     labels: list[EvidenceLabel]
-    texts: list[str]
-    calls: list[str]
+    texts: list[Sentence]
+    calls: list[Sentence]
 
     @property
     def ns(self) -> IntArray:
@@ -61,10 +64,10 @@ class SliceCollector:
         self._cause = {cause: number for number, cause in enumerate(causes)}
         self._parts: list[SliceRows] = []
         self.labels: CodeTable[EvidenceLabel] = CodeTable()
-        self._texts = CodeTable[str]()
-        self._calls: set[str] = set()
+        self._texts = CodeTable[Sentence]()
+        self._calls: set[Sentence] = set()
 
-    def texts(self, texts: list[str], *, are_calls: bool = False) -> IntArray:
+    def texts(self, texts: Sequence[Sentence], *, are_calls: bool = False) -> IntArray:
         """The code of each text; `are_calls`: they are names of calls."""
         self._calls.update(texts if are_calls else ())
         return self._texts.codes(texts)[:-1].astype(np.int32)
@@ -238,7 +241,7 @@ class Drained(Struct, frozen=True):
 
     flag: BoolArray
     name: IntArray
-    names: list[str]
+    names: list[Sentence]
 
 
 def draining_calls(evidence: HostEvidence) -> list[EvidenceLayer]:
@@ -255,7 +258,7 @@ def sync_drained(frame: LaunchFrame, layers: list[EvidenceLayer], axis: ThreadAx
     thread   [cudaStreamSync]..[launch]
     ```
     """
-    words: dict[str, int] = {}
+    words: dict[Sentence, int] = {}
     spans = Intervals.concatenate(layer.spans for layer in layers)
     name = np.concatenate(
         [

@@ -10,6 +10,7 @@ from msgspec import Struct
 from nsysdiag.arrays.groups import summed
 from nsysdiag.fields import CauseId, Count, Moment, NsByCause, OwnText, Period, Sentence, Share, TotalNs
 from nsysdiag.record import Record
+from nsysdiag.typed import joined, say
 from nsysdiag.units import format_count, format_ns
 
 FEWEST_MEASURED = 3
@@ -135,11 +136,15 @@ class PhaseDevice(Record, frozen=True):
     did: list[Did] = []
 
 
-def done(devices: Sequence[PhaseDevice]) -> str:
+def done(devices: Sequence[PhaseDevice]) -> Sentence:
     """`cudaHostAlloc 308 ms, cuModuleLoad 120 ms`: what took most of a phase, of the device whose time is counted;
     empty if it has no name."""
     counted = max(devices, key=lambda each: sum(each.account.values()), default=None)
-    return ", ".join(f"{each.text} {format_ns(each.ns)}" for each in counted.did) if counted is not None else ""
+    return (
+        joined(", ", (say("{} {}", each.text, format_ns(each.ns)) for each in counted.did))
+        if counted is not None
+        else ""
+    )
 
 
 def counted_ns(devices: Sequence[PhaseDevice]) -> int:

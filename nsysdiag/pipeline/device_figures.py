@@ -18,6 +18,7 @@ from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.health import device_notes
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.operations import Category
+from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import describe_gaps, largest_gaps
 from nsysdiag.gap_groups.groups import kinds_of_gaps, pack_places, signature_rows
 from nsysdiag.iterations.chosen import AnalysisWindow
@@ -182,7 +183,7 @@ def _launch(of: _Inputs) -> Launch:
     )
 
 
-def _notes(of: _Inputs, metrics: Future[GpuMetrics | None]) -> list[str]:
+def _notes(of: _Inputs, metrics: Future[GpuMetrics | None]) -> list[Sentence]:
     """What a reader must know before trusting the numbers."""
     device, window, reading = of.found.device, of.found.window, of.reading
     made = device_notes(

@@ -17,8 +17,9 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.events.samples import SampleRows
-from nsysdiag.fields import TextKind
+from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.programs.facts import FRAMEWORKS, TITLES, Framework, FrameworkId
+from nsysdiag.typed import say
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
@@ -157,17 +158,17 @@ class _NameKind(Struct, frozen=True):
 
     names: str
     rule: str
-    words: Callable[[str], str]
+    words: Callable[[str], Sentence]
 
 
 KERNELS = "kernels"
 _KINDS = (
-    _NameKind(KERNELS, "kernel", lambda name: f"kernel {typed.kernel(name)}"),
-    _NameKind("ranges", "range", lambda name: f"NVTX range {typed.nvtx(name)}"),
-    _NameKind("domains", "domain", lambda name: f"NVTX domain {typed.nvtx(name)}"),
-    _NameKind("modules", "module", lambda name: f"library {typed.name(TextKind.MODULE, name)} in call chains"),
-    _NameKind("processes", "process", lambda name: f"process {typed.process(name)}"),
-    _NameKind("threads", "process", lambda name: f"thread {typed.thread(name)}"),
+    _NameKind(KERNELS, "kernel", lambda name: say("kernel {}", typed.kernel(name))),
+    _NameKind("ranges", "range", lambda name: say("NVTX range {}", typed.nvtx(name))),
+    _NameKind("domains", "domain", lambda name: say("NVTX domain {}", typed.nvtx(name))),
+    _NameKind("modules", "module", lambda name: say("library {} in call chains", typed.name(TextKind.MODULE, name))),
+    _NameKind("processes", "process", lambda name: say("process {}", typed.process(name))),
+    _NameKind("threads", "process", lambda name: say("thread {}", typed.thread(name))),
     _NameKind("tables", "table", lambda name: f"rows in {name}"),
 )
 
@@ -188,7 +189,7 @@ def ids_of(found: Iterable[Framework]) -> list[str]:
     return [each.id for each in found]
 
 
-def _evidence(rule: FrameworkRule, names: TraceNames) -> dict[str, str]:
+def _evidence(rule: FrameworkRule, names: TraceNames) -> dict[str, Sentence]:
     """A sentence for each kind of name that tells, with the first name that does, by the alphabet."""
     said = {}
     for kind in _KINDS:

@@ -11,11 +11,13 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, intersect
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import KINDS
+from nsysdiag.fields import Sentence
 from nsysdiag.ledger.ledger import UNRESOLVED
 from nsysdiag.ranks.clocks import MatchedCollectives, RankClocks, RankTimeline, bring_together
 from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, RankWait, Straggler
 from nsysdiag.ranks.matching import candidates, communicator_name, confirmed
 from nsysdiag.time.facts import WORK
+from nsysdiag.typed import say
 from nsysdiag.units import format_ns, format_share
 
 # Stragglers: ranks that are late for collectives, how long others wait for them, and why they are late.
@@ -375,7 +377,7 @@ def _imbalance(values: list[int]) -> float:
     return round((max(values) - min(values)) / mean, 6) if mean else 0.0
 
 
-def _sentence(found: list[CollectiveLateness], late: list[Straggler], clocks: RankClocks) -> str:
+def _sentence(found: list[CollectiveLateness], late: list[Straggler], clocks: RankClocks) -> Sentence:
     if not found:
         return "No collective of one rank could be matched with a collective of another rank."
     unknown = any(clocks.error_between(each.group.members) is None for each in found)
@@ -392,10 +394,15 @@ def _sentence(found: list[CollectiveLateness], late: list[Straggler], clocks: Ra
     largest = [(name, ns) for name, ns in times.items() if name and ns >= WORTH_SAYING * whole][:2]
     why = ", ".join(f"{format_share(ns, whole)} {_title(name)}" for name, ns in largest)
     collectives = "collective" if first.of == 1 else "collectives"
-    return (
-        f"{typed.rank(first.rank)} is late for {first.late:,} of {first.of:,} {collectives}, "
-        f"by {format_ns(first.late_ns)} in all, "
-        f"and the others wait {format_ns(first.caused_ns)} for it{f'. Why: {why}' if why else ''}."
+    return say(
+        "{} is late for {:,} of {:,} {}, by {} in all, and the others wait {} for it{}.",
+        typed.rank(first.rank),
+        first.late,
+        first.of,
+        collectives,
+        format_ns(first.late_ns),
+        format_ns(first.caused_ns),
+        f". Why: {why}" if why else "",
     )
 
 

@@ -13,6 +13,7 @@ rank 2                [===)   did not: another communicator, or another of their
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,18 +21,20 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, contains
 from nsysdiag.events.collectives import KINDS, MEETINGS
 from nsysdiag.events.rows import distinct, distinct_values
+from nsysdiag.fields import Sentence
 from nsysdiag.ranks.clocks import MatchedCollectives, RankClocks, RankTimeline
+from nsysdiag.typed import joined, say
 
 MOST_NAMED = 4
 Rows = dict[int, IntArray]
 """By rank, the rows of some of its collectives."""
 
 
-def candidates(ranks: list[RankTimeline]) -> tuple[list[MatchedCollectives], list[str]]:
+def candidates(ranks: list[RankTimeline]) -> tuple[list[MatchedCollectives], list[Sentence]]:
     """What may belong together by communicator, kind and number, and in words what cannot. Whether they met is for
     their times to say."""
     groups: list[MatchedCollectives] = []
-    refusals: list[str] = []
+    refusals: list[Sentence] = []
     for communicator, kind in _communicators_and_kinds(ranks):
         of_kind = [(rank.collectives.communicator == communicator) & (rank.collectives.kind == kind) for rank in ranks]
         rows = {at: np.flatnonzero(its) for at, its in enumerate(of_kind) if its.any()}
@@ -109,30 +112,38 @@ def _partners(first: list[IntArray], other: list[IntArray]) -> dict[int, int]:
     return found
 
 
-def _refused(ranks: list[RankTimeline], kind: int, communicator: int, rows: Rows, cut: Rows) -> list[str]:
+def _refused(ranks: list[RankTimeline], kind: int, communicator: int, rows: Rows, cut: Rows) -> list[Sentence]:
     """In words, the ranks whose number no other rank has, and the collectives that only some ranks recorded."""
     name = KINDS[kind] + (f" on communicator {communicator_name(communicator)}" if communicator else "")
-    lines = [
-        f"{name}: {len(own) - len(cut[at]):,} of {len(own):,} of {_shown(ranks[at])} "
-        "are outside what another rank recorded"
+    lines: list[Sentence] = [
+        say(
+            "{}: {:,} of {:,} of {} are outside what another rank recorded",
+            name,
+            len(own) - len(cut[at]),
+            len(own),
+            _shown(ranks[at]),
+        )
         for at, own in rows.items()
         if len(cut[at]) < len(own)
     ]
     shared = Counter(len(own) for own in cut.values())
-    alone = [f"{_shown(ranks[at])} ran {len(own):,}" for at, own in cut.items() if shared[len(own)] == 1]
+    alone = [say("{} ran {:,}", _shown(ranks[at]), len(own)) for at, own in cut.items() if shared[len(own)] == 1]
     if not alone:
         return lines
     other_numbers = "their counts differ from the other ranks', so they cannot be matched by order"
-    return [*lines, f"{name}: {_listed(alone)}: {'no other rank ran any' if len(rows) == 1 else other_numbers}"]
+    return [
+        *lines,
+        say("{}: {}: {}", name, _listed(alone), "no other rank ran any" if len(rows) == 1 else other_numbers),
+    ]
 
 
-def _shown(rank: RankTimeline) -> str:
+def _shown(rank: RankTimeline) -> Sentence:
     return typed.rank(rank.rank)
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: Sequence[Sentence]) -> Sentence:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    return joined(", ", names[:MOST_NAMED]) + more
 
 
 def communicator_name(communicator: int) -> str | None:
@@ -178,11 +189,11 @@ LOOSE_NS = 1_000_000
 
 def confirmed(
     ranks: list[RankTimeline], groups: list[MatchedCollectives], clocks: RankClocks
-) -> tuple[list[MatchedCollectives], list[str]]:
+) -> tuple[list[MatchedCollectives], list[Sentence]]:
     """The groups on the common clock: each has ranks whose runs overlap in at least nine of ten of its collectives.
     Collectives without overlap or outside a window are left out. Also a sentence on ranks that match no other rank."""
     found: list[MatchedCollectives] = []
-    refusals: list[str] = []
+    refusals: list[Sentence] = []
     for group in groups:
         common = clocks.shifted(group)
         alone: list[int] = []
@@ -199,7 +210,7 @@ def confirmed(
         if alone:
             names = _listed([_shown(ranks[group.members[row]]) for row in alone])
             refusals.append(
-                f"{KINDS[group.kind]}: those of {names} do not run at the same time as those of another rank"
+                say("{}: those of {} do not run at the same time as those of another rank", KINDS[group.kind], names)
             )
     return found, refusals
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.config.settings import Settings
+from nsysdiag.fields import Sentence
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.phrases import finished
@@ -114,7 +115,7 @@ def _ranks(files: list[_File], names: list[list[str]]) -> list[RankTimeline]:
     ]
 
 
-def _why_not(ranks: list[RankTimeline], unmatched: list[str]) -> str:
+def _why_not(ranks: list[RankTimeline], unmatched: list[Sentence]) -> str:
     if not any(len(rank.collectives) for rank in ranks):
         return "none of the ranks ran a communication kernel or called a blocking MPI collective"
-    return typed.plain("; ".join(unmatched)) or "no two ranks ran collectives of the same kind"
+    return typed.plain(typed.joined("; ", unmatched)) or "no two ranks ran collectives of the same kind"

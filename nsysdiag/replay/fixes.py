@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag import typed
 from nsysdiag.account.outside import COMPILING, Outside, start_of
 from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.causes import (
@@ -112,7 +113,7 @@ def _disk_is_busy(model: Model, finding: Finding) -> bool:
 def _polls(model: Model, finding: Finding) -> bool:
     """Whether a thread sleeps several times a step, as one that asks again and again for what is not in the trace: it
     may have to wait for that without the sleeps, too."""
-    if finding.cause != sleep.CAUSE.id or not sleep.SLEEPS.search(finding.call or ""):
+    if finding.cause != sleep.CAUSE.id or not sleep.SLEEPS.search(typed.plain(finding.call or "")):
         return False
     asleep = model.pieces.cause == PLACE[sleep.CAUSE.id]
     _, thread = distinct(model.program.thread[model.pieces.owner[asleep]])

@@ -13,7 +13,9 @@ from nsysdiag.arrays.groups import evenly
 from nsysdiag.arrays.intervals import IntArray, rows_from
 from nsysdiag.events.callchains import CallChains, Origin, part_of
 from nsysdiag.events.samples import Samples
+from nsysdiag.fields import Sentence
 from nsysdiag.kernels.names import normal_kernel
+from nsysdiag.typed import joined, say
 from nsysdiag.units import format_count, format_share
 
 LeafSymbols = Callable[[IntArray], tuple[IntArray, list[str]]]
@@ -23,13 +25,13 @@ FEWEST_READ = 20
 """Samples of a stretch that are read in any case, if it has them."""
 
 
-def leaf_texts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> list[str]:
+def leaf_texts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> list[Sentence]:
     """For each stretch [low, high) of positions on the thread axis: its most frequent innermost functions, with the
     number of samples: `_PyEval_EvalFrameDefault (interpreter) × 12, memcpy × 3`. Empty without call chains."""
     return [_text(counts) for counts in _counts(samples, low, high, symbols)]
 
 
-def leaf_text(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> str:
+def leaf_text(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> Sentence:
     """The same of all stretches together."""
     return _text(_total(samples, low, high, symbols))
 
@@ -43,19 +45,19 @@ class SampledCode(Struct, frozen=True):
     functions: dict[str, int]
     callers: dict[str, str]
 
-    def words(self, about: str = "", most: int = MOST_NAMES) -> str:
+    def words(self, about: str = "", most: int = MOST_NAMES) -> Sentence:
         """`34,000 CPU samples: __random 92.2% (called by fill), main 5.1%`; `about` says of what. Empty without
         samples."""
         names = [
-            f"{_readable(name)} {format_share(count, self.count)}"
-            + (f" (called by {_readable(self.callers[name])})" if name in self.callers else "")
+            say("{} {}", _readable(name), format_share(count, self.count))
+            + (say(" (called by {})", _readable(self.callers[name])) if name in self.callers else "")
             for name, count in list(self.functions.items())[:most]
         ]
         noun = "sample" if self.count == 1 else "samples"
-        return f"{format_count(self.count)} CPU {noun}{about}: {', '.join(names)}" if self.count else ""
+        return say("{} CPU {}{}: {}", format_count(self.count), noun, about, joined(", ", names)) if self.count else ""
 
 
-def _readable(function: str) -> str:
+def _readable(function: str) -> Sentence:
     """A function without most template arguments, with the part of a runtime that it belongs to."""
     return _name(normal_kernel(function) if "(" in function or "<" in function else function)
 
@@ -104,8 +106,8 @@ def _counts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbol
     return found
 
 
-def _text(counts: Counter[str]) -> str:
-    return ", ".join(_name(name) + (f" × {count}" if count > 1 else "") for name, count in _commonest(counts))
+def _text(counts: Counter[str]) -> Sentence:
+    return joined(", ", (_name(name) + (f" × {count}" if count > 1 else "") for name, count in _commonest(counts)))
 
 
 def _commonest(counts: Counter[str]) -> list[tuple[str, int]]:
@@ -116,5 +118,5 @@ def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _name(symbol: str) -> str:
+def _name(symbol: str) -> Sentence:
     return typed.symbol(symbol) + (f" ({part})" if (part := part_of(symbol)) else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from msgspec import Struct, structs
@@ -16,6 +16,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, ascending, clip, rows
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
+from nsysdiag.fields import Sentence
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.ledger.ledger import Ledger
@@ -25,7 +26,7 @@ from nsysdiag.timeline.facts import TimelineLane, TimelineLevel, TimelineLevels
 
 # What a lane is drawn from: rows with a start and an end, and how they are named.
 
-Named = Callable[[IntArray], tuple[IntArray, list[str]]]
+Named = Callable[[IntArray], tuple[IntArray, Sequence[Sentence]]]
 """For rows of a source, the code of each one's name, and the names that the codes stand for."""
 
 
@@ -71,10 +72,10 @@ def rows_in(source: LaneSource, parts: Intervals) -> IntArray:
     return np.unique(row[source.end[row] > parts.start[part]])
 
 
-def codes_of(code: IntArray, names: list[str]) -> Named:
+def codes_of(code: IntArray, names: Sequence[Sentence]) -> Named:
     """Names by a code for each row; only those that the chosen rows have are given."""
 
-    def named(rows: IntArray) -> tuple[IntArray, list[str]]:
+    def named(rows: IntArray) -> tuple[IntArray, Sequence[Sentence]]:
         present, place = np.unique(code[rows], return_inverse=True)
         return place.astype(np.int64), [names[each] for each in present.tolist()]
 
@@ -93,7 +94,7 @@ class NameTable:
 
     def __init__(self, characters: int) -> None:
         self._known: dict[str, int] = {LEFT_OUT: 0}
-        self.sentences: dict[str, str] = {}
+        self.sentences: dict[str, Sentence] = {}
         self._room = characters
 
     def fork(self) -> NameTable:
@@ -110,7 +111,7 @@ class NameTable:
         """All names by number."""
         return encoded(json.dumps(list(self._known), ensure_ascii=False).encode("utf-8", "backslashreplace"))
 
-    def numbers(self, code: IntArray, names: list[str]) -> IntArray:
+    def numbers(self, code: IntArray, names: Sequence[Sentence]) -> IntArray:
         """The number of each row's name. New names get theirs by the alphabet: codes depend on the order in which the
         trace holds its rows, which means nothing."""
         shown = [typed.plain(name) for name in names]

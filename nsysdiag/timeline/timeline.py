@@ -17,6 +17,7 @@ from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import NamedRows, picked
+from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.iterations.steps import steady_steps
 from nsysdiag.kernels.names import operation_names
@@ -34,6 +35,7 @@ from nsysdiag.timeline.levels import (
     reach_of,
     rows_in,
 )
+from nsysdiag.typed import NO_WORDS
 from nsysdiag.wakeups.loaders import HostTrace
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> LaneS
         start=start,
         end=end,
         reach=reach_of(end),
-        named=codes_of(text + 1, ["", *slices.texts]),
+        named=codes_of(text + 1, [NO_WORDS, *slices.texts]),
         kinds=slices.rows.cause[rows],
         shares=False,
     )
@@ -319,7 +321,7 @@ class Timelines(NamedTuple):
     """The timelines by device, and the sentences in them that hold names."""
 
     levels: dict[str, TimelineLevels]
-    sentences: list[str]
+    sentences: list[Sentence]
 
 
 def with_threads(devices: list[DeviceLanes], host: HostActivity, host_trace: HostTrace) -> Timelines:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.fields import TextKind
+from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.messages import printable
 from nsysdiag.report import Capability
 from nsysdiag.trace.enums import Severity
+from nsysdiag.typed import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence, Set
@@ -164,7 +165,7 @@ _DROPPED = re.compile(r"\b(drop\w*|lost|discard\w*|overflow\w*|overrun\w*|trunca
 _NUMBERS = re.compile(r"\d+")
 
 
-def capture_warnings(events: Columns) -> list[str]:
+def capture_warnings(events: Columns) -> list[Sentence]:
     """What the warnings and errors (DIAGNOSTIC_EVENT rows of SEVERITIES) say about lost or failed collection.
 
     Safe text. Repeated messages, numbers aside, are counted; errors come first; of more than LIMIT lines the last
@@ -175,11 +176,13 @@ def capture_warnings(events: Columns) -> list[str]:
         if text is not None and tells_of_loss(text):
             message = without_private_parts(text)[:LENGTH]
             alike.setdefault((-severity, _NUMBERS.sub("#", message)), []).append(message)
-    lines = []
+    lines: list[Sentence] = []
     for (severity, _), messages in sorted(alike.items()):
         kind = "an error" if -severity == Severity.ERROR else "a warning"
         times = f" ({len(messages)} times)" if len(messages) > 1 else ""
-        lines.append(f"nsys reported {kind} while capturing{times}: {typed.name(TextKind.MESSAGE, messages[0])}")
+        lines.append(
+            say("nsys reported {} while capturing{}: {}", kind, times, typed.name(TextKind.MESSAGE, messages[0]))
+        )
     if len(lines) > LIMIT:
         lines[LIMIT - 1 :] = [f"nsys reported {len(lines) - LIMIT + 1} more kinds of problems while capturing"]
     return lines

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from nsysdiag import typed
+from nsysdiag.fields import Sentence
 from nsysdiag.messages import InputError, printable
 from nsysdiag.pseudonyms import private_folder
 from nsysdiag.trace.capabilities import add_ends, has_changed, sha256_of
@@ -24,6 +25,7 @@ from nsysdiag.trace.database import EXPORT_HINT, Database, FileKind, SqliteDatab
 from nsysdiag.trace.journals import Journal, copied, journals_of
 from nsysdiag.trace.parquet.folder import ParquetFolder
 from nsysdiag.trace.parquet.names import is_parquet_folder
+from nsysdiag.typed import joined, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,7 +125,7 @@ class TraceSource:
     def __init__(self, path: Path, *, export_timeout_s: float, nsys: str | None = None) -> None:
         self.path = path
         self._nsys = nsys
-        self.warnings: list[str] = []
+        self.warnings: list[Sentence] = []
         self._journals: list[Journal] = []
         self._cleanup = ExitStack()
         self._status = check_regular_file(path)
@@ -187,7 +189,9 @@ class TraceSource:
     def _fold(self, journals: list[Journal]) -> Path:
         """Copy the database with its journals, and let SQLite apply them to the copy."""
         copy = self._private_folder() / "trace.sqlite"
-        names = " and ".join(f"'{typed.file(printable(self.path.name))}{each.suffix}'" for each in journals)
+        names = joined(
+            " and ", (say("'{}{}'", typed.file(printable(self.path.name)), each.suffix) for each in journals)
+        )
         try:
             copied(self._real, journals, copy)
             with closing(sqlite3.connect(copy)) as connection:
@@ -200,7 +204,9 @@ class TraceSource:
                 f"which could not be applied to a copy: {printable(error)}",
                 hint="close the program that has it open, or " + EXPORT_HINT,
             ) from error
-        self.warnings.append(f"unfinished changes in {names}: read from a private copy with those changes applied")
+        self.warnings.append(
+            say("unfinished changes in {}: read from a private copy with those changes applied", names)
+        )
         return copy
 
     def fingerprint(self, schema: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import structs
 
 from nsysdiag import typed
-from nsysdiag.fields import TextKind
+from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.limits import short_name
 from nsysdiag.messages import InputError, UsageError, printable
 from nsysdiag.trace.capabilities import COLUMNS as DIAGNOSTIC_COLUMNS
@@ -85,7 +85,7 @@ class Trace:
         self.path: Path = source.path
         self.file: str = printable(source.path.name)
         self.size_bytes: int = source.size_bytes
-        self._warnings = dict.fromkeys(source.warnings)
+        self._warnings: dict[Sentence, None] = dict.fromkeys(source.warnings)
         self._ahead: ReadAhead | None = None
         self._span: tuple[int, int] | None = None
         self._long = LongTexts()
@@ -109,7 +109,7 @@ class Trace:
         self.schema_version: str | None = metadata.get("EXPORT_SCHEMA_VERSION")
         events = self.read_chosen("DIAGNOSTIC_EVENT", "severity", SEVERITIES, *DIAGNOSTIC_COLUMNS)
         reported = capture_warnings(events)
-        self.events_dropped: bool = any(map(tells_of_dropped, reported))
+        self.events_dropped: bool = any(map(tells_of_dropped, map(typed.plain, reported)))
         for warning in reported:
             self.warn(warning)
         self._opening_warnings = len(self._warnings)
@@ -121,10 +121,14 @@ class Trace:
         return [typed.plain(warning) for warning in self.typed_warnings]
 
     @property
-    def typed_warnings(self) -> list[str]:
+    def typed_warnings(self) -> list[Sentence]:
         """The same with what their names are names of."""
         found = list(self._warnings)
-        return [*found[: self._opening_warnings], *sorted(found[self._opening_warnings :]), *self._long.warnings()]
+        return [
+            *found[: self._opening_warnings],
+            *sorted(found[self._opening_warnings :], key=typed.plain),
+            *self._long.warnings(),
+        ]
 
     def __enter__(self) -> Self:
         return self
@@ -333,15 +337,13 @@ class Trace:
         other = [table for table in found if not is_work(table)]
         names = [typed.name(TextKind.TABLE, short_name(table.name)) for table in other]
         for table in work:
-            name = typed.name(TextKind.TABLE, short_name(table.name))
-            self.warn(
-                f"{name} is not a table that nsysdiag knows: its rows are work of a device, and count as busy time"
-            )
+            unknown = "{} is not a table that nsysdiag knows: its rows are work of a device, and count as busy time"
+            self.warn(typed.say(unknown, typed.name(TextKind.TABLE, short_name(table.name))))
         if other:
-            named = ", ".join(names[:_NAMED])
+            named = typed.joined(", ", names[:_NAMED])
             more = f" and {len(other) - _NAMED:,} more" if len(other) > _NAMED else ""
             tables = "1 table of events is" if len(other) == 1 else f"{len(other):,} tables of events are"
-            self.warn(f"{tables} not read: {named}{more}")
+            self.warn(typed.say("{} not read: {}{}", tables, named, more))
         return {table.name: work_spec(table.name) for table in work}
 
     @property
@@ -362,7 +364,7 @@ class Trace:
         """A text cell of the file as far as texts are read (limits.TEXT_BYTES)."""
         return self._long.decode(cell)
 
-    def warn(self, text: str) -> None:
+    def warn(self, text: Sentence) -> None:
         """Add a warning, once."""
         self._warnings.setdefault(text)
 

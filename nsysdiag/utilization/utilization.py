@@ -14,6 +14,7 @@ from nsysdiag.config.settings import Settings, Thresholds, UtilizationThresholds
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
+from nsysdiag.fields import Sentence
 from nsysdiag.kernels.shapes import Residency, kernel_shapes, residency
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.messages import UsageError
@@ -43,7 +44,7 @@ class Dashboard(Struct, frozen=True):
     by_time: UtilizationSeries
     by_period: UtilizationSeries
     period_share: float
-    notes: list[str]
+    notes: list[Sentence]
 
 
 def check_periods(settings: UtilizationThresholds) -> None:
@@ -96,8 +97,8 @@ def _shares(covered: IntArray, inside: IntArray) -> FloatArray:
     return covered / np.maximum(inside, 1)
 
 
-def _notes(samples: Periods, asked_ns: int) -> list[str]:
-    notes = []
+def _notes(samples: Periods, asked_ns: int) -> list[Sentence]:
+    notes: list[Sentence] = []
     total = int(samples.inside.sum())
     if total < samples.length:
         notes.append(

@@ -16,6 +16,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.causes import CAUSES, INPUT_WAIT, OF_WORKER, PLACE, io_wait, off_cpu, variant_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.ledger.ledger import SliceRows, Slices
+from nsysdiag.typed import say
 from nsysdiag.units import format_ns
 from nsysdiag.wakeups.levels import ChainLevel, Chains, Pieces, vague, wakers_of
 from nsysdiag.wakeups.loaders import Finder, ThreadNames, WaitingThreads
@@ -98,7 +99,7 @@ def _with_thread(pieces: Pieces, chains: Chains, names: ThreadNames) -> IntArray
     threads, code = distinct(pieces.thread)
     key, place = np.unique(np.stack((pieces.text, code)), axis=1, return_inverse=True)
     known = list(chains.words.known)
-    texts = [f"{known[text]} by {names.named(int(threads[at]))}" for text, at in key.T.tolist()]
+    texts = [say("{} by {}", known[text], names.named(int(threads[at]))) for text, at in key.T.tolist()]
     calls = [chains.words.calls.get(known[text], "") for text in key[0].tolist()]
     words: IntArray = chains.words.recoded(texts, calls)[place.reshape(-1)]
     return words

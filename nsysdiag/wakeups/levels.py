@@ -20,6 +20,7 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.arrays.labels import CodeTable, EvidenceLabel
 from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, PREEMPTION, lock_wait, off_cpu, places
 from nsysdiag.events.rows import Rows
+from nsysdiag.fields import Sentence
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.wakeups.candidates import Wakers
 from nsysdiag.wakeups.loaders import Finder, HostTrace, Loaders, WaitingThreads
@@ -30,15 +31,15 @@ _WAITS = places(lambda cause: cause.follows_wakeups)
 _OFF_CPU = PLACE[PREEMPTION]
 
 
-class TextTable(CodeTable[str]):
+class TextTable(CodeTable[Sentence]):
     """Texts, each kept once, and the call that a text names, by text."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: dict[str, str] = {}
+        self.calls: dict[Sentence, Sentence] = {}
         self.labels: CodeTable[EvidenceLabel] = CodeTable()
 
-    def recoded(self, words: list[str], calls: Sequence[str] = ()) -> IntArray:
+    def recoded(self, words: Sequence[Sentence], calls: Sequence[Sentence] = ()) -> IntArray:
         """For each old code its new one; -1 stays. `calls` are those that the words name, empty for none."""
         self.calls.update((word, call) for word, call in zip(words, calls, strict=bool(calls)) if call)
         return self.codes(words)

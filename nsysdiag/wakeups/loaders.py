@@ -20,7 +20,9 @@ from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_
 from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import ThreadAxis, distinct, distinct_values
+from nsysdiag.fields import Sentence
 from nsysdiag.report import Thread
+from nsysdiag.typed import NO_WORDS, say
 from nsysdiag.wakeups.waits import Ends, Waits, ends_of, is_timed
 from nsysdiag.wakeups.wakers import WakeFinder
 
@@ -78,7 +80,7 @@ class ThreadNames:
 
     def __init__(self, host_trace: HostTrace) -> None:
         self._host_trace = host_trace
-        self.named: Callable[[int], str] = cache(self._named)
+        self.named: Callable[[int], Sentence] = cache(self._named)
 
     def thread(self, identity: int) -> Thread:
         """The thread as a record."""
@@ -88,20 +90,17 @@ class ThreadNames:
         """Its name alone; None where it has none."""
         return self._host_trace.thread_names.get(identity)
 
-    def _named(self, identity: int) -> str:
+    def _named(self, identity: int) -> Sentence:
         """`thread 17 'loader'`, in a process without GPU work `process 9 'python3', thread 17 'loader'`."""
         name, process = self.name(identity), process_of(identity)
-        own = f"thread {tid_of(identity)}" + (f" '{typed.thread(name)}'" if name else "")
+        own = say("thread {}{}", tid_of(identity), say(" '{}'", typed.thread(name)) if name else "")
         if process in self._host_trace.gpu_processes:
             return own
         program = self._host_trace.program(process) or ""
         if tid_of(identity) == pid_of(identity):
-            program, own = name or program, ""
-        return (
-            f"process {pid_of(identity)}"
-            + (f" '{typed.process(program)}'" if program else "")
-            + (f", {own}" if own else "")
-        )
+            program, own = name or program, NO_WORDS
+        of = say(" '{}'", typed.process(program)) if program else ""
+        return say("process {}{}{}", pid_of(identity), of, own and ", " + own)
 
 
 class WaitingThreads(Struct, frozen=True, dict=True):

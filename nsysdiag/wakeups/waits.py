@@ -12,6 +12,8 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.identity import tid_of
 from nsysdiag.events.rows import Rows
+from nsysdiag.fields import Sentence
+from nsysdiag.typed import joined
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
@@ -89,7 +91,7 @@ class Files:
         self._tid = self._start = self._end = self._file = self._reach = np.zeros(0, dtype=np.int64)
         self._paths: dict[int, str] = {}
 
-    def read_by(self, thread: IntArray, start: IntArray, end: IntArray) -> str:
+    def read_by(self, thread: IntArray, start: IntArray, end: IntArray) -> Sentence:
         """The files that threads were in during stretches [start, end), longest first: ` of data.bin, labels.bin`;
         empty where the trace does not tell."""
         if not self._loaded:
@@ -107,7 +109,7 @@ class Files:
                 path = self._paths.get(int(self._file[row]), "")
                 found[path] = found.get(path, 0) + ns
         ranked = sorted(((ns, path) for path, ns in found.items() if path), reverse=True)[:MOST]
-        return " of " + ", ".join(typed.file(path) for _, path in ranked) if ranked else ""
+        return " of " + joined(", ", (typed.file(path) for _, path in ranked)) if ranked else ""
 
     def _load(self) -> None:
         self._loaded = True

@@ -8,9 +8,11 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import CAUSES, INPUT_WAIT, io_wait, places
 from nsysdiag.causes.host_compute import BY_SAMPLES, BY_SCHEDULING
+from nsysdiag.fields import Sentence
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.report import Hop, Root
 from nsysdiag.stacks.samples import LeafSymbols, leaf_text
+from nsysdiag.typed import joined, say
 from nsysdiag.units import format_ns
 from nsysdiag.wakeups.candidates import How
 from nsysdiag.wakeups.levels import ChainLevel, Chains, vague
@@ -103,7 +105,8 @@ class WakeChains:
         first = self._chains.levels[0]
         length = format_ns(int(first.pieces.end[piece] - first.pieces.start[piece]))
         waiting = self._names.named(int(first.pieces.thread[piece]))
-        chain, hops = [f"{waiting} waited {length} in {self._text(first, piece)}"], []
+        chain: list[Sentence] = [say("{} waited {} in {}", waiting, length, self._text(first, piece))]
+        hops = []
         # A wait that leads to no other thread is its own root for certain.
         confidence = 1.0
         for at, (level, waited, did) in enumerate(way):
@@ -111,7 +114,7 @@ class WakeChains:
                 hop = self._hop(level, waited, at + 1, did)
                 hops.append(hop)
                 waker = self._names.named(int(level.wakers.thread[waited]))
-                chain.append(f"{waker}: {hop.how}; {'meanwhile ' if len(did) else ''}{hop.did}")
+                chain.append(say("{}: {}; {}{}", waker, hop.how, "meanwhile " if len(did) else "", hop.did))
                 confidence = float(level.confidence[waited])
         cause, kind = self._end(way)
         return Root(chain=[*chain, f"root: {kind}"], confidence=round(confidence, 4), cause=cause, hops=hops)
@@ -147,14 +150,14 @@ class WakeChains:
         kind = f"{kind}; what that was for is not in the trace" if unseen else kind
         return (INPUT_WAIT, f"{CAUSES[INPUT_WAIT].title} ({kind})") if level.loader[piece] else (cause, kind)
 
-    def _text(self, level: ChainLevel, piece: int) -> str:
+    def _text(self, level: ChainLevel, piece: int) -> Sentence:
         code = int(level.pieces.text[piece])
         return self._words[code] if code >= 0 else CAUSES[_IDS[int(level.pieces.cause[piece])]].title
 
     def _hop(self, level: ChainLevel, piece: int, hop: int, inner: IntArray) -> Hop:
         wakers = level.wakers
         call = int(wakers.call[piece])
-        how = _HOW[How(int(wakers.how[piece]))].format(call=typed.api(self._calls[call]) if call >= 0 else "a call")
+        how = say(_HOW[How(int(wakers.how[piece]))], call=typed.api(self._calls[call]) if call >= 0 else "a call")
         return Hop(
             thread=self._names.thread(int(wakers.thread[piece])),
             how=how,
@@ -170,21 +173,21 @@ class WakeChains:
         low, high = np.searchsorted(self._parents[hop], (piece, piece + 1))
         return self._children[hop][low:high]
 
-    def _did(self, hop: int, inner: IntArray) -> str:
+    def _did(self, hop: int, inner: IntArray) -> Sentence:
         """`on a CPU 3.10 ms (memcpy × 3), pread64 2.00 ms of data.bin`, longest first."""
         level = self._chains.levels[hop]
         rows = level.pieces.take(inner)
-        total: dict[str, int] = {}
+        total: dict[Sentence, int] = {}
         for at, ns in enumerate((rows.end - rows.start).tolist()):
             text = self._text(level, int(inner[at]))
             total[text] = total.get(text, 0) + ns
         ranked = sorted(total.items(), key=lambda item: (-item[1], typed.plain(item[0])))[:MOST_PARTS]
-        did = ", ".join(f"{text} {format_ns(ns)}" for text, ns in ranked)
+        did = joined(", ", (say("{} {}", text, format_ns(ns)) for text, ns in ranked))
         sampled, host = rows.take(np.isin(rows.cause, _SAMPLED)), level.view.host
-        samples = ""
+        samples: Sentence = ""
         if len(sampled):
             lane = host.axis.lane(sampled.thread)
             low, high = (host.axis.position(lane, side) for side in (sampled.start, sampled.end))
             samples = leaf_text(host.samples, low, high, self._symbols)
-        did += f"; samples in {samples}" if samples else ""
+        did += say("; samples in {}", samples) if samples else ""
         return did + self._files.read_by(rows.thread, rows.start, rows.end)

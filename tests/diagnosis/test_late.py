@@ -136,7 +136,7 @@ def test_devices_that_are_late_in_turns_name_nobody() -> None:
     late["gpu1"] = LateShare(0.9, {"io_wait": 1.0}, {"gpu2": 1})
     found = with_late([finding(key) for key in late], late, LIMITS)
     assert {each.title for each in found if each.cause == LATE_RANK.id} == {
-        f"{typed.rank('gpu1')} is late, and others wait for it"
+        typed.rank("gpu1") + " is late, and others wait for it"
     }
 
 

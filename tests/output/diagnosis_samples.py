@@ -10,6 +10,7 @@ from nsysdiag.diagnosis.focus import job_account
 from nsysdiag.diagnosis.judge import leading
 from nsysdiag.phases.facts import Phase, PhaseDevice, PhaseSteps
 from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.typed import has_names, plain, say
 
 STARTING, STEADY = "start-up", "steady"
 STARTS_FOR = 5
@@ -70,7 +71,8 @@ def sample_diagnosis(phases: list[Phase], findings: list[Finding], name: str = "
 
 
 def _action(finding: Finding, saves: Saves) -> str:
-    return f"{finding.title}: saves {saves.words}. {finding.advice[0] if finding.advice else finding.title}"
+    text = say("{}: saves {}. {}", finding.title, saves.words, finding.advice[0] if finding.advice else finding.title)
+    return text if has_names(text) else plain(text)
 
 
 def _whole(device: DeviceReport) -> PhaseDevice:

@@ -98,7 +98,7 @@ def ranks_report(compared: RankComparison | None = None, file: str = "train.sqli
             fingerprint="b1946ac92492d2347c6235b4d2611184",
             nsys_version="2025.1.1",
             start_utc_ns=1_700_000_000_000_000_000,
-            warnings=[f"{typed.file(name)}: 3 events were dropped"],
+            warnings=[typed.file(name) + ": 3 events were dropped"],
         )
         for name in (file, "second.sqlite")
     ]

@@ -234,7 +234,7 @@ class TestRedacted:
     @pytest.mark.slow
     def test_nothing_leaks_and_it_is_still_drawn(self) -> None:
         secret = "acme_secret_step"
-        name = finding("f-input-9z", title=f"Late in {typed.nvtx(secret)}", saves=REPLAYED)
+        name = finding("f-input-9z", title="Late in " + typed.nvtx(secret), saves=REPLAYED)
         held = replace(report([device()], [name]), phrases=None, outlooks=[outlook(name.id)])
         plain = replace(finished(held), trace=replace(held.trace, file="acme_secret.sqlite"))
         assert on_page(plain)[0].whole_text().count("acme_secret") == 2

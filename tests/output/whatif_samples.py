@@ -64,7 +64,7 @@ def whatif(
             export_schema_version="3.24.8",
             tables={"CUPTI_ACTIVITY_KIND_KERNEL": 1200},
             capabilities=[],
-            warnings=[f"{typed.file(file)}: 3 events were dropped"],
+            warnings=[typed.file(file) + ": 3 events were dropped"],
         ),
         per="step",
         steps=40,
@@ -106,7 +106,7 @@ def listing(file: str = "train.sqlite") -> WhatIf:
             **more,
         )
 
-    title = f"Synchronization in {typed.nvtx('acme step #')}"
+    title = "Synchronization in " + typed.nvtx("acme step #")
     refused = "the call that waits is not in the trace"
     plain = replace(
         whatif((), file=file),

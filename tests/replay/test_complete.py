@@ -12,7 +12,7 @@ from nsysdiag.share.redaction import redacted
 from tests.output.samples import device, finding, one_device, report
 from tests.output.whatif_samples import listing, whatif
 
-TITLE = f"Synchronization in {typed.nvtx('acme ' * 20, 60)}"
+TITLE = "Synchronization in " + typed.nvtx("acme " * 20, 60)
 
 
 def analysed() -> Report:
@@ -36,7 +36,7 @@ def test_names_in_them_stay_names() -> None:
 
 
 def test_sentences_of_its_own_may_have_names_too() -> None:
-    said = replace(whatif(), caveats=[f"Not predicted: {typed.kernel('acme_gemm')}"])
+    said = replace(whatif(), caveats=["Not predicted: " + typed.kernel("acme_gemm")])
     made = complete(said, one_device())
     assert made.caveats == ["Not predicted: acme_gemm"]
     assert "acme" not in redacted(made).caveats[0]

@@ -192,16 +192,6 @@ def test_without_scripts_the_table_says_it(chromium: Chromium, tmp_path: Path) -
         assert shown.value("document.querySelectorAll('#timelines table tbody tr').length") == 5
 
 
-def test_each_of_several_devices_is_drawn_once_it_is_opened(chromium: Chromium, tmp_path: Path) -> None:
-    two = comparison([device(), replace(device(), key="gpu1")])
-    with opened(chromium, tmp_path, two) as shown:
-        shown.begin()
-        shown.value("document.querySelectorAll('details.device').forEach((each) => { each.open = true; })")
-        shown.until("Array.from(document.querySelectorAll('.steps canvas')).every((each) => each.clientWidth > 400)")
-        shown.until("nsysdiagSteps.then((all) => all.length === 2 && all.every(({view}) => view.width > 400))")
-        assert shown.console == []
-
-
 def many(count: int) -> AlignedSteps:
     """Two steps of so many operations, all of the same name, in the same time."""
     each = LENGTH // count

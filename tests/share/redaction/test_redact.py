@@ -134,7 +134,7 @@ def test_what_identifies_the_file_is_left_out(plain: Report) -> None:
 
 def test_what_nsys_reported_is_withheld() -> None:
     message = typed.name(TextKind.MESSAGE, "cannot trace /opt/secret/app")
-    made = redacted(reworded([f"nsys reported a warning while capturing (3 times): {message}", "2 malformed rows"]))
+    made = redacted(reworded(["nsys reported a warning while capturing (3 times): " + message, "2 malformed rows"]))
     assert made.trace.warnings == [
         "nsys reported a warning while capturing (3 times): (withheld)",
         "2 malformed rows",
@@ -150,33 +150,38 @@ def reworded(warnings: list[str]) -> Report:
 def test_a_name_is_replaced_by_what_it_is_a_name_of() -> None:
     """Whatever it looks like: words of ours, a number, a format string, or two names in one."""
     for name in ("copy", "in", "17", "{0}", "{api[0]}", "a, b", "thread 4 'x'", "}", ""):
-        made = redacted(reworded([f"a kernel {{x}} {typed.kernel(name)} by thread 5 '{typed.thread(name)}'"]))
+        text = typed.say("a kernel {{x}} {} by thread 5 '{}'", typed.kernel(name), typed.thread(name))
+        made = redacted(reworded([text]))
         shown = ("kernel 1", "thread 1") if name else ("", "")
         assert made.trace.warnings == [f"a kernel {{x}} {shown[0]} by thread 5 '{shown[1]}'"]
 
 
 def test_words_without_a_name_stay() -> None:
     """No sentence is searched: only what was put into it as a name goes."""
-    known = redacted(reworded([f"waits in {typed.kernel('copy')}", "a copy in copy"]))
+    known = redacted(reworded(["waits in " + typed.kernel("copy"), "a copy in copy"]))
     assert known.trace.warnings == ["waits in kernel 1", "a copy in copy"]
 
 
 def test_public_names_stay_in_sentences() -> None:
-    words = "{} in {}, {} of {}".format(
-        typed.api("cudaMalloc"), typed.api("acmeSolve"), typed.symbol("malloc"), typed.name(TextKind.METRIC, "acme")
+    words = typed.say(
+        "{} in {}, {} of {}",
+        typed.api("cudaMalloc"),
+        typed.api("acmeSolve"),
+        typed.symbol("malloc"),
+        typed.name(TextKind.METRIC, "acme"),
     )
     assert redacted(reworded([words])).trace.warnings == ["cudaMalloc in symbol 1, malloc of metric 1"]
 
 
 def test_sentences_follow_the_lists_of_names() -> None:
-    made = reworded([f"{typed.file('a')} of {typed.file('b')} {{x}}"])
+    made = reworded([typed.say("{} of {} {{x}}", typed.file("a"), typed.file("b"))])
     assert made.phrases == Phrases(names={"file": ["a", "b"]}, sentences=["{file[0]} of {file[1]} {{x}}"])
     assert made.phrases.sentences[0].format_map(made.phrases.names) == "a of b {x}" == made.trace.warnings[0]
 
 
 def test_a_name_of_which_a_sentence_has_the_beginning_is_the_same_name() -> None:
     long = "forward of the encoder " + "x" * 100
-    made = reworded([f"in {typed.nvtx(long, 60)}", f"in {typed.nvtx(long)}", "{range[0]:.60}"])
+    made = reworded(["in " + typed.nvtx(long, 60), "in " + typed.nvtx(long), "{range[0]:.60}"])
     assert made.trace.warnings[:2] == [f"in {long[:60]}", f"in {long}"]
     assert made.phrases is not None
     assert made.phrases.sentences[0].format_map(made.phrases.names) == f"in {long[:60]}"
