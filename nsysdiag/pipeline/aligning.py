@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.comparison.alignment import Aligned, Operations, align, carried
+from nsysdiag.comparison.alignment import LEAST_ALIKE, Aligned, Operations, align, carried
 from nsysdiag.comparison.pairing import paired
 from nsysdiag.comparison.units import ITERATIONS, in_units
 from nsysdiag.config.settings import Settings
@@ -169,14 +168,17 @@ def _carried(sides: Sequence[dict[str, _Side]], lead: int, key: str) -> tuple[In
         return found
     starts = carried(found, two.operations, one.borders)
     if len(starts) < FEWEST:
-        return replace(found, alike=0.0)
+        return found
     both = (one.operations.start[one.borders], starts)
     return both if lead == 0 else (both[1], both[0])
 
 
 def _why_not(found: Aligned) -> str:
     """Why the steps of one side are not those of the other."""
-    return (
-        f"The operations of both sides cannot be aligned: {found.alike:.0%} of the time in kernels is alike, in the "
-        f"same order. One side has {found.left:.0%} more of the same kernels."
-    )
+    if found.alike < LEAST_ALIKE:
+        why = "less than half of the time in kernels is in pairs of the same order"
+    elif found.trusted:
+        why = "the steps of one side are no even stretches of the other"
+    else:
+        why = f"{found.left:.0%} of the kernels of one side are more of those that both have"
+    return f"The operations of both sides cannot be aligned: {why}."
