@@ -117,6 +117,7 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
         devices=devices,
         not_compared=pooled,
         notes=[
+            *dict.fromkeys(note for each in sides for note in other_loops(each)),
             *notes,
             *settings_notes(before, after),
             *evidence_notes,
@@ -213,7 +214,7 @@ def _notes(
     sides: DeviceSides, counts: Sequence[CountChange], findings: Sequence[FindingChange], titles: Mapping[str, str]
 ) -> list[Sentence]:
     """What lowers the confidence in the comparison of a device."""
-    notes: list[Sentence] = [*sides.notes, *other_loops(sides)]
+    notes: list[Sentence] = [*sides.notes]
     changed = [f"{row.id} {row.before:,.6g} before, {row.after:,.6g} after" for row in counts if row.changed]
     if changed:
         notes.append(f"The workload changed, operations for a unit of work: {'; '.join(changed)}.")

@@ -31,8 +31,8 @@ def other_loops(sides: DeviceSides) -> list[str]:
     if len(before) != len(after):
         return []
     return [
-        f"The mean step of another loop (steady {number}) is {format_two_ns(one.step_ns, two.step_ns, ' → ')}; --step "
-        "chooses the loop that is compared."
+        f"The mean step of another loop (steady {number}) is {format_two_ns(one.step_ns, two.step_ns, ' → ')}: "
+        f"--phase 'steady {number}' compares it."
         for number, (one, two) in enumerate(zip(before, after, strict=True), 1)
         if not (one.compared and two.compared) and _differ(one, two)
     ]
