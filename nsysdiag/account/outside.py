@@ -154,6 +154,16 @@ def start_of(layered: LayeredEvidence, outside: Outside, ranges: NvtxRanges, cha
     return Start(layered.host, accounted, of_parts, activities)
 
 
+def done_by(layered: LayeredEvidence, thread: int, begin: int, end: int) -> dict[str, Intervals]:
+    """What a thread did in [begin, end), by call or cause, as sets on the axis of the evidence."""
+    axis = layered.host.axis
+    lane = int(axis.lane(np.array([thread], dtype=np.int64))[0])
+    found: dict[str, list[Intervals]] = {}
+    for _, word, spans in _divided(layered, _placed(axis, lane, begin, end)):
+        found.setdefault(word or UNEXPLAINED, []).append(spans)
+    return {word: union(*spans) for word, spans in found.items()}
+
+
 def _in_driver(samples: Samples, chains: CallChains, axis: ThreadAxis, lane: int, until: int) -> Intervals:
     """The time of a thread up to `until`, in ns, whose nearest CPU sample with a known call chain is in CUDA's driver:
     calls that create a context without a row, as cudaSetDevice may. A set on the axis.

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.diagnosis.facts import KERNELS
+from nsysdiag.fields import Sentence
 from nsysdiag.phases.facts import LEAST_WORK, Basis, PhaseDevice, PhaseSteps, added
 from nsysdiag.phases.phases import CHOSEN, INSIDE_STEP, FoundPhase, JobPhases
 
@@ -34,7 +35,8 @@ class Scope(Struct, frozen=True):
     phases by name. `phases` is where the first phase begins and the last one ends, None for several traces. `started`
     says that the first one begins with the first CUDA call. `chosen`: the user chose the time.
     `inside_step`: it is a part of one step. `steady_ns` is the length of steady phases in a cold start. `paged_ns`:
-    after the last phase, pages of unified memory move for so long."""
+    after the last phase, pages of unified memory move for so long. `around` is what the host did before the first phase
+    and after the last one."""
 
     basis: Basis
     phase: FoundPhase | None = None
@@ -48,9 +50,16 @@ class Scope(Struct, frozen=True):
     inside_step: bool = False
     steady_ns: int = 0
     paged_ns: int = 0
+    around: tuple[Sentence, Sentence] = ("", "")
 
     @classmethod
-    def of(cls, found: JobPhases, focus: Focus, paging: Intervals | None = None) -> Scope:
+    def of(
+        cls,
+        found: JobPhases,
+        focus: Focus,
+        paging: Intervals | None = None,
+        around: tuple[Sentence, Sentence] = ("", ""),
+    ) -> Scope:
         """That of a job of which one phase, or all, are in focus; `paging` is the set of time in which pages move."""
         others: dict[str, int] = summed({str(each.name): each.end - each.start} for each in _others(found, focus))
         rest = partial(
@@ -58,6 +67,7 @@ class Scope(Struct, frozen=True):
             others=others,
             phases=(found.phases[0].start, found.phases[-1].end) if found.phases else (0, 0),
             paged_ns=_after_all(found, paging),
+            around=around,
             started=bool(found.phases) and found.phases[0].name == "start-up",
             chosen=found.reason == CHOSEN,
             inside_step=found.reason == INSIDE_STEP,

@@ -22,6 +22,7 @@ from nsysdiag.diagnosis.one_problem import Judged, limited, waits_for_kernels
 from nsysdiag.diagnosis.returned import Behind, returned
 from nsysdiag.diagnosis.savings import Predict, job_findings, saved_share, sure_share
 from nsysdiag.diagnosis.sentences import (
+    SHOWN,
     Said,
     action_sentence,
     details_of,
@@ -38,13 +39,15 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import MpiRanks
 from nsysdiag.events.rows import distinct
 from nsysdiag.fields import Sentence
+from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
 from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.happened import HostLoop
+from nsysdiag.kernels.in_order import InOrder
 from nsysdiag.phases.facts import LEAST_WORK, Phase, PhaseDevice, counted_ns, done
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Finding, Verdict
 from nsysdiag.typed import say
-from nsysdiag.units import listed
+from nsysdiag.units import format_share, listed
 
 # That a trace holds some of the ranks of an MPI program: others may be why it waits, and use other GPUs.
 
@@ -229,6 +232,8 @@ def judge(
     in_turns: Sequence[str] = (),
     behind: Behind | None = None,
     paging: Intervals | None = None,
+    in_order: Mapping[str, InOrder] | None = None,
+    around: tuple[Sentence, Sentence] = ("", ""),
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all,
     `processes` did work on GPUs (None: only chosen GPUs are looked at);
@@ -237,11 +242,13 @@ def judge(
     CUDA call. `missing` what was not recorded of each device, by its key; `ranks` are those of the trace,
     None where it is one of several; `predict` tells what the fix of a finding saves, by replay; `scheduled` says
     that the trace has scheduling events, and `in_turns` are the keys of devices that look like one GPU. `behind` is
-    what threads did behind waits, `paging` the set of time in which pages of unified memory move."""
+    what threads did behind waits, `paging` the set of time in which pages of unified memory move. `in_order` is what
+    no fix changes of the order of what each device does, by its key; `around` is what the host did before the first
+    phase and after the last one."""
     judged = judged_parts(devices, focus)
     lost = {each.key: Missing() for each in judged} | dict(missing or {})
     diagnosis, merged, judged = diagnose(
-        Scope.of(found, focus, paging),
+        Scope.of(found, focus, paging, around),
         judged,
         findings,
         frameworks=frameworks,
@@ -257,6 +264,7 @@ def judge(
         host_unseen=host_unseen,
         in_turns=in_turns,
         behind=behind,
+        in_order=in_order,
     )
     if found.basis == "none":
         alone = alone or Alone()
@@ -286,11 +294,12 @@ def diagnose(
     host_unseen: bool = False,
     in_turns: Sequence[str] = (),
     behind: Behind | None = None,
+    in_order: Mapping[str, InOrder] | None = None,
 ) -> tuple[Diagnosis, list[Finding], list[PhaseDevice]]:
     """The bottleneck of a job and its findings in order, by what each device did in the judged time; and that with
     accounts as predictions tell. `ranks` is a sentence on MPI ranks that were not traced, `behind` what threads did
     behind waits."""
-    times = {each.key: Judged.of(each) for each in working(judged)}
+    times = {each.key: Judged.of(each, (in_order or {}).get(each.key, InOrder())) for each in working(judged)}
     merged = [limited(each, times) for each in job_findings(findings, times, scope.steps, limits, predict)]
     judged, merged = returned(judged, merged, behind or {}, limits)
     active = working(judged)
@@ -317,7 +326,8 @@ def diagnose(
         inside_step=scope.inside_step,
         seen_ns=scope.phases_ns,
         steady_ns=scope.steady_ns,
-        waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND),
+        waiting=waiting_sentence([each for each in merged if waits_for_kernels(each)], SECOND)
+        or late_sentence(active, shares, merged),
         limit=limit_sentence(merged),
         paced_ns=next((each.saves.paced_ns for each in merged if each.saves and each.saves.paced_ns), None),
     )
@@ -379,6 +389,17 @@ def device_verdict(judged: PhaseDevice, missing: Missing, *, host_unseen: bool =
     if reasons := missing.reasons():
         sentence = f"{sentence[:-1]}; but the trace is incomplete: {reasons[0]}."
     return Verdict(id=known, sentence=sentence)
+
+
+def late_sentence(judged: list[PhaseDevice], shares: Mapping[str, float], findings: list[Finding]) -> str:
+    """Why the finding on kernel time has less than the headline, where a reader sees that: the rest is waiting in
+    communication, charged to the kernels of those that were late."""
+    own = next((each.share for each in findings if each.cause == KERNEL_TIME.id), None)
+    late = sum(each.late_ns for each in judged) / max(sum(sum(each.account.values()) for each in judged), 1)
+    more = sum(shares.get(name, 0.0) for name in KERNELS) - (own or 0.0)
+    if own is None or not 0 < more <= late or format_share(own, 1) == format_share(own + more, 1):
+        return ""
+    return f"This includes {format_share(max(more, SHOWN), 1)} in which GPUs wait for kernels of late ones."
 
 
 def doubted(text: Sentence, missing: Missing) -> Sentence:

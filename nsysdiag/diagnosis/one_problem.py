@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nsysdiag import typed
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import BLOCKING_COPY, CAUSES, IN_MPI, LAUNCH_LATENCY, SYNCHRONIZATION
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import COUNTED_BEFORE, KERNELS
 from nsysdiag.diagnosis.focus import window_ns
@@ -20,6 +20,7 @@ from nsysdiag.findings.rules import (
     EXPOSED_COPY,
     LATE_RANK,
     OTHER_GPU,
+    PAGING,
     SINGLE_PRECISION,
     SLOW_ITERATIONS,
     UNFUSED,
@@ -27,6 +28,7 @@ from nsysdiag.findings.rules import (
     wait_id,
 )
 from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
+from nsysdiag.kernels.in_order import InOrder
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.report import Finding, Joined
 from nsysdiag.typed import joined, say
@@ -38,6 +40,17 @@ OTHER_WORK = (LATE_RANK.id, SLOW_ITERATIONS.id, EMPTY_ITERATIONS.id)
 """Causes whose fix may change how much each GPU computes."""
 HIDDEN = (EXPOSED_COPY.id, EXPOSED_COMM.id, *(each.id for each in CAUSES.values() if each.overlapped))
 """Causes whose fix is to run kernels at the same time."""
+WAITS = (SYNCHRONIZATION, BLOCKING_COPY)
+OF_ONE_THREAD = (
+    EXPOSED_COPY.id,
+    PAGING.id,
+    *(each.id for each in CAUSES.values() if "CUPTI_ACTIVITY_KIND_RUNTIME" in each.tables and each.id not in WAITS),
+)
+"""Causes of which nothing happens but in the threads that call CUDA, and on devices; but no waits, which may be for
+kernels that have no rows."""
+OF_DEVICES = (LAUNCH_LATENCY, *(each.id for each in CAUSES.values() if each.side in ("gap", "device")))
+"""Causes of idle time for which threads may wait in calls of CUDA, too, as for kernels that have no rows."""
+STARTUP = "startup"
 ABOUT = 0.01
 """Shares closer than that are the same here: a prediction is not exact."""
 EXPLAINED = 0.0025
@@ -49,17 +62,41 @@ MORE_BY_REPLAY = "what waits for it gets shorter, too"
 
 class Judged(Struct, frozen=True):
     """The judged time of one device: `window_ns` of its window, `account_ns` in its account, which may begin before
-    that, `compute_ns` of it in its kernels."""
+    that, `compute_ns` of it in its kernels. `in_order_ns` of that can only run one after the other, None for all.
+    `busy_ns` is all that it works, or is idle for a reason of its own. For `blocked_ns` it is idle while calls that
+    copy hold a thread, for `met_ns` while threads are in MPI. `alone`: one thread calls CUDA."""
 
     window_ns: int
     account_ns: int
     compute_ns: int = 0
+    in_order_ns: int | None = None
+    busy_ns: int = 0
+    blocked_ns: int = 0
+    met_ns: int = 0
+    alone: bool = False
 
     @classmethod
-    def of(cls, device: PhaseDevice) -> Judged:
+    def of(cls, device: PhaseDevice, in_order: InOrder) -> Judged:
         """That of what a device did; paging inside kernels is no compute."""
         compute = min(device.compute_ns, sum(device.account.get(name, 0) for name in KERNELS))
-        return cls(window_ns(device), sum(device.account.values()), compute)
+        busy = device.compute_ns + device.exposed_comm_ns + device.exposed_copy_ns
+        busy += sum(ns for cause, ns in device.ledger.items() if cause in OF_DEVICES)
+        return cls(
+            window_ns(device),
+            sum(device.account.values()),
+            compute,
+            in_order.ns,
+            busy,
+            device.ledger.get(BLOCKING_COPY, 0),
+            device.ledger.get(IN_MPI, 0),
+            in_order.one_thread,
+        )
+
+    @property
+    def kept_share(self) -> float:
+        """The share of kernels that no fix of something else makes shorter."""
+        kept = self.compute_ns if self.in_order_ns is None else min(self.in_order_ns, self.compute_ns)
+        return kept / self.account_ns
 
 
 class Bound(Struct, frozen=True):
@@ -77,6 +114,25 @@ def bound_of(finding: Finding, judged: dict[str, Judged]) -> Bound:
     compute = {key: each.compute_ns / each.account_ns for key, each in judged.items() if each.account_ns}
     busiest = max(sorted(compute), key=lambda key: compute[key])
     return Bound(1 - compute[busiest], busiest)
+
+
+def most_saved(finding: Finding, judged: dict[str, Judged]) -> float:
+    """The share that a finding saves at most without a replay: all that kernels of one stream leave. Calls of CUDA
+    in one thread save no more than the idle time of the finding and the time of the device's work. What ends last
+    waited at any moment for one thing; while the device was idle that was what the idle time is charged to. Calls of
+    MPI may end sooner, too.
+
+    ```
+    thread  [launch][cudaMemcpy .......][host code ..][launch]      without the copy all is sooner by the time of its
+    gpu             [==kernel==)[copy ==)                           call at most: for the rest of it the GPU works
+    ```
+    """
+    most = 1 - max(each.kept_share for each in judged.values() if each.account_ns)
+    copies, (device, *others) = finding.cause == EXPOSED_COPY.id, judged.values()
+    if others or not device.alone or not (finding.cause in OF_ONE_THREAD or finding.bottleneck == STARTUP):
+        return most
+    idle = device.blocked_ns if copies else finding.lost_ns
+    return min(most, (idle + device.busy_ns + device.met_ns) / device.account_ns)
 
 
 def note_of(finding: Finding, own: float, share: float, saved: float, bound: Bound) -> Sentence:

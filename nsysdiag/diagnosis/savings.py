@@ -18,6 +18,7 @@ from nsysdiag.diagnosis.one_problem import (
     bound_of,
     each_advice_once,
     each_problem_once,
+    most_saved,
     note_of,
     replayed_note,
     waits_for_kernels,
@@ -25,7 +26,7 @@ from nsysdiag.diagnosis.one_problem import (
 from nsysdiag.diagnosis.returned import counts_before, is_behind
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.kernels import kinds_in_words
-from nsysdiag.findings.rules import SLOW_ITERATIONS, severity
+from nsysdiag.findings.rules import EXPOSED_COPY, SLOW_ITERATIONS, severity
 from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding, Named
 from nsysdiag.units import format_ns
@@ -67,7 +68,7 @@ def job_findings(
         bounds = {each.id: bound_of(each, judged).share for each in chosen}
         most = {each: of_whole_steps(share, steps) for each, share in bounds.items()}
         told = [
-            _predicted(_at_most(each, most[each.id]), predict(each, chosen, most[each.id]), limits, steps)
+            _predicted(_at_most(each, judged, steps), predict(each, chosen, most[each.id]), limits, steps)
             for each in chosen
         ]
         longest = max((each.account_ns for each in judged.values()), default=0)
@@ -75,9 +76,9 @@ def job_findings(
     return each_advice_once(chosen)
 
 
-def _at_most(finding: Finding, most: float) -> Finding:
+def _at_most(finding: Finding, judged: dict[str, Judged], steps: PhaseSteps | None) -> Finding:
     """The finding with the bound that holds without a replay. What it takes of the idle time is none: kernels may run
-    while other causes last, once this one is gone.
+    while other causes last, once this one is gone. What copies take is none where their calls hold a thread.
 
     ```
     host   [reads ][computes ......][launch][reads ][computes ......]      the GPU is idle in all of both, of which
@@ -86,9 +87,12 @@ def _at_most(finding: Finding, most: float) -> Finding:
     ```
     """
     saves = finding.saves
-    if saves is None or finding.cause in HIDDEN or finding.bottleneck in KERNELS or finding.cause in OTHER_WORK:
+    frees = finding.cause == EXPOSED_COPY.id and any(judged[each].blocked_ns for each in finding.devices)
+    hidden = finding.cause in HIDDEN and not frees
+    if saves is None or hidden or finding.bottleneck in KERNELS or finding.cause in OTHER_WORK:
         return finding
-    return replace(finding, saves=replace(saves, high_ns=max(saves.high_ns, round(most * saves.of_ns))))
+    high = round(of_whole_steps(most_saved(finding, judged), steps) * saves.of_ns)
+    return replace(finding, saves=replace(saves, high_ns=max(saves.high_ns, high)))
 
 
 def _predicted(

@@ -98,7 +98,7 @@ class Said(Struct, frozen=True):
     work_ns: int = 0
     later: int | None = None
     waiting: Sentence = ""
-    rest: str = ""
+    rest: Sentence = ""
     ranks: str = ""
     inside_step: bool = False
     seen_ns: int | None = None
@@ -154,7 +154,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     return joined(" ", sentences)
 
 
-def _judged_part(said: Said, whole: int) -> str:
+def _judged_part(said: Said, whole: int) -> Sentence:
     """The time of which the judged time is a part, and what the rest is."""
     length, part = format_ns(said.judged_ns), format_share(said.judged_ns, whole)
     if said.sliced and not said.rest:
@@ -162,7 +162,7 @@ def _judged_part(said: Said, whole: int) -> str:
     if not (said.duration_ns or said.recorded_ns):  # then the phases are all that is known, and the others are listed
         return f"The {length} judged are {part} of the {format_ns(whole)} since the first CUDA call."
     seen = "captured" if said.duration_ns else "recorded"
-    return f"The {length} judged are {part} of the {format_ns(whole)} {seen}{said.rest}."
+    return say("The {} judged are {} of the {} {}{}.", length, part, format_ns(whole), seen, said.rest)
 
 
 def _another_capture(said: Said) -> str:
@@ -174,7 +174,7 @@ def _another_capture(said: Said) -> str:
     return MORE_STEPS
 
 
-def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, sliced: bool = False) -> str:
+def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, sliced: bool = False) -> Sentence:
     """What a run from its begin to its end, in ns, holds besides the judged time, as the end of a sentence; empty if
     unknown. `sliced`: the trace holds a part of the run."""
     if scope.phases is None:
@@ -194,9 +194,10 @@ def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, slice
     told = sum(parts[name] for name in large)
     rest = "the rest" if told >= NEARLY_ALL_OF_IT * sum(parts.values()) else "most of the rest"
     pages = f"; pages of unified memory move for {format_ns(scope.paged_ns)} of it" if scope.paged_ns else ""
-    moved = {AFTER_OPERATIONS: pages}
-    named = [f"{name} ({format_ns(parts[name])}{moved.get(name, '')})" for name in large]
-    return f"; {rest} is {listed(named)}" if large else ""
+    did, then = (say(": {}", each) if each else "" for each in scope.around)
+    more = {BEFORE_CALLS: did, BEFORE_OPERATIONS: did, AFTER_OPERATIONS: say("{}{}", then, pages)}
+    named = [say("{} ({}{})", name, format_ns(parts[name]), more.get(name, "")) for name in large]
+    return say("; {} is {}", rest, typed.listed(named)) if large else ""
 
 
 def _saves_more(action: Finding, share: float) -> bool:
@@ -229,17 +230,18 @@ def unrecorded(loop: HostLoop | None, alone: Alone | None = None, *, cuda_asked:
     else:
         first += ", so what the GPU did is unknown."
     waits = "" if cuda_asked and not alone.cuda else "Host ranges may include waits for the GPU."
-    return joined(" ", filter(None, (first, _repeats(loop), waits if loop else "", alone.busiest)))
+    return joined(" ", filter(None, (first, _repeats(loop, alone.looping), waits if loop else "", alone.busiest)))
 
 
-def _repeats(loop: HostLoop | None) -> Sentence:
+def _repeats(loop: HostLoop | None, thread: Sentence) -> Sentence:
     if loop is None:
         return ""
     longest, *others = loop.ranges
     takes = say("{} takes {} of that time", typed.nvtx(longest.name, RANGE_LENGTH), format_share(longest.share, 1))
     also = [say("{} {}", typed.nvtx(each.name, RANGE_LENGTH), format_share(each.share, 1)) for each in others]
-    repeats = f"On the host a loop repeats {format_count(longest.count)} times, every {format_ns(loop.period_ns)}"
-    return say("{}: {}.", repeats, joined(", ", [takes, *also]))
+    who = say("On the host {} repeats a loop", thread) if thread else "On the host a loop repeats"
+    every = f"{format_count(longest.count)} times, every {format_ns(loop.period_ns)}"
+    return say("{} {}: {}.", who, every, joined(", ", [takes, *also]))
 
 
 def phase_sentence(

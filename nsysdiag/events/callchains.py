@@ -48,8 +48,8 @@ _LIBRARY_MODULE = re.compile(
     # The C and C++ runtimes, threads, allocators.
     r"|lib(c|m|dl|rt|pthread|util|gcc_s|stdc\+\+|c\+\+(abi)?|gomp|i?omp5?|tbb|tbbmalloc|[jt]e?c?malloc\w*|mimalloc)"
     r"([-.].*)?"
-    # CUDA, its libraries and the profiler itself.
-    r"|lib(cuda|cudart|cudnn|cublas|cufft|curand|cusparse|cusolver|cufile|cupti|nccl|nvidia|Tools)\w*[-.].*"
+    # CUDA and its libraries.
+    r"|lib(cuda|cudart|cudnn|cublas|cufft|curand|cusparse|cusolver|cufile|cupti|nccl|nvidia)\w*[-.].*"
     r"|libnv(blas|cuvid|encode|infer|jitlink|jpeg|ml|optix|perf|rtc|tx|vm)\w*[-.].*"
     # Frameworks and what they compute with.
     r"|lib(torch|c10|caffe2|aten|shm|triton|tensorflow|jax|xla|mkl|openblas|dnnl|mkldnn)\w*[-.].*"
@@ -74,7 +74,8 @@ _COLLECTOR = re.compile(r"(_?Py)?gc_|_?PyGC|subtract_refs|visit_(decref|reachabl
 _INTERPRETER = re.compile(
     r"_?Py[A-Z_]|python3?(\.\d+)?|libpython|method_vectorcall|vectorcall|_PyEval|builtin_|cfunction_vectorcall"
 )
-_PROFILER = re.compile(r"NSYS_OSRT_\w+")
+_PROFILER = re.compile(r"NSYS_OSRT_\w+|(lib)?ToolsInjection\w*([.-].*)?")
+"""What nsys puts around a call that it records, and its library in the program."""
 _PYTHON_LIBRARY = re.compile(r"<frozen |.*[/\\](site|dist)-packages[/\\]|.*[/\\]lib(64)?[/\\]python\d[\d.]*[/\\]")
 
 
@@ -107,7 +108,7 @@ def interpreter_part(symbol: str) -> Origin | None:
 
 
 def part_of(symbol: str) -> Origin | None:
-    """The same, and nsys's own: `NSYS_OSRT_pthread_mutex_lock_1` is what it puts around a call that it records."""
+    """The same, and nsys's own: `NSYS_OSRT_pthread_mutex_lock_1`, or its library, where a function has no name."""
     return Origin.PROFILER if _PROFILER.fullmatch(symbol) else interpreter_part(symbol)
 
 
@@ -122,7 +123,7 @@ def origin_of(symbol: str, module: str) -> Origin:
     part = interpreter_part(symbol) if has_name(symbol) else None
     if part or _INTERPRETER_MODULE.fullmatch(name):
         return part or Origin.INTERPRETER
-    if _PROFILER.fullmatch(symbol):
+    if _PROFILER.fullmatch(symbol) or _PROFILER.fullmatch(name):
         return Origin.PROFILER
     if _LIBRARY_MODULE.fullmatch(name) or _LIBRARY_FOLDER.match(module):
         return Origin.LIBRARY

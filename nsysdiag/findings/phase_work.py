@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag import typed
-from nsysdiag.account.outside import HOST, Start, activity_of
+from nsysdiag.account.outside import HOST, UNEXPLAINED, Start, activity_of, done_by
 from nsysdiag.arrays.groups import group_totals, summed
 from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, union
 from nsysdiag.causes import CAUSES, HOST_CODE, io_wait
@@ -19,6 +19,7 @@ from nsysdiag.fields import Sentence, TextKind
 from nsysdiag.findings.hotspots import code_in
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.kernels.names import normal_kernel, normal_operation_names, readable
+from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.phases.facts import Did, PhaseDevice
 from nsysdiag.stacks.samples import SampledCode, sampled_code
 from nsysdiag.time.facts import WORK
@@ -48,7 +49,19 @@ def work_of_phase(
         samples = before.host.samples.inside(did.get(HOST, Intervals.empty()))
         code = summed([code, _functions(sampled_code(samples, chains))])
     parts: dict[Sentence, int] = summed([dict(_operations(context, found, phase)), in_calls])
-    whole = sum(device.account.values())
+    return _most(parts, code, sum(device.account.values()))
+
+
+def work_outside(layered: LayeredEvidence, thread: int, span: tuple[int, int], chains: CallChains) -> list[Did]:
+    """The same of a time in which no device works, by what a thread did; nothing where that is not known."""
+    did = done_by(layered, thread, *span)
+    samples = layered.host.samples.inside(did.get(HOST, Intervals.empty()))
+    parts: dict[Sentence, int] = {word: spans.total() for word, spans in did.items() if word != UNEXPLAINED}
+    return _most(parts, _functions(sampled_code(samples, chains)), span[1] - span[0])
+
+
+def _most(parts: dict[Sentence, int], code: dict[str, int], whole: int) -> list[Did]:
+    """Of `parts` of a time by name, in ns, those that took most of it. `code` are the CPU samples of host code."""
     named = [
         Did(text=_in_function(code) if word == HOST else word, ns=ns, writes=io_wait.is_write(typed.called(word)))
         for word, ns in sorted(parts.items(), key=lambda part: (-part[1], part[0]))[:MOST]

@@ -31,11 +31,12 @@ ERRORS = {3: "not initialized", 35: "the driver is too old", 100: "no CUDA devic
 
 
 class Alone(Struct, frozen=True):
-    """Sentences on the CUDA calls of all threads, and on the thread that did most; and a line for each of the threads
-    that did most."""
+    """Sentences on the CUDA calls of all threads, and on the thread that did most; the thread with the loop; and a line
+    for each of the threads that did most."""
 
     cuda: Sentence = ""
     busiest: Sentence = ""
+    looping: Sentence = ""
     lines: list[Sentence] = []
 
 
@@ -119,8 +120,8 @@ class _Scene(Struct, frozen=True):
         return say("thread {}{}{} ({})", tid_of(thread), named, of or " of process", pid_of(thread))
 
 
-def host_alone(trace: HostTrace, chains: CallChains, low: int, high: int, *, looped: bool) -> Alone:
-    """What threads did during [low, high); `looped` says that the ranges that repeat are said elsewhere."""
+def host_alone(trace: HostTrace, chains: CallChains, low: int, high: int, *, looping: int | None) -> Alone:
+    """What threads did during [low, high); the ranges of a thread that is `looping` are said elsewhere."""
     try:
         scene = _scene(trace, chains, low, high)
     except InputError:  # times too far apart for one axis of all threads
@@ -133,8 +134,9 @@ def host_alone(trace: HostTrace, chains: CallChains, low: int, high: int, *, loo
     ]
     more = len(order) - MOST_THREADS
     rest = [f"{format_count(more)} more thread{'s' if more > 1 else ''}."] if more > 0 else []
-    busiest = _busiest(scene, order[0], ranges=not looped) if order else ""
-    return Alone(_cuda_calls(scene.host), busiest, [*lines, *rest])
+    busiest = _busiest(scene, order[0], ranges=looping is None) if order else ""
+    on = [] if looping is None else np.flatnonzero(scene.host.axis.threads == looping).tolist()
+    return Alone(_cuda_calls(scene.host), busiest, joined("", (scene.who(at) for at in on)), [*lines, *rest])
 
 
 def _busiest(scene: _Scene, at: int, *, ranges: bool) -> Sentence:

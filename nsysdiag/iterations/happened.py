@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.arrays.nesting import outermost
@@ -217,11 +218,12 @@ class HostRange(Struct, frozen=True):
 
 
 class HostLoop(Struct, frozen=True):
-    """Outermost ranges that repeat on one thread, longest first; `period_ns` is the median time from the start of one
-    of the first kind to the start of the next."""
+    """Outermost ranges that repeat on one thread (a globalTid), longest first; `period_ns` is the median time from the
+    start of one of the first kind to the start of the next."""
 
     period_ns: int
     ranges: list[HostRange]
+    thread: int = -1
 
 
 def host_loop(ranges: NvtxRanges) -> HostLoop | None:
@@ -237,7 +239,7 @@ def host_loop(ranges: NvtxRanges) -> HostLoop | None:
         outer = mine.take(outermost(Intervals(mine.start, mine.end)))
         loop = _repeating(outer, kinds, ranges.names)
         if loop is not None:
-            found.append((int((outer.end - outer.start).sum()), loop))
+            found.append((int((outer.end - outer.start).sum()), replace(loop, thread=int(thread))))
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 

@@ -140,11 +140,12 @@ def done(devices: Sequence[PhaseDevice]) -> Sentence:
     """`cudaHostAlloc 308 ms, cuModuleLoad 120 ms`: what took most of a phase, of the device whose time is counted;
     empty if it has no name."""
     counted = max(devices, key=lambda each: sum(each.account.values()), default=None)
-    return (
-        joined(", ", (say("{} {}", each.text, format_ns(each.ns)) for each in counted.did))
-        if counted is not None
-        else ""
-    )
+    return told(counted.did) if counted is not None else ""
+
+
+def told(did: Sequence[Did]) -> Sentence:
+    """In words."""
+    return joined(", ", (say("{} {}", each.text, format_ns(each.ns)) for each in did))
 
 
 def counted_ns(devices: Sequence[PhaseDevice]) -> int:

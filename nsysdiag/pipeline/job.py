@@ -21,6 +21,8 @@ from nsysdiag.host.facts import HostReport
 from nsysdiag.host.report import host_report, over_time, scene_of
 from nsysdiag.host.states import thread_states
 from nsysdiag.host.sync_latency import Working
+from nsysdiag.kernels.in_order import InOrder
+from nsysdiag.pipeline.around import around_phases
 from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Progress, Reading
 from nsysdiag.pipeline.replaying import Builder, builder_of, predictions_of
@@ -119,13 +121,19 @@ def _alone(reading: Reading, host: HostReading) -> Alone | None:
     """What threads did in a trace without GPU activity; None where there is any."""
     if reading.devices:
         return None
-    return host_alone(host.traced, host.call_chains, *host.recorded_span, looped=host.loop is not None)
+    looping = None if host.loop is None else host.loop.thread
+    return host_alone(host.traced, host.call_chains, *host.recorded_span, looping=looping)
 
 
 def _paging(activity: DeviceActivity) -> Intervals:
     """The set of time in which pages of unified memory move."""
     operations = activity.operations
     return union(Intervals(operations.start, operations.end)[operations.migration])
+
+
+def _in_order(results: list[DeviceResult], reading: Reading) -> dict[str, InOrder]:
+    calls, parts = reading.activity.api_calls.rows, results[0].focus.parts
+    return {each.key: InOrder.of(each, calls, parts) for each in reading.activity.devices}
 
 
 def _judgment(
@@ -165,4 +173,6 @@ def _judgment(
         in_turns=host.sharing.in_turns,
         paging=_paging(reading.activity),
         behind={result.report.key: result.behind for result in reported},
+        in_order=_in_order(results, reading) if results else {},
+        around=around_phases(results[0].job_phases, reading, host) if results else ("", ""),
     )

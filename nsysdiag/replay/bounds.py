@@ -258,6 +258,24 @@ def _gaps(case: BoundCase) -> Sequence[int]:
     return with_other_gaps(case.changes, case.run)
 
 
+def _staged(case: BoundCase) -> Sequence[int]:
+    """Uploads from pageable memory may be staged only once their stream is empty, also where it always was.
+
+    ```
+    thread   [launch][sync.....][cudaMemcpy.......]      without   [launch][cudaMemcpy................]
+    stream            [==k====)        [= copy =)       the sync           [==k====)          [= copy =)
+    staging                    [======]                                             [========]
+    ```
+    """
+    changes, model = case.changes, case.changes.model
+    edges = model.graph.edges
+    uploads = model.uploads & np.isin(model.work.launch, model.threads.held.call[changes.held])
+    staging = np.zeros(len(model.graph.time), dtype=np.int64)
+    staging[model.places.operation] = np.where(uploads, changes.costs(), 0)
+    more = np.where(edges.kind == EdgeKind.STREAM, staging[edges.target], 0)
+    return [max(run_of(replace(changes, more=changes.more + more)).ns, case.run.ns)] if more.any() else []
+
+
 def _explained(case: BoundCase) -> Sequence[int]:
     """Operations do not start late where other rows explain why they did."""
     changes, model = case.changes, case.changes.model
@@ -312,6 +330,7 @@ RULES = (
     BoundRule("Threads take turns, as with a lock: with shorter steps they meet at other times.", _turns),
     BoundRule("Kernels that send or receive are not paired with those of their peers.", _unpaired),
     BoundRule("Hardly any operation was queued: how soon queued ones follow each other is not known.", _gaps),
+    BoundRule("Uploads from pageable memory may be staged once their stream is empty.", _staged),
     BoundRule("Some operations start late for a reason that other rows show.", _explained),
     BoundRule("Some operations and threads wait for something that is not in the trace.", _followed),
 )

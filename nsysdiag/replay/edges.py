@@ -299,9 +299,17 @@ def launch_cost(work: Work, threads: ThreadActions, calls: CallRows, others: Bef
     ended = np.where(before >= 0, np.append(work.end, 0)[before], 0)
     np.maximum.at(ended, others.after, work.end[others.before])
     waits = np.flatnonzero(np.isin(work.launch, threads.held.call) & (work.launch >= 0))
-    staged = np.maximum(work.start - np.maximum(work.issued, ended) - LATENCY_NS, 0)
-    cost[waits] = np.where(ended[waits] <= work.issued[waits], staged[waits], 0)
+    until = np.maximum(work.start - np.maximum(work.issued, ended) - LATENCY_NS, 0)
+    cost[waits] = np.where(ended[waits] <= work.issued[waits], until[waits], 0)
     return cost
+
+
+def staged(work: Work, uploads: BoolArray, calls: CallRows, late_ns: IntArray) -> BoolArray:
+    """Which of the `uploads` were late by `late_ns` as the driver first staged them: once the stream was empty, and
+    until about the start of the copy."""
+    found: BoolArray = uploads & (late_ns > 0)
+    found &= np.append(calls.end, 0)[work.launch] >= work.start - LATENCY_NS
+    return found
 
 
 def launched(work: Work, threads: ThreadActions, places: MomentPlaces, cost: IntArray, pace: Pace) -> Edges:

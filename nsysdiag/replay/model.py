@@ -51,6 +51,7 @@ from nsysdiag.replay.edges import (
     own_times,
     program_order,
     releases,
+    staged,
 )
 from nsysdiag.replay.host_time import HostNames, HostTime, host_time, on_axis
 from nsysdiag.replay.moments import (
@@ -82,6 +83,7 @@ from nsysdiag.replay.work import (
     pace_of,
 )
 from nsysdiag.trace.columns import Strings
+from nsysdiag.trace.enums import CopyKind
 from nsysdiag.wakeups.loaders import Finder, HostTrace, WaitingThreads
 from nsysdiag.wakeups.waits import Ends, ends_of
 
@@ -130,8 +132,8 @@ class Model(Struct, frozen=True, dict=True):
     `host`; `named` are its labels and calls. `cost` is the time of each operation's launch call before the launch is
     issued, `length` the duration of the operation. `first` is when the first operation of each device of the trace
     starts, by the numbers of devices. `cpus` is how many CPUs the trace shows, 0 if unknown. `beside` are the
-    threads that the graph does not hold. `explained` marks the
-    operations of which rows say why they started late."""
+    threads that the graph does not hold. `explained` marks the operations of which rows say why they started late.
+    `uploads` are copies from pageable memory, of which those that are `staged` started late."""
 
     stretch: Stretch
     work: Work
@@ -151,6 +153,8 @@ class Model(Struct, frozen=True, dict=True):
     cpus: int = 0
     beside: Beside = Beside()
     explained: BoolArray = np.empty(0, dtype=np.bool_)
+    uploads: BoolArray = np.empty(0, dtype=np.bool_)
+    staged: BoolArray = np.empty(0, dtype=np.bool_)
 
     def on_axis(self, thread: IntArray, start: IntArray, end: IntArray) -> Intervals:
         """Stretches of threads on the axis of `host`; those of other threads are empty."""
@@ -415,8 +419,11 @@ def model_of(
     )
     known = Graph.of(time, edges.take(edges.source < edges.target), LATENCY_HIGHEST_NS)
     late_ns = known.residual[places.operation]
-    kept = explained(work, activity, late_ns)
-    seen = after_end(length, places, observed_order(work, (late_ns > 0) & ~kept), EdgeKind.OBSERVED)
+    uploads = np.append(layered.facts.pageable, False)[work.launch]
+    uploads &= (work.launch >= 0) & (activity.operations.copy_kind[work.row] == CopyKind.HOST_TO_DEVICE)
+    kept, in_calls = explained(work, activity, late_ns), staged(work, uploads, calls, late_ns)
+    unexplained = (late_ns > 0) & ~kept & ~in_calls
+    seen = after_end(length, places, observed_order(work, unexplained), EdgeKind.OBSERVED)
     seen = seen.take(seen.source < seen.target)
     as_asked = replace(known.edges, ns=known.asked)
     graph = Graph.of(time, Edges.concatenate([as_asked, seen]), LATENCY_HIGHEST_NS) if len(seen) else known
@@ -447,6 +454,8 @@ def model_of(
         cpus,
         Beside.of(host_trace, program.thread, calls.thread[work.launch[work.launch >= 0]], stretch),
         kept,
+        uploads,
+        in_calls,
     )
     row = model.program_into[places.woken]
     program.cause[row[row >= 0]] = threads.woken_cause[row >= 0]

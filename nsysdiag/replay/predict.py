@@ -73,7 +73,7 @@ def identity_of(model: Model) -> Identity:
     same = run_of(Changes.none(model))
     exact = np.array_equal(same.start, now.start) and np.array_equal(same.end, now.end)
     residual = graph.residual.copy()
-    residual[model.places.operation[~model.explained]] = 0
+    residual[model.places.operation[~(model.explained | model.staged)]] = 0
     ns = np.where(np.isin(graph.edges.kind, (EdgeKind.OBSERVED, EdgeKind.HIDDEN)), NEVER_NS, graph.asked)
     eager = as_run(model, replay(graph, ns, residual), model.length)
     return Identity(exact=exact, length_error=round(abs(eager.ns - now.ns) / max(now.ns, 1), 6))

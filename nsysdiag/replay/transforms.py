@@ -131,10 +131,30 @@ def take_out(changes: Changes, cause: str, part: FixScope) -> None:
         changes.eager[np.isin(model.call_of_operation, calls[calls >= 0])] = True
     changes.held[held], changes.full[part.full] = False, False
     changes.others[held] = False
-    changes.cost[np.isin(model.work.launch, model.threads.held.call[held])] = 0
+    _call_nothing(changes, held)
     places = model.places
-    row = model.program_into[np.concatenate((places.held[part.held], places.full[part.full], places.woken[part.woken]))]
+    _return_at_once(changes, np.concatenate((places.held[part.held], places.full[part.full], places.woken[part.woken])))
+
+
+def _return_at_once(changes: Changes, places: IntArray) -> None:
+    row = changes.model.program_into[places]
     changes.lag[row[row >= 0]] = 0
+
+
+def _call_nothing(changes: Changes, held: BoolArray) -> None:
+    """The launch in a call that waits takes no time any more. An upload is not staged, also where the driver stages it
+    after what is before it in the stream.
+
+    ```
+    thread   [cudaMemcpy..........][cudaMemcpy........................]
+             [== staging =]         ........[== staging =]
+    stream                [= copy =)                     [= copy =)
+    ```
+    """
+    model = changes.model
+    mine = np.isin(model.work.launch, model.threads.held.call[held]) & (model.work.launch >= 0)
+    changes.cost[mine] = 0
+    changes.eager[mine & model.uploads] = True
 
 
 def _leave_to_wakers(changes: Changes, cause: str, waits: BoolArray) -> None:
@@ -215,7 +235,8 @@ def _overlap(changes: Changes, transform: Transform) -> bool:
 def overlap(changes: Changes, kind: Class) -> bool:
     """Operations of a class and the others no longer wait for each other, only each for its own in a stream. In doubt,
     communication still waits for the kernels before it, which may make its data. Kernels wait for the communication
-    before them, whose data they may use. A call that waits for one of them still waits for the kernels before that.
+    before them, whose data they may use. A call that waits for one of them still waits for the kernels before that,
+    unless it is an upload from pageable memory.
     In doubt, too, a copy that operations of another device wait for hands over data of the kernels before it."""
     model, edges = changes.model, changes.model.graph.edges
     mine = model.work.kind == kind
@@ -229,7 +250,12 @@ def overlap(changes: Changes, kind: Class) -> bool:
     changes.doubted[rows[before != after]] = doubted[before != after]
     if kind == Class.COPY:
         held = model.threads.held
-        changes.held[(held.cause == PLACE[BLOCKING_COPY]) & mine[held.target]] = False
+        blocking, launch = held.cause == PLACE[BLOCKING_COPY], model.work.launch
+        changes.held[blocking] = False
+        _call_nothing(changes, blocking)
+        up = blocking & np.isin(held.call, launch[model.uploads])
+        changes.others[up] = False
+        _return_at_once(changes, model.places.held[up])
     return bool(mine.any())
 
 

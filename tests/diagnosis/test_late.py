@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from nsysdiag import typed
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.judge import late_sentence
 from nsysdiag.diagnosis.late import LateShare, followed, with_late
 from nsysdiag.findings.first import what_to_do
 from nsysdiag.findings.rules import EXPOSED_COMM, LATE_RANK
+from nsysdiag.findings.rules import KERNELS as KERNEL_TIME
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.report import Finding, Named
 
@@ -54,6 +58,21 @@ def test_a_wait_counts_to_what_made_the_other_late() -> None:
     assert moved.account == {"kernels": 918, "communication": 10, "input": 72}
     assert (device.late_ns, moved.late_ns, moved.late_kept_ns) == (0, 90, 0)
     assert followed([device], None) == [device]
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (0.9, "This includes 1.8% in which GPUs wait for kernels of late ones."),
+        (0.918, ""),
+        (0.7, ""),  # the rest is more than the waits
+    ],
+)
+def test_the_headline_says_what_the_finding_on_kernels_leaves_out(own: float, said: str) -> None:
+    (moved,) = followed([waiting(100)], LATE)
+    kernels = finding("gpu0", KERNEL_TIME.id, "kernels", share=own)
+    assert late_sentence([moved], {"kernels": 0.918, "communication": 0.01}, [kernels]) == said
+    assert late_sentence([moved], {"kernels": 0.918}, []) == ""
 
 
 def test_waiting_for_one_that_communicates_or_for_no_known_reason_stays_with_communication() -> None:

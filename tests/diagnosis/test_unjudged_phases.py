@@ -14,7 +14,7 @@ from nsysdiag.phases.facts import Did
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
-from tests.builder import TraceBuilder
+from tests.builder import MAIN, TraceBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,6 +132,45 @@ def test_a_pause_that_mostly_writes_is_called_output(call: str, named: str, tmp_
     (pause,) = (phase for phase in report.phases if phase.name == "pause")
     assert [each.writes for each in pause.devices[0].did] == [named == "output"]
     assert re.search(rf"{named} \(6\d\d ms: {call} 600 ms\)", text_of(report))
+
+
+@pytest.mark.parametrize(
+    ("call", "thread", "said"),
+    [
+        ("getc", None, "time after the last GPU work (2.00 s: getc 1.95 s)"),
+        ("getc", (4711, 4799), "time after the last GPU work (2.00 s)"),
+    ],
+    ids=["the thread that launches", "another thread"],
+)
+def test_the_tail_of_a_run_says_what_it_did(
+    call: str, thread: tuple[int, int] | None, said: str, tmp_path: Path
+) -> None:
+    """A second of steps, and two seconds at a prompt."""
+    trace = steps(traced(), 10 * MS)
+    last = 10 * MS + 999 * MS
+    on = {} if thread is None else {"thread": thread}
+    trace.osrt(call, last + 40 * MS, last + 1990 * MS, **on).osrt("poll", last, last + 2000 * MS, thread=(4711, 4798))
+    report = analyze(trace.write(tmp_path / "trace.sqlite"), Settings(timeline=False))
+    assert said in text_of(report)
+
+
+def test_the_time_before_cuda_says_what_it_did(tmp_path: Path) -> None:
+    """Files are read before the first CUDA call."""
+    trace = steps(traced().osrt("read", 5 * MS, 700 * MS), 900 * MS)
+    report = analyze(trace.write(tmp_path / "trace.sqlite"), Settings(timeline=False))
+    assert "(900 ms: read 695 ms)" in text_of(report)
+
+
+@pytest.mark.parametrize(
+    ("begun", "said"), [(20, "blocked in an untraced call 680 ms)"), (700, "(900 ms: host code 200 ms).")]
+)
+def test_a_thread_did_nothing_before_it_began(begun: int, said: str, tmp_path: Path) -> None:
+    """Another process runs from the beginning."""
+    main, other = MAIN, (4700, 4700)
+    trace = steps(traced(), 900 * MS).sched(0, True, thread=other).sched(1900 * MS, False, thread=other)
+    trace.sched(begun * MS, False, thread=main).sched(700 * MS, True, thread=main).sched(1900 * MS, False, thread=main)
+    report = analyze(trace.write(tmp_path / "trace.sqlite"), Settings(timeline=False))
+    assert said in text_of(report)
 
 
 def test_what_is_less_than_a_tenth_is_not_named(tmp_path: Path) -> None:

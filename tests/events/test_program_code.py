@@ -44,7 +44,6 @@ def test_of_the_program(symbol: str, module: str) -> None:
         ("0x7f00", "/usr/lib/libcuda.so.575.57.08"),
         ("0x7f00", "/opt/nvidia/libcupti.so.12.9"),
         ("cudaMalloc", "/opt/cuda/libcudart.so.11.7.60"),
-        ("f", "libToolsInjection64.so"),
         ("f", "/opt/conda/lib/libcudnn_ops_infer.so.8"),
         ("f", "/opt/conda/lib/libnvrtc.so.12"),
         ("at::native::add()", "/home/me/.venv/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so"),
@@ -87,6 +86,10 @@ def test_of_a_library(symbol: str, module: str) -> None:
         ("0x0", "[Unknown]", Origin.NONE),
         ("main", "", Origin.NONE),
         ("NSYS_OSRT_pthread_mutex_lock_1", "/opt/nsys/libToolsInjection64.so", Origin.PROFILER),
+        ("f", "libToolsInjection64.so", Origin.PROFILER),
+        ("0x7f00", "/opt/nsys/libToolsInjectionCuda64.so", Origin.PROFILER),
+        ("f", "C:\\nsys\\ToolsInjection64.dll", Origin.PROFILER),
+        ("f", "/home/me/libTools.so", Origin.PROGRAM),
         ("NSYS_mine", "/home/me/program", Origin.PROGRAM),
     ],
 )

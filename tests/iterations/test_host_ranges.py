@@ -7,6 +7,7 @@ import pytest
 
 from nsysdiag.diagnosis.sentences import unrecorded
 from nsysdiag.events.nvtx import NvtxRanges, PythonMarks, RangeRows
+from nsysdiag.host.alone import Alone
 from nsysdiag.iterations.happened import HostLoop, HostRange, host_loop
 from nsysdiag.typed import plain
 
@@ -52,7 +53,7 @@ def frames(count: int = FRAMES) -> list[tuple[str, int, int, int]]:
 def test_outermost_ranges_and_their_period() -> None:
     """Of 796 ms, which end with the last head: 480 and 240 ms."""
     assert host_loop(ranges(*frames())) == HostLoop(
-        40 * MS, [HostRange("3D_backbone", FRAMES, 480 / 796), HostRange("head #", FRAMES, 240 / 796)]
+        40 * MS, [HostRange("3D_backbone", FRAMES, 480 / 796), HostRange("head #", FRAMES, 240 / 796)], thread=7
     )
 
 
@@ -81,7 +82,7 @@ def test_the_thread_with_most_time_counts() -> None:
     other = [("poll", at * 40 * MS, at * 40 * MS + 30 * MS, 9) for at in range(FRAMES)]
     found = host_loop(ranges(*other, *frames()))
     assert found is not None
-    assert found.ranges[0].name == "3D_backbone"
+    assert (found.ranges[0].name, found.thread) == ("3D_backbone", 7)
 
 
 def test_in_a_headline() -> None:
@@ -90,4 +91,6 @@ def test_in_a_headline() -> None:
         "No GPU activity was recorded, so what the GPU did is unknown. On the host a loop repeats 188 times, every "
         "39.4 ms: 3D_backbone takes 40.3% of that time, find_centers 28.9%. Host ranges may include waits for the GPU."
     )
+    on = "On the host main thread 4711 of 'python' repeats a loop 188 times, every 39.4 ms: 3D_backbone takes 40.3%"
+    assert on in plain(unrecorded(loop, Alone(looping="main thread 4711 of 'python'")))
     assert unrecorded(None) == "No GPU activity was recorded, so what the GPU did is unknown."

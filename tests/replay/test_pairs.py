@@ -133,6 +133,7 @@ def test_a_finding_is_fixed(tmp_path: Path) -> None:
         "own file read beside a loader that is ahead": "io_wait",
         "halo exchange of two known ranks": "host_compute",
         "lock held in a range, as its finding says": "host_compute",
+        "pageable uploads, each staged after the one before, by a finding": "exposed_copy",
         "read-back and the synchronization behind it, as the finding says": "blocking_copy",
         "read-back, as the finding says": "blocking_copy",
         "receives from a known rank that packs": "host_compute",

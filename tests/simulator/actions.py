@@ -126,18 +126,24 @@ class Thread(OsThread):
         staging: int = 10 * US,
         host: str = "pageable",
         asynchronous: bool = False,
+        upload: bool = False,
     ) -> Body:
-        """A copy that keeps the thread: it stages pageable memory first, and waits for the copy to end.
+        """A copy that keeps the thread: it stages pageable memory first, and waits for the copy to end. An `upload`
+        stages once the stream is empty, and does not wait.
 
-        thread  [== staging ==|......................|tail]
-        device                ..[== copy ==]
+        thread  [== staging ==|......................|tail]    upload  [stream busy|== staging ==|tail]
+        device                ..[== copy ==]                                                     ..[== copy ==]
         """
         name = "cudaMemcpyAsync" if asynchronous else "cudaMemcpy"
+        stream = stream or self.process.null
         with self.inside("api", name, "blocking_copy") as issued:
+            if upload:
+                yield Spin(_all_done(_operations(stream)))
             yield Run(staging)
             op = Op("copy", "memcpy", duration, issued, 0, size, direction, host)
-            (stream or self.process.null).enqueue(op)
-            yield Spin(op.done)
+            stream.enqueue(op)
+            if not upload:
+                yield Spin(op.done)
             yield Run(2 * US)
 
     def synchronize(

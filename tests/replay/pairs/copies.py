@@ -26,27 +26,38 @@ def pageable(
     kernel: int,
     host: int,
     synchronized: bool = False,
+    before: bool = False,
     blocking: bool = True,
+    upload: bool = False,
+    apart: bool = False,
 ) -> None:
-    """Uploads from pageable memory, which hold the host that would prepare the next step meanwhile.
+    """Uploads from pageable memory, which hold the host that would prepare the next step meanwhile. Each `upload` is
+    staged once the one before it has ended. Copies that do not block may be in a stream `apart`. A synchronization is
+    at the end of a step (`synchronized`), or in it `before` the copies.
 
     T    [host ...][cudaMemcpy ......][cudaMemcpy ......][l]
     gpu               [= copy =]         [= copy =]        [= k =]
     """
 
+    process = solver(sim)
+    other = process.stream() if apart else None
+
     def step(t: Thread, number: int) -> Body:
         yield from t.compute(varied(host, "host", number), "assemble")
+        if before:
+            yield from t.synchronize()
         for copy in range(copies):
             ns = varied(each, "copy", number, copy)
             if blocking:
-                yield from t.blocking_copy("HtoD", SIZE, ns, staging=varied(staging, "staging", number, copy))
+                cost = varied(staging, "staging", number, copy)
+                yield from t.blocking_copy("HtoD", SIZE, ns, staging=cost, upload=upload)
             else:
-                yield from t.copy("HtoD", SIZE, ns, call=2 * US)
+                yield from t.copy("HtoD", SIZE, ns, other, call=2 * US)
         yield from t.launch("solve", varied(kernel, "solve", number))
         if synchronized:
             yield from t.synchronize()
 
-    loop(sim, marks, step)
+    loop(sim, marks, step, process=process)
 
 
 def in_one_stream(
@@ -130,6 +141,39 @@ PAIRS: tuple[Pair, ...] = (
         NO_BLOCKING,
         ASYNC,
         (0.24, 0.34),
+    ),
+    *(
+        pair(
+            f"pageable uploads, each staged after the one before{how}",
+            partial(
+                pageable,
+                copies=4,
+                each=40 * US,
+                staging=60 * US,
+                kernel=900 * US,
+                host=20 * US,
+                synchronized=synchronized,
+                upload=True,
+            ),
+            NO_BLOCKING | {"apart": bool(finding)},
+            transform,
+            saves,
+            finding=finding,
+        )
+        for how, synchronized, transform, finding, saves in (
+            (", and a sync in each step", True, ASYNC, "", (0.15, 0.22)),
+            (", by a finding", True, (), "exposed_copy", (0.28, 0.33)),
+            ("", False, without("blocking_copy"), "", (0.15, 0.25)),
+        )
+    ),
+    pair(
+        "synchronization before an upload that waits itself",
+        partial(
+            pageable, copies=1, each=80 * US, staging=200 * US, kernel=900 * US, host=50 * US, before=True, upload=True
+        ),
+        {"before": False},
+        without("sync"),
+        (0.0, 0.02),
     ),
     pair(
         "pageable copy whose time kernels hide",

@@ -1,0 +1,146 @@
+"""What findings save at most where nothing is replayed, against simulated programs that were fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from nsysdiag import Settings, analyze
+from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.diagnosis.one_problem import Judged, most_saved
+from nsysdiag.events.calls import CallRows
+from nsysdiag.kernels.in_order import InOrder
+from nsysdiag.report import Finding
+from tests.diagnosis.programs.registry import MS, US, Marks, solver
+from tests.diagnosis.test_savings import finding
+from tests.replay.pairs import chance, chance_threads
+from tests.replay.pairs.pair import Pair, loop, simulated, truth, varied
+from tests.simulator import Simulation
+from tests.simulator.actions import Thread
+from tests.simulator.host import Body
+
+SETTINGS = Settings(timeline=False, replay=False)
+CAUSES = {
+    "blocking copy": ("blocking_copy", "exposed_copy"),
+    "synchronize": ("sync",),
+    "read": ("io_wait",),
+    "sleep": ("sleep",),
+    "host": ("host_compute",),
+    "free": ("memory_allocation",),
+}
+"""The causes of findings whose fix is that of a pair."""
+SEEDS = ((chance_threads.pairs, (0, 12, 13, 15, 27, 29)), (chance.pairs, (10, 17, 21, 27)))
+"""Programs of which some fix saved more than kernels, or than the copies themselves, seemed to leave."""
+
+
+def promised(pair: Pair, folder: Path) -> list[Finding]:
+    """The findings whose fix a pair is, and that save something."""
+    trace = folder / f"{pair.name}.sqlite".replace(":", "")
+    found = analyze(simulated(pair.before, pair.gpus, pair.capture)[0].write(trace), SETTINGS)
+    causes = CAUSES.get(pair.name.split(": ")[1], ())
+    return [each for each in found.findings if each.saves and each.cause in causes]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("pairs", "seeds"), SEEDS, ids=["threads", "one thread"])
+def test_no_fix_saves_more(pairs: Callable[[int], Iterable[Pair]], seeds: Sequence[int], tmp_path: Path) -> None:
+    found = [
+        (pair.name, truth(pair).saved, each.saves.high_ns / each.saves.of_ns)
+        for seed in seeds
+        for pair in pairs(seed)
+        for each in promised(pair, tmp_path)
+        if each.saves
+    ]
+    assert len(found) >= 4
+    assert [each for each in found if each[1] > each[2] + 0.01] == []
+
+
+def allocating(sim: Simulation, marks: Marks, *, ns: int) -> None:
+    """Memory is allocated in each step, in which the host computes for most of the time."""
+    process = solver(sim)
+
+    def step(t: Thread, number: int) -> Body:
+        yield from t.compute(varied(3 * MS, number), "assemble")
+        yield from t.api("cudaMalloc", ns, "memory_allocation")
+        yield from t.launch("solve", 500 * US)
+
+    loop(sim, marks, step, process=process)
+
+
+@pytest.mark.parametrize("ns", [1 * MS, 4 * MS])
+def test_calls_of_one_thread_save_their_time_and_that_of_kernels(ns: int, tmp_path: Path) -> None:
+    """Kernels leave 90% and more, but the host computes for most of that."""
+    trace = simulated(partial(allocating, ns=ns), 1)[0].write(tmp_path / "trace.sqlite")
+    report = analyze(trace, SETTINGS)
+    (found,) = [each for each in report.findings if each.cause == "memory_allocation"]
+    assert found.saves is not None
+    assert ns <= found.saves.high_ns < ns + 600 * US
+    assert found.saves.of_ns > ns + 2500 * US
+
+
+ALLOCATION = "memory_allocation"
+
+
+class TestMostSaved:
+    def test_calls_of_one_thread(self) -> None:
+        device = Judged(1_000, 1_000, 200, busy_ns=250, alone=True)
+        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": device}) == 0.35
+
+    def test_what_other_threads_may_do_too(self) -> None:
+        device = Judged(1_000, 1_000, 200, busy_ns=250, alone=True)
+        assert most_saved(finding(lost=100, cause="io_wait"), {"gpu0": device}) == 0.8
+
+    def test_a_wait_may_be_for_kernels_without_rows(self) -> None:
+        device = Judged(1_000, 1_000, 200, busy_ns=250, alone=True)
+        assert most_saved(finding(lost=100, cause="sync"), {"gpu0": device}) == 0.8
+
+    def test_several_threads_or_devices(self) -> None:
+        device = Judged(1_000, 1_000, 200, busy_ns=250)
+        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": device}) == 0.8
+        alone = Judged(1_000, 1_000, 100, busy_ns=250, alone=True)
+        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": alone, "gpu1": device}) == 0.8
+
+    def test_calls_of_mpi_may_end_sooner(self) -> None:
+        device = Judged(1_000, 1_000, 200, busy_ns=250, met_ns=300, alone=True)
+        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": device}) == 0.65
+
+    def test_kernels_of_several_streams_may_overlap(self) -> None:
+        device = Judged(1_000, 1_000, 500, in_order_ns=300)
+        assert most_saved(finding(lost=100, cause=ALLOCATION), {"gpu0": device}) == 0.7
+
+
+class TestInOrder:
+    """Kernels of 40, 30 and 20, of which the first two start together."""
+
+    def found(self, streams: list[int], threads: list[int], parts: Intervals | None = None) -> InOrder:
+        none = np.zeros(3, dtype=np.bool_)
+        start, length = np.array([0, 0, 50]), np.array([40, 30, 20])
+        operations = SimpleNamespace(migration=none, category=np.zeros(3, np.int64), start=start, end=start + length)
+        device = SimpleNamespace(
+            operations=operations,
+            running=~none,
+            communication=none,
+            launch=np.arange(3),
+            stream_code=np.array(streams),
+        )
+        calls = CallRows(*[np.array(threads)] * 6)
+        everything = Intervals(np.array([0]), np.array([100]))
+        return InOrder.of(device, calls, parts or everything)  # type: ignore[arg-type]
+
+    def test_one_stream_is_all(self) -> None:
+        assert self.found([1, 1, 1], [7, 7, 7]) == InOrder(None, one_thread=True)
+
+    def test_the_stream_with_most(self) -> None:
+        assert self.found([1, 2, 2], [7, 7, 7]) == InOrder(50, one_thread=True)
+
+    def test_any_thread_may_take_the_steps(self) -> None:
+        assert self.found([1, 2, 2], [7, 8, 8]) == InOrder(40, one_thread=False)
+
+    def test_in_parts(self) -> None:
+        parts = Intervals(np.array([10, 60]), np.array([20, 65]))
+        assert self.found([1, 2, 2], [7, 7, 7], parts) == InOrder(15, one_thread=True)
