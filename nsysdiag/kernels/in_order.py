@@ -51,4 +51,4 @@ def in_order_ns(device: DeviceTimeline, calls: CallRows, parts: Intervals) -> in
     ns = np.array([intersect(union(spans[lane == each]), parts).total() for each in range(len(lanes))])
     longest, whole = np.zeros(len(threads), np.int64), np.bincount(lanes // streams, ns, len(threads))
     np.maximum.at(longest, lanes // streams, ns)
-    return int(longest[whole >= REAL_WORK * whole.sum()].min())
+    return int(longest[whole >= min(REAL_WORK * whole.sum(), whole.max())].min())

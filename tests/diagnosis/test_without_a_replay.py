@@ -117,15 +117,17 @@ class TestMostSaved:
 class TestInOrder:
     """Kernels of 40, 30 and 20, of which the first two start together."""
 
-    def found(self, streams: list[int], threads: list[int], parts: Intervals | None = None) -> InOrder:
-        none = np.zeros(3, dtype=np.bool_)
-        start, length = np.array([0, 0, 50]), np.array([40, 30, 20])
-        operations = SimpleNamespace(migration=none, category=np.zeros(3, np.int64), start=start, end=start + length)
+    def found(self, streams: list[int], threads: list[int], parts: Intervals | None = None, times: int = 1) -> InOrder:
+        none = np.zeros(3 * times, dtype=np.bool_)
+        start, length = np.array([0, 0, 50] * times), np.array([40, 30, 20] * times)
+        operations = SimpleNamespace(
+            migration=none, category=np.zeros(3 * times, np.int64), start=start, end=start + length
+        )
         device = SimpleNamespace(
             operations=operations,
             running=~none,
             communication=none,
-            launch=np.arange(3),
+            launch=np.arange(3 * times),
             stream_code=np.array(streams),
         )
         calls = CallRows(*[np.array(threads)] * 6)
@@ -144,3 +146,6 @@ class TestInOrder:
     def test_in_parts(self) -> None:
         parts = Intervals(np.array([10, 60]), np.array([20, 65]))
         assert self.found([1, 2, 2], [7, 7, 7], parts) == InOrder(15, one_thread=True)
+
+    def test_many_threads_of_which_each_launches_little(self) -> None:
+        assert self.found([*range(15)], [*range(15)], times=5) == InOrder(40, one_thread=False)
