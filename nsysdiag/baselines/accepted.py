@@ -7,9 +7,11 @@
 what = "length:+9%"
 reason = "larger vocabulary, see the release notes"
 until = 2026-03-01
+before_ns = { "gpu0" = 1070000 }
 ```
 
-Entries are only ever added, so that what people wrote in the file stays.
+`before_ns` is what the change was accepted from, by GPU; entries of people may lack it. Entries are only ever added, so
+that what people wrote in the file stays, until the baseline restarts.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ TABLE = "accepted"
 HEAD = b"# Regressions that this baseline accepts, written by nsysdiag.\n"
 MOST_BYTES = 1 << 20
 _KEYS = {"what": str, "reason": str, "until": date}
+_ANCHOR = "before_ns"
 _HINT = f'each [[{TABLE}]] has what = "length:+9%", reason = "WHY" and until = 2026-03-01'
 
 
@@ -61,13 +64,16 @@ def _parsed(data: bytes, shown: str) -> list[Acceptance]:
 
 
 def _entry(entry: object, where: str) -> Acceptance:
-    if not isinstance(entry, dict) or entry.keys() != _KEYS.keys():
+    if not isinstance(entry, dict) or entry.keys() - {_ANCHOR} != _KEYS.keys():
         raise UsageError(f"{where} does not have what, reason and until alone", hint=_HINT)
     for key, kind in _KEYS.items():
         if not isinstance(entry[key], kind) or isinstance(entry[key], datetime):
             wanted = "a day, as 2026-03-01" if kind is date else "text"
             raise UsageError(f"{where}.{key} must be {wanted}", hint=_HINT)
-    return acceptance(entry["what"], entry["reason"], entry["until"], f"{where}.what")
+    anchor = entry.get(_ANCHOR, {})
+    if not isinstance(anchor, dict) or not all(type(ns) is int and ns >= 0 for ns in anchor.values()):
+        raise UsageError(f"{where}.{_ANCHOR} must have ns by GPU, as {{ gpu0 = 1070000 }}", hint=_HINT)
+    return acceptance(entry["what"], entry["reason"], entry["until"], f"{where}.what", anchor)
 
 
 def add_accepted(folder: Path, new: Acceptance) -> Path:
@@ -80,6 +86,21 @@ def add_accepted(folder: Path, new: Acceptance) -> Path:
         end = b"" if before.endswith(b"\n") else b"\n"
         write(path, before + end + b"\n" + _text(new).encode(), force=False, is_ours=lambda _data: True)
     return path
+
+
+def drop_accepted(folder: Path) -> int:
+    """Remove all entries; how many there were. Raises UsageError for a file that cannot be read, OutputError for one
+    that cannot be removed."""
+    path = folder / FILE
+    if not path.exists():
+        return 0
+    with _alone(folder):
+        count = len(read_accepted(folder))
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise OutputError(f"cannot remove {printable(path)}: {error.strerror}") from error
+    return count
 
 
 @contextlib.contextmanager
@@ -104,7 +125,11 @@ def _alone(folder: Path) -> Iterator[None]:
 def _text(accepted: Acceptance) -> str:
     fields = {"what": accepted.expression.text, "reason": accepted.reason}
     lines = [f"[[{TABLE}]]", *(f"{key} = {_quoted(text)}" for key, text in fields.items())]
-    return "\n".join([*lines, f"until = {accepted.until.isoformat()}", ""])
+    lines.append(f"until = {accepted.until.isoformat()}")
+    if accepted.before_ns:
+        told = ", ".join(f"{_quoted(key)} = {ns}" for key, ns in sorted(accepted.before_ns.items()))
+        lines.append(f"{_ANCHOR} = {{ {told} }}")
+    return "\n".join([*lines, ""])
 
 
 def _quoted(text: str) -> str:

@@ -86,6 +86,14 @@ def _devices(comparison: Comparison, budget: Budget) -> list[DeviceComparison]:
 
 def _of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> Change:
     """The change of a measure. Raises UnmeasurableError where it is not known whether it is chance."""
+    change = _change_of(comparison, device, measure)
+    if change.verdict == UNKNOWN:
+        raise UnmeasurableError(_NO_CHANCE)
+    return change
+
+
+def _change_of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> Change:
+    """The change of a measure, whatever is known of chance. Raises UnmeasurableError where a side cannot tell."""
     if measure.cause in comparison.not_compared:
         raise UnmeasurableError(f"not all captures can tell {measure.cause}: capture and analyse both sides alike")
     if device.unit.kind == PHASES and measure.path[0] == "root_ledger":
@@ -96,13 +104,13 @@ def _of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> C
         change = _part(device.parts, measure.name.removesuffix("_ns"))
     else:
         change = _part(device.root_ledger if measure.path[0] == "root_ledger" else device.ledger, measure.cause)
-    if change.verdict == UNKNOWN:
-        raise UnmeasurableError(_NO_CHANCE)
     return change
 
 
-def certainly_exceeds(comparison: Comparison, expression: Expression) -> bool:
-    """Did some device change by more than the limit for certain, with all of its interval?"""
+def certainly_exceeds(comparison: Comparison, accepted: Acceptance) -> bool:
+    """Did some device change by more than the limit for certain, with all of its interval? Or is it further than the
+    limit from the length for which that was accepted, while the baseline has moved?"""
+    expression = accepted.expression
     sign, verdict = (1, REGRESSED) if expression.operator == GREW else (-1, IMPROVED)
     for device in comparison.devices:
         try:
@@ -110,7 +118,12 @@ def certainly_exceeds(comparison: Comparison, expression: Expression) -> bool:
         except UnmeasurableError:
             continue
         ends = [sign * end for end in (change.low_ns, change.high_ns) if end is not None]
-        if change.verdict == verdict and min(ends, default=0) > _allowed(expression, change):
+        least = min(ends, default=0)
+        anchor = accepted.before_ns.get(device.key, change.before_ns)
+        moved = sign * (change.before_ns - anchor)
+        if change.verdict == verdict and (
+            least > _allowed(expression, change.before_ns) or least + moved > _allowed(expression, anchor)
+        ):
             return True
     return False
 
@@ -145,11 +158,21 @@ def _result(budget: Budget, device: DeviceComparison, change: Change) -> BudgetR
 def _exceeds_limit(expression: Expression, change: Change) -> bool:
     """Did it grow (shrink) by more than the limit, and is that no chance?"""
     sign, verdict = (1, REGRESSED) if expression.operator == GREW else (-1, IMPROVED)
-    return change.verdict == verdict and sign * change.change_ns > _allowed(expression, change)
+    return change.verdict == verdict and sign * change.change_ns > _allowed(expression, change.before_ns)
 
 
-def _allowed(expression: Expression, change: Change) -> float:
-    return expression.limit * (change.before_ns if expression.unit == SHARE else 1)
+def _allowed(expression: Expression, before_ns: int) -> float:
+    return expression.limit * (before_ns if expression.unit == SHARE else 1)
+
+
+def anchors(comparison: Comparison, expression: Expression) -> dict[str, int]:
+    """By device the ns that a change is accepted from: the side before. Nothing where they are not known."""
+    if not expression.of_change:
+        return {}
+    try:
+        return {each.key: _change_of(comparison, each, expression.measure).before_ns for each in comparison.devices}
+    except UnmeasurableError:
+        return {}
 
 
 USED, EXCEEDED, EXPIRED, UNUSED = "used", "exceeded", "expired", "unused"
@@ -165,14 +188,18 @@ def today() -> date:
 
 class Acceptance(Struct, frozen=True):
     """A regression is accepted as long as `expression`, written like a budget, does not hold for certain, up to and
-    with the day `until`."""
+    with the day `until`. `before_ns` is what a change was accepted from, by device: where the baseline takes longer by
+    now, it is not accepted to grow from there once more."""
 
     expression: Expression
     reason: str
     until: date
+    before_ns: dict[str, int] = {}
 
 
-def acceptance(what: str, reason: str, until: date, where: str) -> Acceptance:
+def acceptance(
+    what: str, reason: str, until: date, where: str, before_ns: Mapping[str, int] | None = None
+) -> Acceptance:
     """Raises UsageError, with `where` it stands, for what is no expression, or no regression."""
     expression = parse(what, where)
     if expression.operator not in _DIRECTIONS:
@@ -180,7 +207,7 @@ def acceptance(what: str, reason: str, until: date, where: str) -> Acceptance:
             f"{where}: '{what}' says no bound",
             hint="write up to where it is accepted, as 'length:+9%' or 'idle_ns > 5ms'",
         )
-    return Acceptance(expression, reason, until)
+    return Acceptance(expression, reason, until, dict(before_ns or {}))
 
 
 def accept(
@@ -202,7 +229,7 @@ def _outcome(
     about = [each for each in broken if _is_about(accepted.expression, parse(each.budget, each.source))]
     if day > accepted.until:
         return EXPIRED, about[0] if about else None
-    inside = [each for each in about if not _exceeds(accepted.expression, each, comparison)]
+    inside = [each for each in about if not _exceeds(accepted, each, comparison)]
     if inside:
         return USED, inside[0]
     return (EXCEEDED, about[0]) if about else (UNUSED, None)
@@ -218,9 +245,10 @@ def _is_about(accepted: Expression, budget: Expression) -> bool:
     )
 
 
-def _exceeds(accepted: Expression, result: BudgetResult, comparison: Comparison) -> bool:
+def _exceeds(accepted: Acceptance, result: BudgetResult, comparison: Comparison) -> bool:
     """Is it further than accepted? A change is where that is beyond chance."""
-    return certainly_exceeds(comparison, accepted) if accepted.of_change else accepted.holds(result.value)
+    expression = accepted.expression
+    return certainly_exceeds(comparison, accepted) if expression.of_change else expression.holds(result.value)
 
 
 def _told(accepted: Acceptance, status: str, result: BudgetResult | None) -> Accepted:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.ci.acceptances import EXCEEDED, EXPIRED, Acceptance, accept, command_to_accept, today
+from nsysdiag.ci.acceptances import EXCEEDED, EXPIRED, Acceptance, accept, anchors, command_to_accept, today
 from nsysdiag.ci.facts import FAIL
 from nsysdiag.cli.console import note
 from nsysdiag.document.words import counted
-from nsysdiag.messages import UsageError
+from nsysdiag.messages import NotComparableError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +50,17 @@ def base_of(name: str, baselines: str | None, found: FromFile) -> Base:
             f"baseline {name} has no run{damaged} in {folder}", hint=f"nsysdiag baseline add {name} report.json"
         )
     return Base(name, held, read_accepted(folder), ["--baselines", baselines] if baselines else [])
+
+
+def anchored(base: Base, accepted: Acceptance) -> Acceptance:
+    """The acceptance from what the runs of the baseline take now; as it is where they cannot tell."""
+    if not accepted.expression.of_change or not base.held.runs:
+        return accepted
+    try:
+        made = compared(base, runs_of(base)[1], runs_of(base)[1][-1:], None, across_gpus=True)
+    except NotComparableError:
+        return accepted
+    return replace(accepted, before_ns=anchors(made, accepted.expression))
 
 
 def runs_of(base: Base) -> tuple[list[Path], list[Report]]:

@@ -53,7 +53,10 @@ def baseline(
         ),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Remove all earlier runs: the baseline restarts with these.")
+        bool,
+        typer.Option(
+            "--replace", help="Remove all earlier runs, and what is accepted: the baseline restarts with these."
+        ),
     ] = False,
     what: Annotated[
         str | None,
@@ -109,6 +112,7 @@ def _require_options(action: Action, given: dict[str, object], suits: Action) ->
 
 
 def _add(baselines: Path, name: str, runs: list[str], keep: int, file: "FromFile", *, anew: bool, quiet: bool) -> None:
+    from nsysdiag.baselines.accepted import drop_accepted
     from nsysdiag.baselines.folder import add, folder_of, runs_in
 
     folder = folder_of(baselines, name)
@@ -118,6 +122,7 @@ def _add(baselines: Path, name: str, runs: list[str], keep: int, file: "FromFile
     if twice := options.first_repeated(paths):
         raise UsageError(f"{twice} is named twice", hint="name each run once")
     reports = [_report(path, file, quiet=quiet) for path in paths]
+    dropped = drop_accepted(folder) if anew else 0
     files, removed = add(folder, reports, keep, anew=anew)
     if not quiet:
         for path in files:
@@ -125,6 +130,7 @@ def _add(baselines: Path, name: str, runs: list[str], keep: int, file: "FromFile
         known = len(reports) - len(files)
         facts = [f"{known} known already and not added again"] if known else []
         facts += [f"{removed} removed"] if removed else []
+        facts += [f"{dropped} accepted no more"] if dropped else []
         count = len(runs_in(folder))
         note("; ".join([f"baseline {name} has {count} {'run' if count == 1 else 'runs'}", *facts]))
 
@@ -150,8 +156,10 @@ def _accept(
     baselines: Path, name: str, what: str | None, reason: str | None, until: str | None, *, quiet: bool
 ) -> None:
     from nsysdiag.baselines.accepted import add_accepted
-    from nsysdiag.baselines.folder import folder_of
+    from nsysdiag.baselines.folder import folder_of, held_in
     from nsysdiag.ci.acceptances import acceptance
+    from nsysdiag.cli.against import Base, anchored
+    from nsysdiag.units import format_ns
 
     folder = folder_of(baselines, name)
     why = printable((reason or "").strip())
@@ -169,9 +177,12 @@ def _accept(
         raise UsageError(
             f"there is no baseline {name} in {baselines}", hint=f"nsysdiag baseline add {name} report.json"
         )
+    accepted = anchored(Base(name, held_in(folder), [], []), accepted)
     path = add_accepted(folder, accepted)
     if not quiet:
-        note(f"wrote {path}: {accepted.expression.text} is accepted until {accepted.until.isoformat()}")
+        longest = max(accepted.before_ns.values(), default=0)
+        of = f", from {format_ns(longest)}," if longest else ""
+        note(f"wrote {path}: {accepted.expression.text}{of} is accepted until {accepted.until.isoformat()}")
 
 
 def _day(text: str) -> date:

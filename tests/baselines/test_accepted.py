@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from nsysdiag.baselines.accepted import FILE, add_accepted, read_accepted
+from nsysdiag.baselines.accepted import FILE, add_accepted, drop_accepted, read_accepted
 from nsysdiag.ci.acceptances import Acceptance, acceptance
 from nsysdiag.messages import OutputError, UsageError
 
@@ -32,6 +33,21 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         ("idle_share > 26%", "other input", DAY),
         ("ledger.sync:+1.5ms", "larger vocabulary", DAY),
     ]
+
+
+def test_what_it_was_accepted_from_is_read_back(tmp_path: Path) -> None:
+    add_accepted(tmp_path, replace(one(), before_ns={"gpu0": 1_070_000, "host:gpu1": 3}))
+    (found,) = read_accepted(tmp_path)
+    assert found.before_ns == {"gpu0": 1_070_000, "host:gpu1": 3}
+
+
+def test_a_baseline_that_restarts_accepts_nothing(tmp_path: Path) -> None:
+    assert drop_accepted(tmp_path) == 0
+    add_accepted(tmp_path, one())
+    add_accepted(tmp_path, one("ledger.sync:+2ms"))
+    assert drop_accepted(tmp_path) == 2
+    assert read_accepted(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
@@ -67,6 +83,10 @@ def test_all_that_are_added_at_once_are_there(tmp_path: Path) -> None:
         ("[[accepted]]\nwhat = 'length:+9%'\nreason = 'x'\nuntil = 2099-01-01T00:00:00", "until must be a day"),
         ("[[accepted]]\nwhat = 'length'\nreason = 'x'\nuntil = 2099-01-01", r"accepted\[0\].what"),
         ("[[accepted]]\nwhat = 'idle_ns == 3'\nreason = 'x'\nuntil = 2099-01-01", "says no bound"),
+        (
+            "[[accepted]]\nwhat = 'length:+9%'\nreason = 'x'\nuntil = 2099-01-01\nbefore_ns = { gpu0 = 1.5 }",
+            "before_ns must have ns by GPU",
+        ),
         ("what is this", "cannot be read"),
         ("\x00", "cannot be read"),
     ],

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nsysdiag.ci.acceptances import Acceptance, _rounded, accept, acceptance, command_to_accept
+from nsysdiag.ci.acceptances import Acceptance, _rounded, accept, acceptance, anchors, command_to_accept
 from nsysdiag.ci.budgets import Judgement
 from nsysdiag.ci.expressions import parse
 from nsysdiag.ci.facts import BudgetResult
@@ -63,6 +63,35 @@ def outcome(result: BudgetResult, accepted: Acceptance, comparison: Comparison |
 )
 def test_what_an_acceptance_covers(what: str, days: int, status: str, counts: bool) -> None:
     assert outcome(broken(), one(what, days)) == (status, counts)
+
+
+@pytest.mark.parametrize(
+    ("before_ns", "status"),
+    [
+        ({}, "used"),
+        ({"gpu0": 1000}, "used"),
+        ({"gpu0": 950}, "used"),  # 1,060 at least: 12% of 950 more is 1,064
+        ({"gpu0": 940}, "exceeded"),  # and of 940 1,053
+        ({"gpu0": 2000}, "used"),
+        ({"gpu1": 900}, "used"),
+    ],
+)
+def test_a_change_is_accepted_from_where_it_began(before_ns: dict[str, int], status: str) -> None:
+    assert outcome(broken(), replace(one("length:+12%"), before_ns=before_ns))[0] == status
+
+
+def test_a_faster_baseline_gives_no_room() -> None:
+    """It is 1,000 now and was 2,000: what grows by 10% is no 7%."""
+    accepted = replace(one("length:+5.9%"), before_ns={"gpu0": 2000})
+    assert outcome(broken(), accepted)[0] == "exceeded"
+
+
+def test_what_a_change_is_accepted_from() -> None:
+    made = regressed()
+    assert anchors(made, parse("length:+9%", "")) == {"gpu0": 1000}
+    assert anchors(made, parse("idle_share > 26%", "")) == {}
+    sync = next(row.change.before_ns for row in made.devices[0].ledger if row.id == "sync")
+    assert anchors(made, parse("ledger.sync:+9%", "")) == {"gpu0": sync}
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,32 @@ class TestAccept:
         assert result.code == 1
         assert "exceeded: length on gpu0 grew from" in result.stderr
 
+    @pytest.mark.slow
+    def test_a_further_regression_is_not_accepted_with_it(self, cli: Cli, main: Path) -> None:
+        """The baseline fills with runs that take as long as was accepted, and the next ones take as much longer."""
+        options = ("--what", "length:+30%", "--reason", "x", "--until", "2099-03-01")
+        assert "length:+30%, from 1." in cli("baseline", "accept", "main", *options).stderr
+        assert cli(*GROWN, "-q").code == 0
+        for seed in range(10, 15):
+            (main.parents[2] / f"new{seed}.json").write_bytes(to_json(report_of(replace(STEADY, seed=seed, gemm=1.35))))
+        cli("baseline", "add", "main", *main.parents[2].glob("new*.json"), "--runs", "5")
+        (main.parents[2] / "slow.json").write_bytes(to_json(report_of(replace(STEADY, seed=9, gemm=1.7))))
+        result = cli(*GROWN, "-q")
+        assert result.code == 1
+        assert "exceeded: length on gpu0 grew from" in result.stderr
+        (main / "accepted.toml").write_text("\n".join(_without_anchor(main / "accepted.toml")))
+        assert cli(*GROWN, "-q").code == 0  # what people wrote without it goes by the baseline as it is
+
+    def test_a_baseline_that_restarts_accepts_nothing(self, cli: Cli, accepted: Path, runs: Path) -> None:
+        result = cli("baseline", "add", "main", "slow.json", "--replace")
+        assert result.stderr.splitlines()[-1] == "baseline main has 1 run; 5 removed; 1 accepted no more"
+        assert not accepted.exists()
+
+    def test_a_restart_stops_at_a_file_that_cannot_be_read(self, cli: Cli, accepted: Path, main: Path) -> None:
+        accepted.write_text("length = 3")
+        assert cli("baseline", "add", "main", "slow.json", "--replace").code == 2
+        assert len(list(main.glob("*.json"))) == 5
+
     def test_a_file_that_cannot_be_read_stops(self, cli: Cli, accepted: Path) -> None:
         accepted.write_text("length = 3")
         result = cli(*GROWN)
@@ -273,6 +299,10 @@ class TestAccept:
         options = ("--what", "length:+9%", "--reason", "x", "--until", "2099-01-01")
         assert cli("baseline", "accept", "main", *options).code == 2
         assert list(folder.iterdir()) == []
+
+
+def _without_anchor(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if not line.startswith("before_ns")]
 
 
 def test_list_of_none(cli: Cli, folder: Path) -> None:
