@@ -47,19 +47,29 @@ def run_all(tasks: list[Task], run: Run, journal: BatchJournal) -> list[BatchEnt
 
 
 def write_results(
-    folder: Path, summary: BatchSummary, history: list[HistoryLine], *, force: bool, comment: str | None = None
+    folder: Path,
+    summary: BatchSummary,
+    history: list[HistoryLine],
+    *,
+    force: bool,
+    comment: str | None = None,
+    report_url: str | None = None,
+    annotate_findings: bool = False,
 ) -> None:
-    """Write the summary and all that is made of it, with a comment of this key. Raises OutputError."""
-    contents = {SUMMARY: to_json(summary), **further_files(summary, history)}
+    """Write the summary and all that is made of it, with a comment of this key that links to `report_url`. Raises
+    OutputError."""
+    contents = {SUMMARY: to_json(summary), **further_files(summary, history, annotate_findings=annotate_findings)}
     if comment:
-        contents[COMMENT] = render_comment(summary, comment)
+        contents[COMMENT] = render_comment(summary, comment, report_url)
     for name, data in contents.items():
         write(folder / name, data, force=force, is_ours=MARKS[name])
 
 
-def further_files(summary: BatchSummary, history: list[HistoryLine]) -> dict[str, bytes]:
+def further_files(
+    summary: BatchSummary, history: list[HistoryLine], *, annotate_findings: bool = False
+) -> dict[str, bytes]:
     """The pages and the files for CI, by their names within the folder."""
-    return write_all(summary, history, cause_infos())
+    return write_all(summary, history, cause_infos(), annotate_findings=annotate_findings)
 
 
 def check_targets(folder: Path, inputs: list[Input], history: Path | None, *, force: bool) -> None:

@@ -52,6 +52,14 @@ def base_of(name: str, baselines: str | None, found: FromFile) -> Base:
     return Base(name, held, read_accepted(folder), ["--baselines", baselines] if baselines else [])
 
 
+def is_new(name: str, baselines: str | None, found: FromFile) -> bool:
+    """Whether the baseline has no run at all yet; one whose runs cannot be read is not new. Raises UsageError for what
+    cannot be a name."""
+    from nsysdiag.baselines.folder import folder_of, runs_in
+
+    return not runs_in(folder_of(Path(baselines or found.baseline.folder), name))
+
+
 def anchored(base: Base, accepted: Acceptance) -> Acceptance:
     """The acceptance from what the runs of the baseline take now; as it is where they cannot tell."""
     if not accepted.expression.of_change or not base.held.runs:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -85,6 +85,13 @@ def batch(
     warn_on: options.WarnOnOption = None,
     unjudged: options.UnjudgedOption = options.Unjudged.FAIL,
     comment: options.CommentOption = None,
+    report_url: options.ReportUrlOption = None,
+    annotate_findings: Annotated[
+        bool,
+        typer.Option(
+            "--annotate-findings", help="Findings are annotations too in github.txt, not only what fails or warns."
+        ),
+    ] = False,
     force: options.ForceOption = False,
     quiet: options.QuietOption = False,
     debug: options.DebugOption = False,
@@ -115,6 +122,7 @@ def batch(
 
     runner = _runner(scheduler, jobs, memory_limit)
     options.check_comment(comment)
+    options.check_report_url(report_url, comment)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     refuse_changes(budgets)
@@ -132,7 +140,8 @@ def batch(
     saved = all(is_saved_report(each.path) for each in found.inputs)
     settings = only_prices(file.settings) if saved else file.settings
     summary = summary_of(entries, settings.changed())
-    _write(summary, shared, past, lines, run, comment)
+    ways = {"comment": comment, "report_url": report_url, "annotate_findings": annotate_findings}
+    _write(summary, shared, past, lines, run, ways)
     if not quiet:
         _show(summary)
         for line in [*found.notes, *(past.notes if past else ()), _written(summary, output)]:
@@ -197,7 +206,7 @@ def _write(
     past: "History | None",
     history: Path | None,
     run: str | None,
-    comment: str | None,
+    ways: dict[str, Any],
 ) -> None:
     from nsysdiag.batch.history import append, lines_of, name_of_run
     from nsysdiag.batch.results import write_results
@@ -205,7 +214,7 @@ def _write(
 
     at = now()
     new = lines_of(summary, run or name_of_run(at), at) if past else []
-    write_results(shared.folder, summary, [*past.lines, *new] if past else [], force=shared.force, comment=comment)
+    write_results(shared.folder, summary, [*past.lines, *new] if past else [], force=shared.force, **ways)
     if history:
         append(history, new)
 

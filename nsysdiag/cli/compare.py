@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
+from nsysdiag.cli.console import note
 from nsysdiag.messages import UsageError, printable
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def compare(
         ),
     ] = None,
     baselines: options.BaselinesOption = None,
+    if_no_baseline: options.IfNoBaselineOption = options.IfNoBaseline.FAIL,
     across_gpus: Annotated[bool, typer.Option("--across-gpus", help="Compare GPUs of different models.")] = False,
     same_gpu: options.SameGpuOfEachOption = False,
     step: options.StepOption = None,
@@ -73,6 +75,7 @@ def compare(
     output: options.OutputOption = None,
     format_name: options.ComparisonFormatOption = None,
     comment: options.CommentOption = None,
+    report_url: options.ReportUrlOption = None,
     redact: options.RedactOption = False,
     details: options.DetailsOption = False,
     open_html: options.OpenOption = False,
@@ -89,7 +92,7 @@ def compare(
 
     from nsysdiag.ci.acceptances import check_comparison
     from nsysdiag.ci.budgets import Judgement, judge
-    from nsysdiag.cli.against import accepting, against, base_of, compared, runs_of, with_accepted
+    from nsysdiag.cli.against import accepting, against, base_of, compared, is_new, runs_of, with_accepted
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.parts import part_of_each
     from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file
@@ -101,6 +104,7 @@ def compare(
     from nsysdiag.share.redaction import Names, is_redacted, redacted_by
 
     options.check_comment(comment)
+    options.check_report_url(report_url, comment)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     left, right = _sides(before, after, more_before or [], more_after or [], baseline)
@@ -111,6 +115,9 @@ def compare(
     saved = all(is_saved_report(path) for path in paths)
     found = settings_of_file(config, discover=not no_config, saved=saved, quiet=quiet)
     file = found.settings
+    if baseline is not None and if_no_baseline == options.IfNoBaseline.PASS and is_new(baseline, baselines, found):
+        note(f"baseline {baseline} has no run yet: nothing is compared")
+        return
     base = None if baseline is None else base_of(baseline, baselines, found)
     settings = replace(file, same_gpu=same_gpu or file.same_gpu, step=options.checked_step(step, file.step))
     parts = part_of_each(device, nvtx, start, end, phase)
@@ -145,6 +152,7 @@ def compare(
             details=details,
             judged=Judgement() if redact else judged,
             comment=comment,
+            report_url=report_url,
             accept={} if redact else commands,
         )
 

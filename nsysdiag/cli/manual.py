@@ -25,14 +25,14 @@ GROUPS = {
     "The trial": "state anew",
     "What changes": "without finding kernel host async-copies overlap graphs rank-like merge stream workers ahead "
     "batch",
-    "What is compared": "before after baseline across-gpus",
+    "What is compared": "before after baseline if-no-baseline across-gpus",
     "Runs of a baseline": "runs replace",
     "Accepting a regression": "what reason until",
     "Running the batch": "jobs scheduler resume history run",
     "What is analysed": "device same-gpu from to nvtx phase iterations step disable no-replay memory-limit full-hash "
     "reference-step",
     "Settings, budgets and costs": "config no-config baselines fail-on warn-on unjudged gpu-hour-cost",
-    "Outputs": "output format comment gaps no-timeline details open force quiet",
+    "Outputs": "output format comment report-url annotate-findings gaps no-timeline details open force quiet",
     "Names replaced": "redact",
     "Help": "debug version help",
 }

@@ -167,6 +167,33 @@ CommentOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+class IfNoBaseline(StrEnum):
+    """What a comparison with a baseline does that has no run yet."""
+
+    FAIL = "fail"
+    PASS = "pass"
+
+
+IfNoBaselineOption = Annotated[
+    IfNoBaseline,
+    typer.Option(
+        "--if-no-baseline",
+        metavar="WHAT",
+        help="Where the baseline has no run yet: 'fail' (exit code 2), or 'pass', which says so and compares nothing.",
+        show_default=False,
+    ),
+]
+ReportUrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--report-url",
+        metavar="URL",
+        help="Where the whole report will be: a comment links to it.",
+        show_default=False,
+    ),
+]
 BaselinesOption = Annotated[
     str | None,
     typer.Option(
@@ -236,6 +263,19 @@ def check_comment(key: str | None) -> None:
             f"--comment '{printable(key)}' is no key",
             hint="use letters, digits, '.', '_', '/' and single '-', 100 at most",
         )
+
+
+_URL = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&*+,;=%-]{1,2000}")
+
+
+def check_report_url(url: str | None, comment: str | None) -> None:
+    """Raise UsageError for what is no address, or goes into no comment."""
+    from nsysdiag.messages import printable
+
+    if url is not None and not _URL.fullmatch(url):
+        raise UsageError(f"--report-url '{printable(url)}' is no address", hint="write it as https://host/path")
+    if url is not None and comment is None:
+        raise UsageError("--report-url needs a comment that links to it", hint="add --comment KEY")
 
 
 def require_markdown(key: str | None, destinations: Sequence[Destination]) -> None:

@@ -120,11 +120,13 @@ def write_all(
     judged: Judgement | None = None,
     details: bool = False,
     comment: str | None = None,
+    report_url: str | None = None,
     accept: Mapping[str, str] | None = None,
 ) -> None:
     """Print the text summary to stdout unless that is taken or `quiet`, and write every destination. `judged` is what
     became of the budgets of a report; with `details` text and Markdown hold all sections. `comment` is the key of a
-    comment, which Markdown is then, `accept` the commands in it that accept a budget, by its id.
+    comment, which Markdown is then. It links to `report_url`, and has the commands of `accept`, which accept a budget,
+    by its id.
 
     Exits with the code of an unwritable output (2) after the others have been written. All are made before the first
     is written: where memory runs out, which is a MemoryShortError, there is none.
@@ -134,6 +136,7 @@ def write_all(
         budgets=tuple(judged.results) if judged else (),
         unjudged=tuple(judged.unjudged) if judged else (),
         comment=comment,
+        report_url=report_url,
         accept=dict(accept or {}),
     )
     made = [(each, _made(document, each, options)) for each in destinations]

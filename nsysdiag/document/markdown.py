@@ -184,10 +184,13 @@ def comment_marker(key: str) -> str:
     return f"<!-- nsysdiag comment: {key} -->"
 
 
-def comment(key: str, title: str, pieces: Sequence[Piece], origin: Sequence[b.Part]) -> bytes:
-    """The comment as UTF-8, below 65,536 bytes."""
+def comment(
+    key: str, title: str, pieces: Sequence[Piece], origin: Sequence[b.Part], report_url: str | None = None
+) -> bytes:
+    """The comment as UTF-8, below 65,536 bytes, with a link to the whole report where that is known."""
     head = [MARKER + "\n" + comment_marker(key), f"### nsysdiag: {text(title)}"]
-    foot = ["---", *markdown_blocks([b.Paragraph(origin)], 4)]
+    link = [f"[The whole report](<{report_url}>)"] if report_url else []
+    foot = ["---", *link, *markdown_blocks([b.Paragraph(origin)], 4)]
     rows: list[int | None] = [None] * len(pieces)
     made = _joined(head, pieces, rows, foot)
     for at, most in _steps(pieces):

@@ -18,7 +18,8 @@ class RenderOptions(Struct, frozen=True):
     """`width` (in columns) and `color` are for text. `details` shows all sections instead of the first screen, in text
     and Markdown. `source`, `command` and `created` go to the footer where given. `budgets` were checked on the report,
     `unjudged` are those that it cannot tell; both are for the formats of CI systems. With `comment`, a key, Markdown is
-    a comment on a pull request, which holds them too; `accept` has the command that accepts a budget, by its id.
+    a comment on a pull request, which holds them too; `accept` has the command that accepts a budget, by its id,
+    and `report_url` is where the whole report is.
 
     Nothing is taken from the clock or the machine: the same report and options give the same bytes.
     """
@@ -32,6 +33,7 @@ class RenderOptions(Struct, frozen=True):
     budgets: tuple[BudgetResult, ...] = ()
     unjudged: tuple[UnjudgedBudget, ...] = ()
     comment: str | None = None
+    report_url: str | None = None
     accept: dict[str, str] = {}
 
 

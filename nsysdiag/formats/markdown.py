@@ -84,7 +84,7 @@ def _comment(context: Context, key: str, options: RenderOptions) -> bytes:
         for group in sections.groups(context):
             where = f"{group.device.key}: " if several and group.device else ""
             pieces += [Piece(each, 4, folded=True, title=f"{where}{each.title}") for each in group.sections]
-    return comment(key, report.trace.file, pieces, _origin(report, options))
+    return comment(key, report.trace.file, pieces, _origin(report, options), options.report_url)
 
 
 def _origin(report: Report, options: RenderOptions) -> list[Part]:

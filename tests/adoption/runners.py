@@ -97,11 +97,12 @@ def action() -> dict[str, Any]:
     return loaded
 
 
-def run_action(on: Machine, inputs: dict[str, str]) -> Run:
-    """All steps of the action, until one fails."""
+def run_action(on: Machine, inputs: dict[str, str], github: dict[str, str] | None = None) -> Run:
+    """All steps of the action, until one fails. `github` are further values of its context."""
     made, done = action(), Run()
     given = {name: str(each.get("default", "")) for name, each in made["inputs"].items()} | inputs
     known = {f"inputs.{name}": value for name, value in given.items()} | {"github.action_path": str(ROOT)}
+    known |= {f"github.{name}": value for name, value in (github or {}).items()}
     summary = on.folder.parent / "summary.md"
     summary.write_bytes(b"")
     for number, step in enumerate(made["runs"]["steps"]):

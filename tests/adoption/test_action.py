@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from nsysdiag import analyze
+from nsysdiag.record import to_json
 from tests.adoption.linting import complaints_of_actionlint, fits
 from tests.adoption.runners import ACTION, ROOT, Machine, action, machine, put_trace, run_action, with_real_pip
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
@@ -34,6 +37,7 @@ class TestRun:
             0,
             {
                 "exit-code": "0",
+                "compare-exit-code": "",
                 "report": "nsysdiag-reports/index.html",
                 "summary": "nsysdiag-reports/summary.json",
             },
@@ -123,6 +127,89 @@ class TestRun:
         assert json.loads((on.folder / "trend.jsonl").read_text().splitlines()[0])["run"] == "my run"
 
 
+GH = """#!/bin/sh
+for word; do printf '%s\\n' "$word"; done >>"{told}"
+case "$*" in *--paginate*) cat "{comments}" ;; esac
+"""
+
+
+COMPARED = {"traces": "x.sqlite", "baseline": "main", "after": "x.sqlite", "compare-fail-on": "length:+5%"}
+POSTED = {**COMPARED, "post": "true", "token": "secret", "comment": "train"}
+PULL = {"repository": "me/it", "event.pull_request.number": "7"}
+
+
+class TestCompare:
+    """With the runs of a baseline, and with the comment of a pull request."""
+
+    @pytest.fixture
+    def gh(self, on: Machine) -> Callable[[str], list[str]]:
+        """The words that `gh` is run with, where these comments are there already."""
+        put_trace(on.folder / "x.sqlite")
+        told, comments, program = (on.folder.parent / name for name in ("gh-told", "gh-comments", "bin/gh"))
+        program.write_text(GH.format(told=told, comments=comments))
+        program.chmod(0o755)
+
+        def run(there: str) -> list[str]:
+            comments.write_text(there)
+            done = run_action(on, POSTED, PULL)
+            assert done.code == 0, done.log
+            return told.read_text().splitlines() if told.exists() else []
+
+        return run
+
+    def keep(self, on: Machine) -> None:
+        """A baseline with a run."""
+        runs = on.folder / ".nsysdiag" / "baselines" / "main"
+        runs.mkdir(parents=True)
+        report = analyze(on.folder / "x.sqlite")
+        (runs / "run.json").write_bytes(to_json(report))
+
+    def test_without_a_baseline_it_passes(self, on: Machine, gh: Callable[[str], list[str]]) -> None:
+        assert gh("") == []
+        done = run_action(on, COMPARED)
+        assert (done.code, done.outputs["compare-exit-code"]) == (0, "0")
+        assert "baseline main has no run yet: nothing is compared" in done.log
+        assert not (on.folder / "nsysdiag-reports" / "compare.md").exists()
+
+    def test_a_comment_is_posted_once_and_replaced(self, on: Machine, gh: Callable[[str], list[str]]) -> None:
+        self.keep(on)
+        words = gh("3 <!-- nsysdiag comment: other -->\n")
+        assert words[-5:] == ["-X", "POST", "repos/me/it/issues/7/comments", "-F", "body=@nsysdiag-reports/compare.md"]
+        words = gh("3 <!-- nsysdiag comment: other -->\n41 <!-- nsysdiag comment: train -->\n")
+        assert words[-5:-2] == ["-X", "PATCH", "repos/me/it/issues/comments/41"]
+        text = (on.folder / "nsysdiag-reports" / "compare.md").read_text()
+        assert text.splitlines()[1] == "<!-- nsysdiag comment: train -->"
+        assert "secret" not in "".join(words)
+
+    @pytest.mark.thorough
+    def test_no_pull_request_has_no_comment(self, on: Machine, gh: Callable[[str], list[str]]) -> None:
+        self.keep(on)
+        done = run_action(on, POSTED)
+        assert done.code == 0
+        assert "no comment is posted" in done.log
+
+    def test_what_is_worse_fails_after_all_was_kept(self, on: Machine) -> None:
+        """And its line says how to accept it."""
+        put_trace(on.folder / "x.sqlite")
+        self.keep(on)
+        budget = {
+            "compare-fail-on": "",
+            "compare-arguments": "--fail-on=idle_share > 1%",
+            "report-url": "https://a.b/c",
+        }
+        done = run_action(on, {**COMPARED, **budget})
+        assert (done.code, done.outputs["exit-code"], done.outputs["compare-exit-code"]) == (1, "0", "1")
+        assert UPLOAD in done.used
+        text = (on.folder / "nsysdiag-reports" / "compare.md").read_text()
+        assert "[The whole report](<https://a.b/c>)" in text
+
+    def test_findings_are_annotations_only_where_asked(self, on: Machine) -> None:
+        put_trace(on.folder / "x.sqlite")
+        plain, asked = (run_action(on, {"traces": "x.sqlite", "annotate-findings": each}) for each in ("false", "true"))
+        assert "::warning title=" not in plain.log
+        assert "::warning title=" in asked.log
+
+
 class TestHostileInputs:
     @pytest.mark.thorough
     @pytest.mark.parametrize("name", HOSTILE)
@@ -141,7 +228,7 @@ class TestHostileInputs:
 
     def test_no_script_holds_an_expression(self) -> None:
         scripts = [step["run"] for step in action()["runs"]["steps"] if "run" in step]
-        assert len(scripts) == 5
+        assert len(scripts) == 7
         assert [script for script in scripts if "${{" in script] == []
 
 

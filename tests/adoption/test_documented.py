@@ -46,8 +46,10 @@ def include(document: str) -> dict[str, str]:
 
 
 def test_the_snippets_are_parts_of_the_examples() -> None:
-    github, gitlab, _ = fenced("yaml")
+    github, compared, gitlab, _ = fenced("yaml")
     (short,) = yaml.safe_load(github)
+    (other,) = yaml.safe_load(compared)
+    assert other["with"].keys() <= action()["inputs"].keys()
     assert short["uses"] == step()["uses"]
     assert short["with"].items() <= step()["with"].items()
     assert include(gitlab).items() <= include(GITLAB.read_text()).items()
@@ -60,8 +62,21 @@ def test_inputs_are_those_there_are() -> None:
     listed = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
     assert listed == inputs.keys()
     assert [name for name in action()["outputs"] if f"`{name}`" not in text()] == []
-    shared = {name.replace("-", "_") for name in inputs} - {"python_version", "annotations", "summary", "artifact"}
+    of_github = {"python_version", "annotations", "annotate_findings", "summary", "artifact", "token"}
+    shared = {name.replace("-", "_") for name in inputs} - of_github
     assert component()[0].keys() == shared | {"job", "stage", "image"}
+
+
+def options_of(text: str) -> set[str]:
+    """The options of its `nsys profile`, without where it writes."""
+    (command,) = re.findall(r"nsys profile (.*?) python train.py", text.replace("\\\n", " "), flags=re.DOTALL)
+    return {each for each in command.split() if not each.startswith("--output")}
+
+
+@pytest.mark.parametrize("path", [GITHUB, GITLAB])
+def test_examples_capture_what_the_documentation_calls_enough(path: Path) -> None:
+    by_hand = (DOCS / "capturing.md").read_text().partition("## By hand")[2].partition("```\n\n")[0]
+    assert options_of(path.read_text()) == options_of(by_hand)
 
 
 def test_budgets_are_understood() -> None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 import yaml
 
+from nsysdiag import analyze
+from nsysdiag.record import to_json
 from tests.adoption.linting import fits
 from tests.adoption.runners import (
     ROOT,
@@ -136,3 +142,90 @@ def test_artifacts_are_what_a_batch_writes(on: Machine) -> None:
     assert all(
         (on.folder / path).is_file() for path in [*reports.values(), *made["artifacts"]["paths"]] if path != "out"
     )
+
+
+class Notes(BaseHTTPRequestHandler):
+    """The notes of a merge request, on two pages."""
+
+    pages: ClassVar[list[list[dict[str, object]]]] = []
+    asked: ClassVar[list[tuple[str, str, str]]] = []
+
+    def do_GET(self) -> None:
+        number = int(self.path.rpartition("page=")[2])
+        last = number >= len(self.pages)
+        self.answer(self.pages[number - 1] if self.pages else [], "" if last else str(number + 1))
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"]
+        self.asked.append((self.command, self.path, body))
+        assert self.headers["PRIVATE-TOKEN"] == "secret"
+        self.answer({}, "")
+
+    def do_PUT(self) -> None:
+        self.do_POST()
+
+    def answer(self, found: object, after: str) -> None:
+        self.send_response(200)
+        self.send_header("X-Next-Page", after)
+        self.end_headers()
+        self.wfile.write(json.dumps(found).encode())
+
+    def log_message(self, *_words: object) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize(
+    ("there", "method", "path"),
+    [
+        ([], "POST", ""),
+        ([[{"id": 1, "body": "x"}], [{"id": 2, "body": "a\nother"}]], "POST", ""),
+        (
+            [[{"id": 1, "body": "x"}], [{"id": 2, "body": "a\nmark\nold"}]],
+            "PUT",
+            "/2",
+        ),
+    ],
+)
+def test_the_comment_is_posted_once_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: list[list[dict[str, object]]], method: str, path: str
+) -> None:
+    """What the job gives to Python, with a server in place of GitLab."""
+    script = "\n".join(job(traces="x")["script"])
+    (program,) = re.findall(r"<<'EOF'\n(.*?)\nEOF\n", script, flags=re.DOTALL)
+    (tmp_path / "comment.md").write_text("a\nmark\nnew\n")
+    monkeypatch.setattr(Notes, "pages", there)
+    monkeypatch.setattr(Notes, "asked", [])
+    with HTTPServer(("127.0.0.1", 0), Notes) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        api = f"http://127.0.0.1:{server.server_port}"
+        values = {"CI_API_V4_URL": api, "CI_PROJECT_ID": "3", "CI_MERGE_REQUEST_IID": "7", "NSYSDIAG_TOKEN": "secret"}
+        done = subprocess.run(
+            [sys.executable, "-", str(tmp_path / "comment.md")],
+            input=program.encode(),
+            env=values,
+            capture_output=True,
+            check=False,
+        )
+        server.shutdown()
+        thread.join()
+    assert done.returncode == 0, done.stderr.decode()
+    assert Notes.asked == [(method, f"/projects/3/merge_requests/7/notes{path}", "a\nmark\nnew\n")]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_it_compares_with_a_baseline(on: Machine, shell: list[str]) -> None:
+    put_trace(on.folder / "x.sqlite")
+    wanted = {"traces": "x.sqlite", "baseline": "main", "after": "x.sqlite"}
+    new = run_job(on, job(**wanted), shell)
+    assert new.code == 0, new.log
+    assert "baseline main has no run yet: nothing is compared" in new.log
+    runs = on.folder / ".nsysdiag" / "baselines" / "main"
+    runs.mkdir(parents=True)
+    (runs / "run.json").write_bytes(to_json(analyze(on.folder / "x.sqlite")))
+    kept = run_job(on, job(**wanted, comment="train"), shell)
+    assert kept.code == 0, kept.log
+    comment = on.folder / "nsysdiag-reports" / "compare.md"
+    assert comment.read_text().splitlines()[1] == "<!-- nsysdiag comment: train -->"
+    broken = run_job(on, job(**wanted, compare_fail_on="idle_share > 1%"), shell)
+    assert broken.code == 1

@@ -200,6 +200,32 @@ class TestCompare:
             text = (main.parents[2] / name).read_text()
             assert [word for word in ("secret", "run-0", "sgemm", "Baseline main") if word in text] == []
 
+    @pytest.mark.usefixtures("runs")
+    def test_a_baseline_without_runs_passes_where_asked(self, cli: Cli, folder: Path) -> None:
+        words = ("compare", "--baseline", "main", "slow.json", "--fail-on", "length:+5%", "--if-no-baseline")
+        result = cli(*words, "pass", "-o", "c.md", "--comment", "k")
+        assert (result.code, result.stdout) == (0, b"")
+        assert result.stderr == "baseline main has no run yet: nothing is compared\n"
+        assert not (folder / "c.md").exists()
+        assert cli(*words, "fail").code == 2
+        assert cli("compare", "--baseline", "a/b", "slow.json", "--if-no-baseline", "pass").code == 2
+        assert cli("compare", "run0.json", "slow.json", "--if-no-baseline", "pass").code == 0
+
+    def test_a_baseline_with_runs_is_compared_where_asked(self, cli: Cli, main: Path) -> None:
+        assert cli(*GROWN, "-q", "--if-no-baseline", "pass").code == 1
+        for run in main.glob("*.json"):
+            run.write_text("{")
+        assert cli(*GROWN, "-q", "--if-no-baseline", "pass").code == 2  # damaged is not new
+
+    @pytest.mark.usefixtures("main")
+    def test_a_comment_links_to_the_report(self, cli: Cli, folder: Path) -> None:
+        words = ("-q", "-o", "c.md", "--report-url")
+        assert cli(*GROWN, *words, "https://ci.example/run/7?x=1", "--comment", "k").code == 1
+        assert "[The whole report](<https://ci.example/run/7?x=1>)" in (folder / "c.md").read_text()
+        for url in ("ftp://a.b", "https://a b", "https://a>b", "javascript:x"):
+            assert cli(*GROWN, *words, url, "--comment", "k").code == 2
+        assert cli(*GROWN, *words, "https://a.b").code == 2
+
 
 class TestAccept:
     @pytest.fixture

@@ -178,7 +178,7 @@ def _comment(comparison: Comparison, key: str, options: RenderOptions) -> bytes:
         ]
     pieces.append(Piece(sections.traces(comparison), 99, folded=True))
     origin = [*_origin(comparison), *named(" · ", options.command)]
-    return comment(key, "before and after", pieces, origin)
+    return comment(key, "before and after", pieces, origin, options.report_url)
 
 
 def _origin(comparison: Comparison) -> list[Part]:

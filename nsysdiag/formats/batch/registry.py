@@ -24,10 +24,10 @@ _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = {**_DATA, **str.maketrans({":": "%3A", ",": "%2C"})}
 
 
-def render(summary: BatchSummary) -> bytes:
-    """A title line, then one line per annotation; if there are more than GitHub shows, the last of each kind gives the
-    number."""
-    found = problems(summary)
+def render(summary: BatchSummary, *, findings: bool = False) -> bytes:
+    """A title line, then one line per annotation, of findings only where they are asked for. If there are more than
+    GitHub shows, the last of each kind gives the number."""
+    found = [problem for problem in problems(summary) if findings or not problem.severity]
     lines = [f"nsysdiag {visible(summary.tool.version)}: {headline(summary)}"]
     for level, command in _COMMANDS.items():
         of_level = [problem for problem in found if problem.level == level]
@@ -59,7 +59,11 @@ OURS: dict[str, Callable[[bytes], bool]] = {
 
 
 def write_all(
-    summary: BatchSummary, history: Sequence[HistoryLine], causes: Sequence[CauseInfo] = ()
+    summary: BatchSummary,
+    history: Sequence[HistoryLine],
+    causes: Sequence[CauseInfo] = (),
+    *,
+    annotate_findings: bool = False,
 ) -> dict[str, bytes]:
     """The content of every file by its name. `history` are the runs of all devices, this one among them; without it
     there is no trend. `causes` gives causes their titles and colours; missing ones are shown by id."""
@@ -69,5 +73,5 @@ def write_all(
         "summary.md": render_markdown(summary),
         "junit.xml": junit.render(summary),
         "nsysdiag.sarif": sarif.render(summary, causes),
-        "github.txt": render(summary),
+        "github.txt": render(summary, findings=annotate_findings),
     }

@@ -113,12 +113,12 @@ def render_markdown(summary: BatchSummary, most: int = MOST_BYTES) -> bytes:
     return data[:end] + CUT.encode()
 
 
-def render_comment(summary: BatchSummary, key: str) -> bytes:
+def render_comment(summary: BatchSummary, key: str, report_url: str | None = None) -> bytes:
     """The same as a comment on a pull request: what fails comes first and stays, the list of traces is folded."""
     pieces = [
         Piece(section, COMMENTED[section.id], folded=section.id in FOLDED) for section in document(summary).sections
     ]
-    return comment(key, "traces", pieces, [f"{summary.tool.name} {summary.tool.version}"])
+    return comment(key, "traces", pieces, [f"{summary.tool.name} {summary.tool.version}"], report_url)
 
 
 def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> Document:

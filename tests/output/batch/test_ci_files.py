@@ -302,7 +302,7 @@ class TestGithub:
 
     @every_sample
     def test_at_most_ten_of_each_kind(self, sample: str) -> None:
-        text = github.render(BATCHES[sample]()).decode()
+        text = github.render(BATCHES[sample](), findings=True).decode()
         for level, command in (("error", "error"), ("warning", "warning"), ("note", "notice")):
             count = sum(each.level == level for each in problems(BATCHES[sample]()))
             shown = re.findall(rf"^::{command} .*$", text, flags=re.MULTILINE)
@@ -310,10 +310,16 @@ class TestGithub:
             if count > 10:
                 assert f"::{count - 9:,} more: see the summary of this batch" in shown[-1]
 
+    @every_sample
+    def test_findings_only_where_asked(self, sample: str) -> None:
+        lines = [line for line in github.render(BATCHES[sample]()).decode().splitlines() if line.startswith("::")]
+        others = [each for each in problems(BATCHES[sample]()) if not each.severity]
+        assert len(lines) == sum(min(sum(each.level == level for each in others), 10) for level in ("error", "warning"))
+
     def test_what_weighs_most_is_not_among_the_rest(self) -> None:
         over = entry("over", findings=[], budgets=[budget(str(at)) for at in range(20)])
         small = [entry(f"t{at}", findings=[finding(lost_share=at / 100)]) for at in range(20)]
-        text = github.render(summary(over, *small, failed("last"))).decode()
+        text = github.render(summary(over, *small, failed("last")), findings=True).decode()
         errors = re.findall(r"^::error title=(.*?)::", text, flags=re.MULTILINE)
         assert errors[0] == "Not analysed%3A last.sqlite"
         warnings = re.findall(r"^::warning .*::(t\d+)", text, flags=re.MULTILINE)
