@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -36,28 +37,23 @@ class Base(Struct, frozen=True):
     options: list[str]
 
 
-def base_of(name: str, baselines: str | None, found: FromFile) -> Base:
+def base_of(name: str, baselines: str | None, found: FromFile, *, if_new: str = "fail") -> Base:
     """The baseline of this name. Raises UsageError where it has no run that can be read, or what it accepts cannot be
-    read."""
+    read. Where it has no run at all and `if_new` is `pass`, it says so and ends with 0."""
     from nsysdiag.baselines.accepted import read_accepted
     from nsysdiag.baselines.folder import folder_of, held_in
 
     folder = folder_of(Path(baselines or found.baseline.folder), name)
     held = held_in(folder)
+    if not held.runs and not held.damaged and if_new == "pass":
+        note(f"baseline {name} has no run yet: nothing is compared")
+        raise typer.Exit
     if not held.runs:
         damaged = f" that can be read: {', '.join(held.damaged)}" if held.damaged else ""
         raise UsageError(
             f"baseline {name} has no run{damaged} in {folder}", hint=f"nsysdiag baseline add {name} report.json"
         )
     return Base(name, held, read_accepted(folder), ["--baselines", baselines] if baselines else [])
-
-
-def is_new(name: str, baselines: str | None, found: FromFile) -> bool:
-    """Whether the baseline has no run at all yet; one whose runs cannot be read is not new. Raises UsageError for what
-    cannot be a name."""
-    from nsysdiag.baselines.folder import folder_of, runs_in
-
-    return not runs_in(folder_of(Path(baselines or found.baseline.folder), name))
 
 
 def anchored(base: Base, accepted: Acceptance) -> Acceptance:

@@ -121,8 +121,7 @@ def batch(
     from nsysdiag.saved_files import is_saved_report
 
     runner = _runner(scheduler, jobs, memory_limit)
-    options.check_comment(comment)
-    options.check_report_url(report_url, comment)
+    options.check_comment(comment, report_url)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     refuse_changes(budgets)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
-from nsysdiag.cli.console import note
 from nsysdiag.messages import UsageError, printable
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def compare(
 
     from nsysdiag.ci.acceptances import check_comparison
     from nsysdiag.ci.budgets import Judgement, judge
-    from nsysdiag.cli.against import accepting, against, base_of, compared, is_new, runs_of, with_accepted
+    from nsysdiag.cli.against import accepting, against, base_of, compared, runs_of, with_accepted
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.cli.parts import part_of_each
     from nsysdiag.cli.settings import budgets_of_options, require_one_way, settings_of_file
@@ -103,8 +102,7 @@ def compare(
     from nsysdiag.saved_files import is_saved_report
     from nsysdiag.share.redaction import Names, is_redacted, redacted_by
 
-    options.check_comment(comment)
-    options.check_report_url(report_url, comment)
+    options.check_comment(comment, report_url)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     left, right = _sides(before, after, more_before or [], more_after or [], baseline)
@@ -115,10 +113,7 @@ def compare(
     saved = all(is_saved_report(path) for path in paths)
     found = settings_of_file(config, discover=not no_config, saved=saved, quiet=quiet)
     file = found.settings
-    if baseline is not None and if_no_baseline == options.IfNoBaseline.PASS and is_new(baseline, baselines, found):
-        note(f"baseline {baseline} has no run yet: nothing is compared")
-        return
-    base = None if baseline is None else base_of(baseline, baselines, found)
+    base = None if baseline is None else base_of(baseline, baselines, found, if_new=if_no_baseline.value)
     settings = replace(file, same_gpu=same_gpu or file.same_gpu, step=options.checked_step(step, file.step))
     parts = part_of_each(device, nvtx, start, end, phase)
     reports, notes = _reports(left, right, settings, file, parts, whole=base is None, quiet=quiet)

@@ -253,8 +253,11 @@ def redacted_for(document: Document, *, redact: bool) -> Document:
     return redacted(document)
 
 
-def check_comment(key: str | None) -> None:
-    """Raise UsageError for a key that cannot stand in a hidden line."""
+_URL = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&*+,;=%-]{1,2000}")
+
+
+def check_comment(key: str | None, report_url: str | None = None) -> None:
+    """Raise UsageError for a key that cannot stand in a hidden line, or a link that is none or goes into no comment."""
     from nsysdiag.document.markdown import KEY
     from nsysdiag.messages import printable
 
@@ -263,18 +266,9 @@ def check_comment(key: str | None) -> None:
             f"--comment '{printable(key)}' is no key",
             hint="use letters, digits, '.', '_', '/' and single '-', 100 at most",
         )
-
-
-_URL = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&*+,;=%-]{1,2000}")
-
-
-def check_report_url(url: str | None, comment: str | None) -> None:
-    """Raise UsageError for what is no address, or goes into no comment."""
-    from nsysdiag.messages import printable
-
-    if url is not None and not _URL.fullmatch(url):
-        raise UsageError(f"--report-url '{printable(url)}' is no address", hint="write it as https://host/path")
-    if url is not None and comment is None:
+    if report_url is not None and not _URL.fullmatch(report_url):
+        raise UsageError(f"--report-url '{printable(report_url)}' is no address", hint="write it as https://host/path")
+    if report_url is not None and key is None:
         raise UsageError("--report-url needs a comment that links to it", hint="add --comment KEY")
 
 
