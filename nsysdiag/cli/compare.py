@@ -9,7 +9,7 @@ from nsysdiag.cli import options
 from nsysdiag.messages import UsageError, printable
 
 if TYPE_CHECKING:
-    from nsysdiag.cli.parts import Part
+    from nsysdiag.cli.parts import ComparedPart
     from nsysdiag.comparison.facts import Comparison, SideTrace
     from nsysdiag.config.settings import Settings
     from nsysdiag.replay.facts import WhatIf
@@ -180,7 +180,7 @@ def _reports(
     right: list[Path],
     settings: "Settings",
     file: "Settings",
-    parts: "tuple[Part, Part]",
+    parts: "tuple[ComparedPart, ComparedPart]",
     *,
     whole: bool,
     quiet: bool,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import Report
 
 
-class Part(Struct, frozen=True):
+class ComparedPart(Struct, frozen=True):
     """What of a side is compared: settings of the analysis, and the name of a phase."""
 
     settings: dict[str, Any]
@@ -40,7 +40,7 @@ def part_of_each(
     start: list[str] | None,
     end: list[str] | None,
     phase: list[str] | None,
-) -> tuple[Part, Part]:
+) -> tuple[ComparedPart, ComparedPart]:
     """What of the side before, and of that after, is compared. Raises UsageError."""
     given = {"--device": device, "--nvtx": nvtx, "--from": start, "--to": end, "--phase": phase}
     both = {option: _of_each_side(option, values or []) for option, values in given.items()}
@@ -55,14 +55,14 @@ def _of_each_side(option: str, values: list[str]) -> tuple[str | None, str | Non
     return (values[0], values[-1]) if values else (None, None)
 
 
-def _part(device: str | None, nvtx: str | None, start: str | None, end: str | None, phase: str | None) -> Part:
+def _part(device: str | None, nvtx: str | None, start: str | None, end: str | None, phase: str | None) -> ComparedPart:
     if phase is not None and (nvtx or start or end):
         raise UsageError("--phase excludes --nvtx, --from and --to", hint="choose one of them")
     start_ns, end_ns = options.narrowed_window(start, end, nvtx, None)
-    return Part({"device": device, "nvtx": nvtx, "start_ns": start_ns, "end_ns": end_ns}, phase)
+    return ComparedPart({"device": device, "nvtx": nvtx, "start_ns": start_ns, "end_ns": end_ns}, phase)
 
 
-def report_of(path: Path, settings: Settings, file: Settings, part: Part, *, quiet: bool) -> Report | WhatIf:
+def report_of(path: Path, settings: Settings, file: Settings, part: ComparedPart, *, quiet: bool) -> Report | WhatIf:
     """The report of a part of a trace, or what was saved, to which no other settings than its own fit. Raises
     InputError and UsageError."""
     from nsysdiag.cli.load import analyze_trace

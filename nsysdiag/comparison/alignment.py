@@ -35,7 +35,7 @@ REGULAR, EVEN = 0.1, 0.8
 """So many units have as many operations as the median one, give or take a tenth."""
 
 
-class Operations(Struct, frozen=True):
+class LaunchOrder(Struct, frozen=True):
     """Operations in the order in which they were launched: the start on the device, the ns, and the code of the name
     of each; -1 for those that are no kernels. `names` are the texts of all codes."""
 
@@ -77,7 +77,7 @@ class _Coded(Struct, frozen=True):
         return len(self.name)
 
 
-def align(one: Operations, two: Operations) -> Aligned:
+def align(one: LaunchOrder, two: LaunchOrder) -> Aligned:
     """The pairs of both sequences, in order."""
     left, right = _coded(one, two)
     match = _anchored(left, right)
@@ -125,7 +125,7 @@ def _between(left: _Coded, right: _Coded) -> IntArray:
     return np.stack([rows, np.where(rows < head, rows, rows + len(right) - len(left))], axis=1)
 
 
-def _coded(one: Operations, two: Operations) -> tuple[_Coded, _Coded]:
+def _coded(one: LaunchOrder, two: LaunchOrder) -> tuple[_Coded, _Coded]:
     numbers: dict[str, int] = {}
     found = []
     for side in (one, two):
@@ -180,21 +180,21 @@ def _points(left: _Coded, right: _Coded, at: int) -> IntArray:
     return np.where(right.name == left.name[at], SAME_NAME, np.where(right.kernel, family, _NEVER))
 
 
-def _alike(left: _Coded, right: _Coded, match: IntArray, one: Operations, two: Operations) -> float:
+def _alike(left: _Coded, right: _Coded, match: IntArray, one: LaunchOrder, two: LaunchOrder) -> float:
     at = np.flatnonzero(match >= 0)
     at = at[left.kernel[at] & ((left.name[at] == right.name[match[at]]) | (left.family[at] == right.family[match[at]]))]
     shares = [_share(one, at), _share(two, match[at])]
     return min(shares)
 
 
-def _left(left: _Coded, right: _Coded, match: IntArray, one: Operations, two: Operations) -> float:
+def _left(left: _Coded, right: _Coded, match: IntArray, one: LaunchOrder, two: LaunchOrder) -> float:
     paired = np.zeros(len(right), dtype=np.bool_)
     paired[match[match >= 0]] = True
     more = (match < 0) & np.isin(left.name, right.name), ~paired & np.isin(right.name, left.name)
     return max(_share(one, np.flatnonzero(more[0])), _share(two, np.flatnonzero(more[1])))
 
 
-def _share(side: Operations, rows: IntArray) -> float:
+def _share(side: LaunchOrder, rows: IntArray) -> float:
     kernels = np.where(side.kernel, side.ns, 0)
     return float(kernels[rows].sum()) / max(float(kernels.sum()), 1.0)
 
@@ -213,7 +213,7 @@ def _with_missed(place: IntArray, end: int) -> IntArray:
     )
 
 
-def carried(found: Aligned, two: Operations, borders: Sequence[int] | IntArray) -> IntArray:
+def carried(found: Aligned, two: LaunchOrder, borders: Sequence[int] | IntArray) -> IntArray:
     """The starts, on the device, of the units of the second sequence, from the `borders` of the first one's: places of
     the first operations. Empty where they are not about as many operations each."""
     borders = np.asarray(borders, dtype=np.int64)

@@ -18,7 +18,6 @@ from nsysdiag.comparison.facts import (
     CountChange,
     DeviceComparison,
     FindingChange,
-    PartChange,
     SideTrace,
     Strip,
     Unit,
@@ -67,7 +66,7 @@ from nsysdiag.fields import Sentence, SettingValue
 from nsysdiag.phrases import finished, unfinished
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import CauseInfo, Report, Tool
-from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
+from nsysdiag.units import format_ns, format_share, format_signed_share
 from nsysdiag.version import __version__
 
 WORK_TITLES = {
@@ -76,8 +75,6 @@ WORK_TITLES = {
     "exposed_copy": "Exposed copies",
     "idle": "Idle",
 }
-LEAST_STEP, MOST = 0.1, 0.5
-"""Shares of a change: from which on a part of it is named, and which is most of it."""
 POOLED = CauseInfo(
     id=NOT_COMPARED,
     title="Causes that some captures cannot tell apart",
@@ -173,7 +170,7 @@ def _device(
         name_after=after[0].device.name,
         unit=sides.unit,
         verdict=verdict,
-        sentence=outcome_sentence(sides.unit, found.length, step, work, rows, titles),
+        sentence=outcome_sentence(sides.unit, found.length, step, work),
         noise=round(found.noise, 6),
         length=found.length,
         parts=found.parts,
@@ -256,11 +253,9 @@ def outcome_sentence(
     length: Change,
     step: StepChange | None,
     work: Sequence[WorkChange],
-    rows: Sequence[PartChange],
-    titles: Mapping[str, str],
 ) -> str:
     """What became of a device: of its work and its time, and what the slow steps do to that."""
-    said = device_sentence(unit, length, rows, titles)
+    said = device_sentence(unit, length)
     if any(row.differs for row in work):
         said = f"{work_sentence(work)}. {said}"
     if step is not None and step.slow:
@@ -269,8 +264,8 @@ def outcome_sentence(
     return f"{said} The change may not be the reason: no whole steps are compared." if unit.part_of_step else said
 
 
-def device_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
-    """What became of a unit of work, and which of its parts, `rows`, did most of it."""
+def device_sentence(unit: Unit, length: Change) -> str:
+    """What became of a unit of work."""
     what = "The mean iteration" if unit.kind == ITERATIONS else "The same work"
     times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
     share = format_signed_share(length.change_ns, length.before_ns)
@@ -284,7 +279,7 @@ def device_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titl
         )
     if length.verdict == UNKNOWN:
         return f"{times}: the data do not show whether that is more than chance."
-    return f"{times}: {share}, {interval_text(length)}{_most(length, rows, titles)}."
+    return f"{times}: {share}, {interval_text(length)}."
 
 
 def interval_text(change: Change) -> str:
@@ -293,18 +288,6 @@ def interval_text(change: Change) -> str:
         return "no interval"
     low, high = (format_signed_share(ns, change.before_ns) for ns in (change.low_ns, change.high_ns))
     return f"95% interval {low} to {high}"
-
-
-def _most(length: Change, rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
-    """The parts that did most of it; only what is beyond chance itself."""
-    certain = [row for row in rows if row.change.verdict == length.verdict]
-    certain.sort(key=lambda row: (-abs(row.change.change_ns), row.id))
-    large = [row for row in certain if abs(row.change.change_ns) >= LEAST_STEP * abs(length.change_ns)][:2]
-    if not large:
-        return ". No single part of it is beyond chance"
-    parts = ", ".join(f"{titles.get(row.id, row.id)} {format_signed_ns(row.change.change_ns)}" for row in large)
-    most = abs(sum(row.change.change_ns for row in large)) >= MOST * abs(length.change_ns)
-    return f". {'Most of it' if most else 'Beyond chance in it'}: {parts}"
 
 
 def overall(devices: Sequence[DeviceComparison]) -> tuple[str, Sentence]:

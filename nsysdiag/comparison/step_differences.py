@@ -28,7 +28,7 @@ Key = tuple[Any, ...]
 Sides = tuple[StepRows, StepRows]
 
 
-class Found(Struct, frozen=True):
+class FoundDifference(Struct, frozen=True):
     """Things of one side that differ from those of the other: their places there."""
 
     key: Key
@@ -41,14 +41,14 @@ def differences(
 ) -> list[StepDifference]:
     """The largest change first, at most MOST_DIFFERENCES. The numbers of names count from 0, those of causes from 1."""
     sides = before, after
-    together: dict[Key, list[Found]] = {}
+    together: dict[Key, list[FoundDifference]] = {}
     for each in (*_alone(sides, found), *_other_lengths(sides, found), *_idle(sides, found)):
         together.setdefault(each.key, []).append(each)
     made = [_difference(each, sides, names, [None, *causes]) for each in together.values()]
     return sorted(made, key=lambda row: -abs(row.after_ns - row.before_ns))[:MOST_DIFFERENCES]
 
 
-def _alone(sides: Sides, found: Matched) -> Iterator[Found]:
+def _alone(sides: Sides, found: Matched) -> Iterator[FoundDifference]:
     """Operations of one side between the same two operations of both; where both sides have some, they are replaced."""
     ordered = found.operations.before[found.in_order], found.operations.after[found.in_order]
     between: dict[tuple[int, int], tuple[Places, Places]] = {}
@@ -61,7 +61,9 @@ def _alone(sides: Sides, found: Matched) -> Iterator[Found]:
                 between.setdefault((each, spot), ([], []))[number].append(at)
     for one, two in between.values():
         kind_of = REPLACED if one and two else ONLY_BEFORE if one else ONLY_AFTER
-        yield Found((kind_of, *(_codes(side, at) for side, at in zip(sides, (one, two), strict=True))), one, two)
+        yield FoundDifference(
+            (kind_of, *(_codes(side, at) for side, at in zip(sides, (one, two), strict=True))), one, two
+        )
 
 
 def _codes(side: StepRows, places: Places) -> tuple[int, ...]:
@@ -69,27 +71,29 @@ def _codes(side: StepRows, places: Places) -> tuple[int, ...]:
     return tuple(dict.fromkeys(side.operations.name[places].tolist())) if places else ()
 
 
-def _other_lengths(sides: Sides, found: Matched) -> Iterator[Found]:
+def _other_lengths(sides: Sides, found: Matched) -> Iterator[FoundDifference]:
     pairs = found.operations
     mark = found.marks[0][pairs.before]
     for at in np.flatnonzero(mark != ALIKE).tolist():
         one, two = [int(pairs.before[at])], [int(pairs.after[at])]
-        yield Found((OTHER_LENGTH, _codes(sides[0], one), _codes(sides[1], two), int(mark[at])), one, two)
+        yield FoundDifference((OTHER_LENGTH, _codes(sides[0], one), _codes(sides[1], two), int(mark[at])), one, two)
 
 
-def _idle(sides: Sides, found: Matched) -> Iterator[Found]:
+def _idle(sides: Sides, found: Matched) -> Iterator[FoundDifference]:
     """Idle time that one side has alone, or that is longer on one."""
     before, after = (side.cause.tolist() for side in sides)
     for at in np.flatnonzero(found.idle_marks[0][found.idle.before] != ALIKE).tolist():
         one, two = int(found.idle.before[at]), int(found.idle.after[at])
-        yield Found((IDLE, before[one], after[two]), [one], [two])
+        yield FoundDifference((IDLE, before[one], after[two]), [one], [two])
     for one in np.flatnonzero(found.idle_marks[0] == ALONE).tolist():
-        yield Found((IDLE, before[one], None), [one], [])
+        yield FoundDifference((IDLE, before[one], None), [one], [])
     for two in np.flatnonzero(found.idle_marks[1] == ALONE).tolist():
-        yield Found((IDLE, None, after[two]), [], [two])
+        yield FoundDifference((IDLE, None, after[two]), [], [two])
 
 
-def _difference(found: list[Found], sides: Sides, names: Sequence[str], causes: Sequence[str | None]) -> StepDifference:
+def _difference(
+    found: list[FoundDifference], sides: Sides, names: Sequence[str], causes: Sequence[str | None]
+) -> StepDifference:
     kind, first, second = found[0].key[:3]
     idle = kind == IDLE
     places = [at for each in found for at in each.before], [at for each in found for at in each.after]

@@ -17,7 +17,7 @@ LEAST_NS, LEAST_IDLE = 1_000, 0.005
 """Smaller differences are none; for idle spans also those below this share of the step."""
 
 
-class Pairs(Struct, frozen=True):
+class MatchedPairs(Struct, frozen=True):
     """The same thing before and after: its places on both sides, in order of the places before."""
 
     before: IntArray
@@ -31,10 +31,10 @@ class Matched(Struct, frozen=True):
     """Two steps, one of each side. `operations` are on both sides, `in_order` those of them that did not move; `front`
     are those at whose end both sides have done the same work. Marks as in SideSteps."""
 
-    operations: Pairs
+    operations: MatchedPairs
     in_order: BoolArray
     front: BoolArray
-    idle: Pairs
+    idle: MatchedPairs
     marks: tuple[IntArray, IntArray]
     idle_marks: tuple[IntArray, IntArray]
 
@@ -54,20 +54,20 @@ def matched(before: StepRows, after: StepRows) -> Matched:
     )
 
 
-def _operations(before: StepRows, after: StepRows) -> tuple[Pairs, BoolArray]:
+def _operations(before: StepRows, after: StepRows) -> tuple[MatchedPairs, BoolArray]:
     """Most operations in one order, each kind of work by itself; then, by name, those that moved. True for the first
     ones."""
     found, names = [], (before.operations.name, after.operations.name)
     for kind in np.intersect1d(before.operations.kind, after.operations.kind):
         mine = [np.flatnonzero(rows.operations.kind == kind) for rows in (before, after)]
         one, two = in_one_order(names[0][mine[0]].tolist(), names[1][mine[1]].tolist())
-        found.append(Pairs(mine[0][one], mine[1][two]))
+        found.append(MatchedPairs(mine[0][one], mine[1][two]))
     ordered = _joined(found)
     both = _joined([ordered, _moved(ordered, names)])
     return both, np.isin(both.before, ordered.before)
 
 
-def _moved(ordered: Pairs, names: tuple[IntArray, IntArray]) -> Pairs:
+def _moved(ordered: MatchedPairs, names: tuple[IntArray, IntArray]) -> MatchedPairs:
     """What is left of a name on both sides: the first with the first, and so on."""
     left = [
         np.setdiff1d(np.arange(len(name)), taken)
@@ -75,7 +75,7 @@ def _moved(ordered: Pairs, names: tuple[IntArray, IntArray]) -> Pairs:
     ]
     first, second = (_numbered(name[places]) for name, places in zip(names, left, strict=True))
     _common, one, two = np.intersect1d(first, second, assume_unique=True, return_indices=True)
-    return Pairs(left[0][one], left[1][two])
+    return MatchedPairs(left[0][one], left[1][two])
 
 
 def _numbered(code: IntArray) -> IntArray:
@@ -86,13 +86,13 @@ def _numbered(code: IntArray) -> IntArray:
     return code << 32 | found
 
 
-def _joined(parts: Sequence[Pairs]) -> Pairs:
+def _joined(parts: Sequence[MatchedPairs]) -> MatchedPairs:
     before, after = (
         np.concatenate([np.empty(0, dtype=np.int64), *(getattr(each, side) for each in parts)])
         for side in ("before", "after")
     )
     order = np.argsort(before, kind="stable")
-    return Pairs(before[order], after[order])
+    return MatchedPairs(before[order], after[order])
 
 
 def in_one_order(before: list[int], after: list[int]) -> tuple[IntArray, IntArray]:
@@ -134,7 +134,7 @@ def _back(before: list[int], after: list[int], rows: list[int]) -> tuple[IntArra
     return places[:, 0], places[:, 1]
 
 
-def _front(before: StepRows, after: StepRows, pairs: Pairs) -> BoolArray:
+def _front(before: StepRows, after: StepRows, pairs: MatchedPairs) -> BoolArray:
     """True for those of the kind of work with most time at which none of that kind ended later so far, on either
     side."""
     ends = [
@@ -150,7 +150,7 @@ def _front(before: StepRows, after: StepRows, pairs: Pairs) -> BoolArray:
     return front
 
 
-def _idle(before: StepRows, after: StepRows, pairs: Pairs) -> Pairs:
+def _idle(before: StepRows, after: StepRows, pairs: MatchedPairs) -> MatchedPairs:
     """Idle spans are the same where the same operation ends them, or the step."""
     partner = np.full(len(before.operations.name) + 1, -1)
     partner[pairs.before], partner[-1] = pairs.after, len(after.operations.name)
@@ -159,11 +159,11 @@ def _idle(before: StepRows, after: StepRows, pairs: Pairs) -> Pairs:
     span[ends[1]] = np.arange(len(after.idle))
     found = span[partner[ends[0]]]
     kept = np.flatnonzero(found >= 0)
-    return Pairs(kept, found[kept])
+    return MatchedPairs(kept, found[kept])
 
 
 def _marks(
-    before: IntArray, after: IntArray, pairs: Pairs, least: float, least_alone: float
+    before: IntArray, after: IntArray, pairs: MatchedPairs, least: float, least_alone: float
 ) -> tuple[IntArray, IntArray]:
     """The marks of both sides by their lengths; what one side has alone counts from `least_alone` on."""
     one, two = before[pairs.before], after[pairs.after]

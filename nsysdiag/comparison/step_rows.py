@@ -14,7 +14,7 @@ from nsysdiag.report import DeviceReport, GapsPacked, Report
 from nsysdiag.timeline.facts import TimelineLane, TimelineLevels
 
 
-class Operations(Struct, frozen=True):
+class StepOperations(Struct, frozen=True):
     """Operations by start, in ns of the trace's clock: the name, the kind of work, and the stream by its place."""
 
     spans: Intervals
@@ -22,9 +22,9 @@ class Operations(Struct, frozen=True):
     kind: IntArray
     stream: IntArray
 
-    def take(self, chosen: IntArray | slice) -> Operations:
+    def take(self, chosen: IntArray | slice) -> StepOperations:
         """Those at these places."""
-        return Operations(self.spans[chosen], self.name[chosen], self.kind[chosen], self.stream[chosen])
+        return StepOperations(self.spans[chosen], self.name[chosen], self.kind[chosen], self.stream[chosen])
 
 
 class HeldSteps(Struct, frozen=True):
@@ -33,7 +33,7 @@ class HeldSteps(Struct, frozen=True):
 
     steps: Steps
     median_ns: int
-    operations: Operations
+    operations: StepOperations
     names: list[str]
     streams: list[str]
     gaps: Intervals
@@ -57,7 +57,7 @@ class StepRows(Struct, frozen=True):
     start: int
     length: int
     carried: int
-    operations: Operations
+    operations: StepOperations
     idle: Intervals
     cause: IntArray
 
@@ -111,14 +111,14 @@ def _gaps(packed: GapsPacked) -> tuple[Intervals, IntArray]:
     return Intervals(start[order], (start + lengths)[order]), cause[order]
 
 
-def _operations(lanes: list[TimelineLane], base: int) -> Operations:
+def _operations(lanes: list[TimelineLane], base: int) -> StepOperations:
     """All operations of the lanes, by start. Raises ValueError where they are damaged."""
     columns = [_columns(lane, base, number) for number, lane in enumerate(lanes)]
     if not columns:
-        return Operations(Intervals.empty(), *(np.empty(0, dtype=np.int64) for _each in range(3)))
+        return StepOperations(Intervals.empty(), *(np.empty(0, dtype=np.int64) for _each in range(3)))
     start, end, name, kind, stream = (np.concatenate(each) for each in zip(*columns, strict=True))
     order = np.argsort(start, kind="stable")
-    return Operations(Intervals(start, end), name, kind, stream).take(order)
+    return StepOperations(Intervals(start, end), name, kind, stream).take(order)
 
 
 def _columns(lane: TimelineLane, base: int, number: int) -> tuple[IntArray, ...]:
@@ -147,7 +147,7 @@ def rows_of_step(held: HeldSteps, place: int) -> StepRows:
         start=start,
         length=end - start,
         carried=min(carried, end) - start,
-        operations=Operations(_from(own.spans, start), own.name, own.kind, own.stream),
+        operations=StepOperations(_from(own.spans, start), own.name, own.kind, own.stream),
         idle=_from(free, start),
         cause=cause,
     )

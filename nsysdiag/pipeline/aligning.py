@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.comparison.alignment import LEAST_ALIKE, Aligned, Operations, align, carried
+from nsysdiag.comparison.alignment import LEAST_ALIKE, Aligned, LaunchOrder, align, carried
 from nsysdiag.comparison.pairing import paired
 from nsysdiag.comparison.units import ITERATIONS, in_units
 from nsysdiag.config.settings import Settings
@@ -40,7 +40,7 @@ class Given(Struct, frozen=True):
 class _Side(Struct, frozen=True):
     """One device of a trace: its operations, its loop, and the places of the first operations of the repeats."""
 
-    operations: Operations
+    operations: LaunchOrder
     loop: Loop | None
     name: str
     borders: IntArray
@@ -121,7 +121,7 @@ def _side(device: DeviceTimeline, reading: Reading) -> _Side:
     return _Side(made, loop, loop.called.text(reading.strings), _borders(made, loop.starts))
 
 
-def _operations(device: DeviceTimeline, rows: IntArray, reading: Reading) -> Operations:
+def _operations(device: DeviceTimeline, rows: IntArray, reading: Reading) -> LaunchOrder:
     operations = device.operations
     category = operations.category[rows]
     kernel = category == Category.KERNEL
@@ -130,7 +130,7 @@ def _operations(device: DeviceTimeline, rows: IntArray, reading: Reading) -> Ope
     ids, code = distinct(own)
     texts = iter(reading.strings.texts(ids[ids >= 0]))
     names = [next(texts) if each >= 0 else f"operation {-each}" for each in ids.tolist()]
-    return Operations(
+    return LaunchOrder(
         start=operations.start[rows],
         ns=operations.end[rows] - operations.start[rows],
         code=code,
@@ -139,7 +139,7 @@ def _operations(device: DeviceTimeline, rows: IntArray, reading: Reading) -> Ope
     )
 
 
-def _borders(made: Operations, starts: IntArray) -> IntArray:
+def _borders(made: LaunchOrder, starts: IntArray) -> IntArray:
     """The place of the first kernel of each repeat in the order of the launches."""
     kernels = np.flatnonzero(made.kernel)
     order = np.argsort(made.start[kernels], kind="stable")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nsysdiag
-from nsysdiag.comparison.alignment import Operations, align, carried
+from nsysdiag.comparison.alignment import LaunchOrder, align, carried
 from tests.comparison.programs import Program
 from tests.comparison.samples import only, report_of
 from tests.simulator.engine import US
@@ -26,13 +26,13 @@ NAMED = replace(BARE, named=True)
 STEPS = 30
 
 
-def operations(text: str) -> Operations:
+def operations(text: str) -> LaunchOrder:
     """A kernel of 10 ns for each letter, a copy for each dash."""
     letters = sorted(set(text))
     code = np.array([letters.index(each) for each in text], dtype=np.int64)
     start = 10 * np.arange(len(text), dtype=np.int64)
     kernel = np.array([each != "-" for each in text], dtype=np.bool_)
-    return Operations(start, np.full(len(text), 10), code, kernel, letters)
+    return LaunchOrder(start, np.full(len(text), 10), code, kernel, letters)
 
 
 def starts(one: str, two: str, each: int) -> list[int]:

@@ -76,7 +76,7 @@ class Event(Struct, frozen=True):
     args: Args | None = None
 
 
-class Document(Struct, frozen=True):
+class ProfilerTrace(Struct, frozen=True):
     """The whole file."""
 
     events: list[Event] = field(name="traceEvents")
@@ -84,7 +84,7 @@ class Document(Struct, frozen=True):
     base_ns: Any = field(default=None, name="baseTimeNanoseconds")
 
 
-def read_document(path: Path) -> Document:
+def read_trace(path: Path) -> ProfilerTrace:
     """The trace. Raises InputError where it is damaged or larger than what is read, and MemoryError."""
     size = path.stat().st_size
     most = min(PROFILER_BYTES, max(PROFILER_RATIO * size, HEAD_BYTES))
@@ -98,7 +98,7 @@ def read_document(path: Path) -> Document:
             raise InputError(message, hint="profile fewer steps, without record_shapes and with_stack")
         if BYTES_OF_AN_EVENT * data.count(b"{") > len(data) + HEAD_BYTES:
             raise InputError(f"'{printable(path)}' is no trace of the PyTorch profiler: its events are empty")
-        return Decoder(Document).decode(data)
+        return Decoder(ProfilerTrace).decode(data)
     except (DecodeError, UnicodeDecodeError, EOFError, zlib.error, OSError) as error:
         message = f"'{printable(path)}' is a damaged trace of the PyTorch profiler: {printable(error)}"
         raise InputError(message, hint="copy it again, or export it again") from error

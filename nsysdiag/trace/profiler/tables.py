@@ -26,13 +26,13 @@ from nsysdiag.trace.profiler.events import (
     NO_ARGS,
     RANGES,
     WORK,
-    Document,
     Event,
+    ProfilerTrace,
     by_category,
     category_of,
     correlation_of,
     number,
-    read_document,
+    read_trace,
 )
 from nsysdiag.trace.profiler.file import MARK
 from nsysdiag.trace.profiler.names import base_name, functions_at
@@ -77,10 +77,10 @@ _OPERATIONS = dict(zip(WORK, (f"CUPTI_ACTIVITY_KIND_{each}" for each in ("KERNEL
 Row = tuple[Any, ...]
 
 
-class Rows:
+class ExportRows:
     """The rows of all tables, made of the events of one file."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: ProfilerTrace) -> None:
         self._strings: dict[str, int] = {}
         self._threads: dict[tuple[int, Any], int] = {}
         self._taken: set[int] = set()
@@ -93,7 +93,7 @@ class Rows:
         self._graphs = self._graph_launches()
         self._add_all(document)
 
-    def _add_all(self, document: Document) -> None:
+    def _add_all(self, document: ProfilerTrace) -> None:
         for category, add in self._writers().items():
             for event, start, end in self._events.get(category, ()):
                 add(event, start - self._origin, end - self._origin)
@@ -229,7 +229,7 @@ class Rows:
         body = struct.pack("<4I", 1, 1, len(frames), 0) + b"".join(frames)
         return struct.pack("<IIIIQQ", 1, 0, 3, 1, len(body), 32 + len(body)) + body
 
-    def _session(self, document: Document) -> None:
+    def _session(self, document: ProfilerTrace) -> None:
         """The beginning of the capture, its process, its threads and its GPUs."""
         self._add("TARGET_INFO_SESSION_START_TIME", number(document.base_ns, 0) + self._origin)
         self._add("META_DATA_EXPORT", MARK, "1")
@@ -269,7 +269,7 @@ def _three(value: Any) -> tuple[int, int, int]:
 
 def convert(path: Path, target: Path) -> None:
     """Write the tables of a profiler's trace into a new SQLite file. Raises InputError where the trace is damaged."""
-    rows = Rows(read_document(path))
+    rows = ExportRows(read_trace(path))
     with closing(sqlite3.connect(target, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode=OFF")
         connection.execute("PRAGMA synchronous=OFF")
