@@ -270,7 +270,7 @@ def device_sentence(unit: Unit, length: Change) -> str:
     times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
     share = format_signed_share(length.change_ns, length.before_ns)
     if outweighed(length):
-        return f"{times}: {share}, {interval_text(length)}. Among several devices, one may differ this much by chance."
+        return f"{times}: {share}, {interval_text(length)}. That may be chance: a verdict takes 99%."
     if length.verdict == SAME:
         seen = max(length.least_ns, (length.high_ns or 0) - length.change_ns, length.change_ns - (length.low_ns or 0))
         return (

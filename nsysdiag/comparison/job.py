@@ -11,11 +11,12 @@ from msgspec import Struct
 from nsysdiag.comparison.facts import AccountChange, Change, DeviceComparison, JobComparison, PartChange, Speedup
 from nsysdiag.comparison.pairing import DevicePair
 from nsysdiag.comparison.side import LENGTH, STEADY, WORK, Capture, judged_phases
-from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drawn_medians, freedom, interval
+from nsysdiag.comparison.significance import Values, drawn_means, drawn_medians, freedom, interval
 from nsysdiag.comparison.units import DeviceSides
 from nsysdiag.comparison.waterfall import (
     DECIDED,
     MIXED,
+    OF_LENGTH,
     SAME,
     UNKNOWN,
     DeviceChanges,
@@ -71,11 +72,11 @@ def _whole_steps(capture: Capture, fold: float) -> Values:
 
 def verdict_of(length: Change, step: StepChange | None) -> str:
     """The verdict on the mean length, or on the median step if slow steps hide its change. The latter must be beyond
-    chance at half the level, as two tests are wrong twice as often as one."""
+    chance at half the level of a length, as two tests are wrong twice as often as one."""
     if step is None or not step.slow:
         return length.verdict
     median = step.change.verdict
-    if length.verdict == SAME and median in DECIDED and outside(step.change, step.freedom, LEVEL / 2):
+    if length.verdict == SAME and median in DECIDED and outside(step.change, step.freedom, OF_LENGTH / 2):
         return median
     return MIXED if {length.verdict, median} == {*DECIDED} else length.verdict
 
