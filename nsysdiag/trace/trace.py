@@ -287,7 +287,9 @@ class Trace:
         """How the trace was recorded. Its tables hold what is private too, and are in no slice."""
         options, system = map(self._named_values, (CAPTURE_OPTIONS, SYSTEM))
         found = Captured.of(options, system)
-        return structs.replace(found, windows=self.has("TARGET_INFO_WDDM_CONTEXTS"), profiler=self._profiler)
+        return structs.replace(
+            found, windows=found.windows or self.has("TARGET_INFO_WDDM_CONTEXTS"), profiler=self._profiler
+        )
 
     def _named_values(self, spec: TableSpec) -> list[tuple[str, str]]:
         found = resolve(spec, self._tables, self._row_bounds).table
