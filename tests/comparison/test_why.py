@@ -145,6 +145,12 @@ class TestSaid:
         assert first.startswith("Kernels +")
         assert f"slower: 1 matrix product kernel ({GEMM}), " in first
 
+    def test_what_took_the_work_of_kernels_that_are_gone_is_named(self) -> None:
+        _heading, first, *_more = said(compared(PLAIN, replace(PLAIN, form="fused")))
+        assert first.startswith("Kernels -")
+        assert "2 elementwise kernels gone" in first
+        assert "1 kernel new (fused_relu_norm)" in first
+
     def test_nothing_is_said_of_chance(self) -> None:
         assert said(compared(PLAIN, PLAIN)) == []
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from nsysdiag.document.view import Causes
 
 MOST_FAMILIES, MOST_CAUSES = 2, 2
+WORTH_NAMING = 0.2
+"""Of the change of the first family: one that changed less is not named."""
 MORE_CALLS = 0.02
 """Of the launches: a smaller difference is none."""
 GRAPHS = "kernels in CUDA graphs were recorded as wholes, so they are not compared by name"
@@ -98,14 +100,16 @@ def _cause(row: PartChange, tiny: float, causes: Causes) -> str:
 
 
 def _kernels(reason: Reason, device: DeviceComparison) -> list[Part]:
-    """What became of the families that changed most."""
+    """What became of the family that changed most, and of the next, which may have taken its work."""
     grew = reason.change_ns > 0
-    found = [each for each in device.families if (each.change_ns > 0) == grew][:MOST_FAMILIES]
+    found = [each for each in device.families if (each.change_ns > 0) == grew][:1]
     if not found:
         graphs = any(row.id == "graph" for row in device.workload)
         return [_more(reason, "time in them"), f"; {GRAPHS}" if graphs else ""]
+    large = WORTH_NAMING * abs(found[0].change_ns)
+    found += [each for each in device.families if each is not found[0] and abs(each.change_ns) >= large]
     said: list[Part] = []
-    for each in found:
+    for each in found[:MOST_FAMILIES]:
         said += [*(["; "] if said else []), *_family(each)]
     return said
 
