@@ -27,7 +27,7 @@ from nsysdiag.comparison.families import family_changes
 from nsysdiag.comparison.gap_groups import GapGroupTable, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
 from nsysdiag.comparison.headline import headline
 from nsysdiag.comparison.job import Compared, StepChange, job_comparison, step_change, verdict_of
-from nsysdiag.comparison.loops import other_loops
+from nsysdiag.comparison.loops import loop_notes
 from nsysdiag.comparison.matching import (
     GRAPH,
     MOST_KERNELS,
@@ -114,7 +114,7 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
         devices=devices,
         not_compared=pooled,
         notes=[
-            *dict.fromkeys(note for each in sides for note in other_loops(each)),
+            *loop_notes(job.loops),
             *notes,
             *settings_notes(before, after),
             *evidence_notes,

@@ -265,6 +265,19 @@ class Speedup(Record, frozen=True):
     high: Ratio | None
 
 
+class LoopChange(Record, frozen=True):
+    """The mean step of a loop other than the compared one, on both sides: the steady phase of this `number`, from 1."""
+
+    number: Count
+    before_ns: Ns
+    after_ns: Ns
+
+    @property
+    def changed(self) -> bool:
+        """Whether one is longer by more than 10%: less may be another mix of work, or chance, which is not judged."""
+        return max(self.before_ns, self.after_ns) > 1.1 * min(self.before_ns, self.after_ns)
+
+
 class JobComparison(Record, frozen=True):
     """The job, which takes as long as its slowest device.
 
@@ -273,7 +286,8 @@ class JobComparison(Record, frozen=True):
     that of the one after. `account` divides the mean of all devices, empty if a report has none or judges no steady
     phase. `top` are the largest changes on the slowest device, kinds of work and root causes, beyond chance where
     known. It is empty for several devices with an account, in which waits of one for another are charged to what they
-    wait for. `slow_steps`: some step of a device takes twice as long as the median one."""
+    wait for. `slow_steps`: some step of a device takes twice as long as the median one. `loops` are other loops of the
+    program; the verdict is not about them."""
 
     statistic: OwnText
     unit: Unit
@@ -289,6 +303,7 @@ class JobComparison(Record, frozen=True):
     top: list[PartChange]
     slow_steps: bool = False
     why: list[Reason] = []
+    loops: list[LoopChange] = []
 
 
 class Strip(Record, frozen=True):

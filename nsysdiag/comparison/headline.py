@@ -19,7 +19,20 @@ PER_KERNEL = 0.05
 
 
 def headline(job: JobComparison, titles: Mapping[str, str]) -> str:
-    """One line to paste. Work that is not the same comes first."""
+    """One line to paste. Work that is not the same comes first, and another loop that changed last."""
+    return f"{_compared(job, titles)}{_loops(job)}"
+
+
+def _loops(job: JobComparison) -> str:
+    """The other loop that changed most: the rest of the line is not about it."""
+    changed = [each for each in job.loops if each.changed]
+    if not changed:
+        return ""
+    most = max(changed, key=lambda each: abs(each.after_ns / each.before_ns - 1))
+    return f"; another loop (steady {most.number}) {format_two_ns(most.before_ns, most.after_ns, ' → ')}"
+
+
+def _compared(job: JobComparison, titles: Mapping[str, str]) -> str:
     if any(row.differs for row in job.work):
         return f"{work_sentence(job.work)}; {_lower(_times(job))}{_device(job)} ({_remark(job)}){_mean(job)}"
     top = _top(job, titles)

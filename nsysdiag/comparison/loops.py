@@ -1,16 +1,16 @@
-"""Other loops of a program than the compared one: a note says that their steps changed, as the verdict does not."""
+"""Other loops of a program than the compared one: how long their steps are, as the verdict is not about them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
+from nsysdiag.comparison.facts import LoopChange
 from nsysdiag.comparison.side import Capture
 from nsysdiag.comparison.units import DeviceSides
 from nsysdiag.phases.facts import Phase
 from nsysdiag.units import format_two_ns
-
-LEAST = 0.1
-"""The change of a step that is said: less may be another mix of work, or chance, which is not judged here."""
 
 
 class ComparedLoop(Struct, frozen=True):
@@ -21,9 +21,9 @@ class ComparedLoop(Struct, frozen=True):
     compared: bool
 
 
-def other_loops(sides: DeviceSides) -> list[str]:
-    """Sentences on loops whose steps became longer or shorter, and which are not compared on both sides. Loops are the
-    same by their place among as many. Nothing where a side has several captures."""
+def other_loops(sides: DeviceSides) -> list[LoopChange]:
+    """The loops whose steps are known and not compared. Loops are the same by their place among as many. None where a
+    side has several captures."""
     captures = [*sides.before, *sides.after]
     if len(captures) > 2:
         return []
@@ -31,10 +31,19 @@ def other_loops(sides: DeviceSides) -> list[str]:
     if len(before) != len(after):
         return []
     return [
-        f"The mean step of another loop (steady {number}) is {format_two_ns(one.step_ns, two.step_ns, ' → ')}: "
-        f"--phase 'steady {number}' compares it."
+        LoopChange(number=number, before_ns=one.step_ns, after_ns=two.step_ns)
         for number, (one, two) in enumerate(zip(before, after, strict=True), 1)
-        if not (one.compared and two.compared) and _differ(one, two)
+        if one.step_ns and two.step_ns and not (one.compared and two.compared)
+    ]
+
+
+def loop_notes(loops: Sequence[LoopChange]) -> list[str]:
+    """How to compare a loop that changed."""
+    return [
+        f"The mean step of another loop (steady {each.number}) is "
+        f"{format_two_ns(each.before_ns, each.after_ns, ' → ')}: --phase 'steady {each.number}' compares it."
+        for each in loops
+        if each.changed
     ]
 
 
@@ -54,9 +63,3 @@ def _mean_step(phase: Phase) -> int:
     if steps is None or not steps.of_the_program or not steps.certain:
         return 0
     return steps.average_ns
-
-
-def _differ(one: ComparedLoop, two: ComparedLoop) -> bool:
-    """Are both steps known, and one longer by LEAST?"""
-    short, long = sorted((one.step_ns, two.step_ns))
-    return 0 < short < long / (1 + LEAST)
