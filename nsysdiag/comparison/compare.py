@@ -114,7 +114,7 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
         devices=devices,
         not_compared=pooled,
         notes=[
-            *loop_notes(job.loops),
+            *loop_notes(job.phases),
             *notes,
             *settings_notes(before, after),
             *evidence_notes,

@@ -265,8 +265,9 @@ class Speedup(Record, frozen=True):
     high: Ratio | None
 
 
-class LoopChange(Record, frozen=True):
-    """The mean step of a loop other than the compared one, on both sides: the steady phase of this `number`, from 1."""
+class PhaseChange(Record, frozen=True):
+    """A phase that the verdict is not about, on both sides: the mean step of another loop, which is the steady phase of
+    this `number`, from 1; or the length of the start-up, whose number is 0."""
 
     number: Count
     before_ns: Ns
@@ -286,8 +287,8 @@ class JobComparison(Record, frozen=True):
     that of the one after. `account` divides the mean of all devices, empty if a report has none or judges no steady
     phase. `top` are the largest changes on the slowest device, kinds of work and root causes, beyond chance where
     known. It is empty for several devices with an account, in which waits of one for another are charged to what they
-    wait for. `slow_steps`: some step of a device takes twice as long as the median one. `loops` are other loops of the
-    program; the verdict is not about them."""
+    wait for. `slow_steps`: some step of a device takes twice as long as the median one. `phases` are the
+    start-up and other loops of the program."""
 
     statistic: OwnText
     unit: Unit
@@ -303,7 +304,7 @@ class JobComparison(Record, frozen=True):
     top: list[PartChange]
     slow_steps: bool = False
     why: list[Reason] = []
-    loops: list[LoopChange] = []
+    phases: list[PhaseChange] = []
 
 
 class Strip(Record, frozen=True):

@@ -25,7 +25,7 @@ def headline(job: JobComparison, titles: Mapping[str, str]) -> str:
 
 def _loops(job: JobComparison) -> str:
     """The other loop that changed most: the rest of the line is not about it."""
-    changed = [each for each in job.loops if each.changed]
+    changed = [each for each in job.phases if each.number and each.changed]
     if not changed:
         return ""
     most = max(changed, key=lambda each: abs(each.after_ns / each.before_ns - 1))

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.comparison.facts import AccountChange, Change, DeviceComparison, JobComparison, PartChange, Speedup
-from nsysdiag.comparison.loops import other_loops
+from nsysdiag.comparison.loops import other_phases
 from nsysdiag.comparison.pairing import DevicePair
 from nsysdiag.comparison.side import LENGTH, STEADY, WORK, Capture, judged_phases
 from nsysdiag.comparison.significance import Values, drawn_means, drawn_medians, freedom, interval
@@ -144,7 +144,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
         top=top,
         slow_steps=any(each.made.slow_steps for each in devices),
         why=[] if verdict == SAME else reasons(account, top, after.made, step),
-        loops=other_loops(after.sides),
+        phases=other_phases(after.sides),
     )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from nsysdiag.comparison.facts import LoopChange
+from nsysdiag.comparison.differences import NARROWING
+from nsysdiag.comparison.facts import PhaseChange
 from nsysdiag.comparison.side import Capture
 from nsysdiag.comparison.units import DeviceSides
 from nsysdiag.phases.facts import Phase
@@ -21,29 +22,38 @@ class ComparedLoop(Struct, frozen=True):
     compared: bool
 
 
-def other_loops(sides: DeviceSides) -> list[LoopChange]:
-    """The loops whose steps are known and not compared. Loops are the same by their place among as many. None where a
-    side has several captures."""
+def other_phases(sides: DeviceSides) -> list[PhaseChange]:
+    """The start-up, and the loops whose steps are known and not compared. Loops are the same by their place among as
+    many. None where a side has several captures."""
     captures = [*sides.before, *sides.after]
     if len(captures) > 2:
         return []
     before, after = map(loops_of, captures)
-    if len(before) != len(after):
-        return []
-    return [
-        LoopChange(number=number, before_ns=one.step_ns, after_ns=two.step_ns)
-        for number, (one, two) in enumerate(zip(before, after, strict=True), 1)
+    alike = zip(before, after, strict=True) if len(before) == len(after) else ()
+    loops = [
+        PhaseChange(number=number, before_ns=one.step_ns, after_ns=two.step_ns)
+        for number, (one, two) in enumerate(alike, 1)
         if one.step_ns and two.step_ns and not (one.compared and two.compared)
     ]
+    starts = [_start_up(capture) for capture in captures]
+    return [*([PhaseChange(number=0, before_ns=starts[0], after_ns=starts[1])] if all(starts) else []), *loops]
 
 
-def loop_notes(loops: Sequence[LoopChange]) -> list[str]:
+def _start_up(capture: Capture) -> int:
+    """Its length in ns from the first CUDA call, 0 where there is none, or where a part of the time was chosen."""
+    if any(name in capture.report.settings for name in NARROWING):
+        return 0
+    first = capture.report.phases[0] if capture.report.phases else None
+    return first.end_ns - first.start_ns if first is not None and first.name == "start-up" else 0
+
+
+def loop_notes(phases: Sequence[PhaseChange]) -> list[str]:
     """How to compare a loop that changed."""
     return [
         f"The mean step of another loop (steady {each.number}) is "
         f"{format_two_ns(each.before_ns, each.after_ns, ' → ')}: --phase 'steady {each.number}' compares it."
-        for each in loops
-        if each.changed
+        for each in phases
+        if each.number and each.changed
     ]
 
 

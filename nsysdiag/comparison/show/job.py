@@ -31,7 +31,7 @@ from nsysdiag.units import format_bytes, format_signed_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.comparison.facts import Change, Comparison, DeviceComparison, JobComparison, LoopChange, PartChange
+    from nsysdiag.comparison.facts import Change, Comparison, DeviceComparison, JobComparison, PartChange, PhaseChange
 
 
 # Cells and limits that the tables of a comparison share.
@@ -139,14 +139,15 @@ def _steps(job: JobComparison) -> list[tuple[object, ...]]:
         ratio = f"{row.after / row.before:.2f}×" if row.before and row.after else None
         differs = Cell(StatusMark("≠", "other work", "mixed"), tone="note") if row.differs else None
         rows.append((words.work_title(row.id), show(row.before), show(row.after), ratio, differs))
-    return [*rows, *map(_loop, job.loops)]
+    return [*rows, *map(_phase, job.phases)]
 
 
-def _loop(loop: LoopChange) -> tuple[object, ...]:
-    """The step of another loop, without a verdict: of its steps only the mean is known."""
-    share = format_signed_share(loop.after_ns - loop.before_ns, loop.before_ns)
-    times = (words.time_label(ns) for ns in (loop.before_ns, loop.after_ns))
-    return (f"Step of another loop (steady {loop.number}), mean", *times, share, None)
+def _phase(phase: PhaseChange) -> tuple[object, ...]:
+    """Without a verdict: of the steps of another loop only the mean is known, and a program starts once."""
+    share = format_signed_share(phase.after_ns - phase.before_ns, phase.before_ns)
+    times = (words.time_label(ns) for ns in (phase.before_ns, phase.after_ns))
+    name = f"Step of another loop (steady {phase.number}), mean" if phase.number else "Start-up"
+    return (name, *times, share, None)
 
 
 def _step_title(job: JobComparison) -> str:
