@@ -21,7 +21,10 @@ _KEY = re.compile(
 
 
 def is_profiler_trace(path: Path) -> bool:
-    """Whether the file is JSON of the profiler, packed by gzip or not. Raises OSError."""
+    """Whether the file is JSON of the profiler, packed by gzip or not. A pipe is none: to read it could wait for ever.
+    Raises OSError."""
+    if not path.is_file():
+        return False
     head = _head(path)
     return bool(_KEY.match(head)) and (b'"traceEvents"' in head or b'"schemaVersion"' in head)
 
