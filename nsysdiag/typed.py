@@ -84,7 +84,8 @@ class Phrase(str):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = str.__hash__
+    def __hash__(self) -> int:
+        return str.__hash__(self)
 
     def __add__(self, other: Sentence) -> Phrase:
         return Phrase(*self.parts, *parts(other))

@@ -19,6 +19,7 @@ OTHER_MEANINGS = {
     ("timeline/levels.py", "_lanes"): "parts of the window",
     ("trace/capabilities.py", ""): "kinds of evidence",
     ("comparison/show/words.py", ""): "what a step holds, and judgements",
+    ("comparison/show/why.py", ""): "families of kernels",
 }
 
 

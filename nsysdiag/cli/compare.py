@@ -189,13 +189,14 @@ def _reports(
     these are found in the other."""
     from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.parts import report_of
-    from nsysdiag.pipeline.aligning import Given, cut_alike
     from nsysdiag.saved_files import is_saved_report
 
     sides = [(path, parts[0]) for path in left] + [(path, parts[1]) for path in right]
     reports = [report_of(path, settings, file, part, quiet=quiet) for path, part in sides]
-    if not whole or any(part.narrows for part in parts):
+    if not whole or any(part.narrows for part in parts) or all(is_saved_report(path) for path, _part in sides):
         return reports, []
+    from nsysdiag.pipeline.aligning import Given, cut_alike
+
     given = [
         Given(each, None if is_saved_report(path) else path) for each, (path, _part) in zip(reports, sides, strict=True)
     ]

@@ -12,10 +12,10 @@ from nsysdiag.comparison.side import Capture
 from nsysdiag.comparison.step_differences import differences
 from nsysdiag.comparison.step_facts import AlignedSteps, SideSteps
 from nsysdiag.comparison.step_matching import matched
-from nsysdiag.comparison.step_rows import HeldSteps, StepRows, held_steps, rows_of_step
+from nsysdiag.comparison.step_rows import KINDS, HeldSteps, StepRows, held_steps, rows_of_step
 from nsysdiag.units import format_ns
 
-ITERATIONS, KINDS = "iterations", 3
+ITERATIONS = "iterations"
 MOST_OF_PAIR, MOST_MORE = 12_000, 1_200
 """Operations of the typical steps, both together, and of all further ones over all devices."""
 NEAR = 0.05

@@ -13,6 +13,9 @@ from nsysdiag.messages import InputError
 from nsysdiag.report import DeviceReport, GapsPacked, Report
 from nsysdiag.timeline.facts import TimelineLane, TimelineLevels
 
+KINDS = 3
+"""Kinds of work in the lanes of a timeline: computing, communication, copies."""
+
 
 class StepOperations(Struct, frozen=True):
     """Operations by start, in ns of the trace's clock: the name, the kind of work, and the stream by its place."""
@@ -73,7 +76,9 @@ def held_steps(report: Report, device: DeviceReport) -> HeldSteps | None:
         operations = _operations(streams, levels.start_ns)
         names = names_from(levels.names, MOST_NAMES_BYTES)
         gaps, cause = _gaps(device.gaps_packed)
-        if operations.name.max(initial=-1) >= len(names) or cause.max(initial=-1) >= len(device.gaps_packed.cause_ids):
+        if operations.kind.max(initial=-1) >= KINDS or operations.name.max(initial=-1) >= len(names):
+            raise ValueError("a number of nothing")
+        if cause.max(initial=-1) >= len(device.gaps_packed.cause_ids):
             raise ValueError("a number of nothing")
     except ValueError as error:
         raise InputError("the timeline of this report cannot be read: the file is damaged") from error

@@ -16,6 +16,8 @@ KEPT = {"schema_version", "kind", "tool", "severity", "redacted", "account_base"
 """What the document is read by."""
 PHASES = get_args(PhaseName)
 """Names of phases are values of a fixed set: any other is no report."""
+PACKED_EMPTY = {"stream", "idle_before", "idle_after"}
+"""Packed columns that may be empty."""
 PACKED = re.compile(r"[A-Za-z0-9+/=]{24,}|e[A-Za-z0-9+/]{8,}=*")
 
 
@@ -24,9 +26,13 @@ def renamed(data: bytes, names: Sequence[str]) -> bytes:
     return json.dumps(_renamed(json.loads(data), itertools.cycle(names))).encode()
 
 
+def _stays(key: str, value: object) -> bool:
+    return key in KEPT or value in PHASES or (value == "" and key in PACKED_EMPTY)
+
+
 def _renamed(value: object, names: Iterator[str]) -> object:
     if isinstance(value, dict):
-        return {key: each if key in KEPT or each in PHASES else _renamed(each, names) for key, each in value.items()}
+        return {key: each if _stays(key, each) else _renamed(each, names) for key, each in value.items()}
     if isinstance(value, list):
         return [_renamed(each, names) for each in value]
     return next(names) if isinstance(value, str) and not PACKED.fullmatch(value) else value
