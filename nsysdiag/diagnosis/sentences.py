@@ -194,9 +194,13 @@ def rest_of_capture(scope: Scope, run: tuple[int, int], judged_ns: int, *, slice
     told = sum(parts[name] for name in large)
     rest = "the rest" if told >= NEARLY_ALL_OF_IT * sum(parts.values()) else "most of the rest"
     pages = f"; pages of unified memory move for {format_ns(scope.paged_ns)} of it" if scope.paged_ns else ""
-    did, then = (say(": {}", each) if each else "" for each in scope.around)
-    more = {BEFORE_CALLS: did, BEFORE_OPERATIONS: did, AFTER_OPERATIONS: say("{}{}", then, pages)}
-    named = [say("{} ({}{})", name, format_ns(parts[name]), more.get(name, "")) for name in large]
+    before_it, behind_it = scope.around
+    did = {BEFORE_CALLS: before_it, BEFORE_OPERATIONS: before_it, AFTER_OPERATIONS: behind_it}
+    named = []
+    for name in large:  # what was done is said of the largest part alone: a headline is read in one breath
+        what = did.get(name) if name == large[0] else None
+        paged = pages if name == AFTER_OPERATIONS else ""
+        named.append(say("{} ({}{}{})", name, format_ns(parts[name]), say(": {}", what) if what else "", paged))
     return say("; {} is {}", rest, typed.listed(named)) if large else ""
 
 
