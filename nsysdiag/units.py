@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
+from nsysdiag import typed
 from nsysdiag.fields import Sentence
 from nsysdiag.messages import UsageError
 
@@ -174,7 +175,7 @@ def every_nth(period: int) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """`gpu0`, `gpu0 and gpu1`, `gpu0, gpu1 and gpu2`."""
-    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+    return typed.plain(typed.listed(names))
 
 
 def capitalized(text: str) -> str:

@@ -26,7 +26,7 @@ LAYERS = [
     files_of_subjects("facts") + " comparison.step_facts",
     "phrases older",
     "report findings.first ranks.report comparison.facts ci.facts ci.states replay.facts replay.options",
-    "saved_files",
+    "saved_files packed_gaps",
     "trace config cost",
     "events",
     "kernels.names",

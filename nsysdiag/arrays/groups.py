@@ -231,6 +231,16 @@ def from_text(text: str, most: int) -> bytes:
     return data
 
 
+def numbers_from(text: str, kind: str, count: int) -> IntArray:
+    """At most `count` numbers, each stored as `kind`. Raises ValueError where the text is damaged or holds more."""
+    return np.frombuffer(from_text(text, count * np.dtype(kind).itemsize), dtype=kind).astype(np.int64)
+
+
+def column_from(text: str, count: int) -> IntArray:
+    """The `count` values of a column packed by planes. Raises ValueError where the text is damaged or holds others."""
+    return from_planes(from_text(text, WIDEST * count), count)
+
+
 def names_from(text: str, most: int) -> list[str]:
     """A packed JSON list of texts of at most `most` bytes; of none, none. Raises ValueError where it is anything
     else."""

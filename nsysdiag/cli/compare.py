@@ -193,13 +193,12 @@ def _reports(
 
     sides = [(path, parts[0]) for path in left] + [(path, parts[1]) for path in right]
     reports = [report_of(path, settings, file, part, quiet=quiet) for path, part in sides]
-    if not whole or any(part.narrows for part in parts) or all(is_saved_report(path) for path, _part in sides):
+    traces = [None if is_saved_report(path) else path for path, _part in sides]
+    if not whole or any(part.narrows for part in parts) or not any(traces):
         return reports, []
     from nsysdiag.pipeline.aligning import Given, cut_alike
 
-    given = [
-        Given(each, None if is_saved_report(path) else path) for each, (path, _part) in zip(reports, sides, strict=True)
-    ]
+    given = [Given(*each) for each in zip(reports, traces, strict=True)]
     its = [part.of(settings) for _path, part in sides]
     return cut_alike(
         given[: len(left)],

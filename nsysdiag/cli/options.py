@@ -203,6 +203,10 @@ BaselinesOption = Annotated[
         show_default=False,
     ),
 ]
+SettingsFileOption = Annotated[
+    str | None,
+    typer.Option("--config", metavar="FILE", help="Settings from this TOML file; options override it."),
+]
 ConfigOption = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file; options override it."),

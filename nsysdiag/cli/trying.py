@@ -94,9 +94,7 @@ def try_fix(
     format_name: options.ComparisonFormatOption = None,
     same_gpu: options.SameGpuOption = False,
     step: options.StepOption = None,
-    config: Annotated[
-        str | None, typer.Option("--config", metavar="FILE", help="Settings from this TOML file; options override it.")
-    ] = None,
+    config: options.SettingsFileOption = None,
     no_config: options.NoConfigOption = False,
     force: options.ForceOption = False,
     quiet: options.QuietOption = False,

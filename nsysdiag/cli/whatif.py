@@ -91,9 +91,7 @@ def whatif(
     nvtx: options.NvtxOption = None,
     iterations: options.IterationsOption = None,
     step: options.StepOption = None,
-    config: Annotated[
-        str | None, typer.Option("--config", metavar="FILE", help="Settings from this TOML file; options override it.")
-    ] = None,
+    config: options.SettingsFileOption = None,
     no_config: options.NoConfigOption = False,
     redact: options.RedactOption = False,
     open_html: options.OpenOption = False,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nsysdiag.arrays.groups import WIDEST, from_planes, from_text
+from nsysdiag.arrays.groups import column_from
 from nsysdiag.messages import InputError
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.report import DeviceReport, IterationsPacked, Report
@@ -137,7 +137,7 @@ def _table(packed: IterationsPacked) -> dict[str, Column]:
     """Every column for one iteration, idle time among them. Raises ValueError where they are damaged."""
 
     def read(text: str) -> Column:
-        values = from_planes(from_text(text, WIDEST * packed.count), packed.count).astype(np.float64) / packed.each
+        values = column_from(text, packed.count).astype(np.float64) / packed.each
         return np.asarray(values, dtype=np.float64)
 
     lengths = read(packed.lengths)

@@ -13,9 +13,9 @@ from nsysdiag.comparison.step_differences import differences
 from nsysdiag.comparison.step_facts import AlignedSteps, SideSteps
 from nsysdiag.comparison.step_matching import matched
 from nsysdiag.comparison.step_rows import KINDS, HeldSteps, StepRows, held_steps, rows_of_step
+from nsysdiag.comparison.units import ITERATIONS
 from nsysdiag.units import format_ns
 
-ITERATIONS = "iterations"
 MOST_OF_PAIR, MOST_MORE = 12_000, 1_200
 """Operations of the typical steps, both together, and of all further ones over all devices."""
 NEAR = 0.05

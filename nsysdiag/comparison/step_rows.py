@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.groups import WIDEST, from_planes, from_text, names_from, running_sums
+from nsysdiag.arrays.groups import column_from, names_from, running_sums
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, complement, place_in, union
 from nsysdiag.iterations.steps import Steps, steady_steps
 from nsysdiag.limits import MOST_NAMES_BYTES
 from nsysdiag.messages import InputError
+from nsysdiag.packed_gaps import unpack
 from nsysdiag.report import DeviceReport, GapsPacked, Report
 from nsysdiag.timeline.facts import TimelineLane, TimelineLevels
 
@@ -75,13 +76,11 @@ def held_steps(report: Report, device: DeviceReport) -> HeldSteps | None:
     try:
         operations = _operations(streams, levels.start_ns)
         names = names_from(levels.names, MOST_NAMES_BYTES)
-        gaps, cause = _gaps(device.gaps_packed)
         if operations.kind.max(initial=-1) >= KINDS or operations.name.max(initial=-1) >= len(names):
-            raise ValueError("a number of nothing")
-        if cause.max(initial=-1) >= len(device.gaps_packed.cause_ids):
             raise ValueError("a number of nothing")
     except ValueError as error:
         raise InputError("the timeline of this report cannot be read: the file is damaged") from error
+    gaps, cause = _gaps(device.gaps_packed)
     return HeldSteps(
         steps.take(np.flatnonzero(_held(steps.spans, levels))),
         int(np.median(steps.length)),
@@ -105,13 +104,8 @@ def _held(spans: Intervals, levels: TimelineLevels) -> BoolArray:
 
 
 def _gaps(packed: GapsPacked) -> tuple[Intervals, IntArray]:
-    """All gaps in order and their causes. Raises ValueError where they are damaged."""
-    starts, lengths, cause = (
-        np.frombuffer(from_text(text, packed.count * np.dtype(kind).itemsize), dtype=kind).astype(np.int64)
-        for text, kind in ((packed.starts, "<i8"), (packed.lengths, "<i8"), (packed.causes, "u1"))
-    )
-    start = running_sums(starts)
-    running_sums(lengths)
+    """All gaps in order and their causes. Raises InputError where they are damaged."""
+    start, lengths, cause = unpack(packed)
     order = np.argsort(start, kind="stable")
     return Intervals(start[order], (start + lengths)[order]), cause[order]
 
@@ -129,7 +123,7 @@ def _operations(lanes: list[TimelineLane], base: int) -> StepOperations:
 def _columns(lane: TimelineLane, base: int, number: int) -> tuple[IntArray, ...]:
     """Start, end, name, kind and stream of the operations of one lane."""
     steps, length, name, kind = (
-        from_planes(from_text(text, WIDEST * lane.count), lane.count) if text else np.zeros(lane.count, dtype=np.int64)
+        column_from(text, lane.count) if text else np.zeros(lane.count, dtype=np.int64)
         for text in (lane.starts, lane.lengths, lane.names, lane.kinds)
     )
     start = running_sums(steps, base)

@@ -1,15 +1,14 @@
-"""What a saved report keeps in packed form, read back into arrays: all gaps, the host's lead, timelines, metrics and
-the level of device memory."""
+"""What a saved report keeps in packed form, read back into arrays: the places of gaps, the host's lead, timelines,
+metrics and the level of device memory."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.groups import from_planes, from_text, running_sums
+from nsysdiag.arrays.groups import from_planes, from_text, numbers_from
 from nsysdiag.document.words import path_label
 from nsysdiag.gap_groups.facts import width_of
 from nsysdiag.limits import PLACES_CHARACTERS
@@ -66,7 +65,7 @@ def _buckets(
 ) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
     """The edges of the buckets, and a column for each of `texts`."""
     try:
-        columns = [_array(text, "<i8", packed.buckets) for text in texts]
+        columns = [numbers_from(text, "<i8", packed.buckets) for text in texts]
     except ValueError as error:
         raise InputError(f"the packed {what} of this report cannot be read: the file is damaged") from error
     if packed.buckets < 1 or any(len(column) != packed.buckets for column in columns):
@@ -80,47 +79,12 @@ def unpack_metric(found: GpuMetrics, row: GpuMetric) -> npt.NDArray[np.float64]:
     """The mean of each bucket: shares from 0 to 1, or Hz; NaN where nothing was sampled. Raises InputError where it
     cannot be decoded or is not as long as it should be."""
     try:
-        values = _array(row.series, "<i2", found.buckets)
+        values = numbers_from(row.series, "<i2", found.buckets)
     except ValueError as error:
         raise InputError("the packed GPU metrics of this report cannot be read: the file is damaged") from error
     if found.buckets < 1 or len(values) != found.buckets:
         raise InputError("the packed GPU metrics of this report contradict themselves: the file is damaged")
     return np.where(values < 0, np.nan, values * 1e6 if row.unit == "Hz" else values / 1000)
-
-
-def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Start and length in ns and the index into `cause_ids` of every gap, one element each; not to be written to.
-
-    Raises InputError where the fields contradict each other or cannot be decoded.
-    """
-    try:
-        starts, lengths, causes = _unpacked(packed.count, packed.starts, packed.lengths, packed.causes)
-    except ValueError as error:
-        raise InputError("the packed gaps of this report cannot be read: the file is damaged") from error
-    known = len(packed.cause_ids)
-    if not len(starts) == len(lengths) == len(causes) == packed.count or np.any(causes >= known):
-        raise InputError("the packed gaps of this report contradict each other: the file is damaged")
-    return starts, lengths, causes
-
-
-@lru_cache(maxsize=4)
-def _unpacked(count: int, *columns: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Kept for the next section of a page that draws the same gaps."""
-    starts, lengths, causes = (
-        _array(text, kind, count) for text, kind in zip(columns, ("<i8", "<i8", "u1"), strict=True)
-    )
-    starts = running_sums(starts)
-    if len(lengths) and int(lengths.min()) < 0:
-        raise ValueError("a gap of negative length")
-    running_sums(lengths)
-    for each in (starts, lengths, causes):
-        each.flags.writeable = False
-    return starts, lengths, causes
-
-
-def _array(text: str, kind: str, count: int) -> npt.NDArray[np.int64]:
-    """At most `count` numbers. Raises ValueError where the text is damaged or holds more."""
-    return np.frombuffer(from_text(text, count * np.dtype(kind).itemsize), dtype=kind).astype(np.int64)
 
 
 class TimelineBuckets(Struct, frozen=True):
@@ -139,7 +103,7 @@ def unpack_lanes(timeline: TimelineLevels, most: int) -> TimelineBuckets | None:
         return None
     packed = {name: getattr(level, name) for name in LANES}
     try:
-        lanes = {name: _array(text, "u1", level.buckets) for name, text in packed.items()}
+        lanes = {name: numbers_from(text, "u1", level.buckets) for name, text in packed.items()}
     except ValueError as error:
         raise InputError("the packed timeline of this report cannot be read: the file is damaged") from error
     if any(len(lane) != level.buckets for lane in lanes.values()):

@@ -13,9 +13,10 @@ from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import BY_NAME as OF_COMPARISONS
 from nsysdiag.document.columns import RecordTable
 from nsysdiag.document.names import clip
-from nsysdiag.document.packed import Coded, unpack, unpack_places
+from nsysdiag.document.packed import Coded, unpack_places
 from nsysdiag.formats.rows import BY_NAME
 from nsysdiag.messages import InputError, UsageError
+from nsysdiag.packed_gaps import unpack
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.rows import BY_NAME as OF_RANKS
 from nsysdiag.time.facts import NAMED, NameColumn, TimeColumns

@@ -21,10 +21,11 @@ from msgspec import Struct
 
 from nsysdiag.document.context import as_read
 from nsysdiag.document.names import call_site_label, clip, visible, whole
-from nsysdiag.document.packed import FULL, LANES, unpack, unpack_lanes
+from nsysdiag.document.packed import FULL, LANES, unpack_lanes
 from nsysdiag.document.view import Causes, by_rank, slices_by_time, window_parts
 from nsysdiag.document.words import path_label, thread_label, window_sentence
 from nsysdiag.formats.format import RenderOptions
+from nsysdiag.packed_gaps import unpack
 from nsysdiag.record import UNREADABLE
 from nsysdiag.report import Report
 

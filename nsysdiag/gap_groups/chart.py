@@ -12,9 +12,9 @@ from nsysdiag.document.axis import bound, edge_labels, panel
 from nsysdiag.document.blocks import PAGE, Chart, Column, Section, Table
 from nsysdiag.document.drawings import Bar, Histogram, StackedBar, entry_of, stack
 from nsysdiag.document.kinds import COUNT, STACK, TEXT, TIME, share_of
-from nsysdiag.document.packed import unpack
 from nsysdiag.document.view import by_time
 from nsysdiag.document.view import share_of as some
+from nsysdiag.packed_gaps import unpack
 from nsysdiag.units import NS_PER, format_ns, format_share
 
 if TYPE_CHECKING:

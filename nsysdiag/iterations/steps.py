@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.groups import WIDEST, from_planes, from_text, running_sums
+from nsysdiag.arrays.groups import column_from, running_sums
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.messages import InputError
 from nsysdiag.report import IterationReport, IterationsPacked
@@ -46,8 +46,6 @@ def steady_steps(found: IterationReport) -> Steps | None:
 
 def _spans(packed: IterationsPacked, first: int) -> Intervals:
     """Raises ValueError where the columns are damaged."""
-    lengths, apart = (
-        from_planes(from_text(text, WIDEST * packed.count), packed.count) for text in (packed.lengths, packed.apart)
-    )
+    lengths, apart = (column_from(text, packed.count) for text in (packed.lengths, packed.apart))
     end = running_sums(lengths, first) + running_sums(apart)
     return Intervals(end - lengths, end)

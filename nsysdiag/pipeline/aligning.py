@@ -18,7 +18,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.chosen import CarriedSteps, whole_of
-from nsysdiag.iterations.iterations import find_loops, main_loop
+from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import FEWEST, STEP, Loop
 from nsysdiag.messages import NotComparableError
 from nsysdiag.pipeline.reading import Reading, read, silent
@@ -106,11 +106,8 @@ def _sides(path: Path, settings: Settings) -> dict[str, _Side]:
 
 
 def _side(device: DeviceTimeline, reading: Reading) -> _Side:
-    calls = reading.activity.api_calls
-    whole = whole_of(device)
-    loops = find_loops(device, calls.rows, reading.ranges, reading.strings, whole, names=calls.names)
-    loop = main_loop([each for each in loops if len(each) >= FEWEST])
-    operations = device.operations
+    calls, operations = reading.activity.api_calls, device.operations
+    loop = main_loop([each for each in reading.loops(device, whole_of(device)) if len(each) >= FEWEST])
     rows = np.flatnonzero(device.running & ~operations.migration)
     launched = device.launch[rows]
     time = np.where(launched >= 0, calls.rows.start[launched], operations.start[rows]) if len(calls.rows) else rows

@@ -18,7 +18,7 @@ from nsysdiag.findings.pointers import EmptyIterations, empty_iterations
 from nsysdiag.gaps.gaps import Calibration, Gaps, calibrate, event_waits, find_gaps
 from nsysdiag.gaps.launch_frame import DeviceSide, LaunchFrame, frame_of
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN, AnalysisWindow
-from nsysdiag.iterations.iterations import find_loops, main_loop
+from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.kernels.kernels import kernel_rows
 from nsysdiag.kernels.shapes import residency
@@ -112,8 +112,7 @@ def _loops(device: DeviceTimeline, window: AnalysisWindow, reading: Reading) -> 
         return [loop for loop in inside if len(loop) >= FEWEST_CHOSEN]
     if window.narrowed:
         return []
-    calls = reading.activity.api_calls
-    return find_loops(device, calls.rows, reading.ranges, reading.strings, window.whole, names=calls.names)
+    return reading.loops(device, window.whole)
 
 
 def _repeating(loops: Future[list[Loop]]) -> Loop | None:

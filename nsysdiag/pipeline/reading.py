@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from nsysdiag import typed
 from nsysdiag.arrays.background import Background
+from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.arrays.spill import laid
 from nsysdiag.config.file import parse_step
 from nsysdiag.config.settings import Settings
@@ -21,6 +22,7 @@ from nsysdiag.events.memory import FittingSpan, part_that_fits
 from nsysdiag.events.nvtx import NvtxRanges, read_ranges
 from nsysdiag.events.operations import read_operations
 from nsysdiag.iterations.chosen import AnalysisWindow, CarriedSteps, chosen_loops, window_of
+from nsysdiag.iterations.iterations import find_loops
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.messages import UsageError
 from nsysdiag.trace.columns import Strings
@@ -57,6 +59,11 @@ class Reading(Struct, frozen=True):
     def devices(self) -> list[DeviceTimeline]:
         """All devices."""
         return self.activity.devices
+
+    def loops(self, device: DeviceTimeline, whole: Intervals) -> list[Loop]:
+        """What repeats on a device in its whole time."""
+        calls = self.activity.api_calls
+        return find_loops(device, calls.rows, self.ranges, self.strings, whole, names=calls.names)
 
     @property
     def host_unseen(self) -> bool:

@@ -13,7 +13,6 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.config.settings import Settings
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.iterations.chosen import CarriedSteps, whole_of
-from nsysdiag.iterations.iterations import find_loops
 from nsysdiag.iterations.loop import FEWEST, Loop
 from nsysdiag.messages import UsageError, printable
 from nsysdiag.phases.facts import Phase
@@ -60,8 +59,5 @@ def steps_inside(path: Path, settings: Settings) -> CarriedSteps | None:
 
 def _inside(device: DeviceTimeline, reading: Reading, part: Intervals) -> Loop | None:
     """The loop of the device that takes most of the part."""
-    calls = reading.activity.api_calls
-    whole = whole_of(device)
-    loops = find_loops(device, calls.rows, reading.ranges, reading.strings, whole, names=calls.names)
-    inside = [loop.inside(part) for loop in loops if loop.closed]
+    inside = [loop.inside(part) for loop in reading.loops(device, whole_of(device)) if loop.closed]
     return max((loop for loop in inside if len(loop) >= FEWEST), key=lambda loop: loop.total_ns, default=None)

@@ -10,7 +10,7 @@ import pytest
 
 from nsysdiag.config.settings import Settings
 from nsysdiag.iterations.iterations import find_loops
-from nsysdiag.pipeline import analyze, device_gaps
+from nsysdiag.pipeline import analyze, reading
 from tests.builder import TraceBuilder
 from tests.iterations.test_iterations import MS, found, only_device, work
 
@@ -73,7 +73,7 @@ def loops_of(trace: TraceBuilder, folder: Path, monkeypatch: pytest.MonkeyPatch,
         seen.extend(find_loops(*given, fewest, names))  # type: ignore[arg-type]
         return seen
 
-    monkeypatch.setattr(device_gaps, "find_loops", noted)
+    monkeypatch.setattr(reading, "find_loops", noted)
     analyze(trace.write(folder / f"{len(list(folder.iterdir()))}.sqlite"), Settings())
     return seen
 

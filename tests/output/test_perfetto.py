@@ -20,10 +20,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import nsysdiag
-from nsysdiag.document.packed import unpack
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.perfetto import Track, gap_events, micros
 from nsysdiag.messages import InputError
+from nsysdiag.packed_gaps import unpack
 from nsysdiag.report import Report
 from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
 from tests.levels import some

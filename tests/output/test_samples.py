@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.document.packed import unpack
 from nsysdiag.document.view import window_parts
+from nsysdiag.packed_gaps import unpack
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json

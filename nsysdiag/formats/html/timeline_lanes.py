@@ -9,9 +9,9 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.document.drawings import Area, DrawnLane, safe_color
-from nsysdiag.document.packed import unpack
 from nsysdiag.formats.html.assets import unpacked
 from nsysdiag.messages import InputError
+from nsysdiag.packed_gaps import unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt

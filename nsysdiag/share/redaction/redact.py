@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.arrays.groups import WIDEST, from_planes, from_text, names_from, to_text
+from nsysdiag.arrays.groups import column_from, names_from, to_text
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.fields import TextKind
 from nsysdiag.limits import MOST_NAMES_BYTES
@@ -73,7 +73,7 @@ def repacked(timeline: TimelineLevels, rename: Callable[[TextKind, str], str]) -
 
 def _used(timeline: TimelineLevels, text: TextKind) -> list[int]:
     lanes = [lane for lane in timeline.lanes if _OF_LANE.get(lane.kind) is text and lane.names]
-    columns = [from_planes(from_text(lane.names, WIDEST * lane.count), lane.count) for lane in lanes]
+    columns = [column_from(lane.names, lane.count) for lane in lanes]
     return [number for column in columns for number in np.unique(column).tolist()]
 
 

@@ -55,7 +55,6 @@ class Args(Struct, frozen=True):
     registers: Any = field(default=None, name="registers per thread")
     shared: Any = field(default=None, name="shared memory")
     node: Any = field(default=None, name="graph node id")
-    graph: Any = field(default=None, name="graph id")
     kind: Any = field(default=None, name="cuda_sync_kind")
     event: Any = field(default=None, name="wait_on_cuda_event_id")
 

@@ -205,15 +205,16 @@ class ExportRows:
 
     def _stacks(self) -> None:
         """The Python functions that were running at each CUDA call, as the marks that nsys writes."""
-        calls = [(start, end, thread) for start, end, thread, *_ in self.tables["CUPTI_ACTIVITY_KIND_RUNTIME"]]
+        called: dict[int, list[int]] = {}
+        for start, _end, thread, *_ in self.tables["CUPTI_ACTIVITY_KIND_RUNTIME"]:
+            called.setdefault(thread, []).append(start)
         functions: dict[int, list[tuple[int, int, str]]] = {}
         for event, start, end in self._events.get("python_function", ()):
             functions.setdefault(self._thread(event), []).append(
                 (start - self._origin, end - self._origin, str(event.name))
             )
         for thread, own in functions.items():
-            times = sorted(start for start, _, of in calls if of == thread)
-            for time, stack in functions_at(own, times):
+            for time, stack in functions_at(own, sorted(called.get(thread, []))):
                 self._add("NVTX_EVENTS", time, None, _MOMENT, thread, _STACKS, None, None, 1, self._packed(stack))
         if functions:
             process = self._process << 24 | self._process

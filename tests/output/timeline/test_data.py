@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.arrays.groups import from_planes
-from nsysdiag.document.packed import unpack, unpack_lanes
+from nsysdiag.document.packed import unpack_lanes
 from nsysdiag.document.svg import lane_paths
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
@@ -20,6 +20,7 @@ from nsysdiag.formats.html.assets import Blob, unpacked
 from nsysdiag.formats.html.sections.timeline import _gaps_sentence
 from nsysdiag.formats.html.timeline_lanes import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps, still_lanes
 from nsysdiag.messages import InputError
+from nsysdiag.packed_gaps import unpack
 from nsysdiag.report import Hop, Root, Thread
 from tests.output.carrying import from_carried
 from tests.output.page import Element, parse

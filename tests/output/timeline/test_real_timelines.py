@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nsysdiag.document.packed import unpack
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.timeline_data import timelines
+from nsysdiag.packed_gaps import unpack
 from tests.levels import some
 from tests.output.page import parse
 from tests.output.timeline.test_data import Block, data_of
