@@ -267,16 +267,19 @@ class Speedup(Record, frozen=True):
 
 class PhaseChange(Record, frozen=True):
     """A phase that the verdict is not about, on both sides: the mean step of another loop, which is the steady phase of
-    this `number`, from 1; or the length of the start-up, whose number is 0."""
+    this `number`, from 1; or the length of the start-up, whose number is 0. `other_work`: the numbers of operations in
+    a step are more than 10% apart."""
 
     number: Count
-    before_ns: Ns
-    after_ns: Ns
+    change: Change
+    other_work: bool = False
 
     @property
     def changed(self) -> bool:
-        """Whether one is longer by more than 10%: less may be another mix of work, or chance, which is not judged."""
-        return max(self.before_ns, self.after_ns) > 1.1 * min(self.before_ns, self.after_ns)
+        """Whether its step did: beyond chance, or where chance is not known by more than 10%."""
+        times = self.change.before_ns, self.change.after_ns
+        unknown = self.change.verdict == "unknown" and max(times) > 1.1 * min(times)
+        return bool(self.number) and (unknown or self.change.verdict in ("improved", "regressed"))
 
 
 class JobComparison(Record, frozen=True):

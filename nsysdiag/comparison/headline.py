@@ -25,11 +25,12 @@ def headline(job: JobComparison, titles: Mapping[str, str]) -> str:
 
 def _loops(job: JobComparison) -> str:
     """The other loop that changed most: the rest of the line is not about it."""
-    changed = [each for each in job.phases if each.number and each.changed]
+    changed = [each for each in job.phases if each.changed]
     if not changed:
         return ""
-    most = max(changed, key=lambda each: abs(each.after_ns / each.before_ns - 1))
-    return f"; another loop (steady {most.number}) {format_two_ns(most.before_ns, most.after_ns, ' → ')}"
+    most = max(changed, key=lambda each: abs(each.change.after_ns / each.change.before_ns - 1))
+    times = format_two_ns(most.change.before_ns, most.change.after_ns, " → ")
+    return f"; another loop (steady {most.number}) {times}{', of other work' if most.other_work else ''}"
 
 
 def _compared(job: JobComparison, titles: Mapping[str, str]) -> str:

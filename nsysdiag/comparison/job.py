@@ -30,18 +30,20 @@ from nsysdiag.report import DeviceReport, Report
 
 # The median step before and after: what a program takes step by step, however long a few slow steps last.
 
-SLOW = 2.0
-"""Times the median: one step that is longer makes a mean uncertain. Steps of a loop differ by less."""
+SLOW, MOST_SLOW = 2.0, 0.25
+"""Times the median: one step that is longer makes a mean uncertain. Where more of them are, steps are of several kinds,
+such as those that wait for input and those that find it: no median is typical, and only the mean is judged."""
 MEDIAN, MEAN = "median", "mean"
 
 
 class StepChange(Struct, frozen=True):
     """The change of the median (or the mean) step, and the degrees of freedom behind its interval. `slow` where a side
-    has steps far longer than its median one."""
+    has a few steps far longer than its median one; `typical`: it has no more than a few."""
 
     change: Change
     freedom: float | None
     slow: bool
+    typical: bool = True
 
 
 def step_change(
@@ -58,8 +60,8 @@ def step_change(
     found = interval(one, two)
     bounds = None if found is None else (float(found[0][0]), float(found[1][0]))
     change = change_of_step(round(float(one.mean[0])), round(float(two.mean[0])), bounds, noise)
-    slow = any(float(np.concatenate(side).max()) > SLOW * at for side, at in zip(sides, middle, strict=True))
-    return StepChange(change, freedom(one, two), slow)
+    slow = max(float((np.concatenate(side) > SLOW * at).mean()) for side, at in zip(sides, middle, strict=True))
+    return StepChange(change, freedom(one, two), 0 < slow <= MOST_SLOW, slow <= MOST_SLOW)
 
 
 def _whole_steps(capture: Capture, fold: float) -> Values:
@@ -73,11 +75,15 @@ def _whole_steps(capture: Capture, fold: float) -> Values:
 
 def verdict_of(length: Change, step: StepChange | None) -> str:
     """The verdict on the mean length, or on the median step if slow steps hide its change. The latter must be beyond
-    chance at half the level of a length, as two tests are wrong twice as often as one."""
+    chance at half the level of a length, as two tests are wrong twice as often as one. And the mean may have changed by
+    as much: else the slow steps make up for it, as steps that wait for what others found."""
     if step is None or not step.slow:
         return length.verdict
     median = step.change.verdict
-    if length.verdict == SAME and median in DECIDED and outside(step.change, step.freedom, OF_LENGTH / 2):
+    if length.low_ns is None or length.high_ns is None:
+        return length.verdict
+    hidden = length.verdict == SAME and length.low_ns <= step.change.change_ns <= length.high_ns
+    if hidden and median in DECIDED and outside(step.change, step.freedom, OF_LENGTH / 2):
         return median
     return MIXED if {length.verdict, median} == {*DECIDED} else length.verdict
 
@@ -149,8 +155,9 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
 
 
 def _statistic(devices: Sequence[Compared]) -> str:
-    """The median step, unless the mean of some device changed and the median of none did: the slow steps changed."""
-    if any(each.step is None for each in devices):
+    """The median step, unless no median is typical, or the mean of some device changed and the median of none did: the
+    slow steps changed."""
+    if any(each.step is None or not each.step.typical for each in devices):
         return MEAN
     mean = any(each.made.length.verdict in DECIDED for each in devices)
     median = any(each.step and each.step.change.verdict in DECIDED for each in devices)

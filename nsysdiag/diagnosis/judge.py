@@ -169,6 +169,7 @@ def phase_records(
 ) -> list[Phase]:
     """The phases of the report; `devices` holds a record for each device and phase."""
     records = []
+    several = sum(phase.name == "steady" for phase in found.phases) > 1
     for at, phase in enumerate(found.phases):
         mine = [each[at] for each in devices]
         most = leading(job_account(mine))
@@ -188,7 +189,7 @@ def phase_records(
                     done(mine),
                     host_unseen=host_unseen,
                 ),
-                steps=phase.steps,
+                steps=phase.steps if several or phase.steps is None else replace(phase.steps, lengths=""),
                 devices=mine,
             )
         )

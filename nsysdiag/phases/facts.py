@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from nsysdiag.arrays.groups import summed
-from nsysdiag.fields import CauseId, Count, Moment, NsByCause, OwnText, Period, Sentence, Share, TotalNs
-from nsysdiag.record import Record
+from nsysdiag.fields import Base64, CauseId, Count, Moment, NsByCause, OwnText, Period, Sentence, Share, TotalNs
+from nsysdiag.record import Packed, PackedColumn, Record
 from nsysdiag.typed import joined, say
 from nsysdiag.units import format_count, format_ns
 
@@ -25,6 +25,8 @@ Basis = Literal["steady", "phase", "window", "cold", "none"]
 """What is judged: phases that repeat; phases with two to four repeats; the whole window; a start without a steady
 phase; nothing, as no GPU work was recorded."""
 STEP, REPEAT = "step", "repeat"
+MOST_LENGTHS = 2_000
+"""Numbers that a phase holds of its steps."""
 AccountBase = Literal["window", "start"]
 
 
@@ -32,14 +34,18 @@ Place = tuple[str, str, tuple[str, ...]]
 """The cause of a finding, its variant, and its place in the program: these stay when findings are joined."""
 
 
-class PhaseSteps(Record, frozen=True):
+class PhaseSteps(Packed, frozen=True):
     """The whole steps of a loop inside a phase: how many, the median time from the start of one to the start of the
     next, and their source (`nvtx`, `anchor`; `sequence`: the same operations, three or four times). A step cut by an
     end of the trace does not count. `warm_up_ns` is the length of a slow first step before these, None without one.
     `mean_ns` is the mean time, None in reports of older versions. `parts` is how many repeats of a shorter loop are in
     each step, None where none is known. `certain` is False where the trace does not show which are the steps: these or
     their parts; or, with `group`, a longer loop with so many of these in each repeat. `kind` is `step`, or `repeat`
-    where each may as well be a layer of one pass: of so many `kernels`; `model`: these are those of a model's layer."""
+    where each may as well be a layer of one pass: of so many `kernels`; `model`: these are those of a model's layer.
+
+    `lengths` is the time of each, packed as in `iterations.packed`: of `each` together where there are very many. It is
+    empty of few steps, and in a job of one loop, whose iterations have it. `operations` is the median number in a step,
+    over all devices; None where not counted."""
 
     count: Count
     median_ns: Period
@@ -52,6 +58,17 @@ class PhaseSteps(Record, frozen=True):
     kind: OwnText = STEP
     kernels: Count | None = None
     model: bool = False
+    operations: Count | None = None
+    lengths: Base64 = ""
+
+    @property
+    def each(self) -> int:
+        """How many steps in a row are one number of `lengths`."""
+        return -(-self.count // MOST_LENGTHS) or 1
+
+    def columns(self) -> Iterable[PackedColumn]:
+        """The lengths, where it has them."""
+        return [PackedColumn(self.lengths, self.count // self.each, 8)] if self.lengths else []
 
     @property
     def of_the_program(self) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag.arrays.groups import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.events.operations import Category
 from nsysdiag.phases.facts import REPEAT, STEP, Basis, PhaseName, PhaseSteps
@@ -17,6 +18,7 @@ from nsysdiag.phases.signal import (
     StepLoop,
     job_window,
     loops_of,
+    operations_in,
     signal_of,
     whole_steps,
     window_edges,
@@ -107,6 +109,7 @@ CUT_SHARE = 0.01
 """Of a phase: with more of it in a step that is cut, its figures are not those of a step."""
 CHOSEN = "the range was chosen"
 INSIDE_STEP = "what repeats is a part of a step"
+_EFFORT = 6
 SEQUENCE = "sequence"
 """What shows the steps: the same operations in the same order."""
 
@@ -359,6 +362,7 @@ def _with_steps(phase: FoundPhase, loops: list[StepLoop], signals: list[DeviceSi
         kind=REPEAT if loop.kernels else STEP,
         kernels=loop.kernels or None,
         model=loop.model,
+        operations=int(np.median(operations_in(kept, signals))),
     )
     if len(kept) <= FEWEST_REPEATS:  # of two steps the last one counts, though its idle end is not in the trace
         steps = replace(steps, count=len(kept) - 1)
@@ -383,7 +387,11 @@ def _with_few_repeats(phase: FoundPhase, since: int, signals: list[DeviceSignal]
 
 def _steps_of(length: IntArray, source: str, warm_up_ns: int | None = None) -> PhaseSteps:
     median, mean = (max(int(each), 1) for each in (np.median(length), length.mean()))
-    return PhaseSteps(len(length), median, source, warm_up_ns, mean)
+    found = PhaseSteps(len(length), median, source, warm_up_ns, mean)
+    if len(length) < FEWEST_REPEATS:
+        return found
+    together = length[: len(length) // found.each * found.each].reshape(-1, found.each).sum(axis=1)
+    return replace(found, lengths=to_text(to_planes(together), _EFFORT))
 
 
 def _busiest(signals: list[DeviceSignal]) -> DeviceSignal:

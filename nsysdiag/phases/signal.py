@@ -222,7 +222,7 @@ def with_all_work(borders: IntArray, loop: StepLoop, signals: list[DeviceSignal]
     """The borders of the steps that have all of their work; `borders` are those of steps of `loop`."""
     first, last = _outermost(borders, loop)
     lacks = np.ones(len(borders) - 1, np.bool_)
-    for work in (_operations(borders, signals), _busy_ns(borders, signals)):
+    for work in (operations_in(borders, signals), _busy_ns(borders, signals)):
         lacks &= work < SAME_WORK * _of_the_others(work, first=first, last=last)
     return borders[int(first and lacks[0]) : len(borders) - int(last and lacks[-1])]
 
@@ -255,7 +255,7 @@ def _busy_ns(borders: IntArray, signals: list[DeviceSignal]) -> IntArray:
     return busy
 
 
-def _operations(borders: IntArray, signals: list[DeviceSignal]) -> IntArray:
+def operations_in(borders: IntArray, signals: list[DeviceSignal]) -> IntArray:
     """How many operations of all devices begin in each step."""
     count = np.zeros(len(borders) - 1, np.int64)
     for signal in signals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,6 @@ from tests.comparison.test_two_loops import two_loops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.cli.conftest import Result
 
@@ -45,6 +45,18 @@ def test_each_loop_with_its_own(cli: Cli, phase: str, verdict: str, said: str, s
     made = compared(cli, *sides, "--phase", phase)
     assert made.verdict == verdict
     assert said in made.headline
+
+
+def test_a_loop_beside_the_compared_one_is_judged_as_by_its_phase(cli: Cli, tmp_path: Path) -> None:
+    sides = [str(tmp_path / name) for name in ("before.sqlite", "after.sqlite")]
+    for path, solve in zip(sides, (1.0, 0.9), strict=True):
+        two_loops(Path(path), solve, ranges=True)
+    job, alone = compared(cli, *sides).job, compared(cli, *sides, "--phase", "steady 2").devices[0].length
+    assert job is not None
+    (row,) = (each.change for each in job.phases if each.number == 2)
+    assert row.verdict == alone.verdict == "improved"
+    expected = [alone.before_ns, alone.after_ns, alone.low_ns, alone.high_ns]
+    assert [row.before_ns, row.after_ns, row.low_ns, row.high_ns] == pytest.approx(expected, rel=0.01)
 
 
 def test_another_part_on_each_side(cli: Cli, sides: tuple[str, str]) -> None:

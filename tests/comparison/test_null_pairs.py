@@ -13,7 +13,7 @@ from nsysdiag.comparison.waterfall import outweighed
 from tests.comparison.programs import Program
 from tests.comparison.samples import beside, only, report_of, verdicts
 from tests.levels import THOROUGH
-from tests.simulator.engine import US
+from tests.simulator.engine import MS, US
 
 if TYPE_CHECKING:
     from nsysdiag.report import Report
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 RUNS, PAIRS = (30, 200) if THOROUGH else (20, 80)
 DEVICES, SEVERAL = 8, 60
 NOISY = Program(steps=16, workers=1, jitter=0.25, sync=True, tail=80 * US)
+
+
+def test_steps_of_two_kinds_have_no_typical_one() -> None:
+    """Two loaders: every second step waits. How they share the wait is chance, and so is the median step."""
+    program = Program(steps=28, workers=2, sync=True, inputs=False, layers=5, reading=8 * MS)
+    made = compare_reports(*([report_of(replace(program, seed=seed))] for seed in (1116, 1117)))
+    assert made.verdict == "same"
+    assert made.job is not None
+    assert (made.job.statistic, made.job.slow_steps) == ("mean", False)
 
 
 @pytest.fixture(scope="module")

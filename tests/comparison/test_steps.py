@@ -45,6 +45,10 @@ class TestVerdict:
         """At 8 degrees of freedom Student's t is 2.306 at 5% and 3.833 at 0.5%: 1.66 times as much."""
         assert verdict_of(NOTHING, StepChange(changed(-100, around, "improved"), FREEDOM, slow=True)) == expected
 
+    def test_a_median_that_slow_steps_make_up_for_changes_nothing(self) -> None:
+        """Every second step waits for what the one before it found: the mean cannot have changed by as much."""
+        assert verdict_of(changed(0, 99), StepChange(BETTER, FREEDOM, slow=True)) == "same"
+
     @pytest.mark.parametrize(
         "step", [StepChange(changed(-100, None, "improved"), FREEDOM, True), StepChange(BETTER, None, True)]
     )

@@ -71,8 +71,14 @@ def test_a_loop_beside_the_one_that_leads_is_said_to_have_changed(tmp_path: Path
     assert made.verdict == "same"
     assert made.headline.endswith("; another loop (steady 2) 1.85 ms → 947 µs")
     assert made.job is not None
-    assert [(each.number, each.changed) for each in made.job.phases] == [(0, False), (2, True)]
-    assert "| Step of another loop (steady 2), mean | 1.85 ms | 947 µs | \\-48.7% |" in made.to_markdown()
+    assert [(each.number, each.changed, each.change.verdict) for each in made.job.phases] == [
+        (0, False, "unknown"),
+        (2, True, "improved"),
+    ]
+    assert (
+        "| Step of another loop (steady 2), mean | 1.85 ms | 947 µs | \\-900 µs (-48.7%), 95% interval -90"
+        in made.to_markdown()
+    )
     assert made.notes[0] == (
         "The mean step of another loop (steady 2) is 1.85 ms → 947 µs: --phase 'steady 2' compares it."
     )

@@ -79,6 +79,7 @@ APART = 0.02
 """Of the median step: a mean that is farther from it is shown as well."""
 DECIDED = ("improved", "regressed", "same")
 """Verdicts with which a part of the step is a gain or a loss; else it is only more or less."""
+OTHER_WORK = Cell(StatusMark("≠", "other work", "mixed"), tone="note")
 OVERVIEW = (
     Column("The job", TEXT, head=True, length=40),
     Column("Before", FIGURE),
@@ -137,17 +138,19 @@ def _steps(job: JobComparison) -> list[tuple[object, ...]]:
     for row in (row for row in job.work if row.differs or row.id != THREADS):
         show = format_bytes if row.id == BYTES else words.count_label
         ratio = f"{row.after / row.before:.2f}×" if row.before and row.after else None
-        differs = Cell(StatusMark("≠", "other work", "mixed"), tone="note") if row.differs else None
+        differs = OTHER_WORK if row.differs else None
         rows.append((words.work_title(row.id), show(row.before), show(row.after), ratio, differs))
     return [*rows, *map(_phase, job.phases)]
 
 
 def _phase(phase: PhaseChange) -> tuple[object, ...]:
-    """Without a verdict: of the steps of another loop only the mean is known, and a program starts once."""
-    share = format_signed_share(phase.after_ns - phase.before_ns, phase.before_ns)
-    times = (words.time_label(ns) for ns in (phase.before_ns, phase.after_ns))
-    name = f"Step of another loop (steady {phase.number}), mean" if phase.number else "Start-up"
-    return (name, *times, share, None)
+    """A program starts once, which has no verdict."""
+    if not phase.number:
+        return (*_time("Start-up", phase.change)[:-1], None)
+    *times, share, mark = _time(f"Step of another loop (steady {phase.number}), mean", phase.change)
+    if phase.change.low_ns is not None:
+        share = f"{share}, 95% interval {words.interval_ns(phase.change)}"
+    return (*times, share, OTHER_WORK if phase.other_work else mark)
 
 
 def _step_title(job: JobComparison) -> str:
