@@ -11,6 +11,7 @@ from nsysdiag.arrays.groups import least_of_each
 from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending
 from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.evidence import READ_BACK_BYTES, CallFacts
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
@@ -77,7 +78,7 @@ def _creates_context(activity: DeviceActivity) -> BoolArray:
     known, at, its = np.intersect1d(processes, working, assume_unique=True, return_indices=True)
     if len(known):
         fresh[at] &= (begun[its] >= calls.start[first[at]]) & (number[its] >= lowest[at])
-    asks = np.array([ASKS.fullmatch(name) is not None for name in activity.api_calls.names], dtype=np.bool_)
+    asks = named_like(activity.api_calls.names, ASKS)
     uses = picked(~asks[calls.name])
     until = least_of_each(owner[uses], calls.start[uses], len(processes))
     flags[:] = fresh[owner] & (calls.start <= until[owner])

@@ -13,6 +13,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.bottlenecks import BottleneckId
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold
+from nsysdiag.events.calls import cuda_name
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained, LaunchCase
 from nsysdiag.programs.facts import FRAMEWORKS, FrameworkId
 
@@ -173,7 +174,7 @@ class Variant(Struct, frozen=True):
             return False
         if self.workers and (label is None or label.cause not in self.workers):
             return False
-        return self.call is None or self.call.search(call) is not None
+        return self.call is None or self.call.search(cuda_name(call)) is not None
 
 
 def matching(pattern: str) -> re.Pattern[str]:

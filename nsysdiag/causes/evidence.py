@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import NamedRows, picked
 from nsysdiag.fields import Sentence
@@ -81,14 +82,14 @@ class HostEvidence(Struct, frozen=True):
 
 def named(lane: NamedRows, pattern: re.Pattern[str]) -> BoolArray:
     """True for the rows whose name matches from its beginning to its end."""
-    hits = np.array([pattern.fullmatch(name) is not None for name in lane.names], dtype=np.bool_)
+    hits = named_like(lane.names, pattern)
     return hits[lane.name] if hits.any() else np.zeros(len(lane), dtype=np.bool_)
 
 
 def named_rows(lane: NamedRows, pattern: re.Pattern[str]) -> NamedRows:
     """The rows whose name matches from its beginning to its end."""
-    matches = any(map(pattern.fullmatch, lane.names))
-    return lane.take(named(lane, pattern) if matches else slice(0, 0))
+    hits = named_like(lane.names, pattern)
+    return lane.take(hits[lane.name] if hits.any() else slice(0, 0))
 
 
 def layer_of(lane: NamedRows, label: EvidenceLabel | None = None, device: int | None = None) -> EvidenceLayer:

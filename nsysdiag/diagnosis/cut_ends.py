@@ -15,6 +15,7 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
@@ -59,7 +60,7 @@ def _synchronized_after(activity: DeviceActivity, own: IntArray, launches: IntAr
     """Launches after which a synchronization of the device began and came back, as all calls that slices hold did:
     their kernels have run."""
     calls = activity.api_calls.rows
-    waits = np.array([_DEVICE_SYNC.fullmatch(name) is not None for name in activity.api_calls.names], dtype=np.bool_)
+    waits = named_like(activity.api_calls.names, _DEVICE_SYNC)
     done = own[waits[calls.name[own]]]
     result: BoolArray = calls.start[launches] < int(calls.start[done].max(initial=-1))
     return result

@@ -11,6 +11,7 @@ from msgspec import Struct
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.diagnosis.cut_ends import launched_before_the_begin, run_after_the_end
 from nsysdiag.diagnosis.facts import SLICE
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import once, process_of
 from nsysdiag.events.rows import RowsOf, distinct_values, taken
@@ -121,7 +122,7 @@ class UnseenLaunches(Struct, frozen=True):
     def of(cls, activity: DeviceActivity) -> UnseenLaunches:
         """Of successful launches, outermost calls only; not those that were recorded into a graph, which run later."""
         calls, names = activity.api_calls.rows, activity.api_calls.names
-        launches = np.flatnonzero(_named(names, _KERNEL_LAUNCH)[calls.name]) if len(calls) else np.empty(0, np.int64)
+        launches = np.flatnonzero(named_like(names, _KERNEL_LAUNCH)[calls.name])
         launches = launches[(calls.returned[launches] == 0) & (calls.correlation[launches] > 0)]
         if len(launches) == 0 or activity.left_out_gpus:
             return cls._none()
@@ -168,14 +169,10 @@ def unseen_everywhere(launches: UnseenLaunches) -> list[str]:
     return [f"{format_count(count)} kernel launches, but no kernel: GPU work was not recorded"] if count else []
 
 
-def _named(names: list[str], pattern: re.Pattern[str]) -> BoolArray:
-    return np.array([pattern.fullmatch(name) is not None for name in names], dtype=np.bool_)
-
-
 def _into_graphs(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     """True for launches while their process records a graph, on whatever thread."""
     calls, names = activity.api_calls.rows, activity.api_calls.names
-    begins, ends = (np.flatnonzero(_named(names, pattern)[calls.name]) for pattern in (_BEGIN, _END))
+    begins, ends = (np.flatnonzero(named_like(names, pattern)[calls.name]) for pattern in (_BEGIN, _END))
     result = np.zeros(len(launches), dtype=np.bool_)
     if len(begins) == 0:
         return result

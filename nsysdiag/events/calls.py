@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag.arrays.intervals import IntArray, ascending
+from nsysdiag.arrays.intervals import BoolArray, IntArray, ascending
 from nsysdiag.arrays.nesting import is_constant
 from nsysdiag.events.identity import once, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nsysdiag.trace.trace import Trace
 
-_SUFFIX = re.compile(r"(_v\d+|_ptsz|_ptds)+$")
+_SUFFIX = re.compile(r"(_v\d+|_ptsz|_ptds|_spt|(?<=Properties)R0\d00)+$")
+_HIP = re.compile(r"hip(?=[A-Z])")
+_OF_DRIVER = re.compile(
+    r"hip(Ctx|DevicePrimaryCtx|Init$|Link|Module(?!.*Launch)|(Array|Array3D)(Create|Destroy)$|Memset[DU]"
+    r"|Memcpy(HtoD|DtoH|DtoD|HtoA|AtoH|AtoD|DtoA|AtoA)|Mem(Create|Release|Map|Unmap|Address|SetAccess|Alloc(Host|Pitch)))"
+)
+_COUNTERPARTS = {
+    "hipModuleLaunchKernel": "cuLaunchKernel",
+    "hipExtModuleLaunchKernel": "cuLaunchKernel",
+    "hipHccModuleLaunchKernel": "cuLaunchKernel",
+    "hipModuleLaunchCooperativeKernel": "cuLaunchCooperativeKernel",
+    "hipDrvLaunchKernelEx": "cuLaunchKernelEx",
+    "hipExtLaunchKernel": "cudaLaunchKernel",
+    "hipLaunchByPtr": "cudaLaunchKernel",
+    "hipExtMallocWithFlags": "cudaMalloc",
+    "hipHostMalloc": "cudaHostAlloc",
+    "hipExtHostAlloc": "cudaHostAlloc",
+    "hipHostFree": "cudaFreeHost",
+    "hipExtStreamCreateWithCUMask": "cudaStreamCreate",
+    "hipMemcpyWithStream": "cudaMemcpy",
+}
+"""Calls of HIP that no rule of prefixes translates. The last one copies and waits for its stream."""
 _CORRELATION_BITS = 32
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 
@@ -24,6 +48,22 @@ CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 def clean_api_name(name: str) -> str:
     """An API name without its version and default-stream suffixes: `cudaLaunchKernel_v7000` is `cudaLaunchKernel`."""
     return _SUFFIX.sub("", name)
+
+
+@cache
+def cuda_name(name: str) -> str:
+    """What CUDA calls a call of HIP: rules know only CUDA's names. Others keep theirs.
+
+    The report shows what the trace says.
+    """
+    if not _HIP.match(name):
+        return f"nvrtc{name[len('hiprtc') :]}" if name.startswith("hiprtc") else name
+    return _COUNTERPARTS.get(name) or _HIP.sub("cu" if _OF_DRIVER.match(name) else "cuda", name)
+
+
+def named_like(names: Iterable[str], pattern: re.Pattern[str]) -> BoolArray:
+    """True for the names that match from beginning to end, by CUDA's name of a call."""
+    return np.array([pattern.fullmatch(cuda_name(name)) is not None for name in names], dtype=np.bool_)
 
 
 class CallRows(Rows, frozen=True):

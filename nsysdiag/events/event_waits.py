@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ from msgspec import Struct
 
 from nsysdiag.arrays.intervals import IntArray, rows_from
 from nsysdiag.arrays.nesting import constant
-from nsysdiag.events.calls import ApiCalls, issue_times, match_launches
+from nsysdiag.events.calls import ApiCalls, issue_times, match_launches, named_like
 from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Operations
 from nsysdiag.events.rows import Rows, distinct, stream_codes
@@ -121,9 +122,9 @@ class _EventSearch:
 
 UNKNOWN_PRODUCER = -1
 NO_PRODUCER = -2
-WAIT_NAMES = ("cudaStreamWaitEvent", "cuStreamWaitEvent")
-_EVENT_SYNC_NAMES = ("cudaEventSynchronize", "cuEventSynchronize")
-_STREAM_SYNC_NAMES = ("cudaStreamSynchronize", "cuStreamSynchronize")
+STREAM_WAITS = re.compile(r"cu(da)?StreamWaitEvent")
+_EVENT_SYNCS = re.compile(r"cu(da)?EventSynchronize")
+_STREAM_SYNCS = re.compile(r"cu(da)?StreamSynchronize")
 
 
 class StreamWaits(Rows, frozen=True):
@@ -185,18 +186,18 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
     recorded_by = match_launches(records["globalPid"], records["correlationId"], api_calls.rows)
     record_time = issue_times(recorded_by, api_calls.rows, np.full(len(records), -1, dtype=np.int64))
 
-    def asked(names: tuple[str, ...]) -> tuple[IntArray, IntArray, IntArray]:
+    def asked(names: re.Pattern[str]) -> tuple[IntArray, IntArray, IntArray]:
         rows = _made_by(names, call, api_calls)
         time = api_calls.rows.start[call[rows]] if len(rows) else rows
         return rows, time, _record_of(sync, rows, time, records, record_time)
 
-    rows, time, record = asked(WAIT_NAMES)
+    rows, time, record = asked(STREAM_WAITS)
     producer = _producers(record, record_time, record_code, op_code, issued)
     waits = StreamWaits(sync_code[rows], time, producer)
     waits = _through_others(waits, record, record_time, record_code, issued)
     waits = waits.take(np.lexsort((waits.issued, waits.stream)))
-    streams = _made_by(_STREAM_SYNC_NAMES, call, api_calls)
-    events, _, record = asked(_EVENT_SYNC_NAMES)
+    streams = _made_by(_STREAM_SYNCS, call, api_calls)
+    events, _, record = asked(_EVENT_SYNCS)
     known = np.append(record_time, -1)[record] >= 0
     events, record = events[known], record[known]
     synchronized = Synchronized.of(
@@ -208,9 +209,9 @@ def read_stream_waits(trace: Trace, api_calls: ApiCalls, operations: Operations,
     return StreamsWaited(waits, synchronized, op_code, keys)
 
 
-def _made_by(names: tuple[str, ...], call: IntArray, api_calls: ApiCalls) -> IntArray:
-    """The rows whose call, -1 where there is none, has one of these names."""
-    codes = [at for at, name in enumerate(api_calls.names) if name in names]
+def _made_by(names: re.Pattern[str], call: IntArray, api_calls: ApiCalls) -> IntArray:
+    """The rows whose call, -1 where there is none, has such a name."""
+    codes = np.flatnonzero(named_like(api_calls.names, names))
     rows = np.flatnonzero(call >= 0)
     return rows[np.isin(api_calls.rows.name[call[rows]], codes)] if len(rows) else rows
 

@@ -52,7 +52,7 @@ _SCALAR = re.compile(
 )
 _SHAPED = re.compile(r"gemm|gemv|conv|fprop|wgrad|dgrad|trsm|syrk|flash|fmha|attn|attention", re.IGNORECASE)
 _TILE = re.compile(r"\dx\d")
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_ADDRESS = re.compile(r"(?<!\d)0x[0-9a-fA-F]+")
 _HASH = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,}")
 _ARGUMENT_SIGNATURE = re.compile(r"(\d+d[ce]?)+\d*")
 _NVFUSER_ID = re.compile(r"([fcrg])\d+")

@@ -12,6 +12,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, 
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import blocking_copy, sync
 from nsysdiag.causes.evidence import CallFacts
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values
@@ -184,9 +185,7 @@ def _graphs(launch: IntArray, node: IntArray, launches: int, nodes: int) -> IntA
 def untraced_launches(activity: DeviceActivity) -> IntArray:
     """The rows of successful graph launches, outermost calls only, of which the trace holds no operation."""
     calls, names = activity.api_calls.rows, activity.api_calls.names
-    launches: IntArray = (
-        np.flatnonzero(_by_name(names, _LAUNCH)[calls.name]) if len(calls) else np.empty(0, dtype=np.int64)
-    )
+    launches: IntArray = np.flatnonzero(named_like(names, _LAUNCH)[calls.name])
     launches = launches[calls.returned[launches] == 0]
     if len(launches):
         launches = launches[is_outermost(activity, launches)]
@@ -220,10 +219,6 @@ def _feeding(device: DeviceTimeline, activity: DeviceActivity, threads: list[int
     return [
         thread for thread in threads if process_of(thread) in processes and (thread in here or thread not in anywhere)
     ]
-
-
-def _by_name(names: list[str], pattern: re.Pattern[str]) -> BoolArray:
-    return np.array([pattern.fullmatch(name) is not None for name in names], dtype=np.bool_)
 
 
 def has_operations(activity: DeviceActivity, launches: IntArray) -> BoolArray:
@@ -262,8 +257,8 @@ def is_outermost(activity: DeviceActivity, launches: IntArray) -> BoolArray:
 def _blocks(activity: DeviceActivity, facts: CallFacts) -> BoolArray:
     """Calls after which everything issued before is done: synchronization and blocking copies."""
     calls, names = activity.api_calls.rows, activity.api_calls.names
-    copies, asynchronous = _by_name(names, blocking_copy.COPIES), _by_name(names, _ASYNC)
-    waits = _by_name(names, sync.CALLS) | (copies & ~asynchronous)
+    copies, asynchronous = named_like(names, blocking_copy.COPIES), named_like(names, _ASYNC)
+    waits = named_like(names, sync.CALLS) | (copies & ~asynchronous)
     return waits[calls.name] | (copies[calls.name] & facts.pageable)
 
 

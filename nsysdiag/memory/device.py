@@ -10,7 +10,7 @@ from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes import context_init, memory_allocation
 from nsysdiag.config.settings import MemoryThresholds
 from nsysdiag.copies.copies import a_turn
-from nsysdiag.events.calls import ApiCalls
+from nsysdiag.events.calls import ApiCalls, named_like
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.memory import MemoryLimits, Usage, belongs, of_processes
@@ -197,7 +197,7 @@ def _borders(window: AnalysisWindow, bounds: tuple[int, int]) -> IntArray:
 
 def _sees_the_beginning(device: DeviceTimeline, calls: ApiCalls, creates_context: BoolArray) -> bool:
     """Whether every process that uses the device made its context in the trace: only then it shows all allocations."""
-    making = np.array([context_init.CALLS.fullmatch(name) is not None for name in calls.names], dtype=np.bool_)
+    making = named_like(calls.names, context_init.CALLS)
     if len(calls.rows) == 0:
         return False
     begun = making[calls.rows.name] | creates_context
@@ -230,7 +230,7 @@ def _churn(
 
 def _allocation_calls(device: DeviceTimeline, calls: ApiCalls, window: AnalysisWindow) -> tuple[int, int]:
     """The outermost calls that begin inside the window and allocate or free: how many, and their time."""
-    of_memory = np.array([memory_allocation.CALLS.fullmatch(name) is not None for name in calls.names], dtype=np.bool_)
+    of_memory = named_like(calls.names, memory_allocation.CALLS)
     if not of_memory.any():
         return 0, 0
     rows = calls.rows

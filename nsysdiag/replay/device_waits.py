@@ -7,12 +7,11 @@ import re
 import numpy as np
 from msgspec import Struct
 
-from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import ALLOCATION, BLOCKING_COPY, PLACE, QUEUE_FULL, SYNCHRONIZATION, blocking_copy, sync
 from nsysdiag.causes.evidence import HostEvidence
 from nsysdiag.causes.sleep import CAUSE as SLEEP
-from nsysdiag.events.calls import CallRows
+from nsysdiag.events.calls import CallRows, named_like
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
@@ -132,8 +131,7 @@ def _asynchronous(
 def with_waiting(evidence: HostEvidence, launching: IntArray, wakers: IntArray, host_trace: HostTrace) -> HostEvidence:
     """The evidence of the `launching` threads, with those of the `wakers` that wait for a device, too."""
     calls = host_trace.activity.api_calls
-    waits = [sync.CALLS.fullmatch(name) or FREES.fullmatch(name) for name in calls.names]
-    names = np.flatnonzero([each is not None for each in waits])
+    names = np.flatnonzero(named_like(calls.names, sync.CALLS) | named_like(calls.names, FREES))
     others = np.setdiff1d(wakers, launching)
     if len(others) == 0 or len(names) == 0:
         return evidence
@@ -147,7 +145,7 @@ def with_waiting(evidence: HostEvidence, launching: IntArray, wakers: IntArray, 
 def _of_device(evidence: HostEvidence, asked: _Asked) -> BoolArray:
     """Which of them are calls that wait for all streams of a device."""
     calls = evidence.host.api_calls
-    waits = np.array([OF_DEVICE.fullmatch(typed.plain(name)) is not None for name in [*calls.names, ""]])
+    waits = np.append(named_like(calls.names, OF_DEVICE), False)
     name = calls.rows.name[np.maximum(asked.call, 0)] if len(calls.rows) else np.full(len(asked), -1)
     found: BoolArray = waits[np.where(asked.call >= 0, name, -1)]
     return found

@@ -14,6 +14,7 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.arrays.labels import CodeTable, EvidenceLabel
 from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL, PLACE
 from nsysdiag.causes.evidence import EvidenceLayer
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.rows import Rows, ThreadAxis, distinct
 from nsysdiag.ledger.classify import LayeredEvidence
 
@@ -48,7 +49,7 @@ class HostNames(NamedTuple):
 
     def calls_like(self, pattern: re.Pattern[str], *, without: bool = False) -> BoolArray:
         """Which calls have such a whole name, and behind them what holds of pieces `without` a call."""
-        return np.array([*(pattern.fullmatch(each) is not None for each in self.calls), without], dtype=np.bool_)
+        return np.append(named_like(self.calls, pattern), without)
 
 
 class _Collector:

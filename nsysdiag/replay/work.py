@@ -9,8 +9,9 @@ import numpy as np
 from msgspec import Struct
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
+from nsysdiag.events.calls import named_like
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.event_waits import UNKNOWN_PRODUCER, WAIT_NAMES, StreamWaits
+from nsysdiag.events.event_waits import STREAM_WAITS, UNKNOWN_PRODUCER, StreamWaits
 from nsysdiag.events.gpus import slices_of_others
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category
@@ -190,8 +191,8 @@ def hidden_order(work: Work, activity: DeviceActivity, stretch: Stretch) -> Befo
     """Where streams wait for events of which some have no rows: each operation, and the last of its device to end
     before it. None where all waits of streams are known."""
     calls, waits = activity.api_calls, activity.waits
-    names = [at for at, name in enumerate(calls.names) if name in WAIT_NAMES]
-    if not names:
+    names = np.flatnonzero(named_like(calls.names, STREAM_WAITS))
+    if len(names) == 0:
         return Before.empty()
     asked = np.isin(calls.rows.name, names) & (calls.rows.start >= stretch.begin) & (calls.rows.start < stretch.end)
     known = waits.issued[waits.producer != UNKNOWN_PRODUCER]

@@ -54,6 +54,7 @@ ARRAYS = ", std::array<char *, (unsigned long)2>>(int, T2, T3)"
         ("loop_add_fusion_12", "loop_add_fusion_#"),
         ("input_reduce_fusion.3", "input_reduce_fusion.#"),
         ("__myl_AddMul_0x1a2b3c4d5e6f", "__myl_AddMul_#"),
+        ("Cijk_Alik_Bljk_MT320x224x64_SN", "Cijk_Alik_Bljk_MT320x224x64_SN"),
         ("kernel_deadbeef12", "kernel_#"),
         ("upsample_bilinear2d_out_frame", "upsample_bilinear2d_out_frame"),
         (

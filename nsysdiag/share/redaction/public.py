@@ -12,6 +12,7 @@ import re
 from functools import cache, lru_cache
 from pathlib import Path
 
+from nsysdiag.events.calls import cuda_name
 from nsysdiag.events.gpu_metric_names import is_metric
 from nsysdiag.events.operations import copy_name
 from nsysdiag.trace.tables import TABLES
@@ -100,7 +101,7 @@ def is_public_function(name: str) -> bool:
     """A function of CUDA and its libraries, of MPI, the C library or the interpreter."""
     if len(name) > LONGEST:
         return False
-    if name in _PLACES or name in _functions():
+    if name in _PLACES or cuda_name(name) in _functions():
         return True
     if found := _WRAPPED.fullmatch(name):
         return (found["traced"] or found["internal"]) in _functions()

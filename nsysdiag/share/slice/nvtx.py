@@ -49,7 +49,7 @@ OPERATIONS = (
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _TIED = ("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT")
 PROCESS_MASK = ~0xFFFFFF
-_GRAPH_LAUNCH = ("cudaGraphLaunch*", "cuGraphLaunch*")
+_GRAPH_LAUNCH = ("cudaGraphLaunch*", "cuGraphLaunch*", "hipGraphLaunch*")
 
 
 def copy_operations(target: SliceTarget, span: SliceSpan | None) -> None:

@@ -56,6 +56,7 @@ class Args(Struct, frozen=True):
     shared: Any = field(default=None, name="shared memory")
     node: Any = field(default=None, name="graph node id")
     kind: Any = field(default=None, name="cuda_sync_kind")
+    copy: Any = field(default=None, name="kind")
     event: Any = field(default=None, name="wait_on_cuda_event_id")
 
 

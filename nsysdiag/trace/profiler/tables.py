@@ -46,7 +46,12 @@ LEAD_NS = 1_000_000
 _COPY = re.compile(r"Memcpy (\w)to(\w)(?: \((\w+) -> (\w+)\))?")
 _KINDS = {pair: kind for kind, pair in enumerate(["HD", "DH", "HA", "AH", "AA", "AD", "DA", "DD", "HH", "PP"], 1)}
 """CUPTI's number of a copy by the letters of its two sides."""
+_SIDES = {"D": "Device"}
 _MEMORY = {"Pageable": 0, "Pinned": 1, "Device": 2, "Array": 3, "Managed": 4}
+_HIP_KINDS = {0: "HH", 1: "HD", 2: "DH", 3: "DD"}
+"""The sides of a copy by the number that a call of HIP has; of the copy itself roctracer often has them wrong."""
+_GRID_OF_WORK_ITEMS = ("hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel")
+"""Launches whose grid counts work items, not blocks."""
 _SYNCHRONIZATIONS = {"event sync": 1, "stream wait event": 2, "stream sync": 3, "context sync": 4}
 _PUSH_POP, _DOMAIN_NAME, _MOMENT = 59, 75, 34
 _OPERATORS, _STACKS = 1, 2
@@ -90,7 +95,9 @@ class ExportRows:
         self._origin = first - LEAD_NS
         calls = (self._pid(event) for name in (*CALLS, *RANGES) for event, _, _ in self._events.get(name, ()))
         self._process = (Counter(calls).most_common(1) or [(1, 0)])[0][0]
-        self._graphs = self._graph_launches()
+        self._calls = {correlation_of(event): event for name in CALLS for event, _, _ in self._events.get(name, ())}
+        self._graphs = {at for at, call in self._calls.items() if at and "GraphLaunch" in str(call.name)}
+        """The correlation ids of launches of whole graphs, whose operations share one."""
         self._add_all(document)
 
     def _add_all(self, document: ProfilerTrace) -> None:
@@ -133,11 +140,6 @@ class ExportRows:
             self._taken.add(self._threads[key])
         return self._threads[key]
 
-    def _graph_launches(self) -> set[int]:
-        """The correlation ids of launches of whole graphs, whose operations share one."""
-        calls = (event for name in CALLS for event, _, _ in self._events.get(name, ()))
-        return {correlation_of(event) for event in calls if "GraphLaunch" in str(event.name)} - {0}
-
     def _place(self, event: Event, start: int, end: int) -> Row:
         """What every operation has."""
         args = event.args or NO_ARGS
@@ -154,19 +156,31 @@ class ExportRows:
             *self._place(event, start, end),
             self._text(name),
             self._text(base_name(name)),
-            *_three(args.grid),
+            *self._grid(event),
             *_three(args.block),
             number(args.registers, 0),
             number(args.shared, 0),
             0,
         )
 
+    def _grid(self, event: Event) -> tuple[int, int, int]:
+        """The blocks of a kernel."""
+        args, launch = event.args or NO_ARGS, self._calls.get(correlation_of(event))
+        grid, block = _three(args.grid), _three(args.block)
+        if launch is None or launch.name not in _GRID_OF_WORK_ITEMS or 0 in block:
+            return grid
+        x, y, z = (-(-items // own) for items, own in zip(grid, block, strict=True))
+        return x, y, z
+
     def _copy(self, event: Event, start: int, end: int) -> None:
         args, found = event.args or NO_ARGS, _COPY.match(str(event.name))
-        kind = _KINDS.get((found[1] + found[2]) if found else "", 0)
-        sides = [_MEMORY.get((found[at] if found else None) or "", -1) for at in (3, 4)]
+        call = self._calls.get(correlation_of(event), event)
+        sides = found[1] + found[2] if found else "??"
+        asked = _HIP_KINDS.get(number((call.args or NO_ARGS).copy), sides)
+        names = (found[3], found[4]) if found and asked == sides else (_SIDES.get(each) for each in asked)
         place = self._place(event, start, end)
-        self._add("CUPTI_ACTIVITY_KIND_MEMCPY", *place, number(args.bytes, 0), kind, *sides)
+        memory = [_MEMORY.get(each or "", -1) for each in names]
+        self._add("CUPTI_ACTIVITY_KIND_MEMCPY", *place, number(args.bytes, 0), _KINDS.get(asked, 0), *memory)
 
     def _set(self, event: Event, start: int, end: int) -> None:
         args = event.args or NO_ARGS
