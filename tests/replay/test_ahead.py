@@ -13,7 +13,7 @@ from tests.replay.making import modelled, replay_of_program
 from tests.replay.pairs import chance_prefetch
 from tests.replay.pairs.chance_prefetch import HANDOVERS, made, pairs
 from tests.replay.pairs.pair import Pair
-from tests.replay.test_chance import MOST_ERROR, outcome
+from tests.replay.test_chance import MOST_ERROR, outcomes
 
 SEEDS = range(examples(140))
 SLOW_WAKES = ("115: host", "129: kernel", "129: host")
@@ -37,7 +37,7 @@ def fix(seed: int, what: str) -> Pair:
     ],
 )
 def test_a_helper_that_copies_ahead(seed: int, what: str) -> None:
-    found = outcome(fix(seed, what))
+    (found,) = outcomes([fix(seed, what)])
     assert not found.refused
     assert found.inside(MOST_ERROR), found
     assert found.high - found.low < 0.35
@@ -45,7 +45,7 @@ def test_a_helper_that_copies_ahead(seed: int, what: str) -> None:
 
 @pytest.mark.slow
 def test_helpers_that_copy_ahead() -> None:
-    found = [outcome(pair) for seed in SEEDS for pair in pairs(seed)]
+    found = [each for seed in SEEDS for each in outcomes(pairs(seed))]
     assert len(found) > 2 * len(SEEDS)
     wrong = [each for each in found if each.refused or not each.inside(MOST_ERROR)]
     assert [each for each in wrong if each.name not in SLOW_WAKES] == []
@@ -57,12 +57,13 @@ def test_slow_wake_ups_of_helpers(name: str, monkeypatch: pytest.MonkeyPatch) ->
     """As long as this is so, these fixes are exceptions: with short wake-ups they are none."""
     seed, what = name.split(": ")
     slow = made(int(seed))
-    found = outcome(fix(int(seed), what))
+    (found,) = outcomes([fix(int(seed), what)])
     assert slow.slow
     assert not found.inside(MOST_ERROR)
     assert found.inside(MOST_OUTSIDE), found
     monkeypatch.setattr(chance_prefetch, "made", lambda _seed: replace(slow, slow=False))
-    assert outcome(fix(int(seed), what)).inside(MOST_ERROR)
+    (found,) = outcomes([fix(int(seed), what)])
+    assert found.inside(MOST_ERROR)
 
 
 def test_no_thread_wakes_another_in_a_cuda_call() -> None:

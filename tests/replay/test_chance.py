@@ -13,7 +13,7 @@ from tests.levels import examples
 from tests.replay.pairs import chance_threads
 from tests.replay.pairs.chance import FIXES, KERNELS, KINDS, actions, of_helper, pairs
 from tests.replay.pairs.pair import Pair
-from tests.replay.pairs.prediction import Outcome, predicted
+from tests.replay.pairs.prediction import Outcome, predictions
 
 SEEDS = range(examples(150))
 MOST_ERROR = 0.01
@@ -25,16 +25,16 @@ trace. Of 396 fixes of 93 programs of several threads one more truth is further 
 that may have ended a wait, the wrong one is taken to have done so."""
 
 
-def outcome(pair: Pair) -> Outcome:
-    """What is true and predicted."""
+def outcomes(pairs: Iterable[Pair]) -> list[Outcome]:
+    """What is true and predicted of the fixes of one program."""
     with TemporaryDirectory() as folder:
-        return predicted(pair, Path(folder))
+        return list(predictions([*pairs], Path(folder)))
 
 
 @pytest.mark.slow
 def test_fixes_of_programs_made_by_chance() -> None:
     """No prediction is refused, none promises what the fix does not bring."""
-    found = [outcome(pair) for seed in SEEDS for pair in pairs(seed)]
+    found = [each for seed in SEEDS for each in outcomes(pairs(seed))]
     assert len(found) > len(SEEDS)
     assert [each for each in found if each.refused or not each.inside(MOST_ERROR)] == []
 
@@ -42,7 +42,7 @@ def test_fixes_of_programs_made_by_chance() -> None:
 def of_threads(seeds: Iterable[int]) -> list[Outcome]:
     """The outcomes of fixes of programs of several threads that are predicted, as nearly all are. Where one makes a
     program slower, as another thread takes more of a lock or of the GPU, it saves nothing."""
-    found = [outcome(pair) for seed in seeds for pair in chance_threads.pairs(seed)]
+    found = [each for seed in seeds for each in outcomes(chance_threads.pairs(seed))]
     made = [replace(each, true=max(each.true, 0.0)) for each in found if not each.refused]
     assert len(made) >= 0.9 * len(found)
     return made
@@ -65,7 +65,7 @@ def test_fixes_of_many_programs_of_several_threads() -> None:
 
 def test_a_lock_that_was_always_free_is_not_in_the_trace() -> None:
     """As long as this is so, the prediction may promise more than the fix brings, but not all of that."""
-    found = next(outcome(each) for each in chance_threads.pairs(2014) if each.name == UNSEEN_LOCK)
+    found = next(each for each in outcomes(chance_threads.pairs(2014)) if each.name == UNSEEN_LOCK)
     assert found.true < found.low - MOST_ERROR < found.true + 0.05
     assert found.high - found.low > 0.25, "it says that it cannot tell"
 

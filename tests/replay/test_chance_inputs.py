@@ -6,7 +6,7 @@ import pytest
 
 from tests.levels import examples
 from tests.replay.pairs.chance_inputs import SOURCES, fixes, made, pairs
-from tests.replay.test_chance import MOST_ERROR, outcome
+from tests.replay.test_chance import MOST_ERROR, outcomes
 
 SEEDS = range(examples(60))
 """Of 604 fixes of 129 programs no truth was outside of its bounds by more than 1% of a step."""
@@ -19,7 +19,7 @@ a pipe."""
 @pytest.mark.thorough
 def test_some_programs_that_wait_for_input() -> None:
     """The trace shows only some of what they wait for."""
-    found = [outcome(pair) for seed in QUICK for pair in pairs(seed)]
+    found = [each for seed in QUICK for each in outcomes(pairs(seed))]
     assert sum(not each.refused for each in found) > 0.7 * len(found)
     assert [each for each in found if not each.refused and not each.inside(MOST_ERROR)] == []
 
@@ -27,7 +27,7 @@ def test_some_programs_that_wait_for_input() -> None:
 @pytest.mark.slow
 def test_fixes_of_programs_that_wait_for_input() -> None:
     """No prediction promises what the fix does not bring; few are refused."""
-    found = [outcome(pair) for seed in SEEDS for pair in pairs(seed)]
+    found = [each for seed in SEEDS for each in outcomes(pairs(seed))]
     made = [each for each in found if not each.refused]
     assert len(made) > 0.9 * len(found) > len(SEEDS)
     assert [each for each in made if not each.inside(MOST_ERROR)] == []

@@ -6,7 +6,7 @@ import pytest
 
 from tests.levels import examples
 from tests.replay.pairs.chance_ranks import ACTS, FIXES, LATE, OWN, WAYS, Job, job, needs, pairs
-from tests.replay.test_chance import outcome
+from tests.replay.test_chance import outcomes
 
 SEEDS, QUICK = range(examples(20)), (42, 47, 78, 84, 117)
 MOST_ERROR = 0.01
@@ -15,7 +15,7 @@ MOST_ERROR = 0.01
 
 def outside(seed: int) -> list[object]:
     """The fixes of a program of which the prediction is refused, or promises what they do not bring."""
-    found = [outcome(pair) for pair in pairs(seed)]
+    found = outcomes(pairs(seed))
     assert found
     return [each for each in found if each.refused or not each.inside(MOST_ERROR)]
 

@@ -187,7 +187,7 @@ def _said(pair: Pair, cause: str, folder: Path) -> Outcome | None:
 
 def _fixed(pair: Pair, folder: Path) -> str:
     trace = simulated(pair.before, pair.gpus)[0].write(folder / f"{pair.name}.sqlite")
-    return fixing(pair, trace).cause
+    return fixing(pair, analyze(trace, SETTINGS)).cause
 
 
 def test_a_summary() -> None:

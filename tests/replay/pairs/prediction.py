@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nsysdiag import Settings, analyze
+import pytest
+
+from nsysdiag import Settings
 from nsysdiag.messages import UsageError
-from nsysdiag.pipeline.whatif import whatif
+from nsysdiag.pipeline.whatif import replayed, whatif
 from nsysdiag.replay.facts import Transform
-from nsysdiag.report import Finding
-from tests.replay.pairs.pair import Pair, simulated, truth
+from nsysdiag.report import Finding, Report
+from nsysdiag.trace.trace import open_trace
+from tests.replay.pairs.pair import Pair, Truth, length, simulated
 
 INSIDE, MEDIAN_ERROR = 0.9, 0.05
 """At least this part of the truths lies within the bounds; the median error is at most this part of a step."""
 SETTINGS = Settings(timeline=False)
+ANY = [Transform("finding")]
+"""That something is changed: then long programs are replayed too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +49,45 @@ class Outcome:
 def predicted(pair: Pair, folder: Path) -> Outcome:
     """The outcome of a pair, whose trace is written to a folder. Raises UsageError where its transforms match nothing
     and it is not refusable."""
-    simulation, _ = simulated(pair.before, pair.gpus, pair.capture)
+    (found,) = predictions([pair], folder)
+    return found
+
+
+def predictions(pairs: Sequence[Pair], folder: Path) -> Iterator[Outcome]:
+    """The outcomes of fixes of one program, which is simulated and analyzed once."""
+    first = pairs[0]
+    assert len({repr(each.before) for each in pairs}) == 1, "one program"
+    simulation, marks = simulated(first.before, first.gpus, first.capture)
+    before = length(simulation, marks, first.steps, first.warm)
     trace = simulation.write(folder / "trace.sqlite")
+    with open_trace(trace) as opened:
+        found = replayed(opened, SETTINGS, transforms=ANY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nsysdiag.pipeline.whatif.replayed", lambda *_: found)
+        for each in pairs:
+            after = length(*simulated(each.after, each.gpus), each.steps, each.warm)
+            yield _outcome(each, trace, found.report, Truth(before, after).saved)
+
+
+def _outcome(pair: Pair, trace: Path, report: Report, true: float) -> Outcome:
     try:
-        found = whatif(trace, transforms(pair, trace), SETTINGS)
+        found = whatif(trace, transforms(pair, report), SETTINGS)
     except UsageError as error:
         if not pair.refusable:
             raise
-        return Outcome(pair.name, truth(pair).saved, 0.0, 0.0, 0.0, refused=error.message)
+        return Outcome(pair.name, true, 0.0, 0.0, 0.0, refused=error.message)
     saved = [1 - ns / found.now_ns for ns in (found.predicted_ns, found.high_ns, found.low_ns)]
-    return Outcome(pair.name, truth(pair).saved, *saved, refused=found.refused or "")
+    return Outcome(pair.name, true, *saved, refused=found.refused or "")
 
 
-def transforms(pair: Pair, trace: Path) -> Sequence[Transform]:
+def transforms(pair: Pair, report: Report) -> Sequence[Transform]:
     """The fix of a pair; where it is that of a finding, of the one that takes most."""
-    return (Transform("finding", fixing(pair, trace).id),) if pair.finding else pair.transforms
+    return (Transform("finding", fixing(pair, report).id),) if pair.finding else pair.transforms
 
 
-def fixing(pair: Pair, trace: Path) -> Finding:
+def fixing(pair: Pair, report: Report) -> Finding:
     """The finding that a pair fixes."""
-    findings = [each for each in analyze(trace, SETTINGS).findings if pair.finding in (each.bottleneck, each.cause)]
+    findings = [each for each in report.findings if pair.finding in (each.bottleneck, each.cause)]
     assert findings, f"no finding of {pair.finding}"
     return max(findings, key=lambda each: each.share)
 
