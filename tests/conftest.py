@@ -6,7 +6,7 @@ import gc
 import os
 import shutil
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,22 +94,30 @@ def _check_environment() -> None:
             raise pytest.UsageError(f"{variable} leads nowhere: {path}")
 
 
-def _mark_sampled(items: list[pytest.Item]) -> None:
-    """Cases of a test marked `sampled` are quick, slow or thorough by their place among those that run."""
-    cases: Counter[str] = Counter()
+def _mark_cases(items: list[pytest.Item], *, all_slow: bool) -> None:
+    """Cases of a test marked `sampled` are quick, slow or thorough by their place among those that run. Of the slow
+    cases of any other test, all but some are thorough, unless `all_slow`."""
+    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if marker := item.get_closest_marker("sampled"):
-            test = item.nodeid.partition("[")[0]
-            for mark in levels.sampled(cases[test], **marker.kwargs):
+        if item.get_closest_marker("sampled") or (not all_slow and _is_slow_case(item)):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for test, found in cases.items():
+        marker = found[0].get_closest_marker("sampled")
+        for item, marks in zip(found, levels.marks(test, len(found), marker and marker.kwargs), strict=True):
+            for mark in marks:
                 item.add_marker(mark)
-            cases[test] += 1
+
+
+def _is_slow_case(item: pytest.Item) -> bool:
+    slow = item.get_closest_marker("slow") or item.get_closest_marker("real")
+    return bool(slow and hasattr(item, "callspec") and not item.get_closest_marker("thorough"))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by `-m`
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What is thorough or real is slow too, and what is thorough is left out unless asked for. Quick tests first; what
     cannot run here is skipped."""
-    _mark_sampled(items)
+    _mark_cases(items, all_slow=any(".py" in named for named in config.args))
     thorough = [item for item in items if item.get_closest_marker("thorough")]
     if thorough and not levels.THOROUGH:
         config.hook.pytest_deselected(items=thorough)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
+from zlib import crc32
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -39,6 +40,17 @@ def _marked(case: object, marks: Sequence[pytest.MarkDecorator]) -> ParameterSet
     return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)
 
 
+SLOW = 3
+"""Every so many slow cases of a test run in the normal level."""
+
+
+def marks(test: str, count: int, kwargs: Mapping[str, int] | None) -> Iterator[Sequence[pytest.MarkDecorator]]:
+    """The marks of all cases of a test: by these arguments of `sampled`, or else as slow ones, in turns that depend on
+    the name of the test, so that each of the same cases runs in some tests."""
+    turn = 0 if kwargs is not None else crc32(test.encode()) % min(SLOW, count)
+    yield from (sampled(at - turn, **({"normal": SLOW} if kwargs is None else kwargs)) for at in range(count))
+
+
 def sampled(at: int, quick: int = 0, normal: int = 1) -> Sequence[pytest.MarkDecorator]:
     """The marks of the `at`-th case of a test marked `sampled`: every `quick`-th is quick, none where that is 0; others
     are slow, and all but every `normal`-th thorough as well."""
@@ -48,5 +60,5 @@ def sampled(at: int, quick: int = 0, normal: int = 1) -> Sequence[pytest.MarkDec
 
 
 def examples(count: int) -> int:
-    """How many examples a property is tried on: a sixth of `count`, at least five, or all of them."""
-    return count if THOROUGH else max(count // 6, 5)
+    """How many examples a property is tried on: a tenth of `count`, at least five, or all of them."""
+    return count if THOROUGH else max(count // 10, 5)

@@ -12,7 +12,7 @@ import pytest
 from scripts._sentences import LOST, finished
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 MAKES_THEM = "nsysdiag/typed.py"
 LOSING = (
@@ -51,7 +51,6 @@ def test_a_sentence_becomes_a_plain_text_only_by_asking(tmp_path: Path) -> None:
     assert [int(each.split(":")[1]) - len(head) for each in found] == list(range(1, len(LOSING) + 1))
 
 
-@pytest.mark.thorough
 def test_functions_say_by_their_types_where_names_are(tmp_path: Path) -> None:
     """As if a sentence with names were no text: what reads finished reports is left out, whose sentences are texts."""
     found = errors("nsysdiag", "--cache-dir", str(tmp_path / "cache"), NSYSDIAG_PHRASES="apart")

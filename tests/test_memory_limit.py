@@ -73,6 +73,7 @@ def test_the_middle_of_the_chosen_time(trace: Path, needed: int) -> None:
     assert device.window.end_ns <= half
 
 
+@pytest.mark.thorough
 def test_what_needs_all_of_it_is_refused(trace: Path, needed: int) -> None:
     limit = (BASE_BYTES + needed) // 2
     for settings in (Settings(memory_limit=limit, nvtx="forward"), Settings(memory_limit=limit, iterations=(0, 2))):

@@ -159,7 +159,7 @@ def test_any_table_may_be_missing_or_empty(trace: Path, tmp_path: Path) -> None:
         there = [name for (name,) in rows]
     known = {name for name in there if name in TABLES or name.startswith("CUPTI_")}
     tables = [*sorted(known), *some(sorted(set(there) - known), 8)]
-    for number, table in enumerate(tables):
+    for number, table in enumerate(some(tables, 2, thorough=2)):
         copy = tmp_path / "copy.sqlite"
         shutil.copyfile(trace, copy)
         copy.chmod(0o600)

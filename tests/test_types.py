@@ -170,7 +170,7 @@ NEEDS_PYRIGHT = [
 CHECKERS = [pytest.param(mypy, id="mypy"), pytest.param(pyright, id="pyright", marks=NEEDS_PYRIGHT)]
 
 
-@pytest.mark.sampled(normal=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_a_program_is_accepted(checker: Callable[[Path, Path], set[int]], outside: Path, tmp_path: Path) -> None:
     path = tmp_path / "program.py"

@@ -85,7 +85,7 @@ def test_budgets_are_understood() -> None:
     assert len(parse_budgets(texts, "fail", "docs")) == 4
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_examples_fit_the_schemas(tmp_path: Path) -> None:
     for path, schema, mistake in (
         (GITHUB, ("vendor.github-workflows",), ("runs-on", "run-on")),

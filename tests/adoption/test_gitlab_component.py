@@ -103,6 +103,7 @@ def test_a_path_is_installed_by_pip(on: Machine) -> None:
     assert done.code == 0, done.log
 
 
+@pytest.mark.thorough
 def test_head_and_job_fit_the_schema(tmp_path: Path) -> None:
     declared, _ = component()
     path = tmp_path / "component.yml"
@@ -196,7 +197,7 @@ def test_the_comment_is_posted_once_and_replaced(
     monkeypatch.setattr(Notes, "pages", there)
     monkeypatch.setattr(Notes, "asked", [])
     with HTTPServer(("127.0.0.1", 0), Notes) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         api = f"http://127.0.0.1:{server.server_port}"
         values = {"CI_API_V4_URL": api, "CI_PROJECT_ID": "3", "CI_MERGE_REQUEST_IID": "7", "NSYSDIAG_TOKEN": "secret"}
@@ -213,6 +214,7 @@ def test_the_comment_is_posted_once_and_replaced(
     assert Notes.asked == [(method, f"/projects/3/merge_requests/7/notes{path}", "a\nmark\nnew\n")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shell", SHELLS)
 def test_it_compares_with_a_baseline(on: Machine, shell: list[str]) -> None:
     put_trace(on.folder / "x.sqlite")

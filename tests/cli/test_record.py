@@ -257,7 +257,7 @@ class TestTheProgram:
         """nsys ends it, so it has not failed."""
         assert record("-q", "--duration", "1", "--", "sleep", "60").code == 0
 
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_it_answers_that_in_its_own_way(self, record: Record) -> None:
         result = record("-q", "--duration", "1", *SH, "trap 'exit 3' TERM; sleep 60 & wait")
         assert result.code == 6
@@ -509,11 +509,13 @@ class TestTheRealNsys:
         assert "os-runtime" in held
         assert report["diagnosis"]["headline"].startswith("No GPU activity was recorded")
 
+    @pytest.mark.thorough
     def test_a_program_that_fails(self) -> None:
         done = self.run("-q", *SH, "exit 7")
         assert (done.returncode, done.stderr) == (6, b"nsysdiag: the program failed with exit code 7\n")
         assert {"sh.nsys-rep", "sh.nsysdiag.html"} < here()
 
+    @pytest.mark.thorough
     def test_interrupted(self, folder: Path) -> None:
         words = [sys.executable, "-P", "-m", "nsysdiag", "record", "--nsys", os.environ["NSYSDIAG_NSYS"], "-q"]
         code = "import time\nprint('ready', flush=True)\ntime.sleep(60)"

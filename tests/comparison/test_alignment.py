@@ -88,7 +88,7 @@ def compared(before: Program, after: Program, folder: Path) -> Comparison:
     return nsysdiag.compare(*sides)
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=4)
 @pytest.mark.parametrize("form", ["", "renamed", "all renamed", "fused", "split"])
 @pytest.mark.parametrize(
     ("before", "after"),
@@ -108,7 +108,7 @@ def test_the_same_work_is_compared_step_by_step(before: Program, after: Program,
     assert made.verdict == expected
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize("before", [Program(named=False), SYNC])
 def test_kernels_fused_into_one(before: Program, tmp_path: Path) -> None:
     after = replace(before, form="fused into one", seed=1)
@@ -117,7 +117,7 @@ def test_kernels_fused_into_one(before: Program, tmp_path: Path) -> None:
     assert "kernels 18 → 6" in made.headline
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("after", [replace(BARE, layers=9), replace(BARE, steps=50)])
 @pytest.mark.parametrize("before", [SYNC, NAMED])
 def test_more_of_the_same_is_left_over(before: Program, after: Program, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ def compared(before: Program, after: Program) -> Comparison:
     return compare_reports([report_of(before)], [report_of(replace(after, seed=before.seed + 1))])
 
 
+@pytest.mark.sampled(normal=4)
 @pytest.mark.parametrize("layers", [4, 9, 12])
 @pytest.mark.parametrize(
     ("before", "after"),
@@ -45,6 +46,7 @@ def test_more_layers_are_more_work(before: Program, after: Program, layers: int)
     assert only(made).unit.scale == pytest.approx(1.0)
 
 
+@pytest.mark.sampled(normal=4)
 @pytest.mark.parametrize("after", [replace(BARE, layers=9), replace(BARE, steps=50), replace(BARE, steps=50, layers=9)])
 @pytest.mark.parametrize("before", [BARE, replace(BARE, steps=60), replace(BARE, named=True)])
 def test_what_may_be_more_steps_or_larger_ones_has_no_verdict(before: Program, after: Program) -> None:

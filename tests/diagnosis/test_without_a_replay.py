@@ -46,7 +46,7 @@ def promised(pair: Pair, folder: Path) -> list[Finding]:
     return [each for each in found.findings if each.saves and each.cause in causes]
 
 
-@pytest.mark.slow
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize(("pairs", "seeds"), SEEDS, ids=["threads", "one thread"])
 def test_no_fix_saves_more(pairs: Callable[[int], Iterable[Pair]], seeds: Sequence[int], tmp_path: Path) -> None:
     found = [

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -202,22 +202,25 @@ def cause() -> str:
     return block(SOURCE, "python")
 
 
+SLOW, LONG = (pytest.mark.slow,), (pytest.mark.thorough,)
+
+
 class Section(NamedTuple):
-    """A section of a page, what makes it, and whether that takes long."""
+    """A section of a page, what makes it, and the marks of its test."""
 
     path: Path
     make: Callable[[], str]
-    slow: bool = False
+    marks: Sequence[pytest.MarkDecorator] = ()
 
 
 SECTIONS = {
-    "analyzed": Section(README, analyzed, slow=True),
-    "predicted": Section(README, predicted, slow=True),
-    "compared": Section(README, compared, slow=True),
-    "demo": Section(DOCS / "quick-start.md", demo, slow=True),
-    "ranks": Section(DOCS / "ranks.md", ranks, slow=True),
-    "flags": Section(DOCS / "capturing.md", flags, slow=True),
-    "wrong": Section(DOCS / "limits.md", wrong, slow=True),
+    "analyzed": Section(README, analyzed, SLOW),
+    "predicted": Section(README, predicted, SLOW),
+    "compared": Section(README, compared, SLOW),
+    "demo": Section(DOCS / "quick-start.md", demo, SLOW),
+    "ranks": Section(DOCS / "ranks.md", ranks, SLOW),
+    "flags": Section(DOCS / "capturing.md", flags, SLOW),
+    "wrong": Section(DOCS / "limits.md", wrong, SLOW),
     "causes": Section(DOCS / "causes.md", causes),
     "findings": Section(DOCS / "causes.md", findings),
     "commands": Section(DOCS / "cli.md", commands),
@@ -226,13 +229,12 @@ SECTIONS = {
     "cause": Section(CONTRIBUTING, cause),
     "gallery": Section(DOCS / "gallery.md", gallery),
 } | {
-    f"gallery {entry.name}": Section(DOCS / "gallery.md", partial(gallery_entry, entry), slow=True) for entry in ENTRIES
+    f"gallery {entry.name}": Section(DOCS / "gallery.md", partial(gallery_entry, entry), SLOW if at % 4 == 0 else LONG)
+    for at, entry in enumerate(ENTRIES)
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if each.slow else ()) for name, each in SECTIONS.items()]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=each.marks) for name, each in SECTIONS.items()])
 def test_generated_section(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, make, _ = SECTIONS[name]
     monkeypatch.chdir(tmp_path)

@@ -100,7 +100,7 @@ class TestDamage:
     @pytest.mark.thorough
     @pytest.mark.parametrize("table", [KERNELS, RUNTIME, STRINGS, "SAMPLING_CALLCHAINS", EVENTS, META])
     def test_bytes_changed_in_a_large_trace(self, table: str, whole: Path) -> None:
-        self.changed(whole, table, "footer", 60)
+        self.changed(whole, table, "footer", 30)
 
     def changed(self, folder: Path, table: str, where: str, tries: int) -> None:
         path, chance = table_of(folder, table), random.Random(f"{table} {where}")

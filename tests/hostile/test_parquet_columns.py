@@ -96,7 +96,7 @@ REALS: tuple[tuple[pa.Array, list[float | None]], ...] = (
 class TestTypes:
     """Columns of types that no export has."""
 
-    @pytest.mark.sampled(quick=11, normal=3)
+    @pytest.mark.sampled(quick=11, normal=6)
     @pytest.mark.parametrize("kind", NUMBERS)
     def test_numbers_are_converted(self, kind: str, folder: Path) -> None:
         """Where they are read, where rows are chosen by them, and in the SQLite copy that bundles are made of."""
@@ -118,7 +118,7 @@ class TestTypes:
         with_column(folder, KERNELS, "contextId", pa.array([1.5, 2.5]))
         assert [each for each in told_of(folder) if "converted" in each] == [CONVERTED.format("contextId", KERNELS, 2)]
 
-    @pytest.mark.sampled(quick=5)
+    @pytest.mark.sampled(quick=5, normal=4)
     @pytest.mark.parametrize("kind", FOREIGN)
     @pytest.mark.parametrize(("table", "name"), [(KERNELS, "start"), (META, "value"), (STRINGS, "value")])
     def test_others_are_refused(self, kind: str, table: str, name: str, folder: Path) -> None:
@@ -127,7 +127,7 @@ class TestTypes:
         with_column(folder, table, name, values)
         refused(folder, f"table {table}: column '{name}' holds values of type ", "which no export has")
 
-    @pytest.mark.sampled(quick=5)
+    @pytest.mark.sampled(quick=5, normal=3)
     @pytest.mark.parametrize(("values", "expected"), TEXTS, ids=range(len(TEXTS)))
     def test_texts(self, values: pa.Array, expected: list[str | None], tmp_path: Path) -> None:
         folder = events(tmp_path, [("a", None, None), ("b", None, None)])

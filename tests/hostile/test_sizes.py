@@ -20,9 +20,9 @@ from tests.levels import THOROUGH, some
 if TYPE_CHECKING:
     from pathlib import Path
 
-FEW, TIMES = (10_000, 10) if THOROUGH else (4_000, 5)
-MORE = {"nested ranges": 100_000, "open ranges": 100_000, "nested calls": 100_000}
-"""With `--thorough`, and ten times as many: a million."""
+FEW, TIMES = (5_000, 10) if THOROUGH else (4_000, 5)
+MORE = {"nested ranges": 100_000, "open ranges": 30_000, "nested calls": 100_000}
+"""With `--thorough`, and ten times as many: a million nested ones."""
 STEEPEST = 3
 """How much faster than the trace the work may grow: sorts and caches, not every row with every other one."""
 PAGE_BYTES = 5 << 20

@@ -11,7 +11,6 @@ import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Report
 from tests.conftest import AXE
-from tests.levels import some
 from tests.output.browser import Chromium
 from tests.output.reader import Reader
 from tests.output.samples import SAMPLES
@@ -30,7 +29,8 @@ def violations(reader: Reader, options: dict[str, object]) -> list[str]:
     return [f"{rule}: {where}" for impact, rule, where in reader.value(code) if impact in BAD]
 
 
-@pytest.mark.parametrize("name", some(["demo", "hostile", "several_devices"], 3))
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["demo", "hostile", "several_devices"])
 def test_nothing_serious_in_light_and_dark(
     name: str, demo: nsysdiag.Report, chromium: Chromium, tmp_path: Path
 ) -> None:

@@ -86,6 +86,7 @@ def test_titles_of_findings_have_room_beside_long_savings(
     assert [each for each in widths if each[0] < each[1]] == []
 
 
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("sample", WHATIFS)
 def test_predictions_complain_of_nothing(sample: str, chromium: Chromium, tmp_path: Path) -> None:
     _root, console = visit(chromium, PREDICTIONS["html"](WHATIFS[sample](), RenderOptions()), tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -137,6 +137,7 @@ class TestTooLong:
         assert text.count("- yyy") == 50
 
     @pytest.mark.thorough
+    @settings(max_examples=40)
     @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), st.booleans()), max_size=6))
     def test_whatever_there_is(self, sizes: list[tuple[int, int, bool]]) -> None:
         pieces = [Piece(rows(count, f"piece{at}"), weight, folded) for at, (count, weight, folded) in enumerate(sizes)]

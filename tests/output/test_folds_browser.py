@@ -44,6 +44,7 @@ def test_details_are_folded_and_what_to_do_is_not(reader: Reader) -> None:
     assert not {"diagnosis", "what-if", "findings", "timeline", "overview", "ledger"} & set(folded)
 
 
+@pytest.mark.thorough
 def test_each_line_begins_with_a_number(reader: Reader) -> None:
     reader.start(unfold=False)
     lines = reader.value("Array.from(document.querySelectorAll('.gist'), (each) => each.textContent)")
@@ -88,6 +89,7 @@ def test_the_page_of_a_plain_trace_is_short(name: str, shared: Shared, chromium:
         assert reader.value(HEIGHT) < TALL
 
 
+@pytest.mark.thorough
 def test_so_is_that_of_the_demo(demo: nsysdiag.Report, chromium: Chromium, tmp_path: Path) -> None:
     """It has two GPUs."""
     with Reader(chromium, width=1280) as reader:

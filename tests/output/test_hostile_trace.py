@@ -73,6 +73,7 @@ def attacked(path: Path, *, whole: bool) -> int:
     return changed
 
 
+@pytest.mark.sampled(normal=4)
 @pytest.mark.parametrize("whole", [False, True], ids=["behind-names", "instead-of-names"])
 @pytest.mark.parametrize("written", [demo, counted])
 def test_an_attack_stays_text(written: Callable[[Path], None], whole: bool, chromium: Chromium, tmp_path: Path) -> None:

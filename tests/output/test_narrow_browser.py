@@ -49,6 +49,7 @@ def page(name: str, demo: nsysdiag.Report, folder: Path) -> bytes:
     return FORMATS["html"].render(SAMPLES[name](), options)
 
 
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize(
     "name",
     [
@@ -100,6 +101,7 @@ def narrow(reader: Reader, page: bytes, file: Path) -> None:
     reader.value(OPEN)
 
 
+@pytest.mark.sampled(normal=3)
 @pytest.mark.parametrize("name", ["demo", "several_devices", "hostile"])
 def test_no_word_is_broken(name: str, demo: nsysdiag.Report, chromium: Chromium, tmp_path: Path) -> None:
     with Reader(chromium, width=390) as reader:
@@ -107,7 +109,7 @@ def test_no_word_is_broken(name: str, demo: nsysdiag.Report, chromium: Chromium,
         assert reader.value(BROKEN_WORDS) == []
 
 
-@pytest.mark.parametrize("name", some(FIXTURES, 8))
+@pytest.mark.parametrize("name", some(FIXTURES, 16))
 def test_pages_of_all_fixtures_are_readable(name: str, shared: Shared, chromium: Chromium, tmp_path: Path) -> None:
     made = FORMATS["html"].render(shared.report(shared.fixture(name)), RenderOptions())
     with Reader(chromium, width=390) as reader:

@@ -238,6 +238,7 @@ class TestLinks:
         assert len(reader.column("gaps", 0)) == 20
 
 
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize("place", ["#f-7", "#f-7&gaps.sort=-1"])
 def test_a_link_to_a_folded_finding_opens_it(place: str, reader: Reader) -> None:
     reader.start(place)
@@ -271,6 +272,7 @@ def test_paper_has_every_device_and_what_is_folded(chromium: Chromium, tmp_path:
         reader.media("screen")
 
 
+@pytest.mark.thorough
 def test_paper_with_and_without_scripts(chromium: Chromium, demo: nsysdiag.Report, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_bytes(FORMATS["html"].render(demo, RenderOptions()))
@@ -296,6 +298,7 @@ def test_without_scripts_all_is_there_to_read(chromium: Chromium, tmp_path: Path
         )
 
 
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize("place", ["#gpu-2-ledger", "#gpu-2-ledger&gpu-2-gaps.sort=-1"])
 def test_a_link_into_a_folded_device_unfolds_it(place: str, chromium: Chromium, tmp_path: Path) -> None:
     with Reader(chromium) as reader:

@@ -154,7 +154,7 @@ def one_process(source: Path, target: Path, number: int, ahead_ns: int) -> Path:
     return target
 
 
-@pytest.mark.sampled(normal=2)
+@pytest.mark.thorough
 @pytest.mark.real
 @pytest.mark.parametrize("name", ["nsysai_mfu-2gpu-before_nsys2026.2", "nsysai_mfu-2gpu-after_nsys2026.2"])
 def test_two_real_ranks_apart_in_two_files_are_as_in_one(name: str, tmp_path: Path) -> None:

@@ -25,13 +25,12 @@ WHOLE = 0.01
 
 def outcomes(seed: int, most: int) -> Iterator[tuple[Finding, Outcome]]:
     """For each cause that is one finding: this one, and what is true beside what the report says."""
-    told: list[Finding] | None = None
-    for pair in pairs(seed, most):
-        simulation, marks = simulated(pair.before, pair.gpus)
-        before = length(simulation, marks, 0, 0)
-        if told is None:
-            with TemporaryDirectory() as folder:
-                told = analyze(simulation.write(Path(folder) / "trace.sqlite"), SETTINGS).findings
+    fixes = list(pairs(seed, most))
+    simulation, marks = simulated(fixes[0].before, fixes[0].gpus)
+    before = length(simulation, marks, 0, 0)
+    with TemporaryDirectory() as folder:
+        told = analyze(simulation.write(Path(folder) / "trace.sqlite"), SETTINGS).findings
+    for pair in fixes:
         found = [each for each in told if each.cause == pair.finding and each.saves is not None]
         if len(found) == 1 and found[0].saves and abs(found[0].saves.of_ns - before) < WHOLE * before:
             yield found[0], _outcome(pair, found[0], before)

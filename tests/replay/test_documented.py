@@ -176,6 +176,7 @@ def traced(name: str, found: WhatIf) -> list[str]:
     return [name, length, format_ns(found.now_ns), *identity, found.refused or "–"]
 
 
+@pytest.mark.thorough
 @pytest.mark.real
 def test_real_traces() -> None:
     rows = [traced(path.stem, whatif(path)) for path in TRACES]

@@ -20,7 +20,7 @@ PAGES = [
     *((sample, "index.html") for sample in BATCHES),
     *((sample, "trend.html") for sample in BATCHES if HISTORIES[sample]()),
 ]
-every_page = pytest.mark.parametrize(("sample", "page"), some(PAGES, 2))
+every_page = pytest.mark.parametrize(("sample", "page"), some(PAGES, 4))
 WIDE = "document.documentElement.scrollWidth"
 OPEN = "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
 COLLAPSED = """
@@ -126,7 +126,7 @@ def test_paper_holds_all_rows(chromium: Chromium, tmp_path: Path) -> None:
 
 
 @pytest.mark.npm
-@pytest.mark.parametrize(("sample", "page"), some([each for each in PAGES if each[0] != "many"], 3))
+@pytest.mark.parametrize(("sample", "page"), some([each for each in PAGES if each[0] != "many"], 6))
 def test_nothing_serious_in_light_and_dark(sample: str, page: str, chromium: Chromium, tmp_path: Path) -> None:
     with reader(chromium, tmp_path, sample, page) as shown:
         shown.dark(on=False)

@@ -32,6 +32,7 @@ def reader(chromium: Chromium, folder: Path, sample: str, *, width: int = 1440, 
     return made
 
 
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize("sample", COMPARISONS)
 def test_nothing_complains_and_nothing_is_wider_than_the_window(
     sample: str, chromium: Chromium, tmp_path: Path
@@ -76,6 +77,7 @@ def test_both_timelines_have_one_scale(chromium: Chromium, tmp_path: Path) -> No
         assert after / before == pytest.approx(0.8, abs=0.002)
 
 
+@pytest.mark.sampled(normal=2)
 @pytest.mark.npm
 @pytest.mark.parametrize("sample", some(list(COMPARISONS), 3))
 def test_nothing_serious_in_light_and_dark(sample: str, chromium: Chromium, tmp_path: Path) -> None:

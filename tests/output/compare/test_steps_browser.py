@@ -168,6 +168,7 @@ def test_a_drag_moves_and_a_double_click_zooms_to_an_operation(page: Steps) -> N
     assert page.window[0] > low
 
 
+@pytest.mark.sampled(normal=2)
 @pytest.mark.parametrize("width", [390, 1440])
 def test_it_fits_and_is_drawn_in_light_and_dark(width: int, chromium: Chromium, tmp_path: Path) -> None:
     with opened(chromium, tmp_path, comparison(), width=width) as shown:

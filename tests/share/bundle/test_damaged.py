@@ -60,7 +60,7 @@ def check(source: Path, folder: Path) -> None:
 
 
 @pytest.mark.sampled(normal=7)
-@pytest.mark.parametrize(("table", "kind"), [*ONCE_REFUSED, *some(CASES, 524, thorough=30)])
+@pytest.mark.parametrize(("table", "kind"), [*ONCE_REFUSED, *some(CASES, 524, thorough=60)])
 def test_cells(table: str, kind: str, whole: Path, tmp_path: Path) -> None:
     check(damaged(whole, tmp_path / "damaged.sqlite", table, COLUMNS[table], kind), tmp_path / "slices")
 
@@ -76,7 +76,7 @@ def test_texts_in_one_column(table: str, column: str, whole: Path, tmp_path: Pat
 @pytest.mark.sampled(normal=10)
 @pytest.mark.parametrize("kind", some(list(DAMAGE), 2))
 def test_all_cells(kind: str, whole: Path, tmp_path: Path) -> None:
-    for table in some(list(COLUMNS), 80, list(DAMAGE).index(kind), thorough=8):
+    for table in some(list(COLUMNS), 80, list(DAMAGE).index(kind), thorough=16):
         check(damaged(whole, tmp_path / "damaged.sqlite", table, COLUMNS[table], kind), tmp_path / "slices")
 
 
@@ -100,7 +100,7 @@ def keyed_otherwise(source: Path, table: str, key: str, value: str) -> None:
             ["SAMPLING_CALLCHAINS", "PROCESSES", "ThreadNames"],
             [(key, value) for key in KEYS for value in VALUES],
             24,
-            thorough=2,
+            thorough=5,
         ),
     ],
 )

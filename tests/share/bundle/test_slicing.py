@@ -50,7 +50,7 @@ def test_simulated_fixtures(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled(normal=7)
-@pytest.mark.parametrize("name", some(list(SCENARIOS), 8))
+@pytest.mark.parametrize("name", some(list(SCENARIOS), 8, thorough=2))
 def test_every_scenario(name: str, tmp_path: Path) -> None:
     """Others are sliced under other names in test_redacted."""
     source = scenario(name).write(tmp_path / "trace.sqlite", SCENARIOS[name].capture)
