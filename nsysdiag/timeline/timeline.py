@@ -20,7 +20,7 @@ from nsysdiag.events.rows import NamedRows, picked
 from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.iterations.steps import steady_steps
-from nsysdiag.kernels.names import operation_names
+from nsysdiag.kernels.names import normal_operation_names
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.report import DeviceReport, Finding, Gap
 from nsysdiag.timeline.facts import OFF_CPU, TimelineLevels, TimelineThread
@@ -113,7 +113,7 @@ def _source(device: DeviceTimeline, strings: Strings, rows: IntArray, label: str
         start=device.operations.start[rows],
         end=end,
         reach=reach_of(end),
-        named=lambda chosen: operation_names(device, rows[chosen], strings),
+        named=lambda chosen: normal_operation_names(device, rows[chosen], strings),
         kinds=kinds[rows],
     )
 

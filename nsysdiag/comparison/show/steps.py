@@ -106,7 +106,9 @@ def steps_data(steps: AlignedSteps, causes: Causes) -> dict[str, object]:
             "idleAfter": _places(blob, steps.idle_after, steps.idle_matched, steps.after.idle),
         },
         "steps": len(steps.matched),
-        "names": blob.add(json.dumps([_name(name) for name in steps.names], separators=(",", ":")).encode()),
+        "names": blob.add(
+            json.dumps([clip(name, LONGEST_NAME) for name in steps.names], separators=(",", ":")).encode()
+        ),
         "kinds": steps.kinds,
         "causes": [
             {"title": "Unknown", "color": UNKNOWN_COLOR},
@@ -121,12 +123,6 @@ def steps_data(steps: AlignedSteps, causes: Causes) -> dict[str, object]:
     ):
         raise InputError(DAMAGED)
     return {**data, "bytes": blob.text()}
-
-
-def _name(name: str) -> list[str]:
-    """Its short form, and the whole where that is another one."""
-    short, whole = clip(brief(name), LONGEST), clip(name, LONGEST_NAME)
-    return [short] if short == whole else [short, whole]
 
 
 def _side(blob: Blob, side: SideSteps, steps: AlignedSteps) -> dict[str, object]:

@@ -82,9 +82,9 @@ PAGE_SCRIPTS = ("address", "clipboard", "unpack", "app")
 TABLE_SCRIPTS = ("cells", "order", "choose", "export", "rows", "tools", "sheet", "findings", "scroll", "main")
 """The scripts of the tables, in the same way."""
 TIMELINE_SCRIPTS = (
-    *("decode", "rows", "device", "scale", "layout"),
+    *("decode", "rows", "device", "scale", "layout", "selection"),
     *("theme", "brush", "gaps", "lanes", "overlay", "arrows", "minimap", "canvas", "stage"),
-    *("pick", "card", "tip", "words", "link", "pointer", "input", "actions", "main"),
+    *("pick", "sums", "card", "tip", "words", "search", "link", "pointer", "input", "actions", "main"),
 )
 """The scripts of the timeline, each after those that it uses."""
 STEPS_SCRIPTS = (

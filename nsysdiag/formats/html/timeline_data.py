@@ -18,7 +18,7 @@ from nsysdiag.arrays.groups import WIDEST, from_planes, names_from, running_sums
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.document import words
 from nsysdiag.document.drawings import safe_color
-from nsysdiag.document.names import brief, clip
+from nsysdiag.document.names import clip
 from nsysdiag.formats.html.assets import Blob, Place, unpacked
 from nsysdiag.formats.html.timeline_lanes import DrawnGaps, drawn_gaps
 from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
@@ -40,20 +40,18 @@ if TYPE_CHECKING:
 # The names of all timelines as one directory: each once, and those that differ by counters alone as one form.
 #
 # ```
-# step 7, step 8, gemm<float>(int), step 9   ->   forms    "step #", ["gemm", "gemm<float>(int)"]
-#                                                 used     0, 0, 1, 0
-#                                                 column   7, +1, +1
+# step 7, step 8, gemm<float>, step 9   ->   forms    "step #", "gemm<float>"
+#                                            used     0, 0, 1, 0
+#                                            column   7, +1, +1
 # ```
 
-LONGEST_NAME, LONGEST_SHORT = 200, 60
+LONGEST_NAME = 200
 HOLE = "\n"
 """Stands in a form where a number was: no name that can be shown holds it."""
 _NUMBER = re.compile(r"(?<!\d)(?:0|[1-9]\d{0,14})(?!\d)")
 _BEFORE = re.compile(r"\w*\W*$")
 
 NameValue = dict[str, object]
-Shown = str | tuple[str, str]
-"""A name, or its short form and the whole."""
 
 
 class Directory:
@@ -72,15 +70,11 @@ class Directory:
 
     def written(self, blob: Blob) -> NameValue:
         """The directory for the scripts: forms, which of them each name is, and the numbers in their holes."""
-        pairs = ((clip(name, LONGEST_NAME), clip(_short(name), LONGEST_SHORT)) for name in self._known)
-        shown: list[Shown] = [whole if whole == short else (short, whole) for whole, short in pairs]
-        often = Counter(_form(each) for each in shown if isinstance(each, str))
+        shown = [clip(name, LONGEST_NAME) for name in self._known]
+        often = Counter(map(_form, shown))
         forms: dict[object, int] = {}
         columns: dict[str, tuple[int, list[int]]] = {}
-        used = [
-            _counted(each, forms, columns) if isinstance(each, str) and often[_form(each)] > 1 else _place(forms, each)
-            for each in shown
-        ]
+        used = [_counted(each, forms, columns) if often[_form(each)] > 1 else _place(forms, each) for each in shown]
         return {
             "count": len(used),
             "used": blob.add(to_planes(np.array(used, dtype=np.int64))),
@@ -113,11 +107,6 @@ def _differences(blob: Blob, column: list[int]) -> Place:
     """Each number less the one before it; even numbers stand for differences from 0 up, odd ones for those below."""
     steps = np.diff(np.array(column, dtype=np.int64), prepend=np.int64(0))
     return blob.add(to_planes(np.where(steps < 0, -2 * steps - 1, 2 * steps)))
-
-
-def _short(name: str) -> str:
-    """The short form of what is spelt like a C++ function; NVTX ranges may end in brackets too."""
-    return brief(name) if "::" in name or "<" in name or name.startswith("void ") else name
 
 
 # The exact slices of a lane as numbers again, checked, and what follows from them.

@@ -7,7 +7,7 @@ const makeSteps = (root, data, pairs) => {
   const brush = makeBrush(canvas.getContext("2d"), view, data.causes);
   const overlay = makeOverlay(brush, view);
   const layout = layOutSteps(data);
-  const paintLane = makeStepPainter(brush, view, data.names, data.causes.map((cause) => [cause.title]));
+  const paintLane = makeStepPainter(brush, view, data.names, data.causes.map((cause) => cause.title));
   const tell = makeTeller(view, data);
   const stage = { canvas, layout, view, at: 0, pointer: null, shown: null };
   const does = {};

@@ -23,7 +23,6 @@ const pairLabel = (pair, at) => {
 
 /** What says of an operation or an idle span on one side, and on the other one. */
 const makeTeller = (view, data) => {
-  const wholeName = (name) => data.names[name][data.names[name].length - 1];
 
   const told = (pair, side, which, at, title) => {
     const other = side === "before" ? "after" : "before";
@@ -54,7 +53,7 @@ const makeTeller = (view, data) => {
     if (item.type === "stream") {
       const { rows } = step.streams[item.stream];
       const at = rowAt(rows, time, slack);
-      return at < 0 ? null : told(pair, item.side, "operations", rows.place[at], wholeName(rows.names[at]));
+      return at < 0 ? null : told(pair, item.side, "operations", rows.place[at], data.names[rows.names[at]]);
     }
     const spans = step.idle.rows;
     const at = rowAt(spans, time, slack);
@@ -69,7 +68,7 @@ const makeTeller = (view, data) => {
       const marked = someOf(rows, (i) => marks[i]);
       const at = rowAt(marked, time, slack);
       if (at >= 0) {
-        const name = which === "idle" ? `Idle: ${data.causes[marked.names[at]].title}` : wholeName(marked.names[at]);
+        const name = which === "idle" ? `Idle: ${data.causes[marked.names[at]].title}` : data.names[marked.names[at]];
         return told(pair, side, which, marked.place[at], name);
       }
     }

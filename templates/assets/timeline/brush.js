@@ -44,7 +44,7 @@ const makeBrush = (context, view, causes) => {
         const width = Math.min(end, right) - begin;
         if (width > 0) context.fillRect(begin, y, width > 4 ? width - 0.6 : Math.max(width, 1), height);
         if (width > LABEL_ROOM && names && lane.names) {
-          label(names[lane.names[i]][0], x, end - x, y, height, one ? textInks : textInks[kind]);
+          label(names[lane.names[i]], x, end - x, y, height, one ? textInks : textInks[kind]);
         }
         i += 1;
         continue;

@@ -1,4 +1,4 @@
-// The selected gap in words: its row in the table of gaps where it has one, else what the timeline knows of it.
+// The selection in words. Of a gap its row in the table of gaps where it has one, else what the timeline knows of it.
 
 const MOST_SLICES = 6;
 
@@ -46,39 +46,143 @@ const cardHead = (device, at, causes, clock) => {
   const swatch = element("span", "gap-card-swatch");
   swatch.style.background = cause.color;
   head.append(swatch, element("strong", "", `${shortNs(end - start)} idle on ${device.key}`), ` · ${cause.title}`);
-  const facts = element("dl", "gap-card-facts");
-  const rows = [["Length", exactNs(end - start)], ["From", clock.exact(start)], ["To", clock.exact(end)]];
-  facts.append(...rows.map(([name, value]) => factRow(name, value)));
-  return [head, facts];
+  return [head, factsOf(timeFacts(start, end, clock))];
 };
 
-const cardButtons = (does, canvas) => {
+const cardButton = (text, action) => {
+  const button = element("button", "", text);
+  button.type = "button";
+  button.addEventListener("click", action);
+  return button;
+};
+
+/** Says on the button for a moment whether the text was copied. */
+const copyButton = (text, say) => {
+  const button = cardButton(text, async () => {
+    button.textContent = (await copyText(say())) ? "Copied" : "Not allowed";
+    setTimeout(() => { button.textContent = text; }, 1500);
+  });
+  return button;
+};
+
+const cardButtons = (does, canvas, more) => {
   const buttons = element("div", "buttons");
-  const actions = [
-    ["Zoom to it", does.zoomToGap], ["‹ Gap", () => does.step(-1)], ["Gap ›", () => does.step(1)],
-    ["Close", () => { does.select(null); canvas.focus(); }],
-  ];
-  for (const [text, action] of actions) {
-    const button = element("button", "", text);
-    button.type = "button";
-    button.addEventListener("click", action);
-    buttons.append(button);
-  }
+  buttons.append(
+    cardButton("Zoom to it", does.zoomToSelection), ...more,
+    cardButton("Close", () => { does.select(null); canvas.focus(); }),
+  );
   return buttons;
 };
 
-/** What shows a selected gap in `card`, or hides it where none is. */
-const makeCard = (card, stage, causes, clock) => {
+const factsOf = (rows) => {
+  const facts = element("dl", "gap-card-facts");
+  facts.append(...rows.map(([name, value]) => factRow(name, value)));
+  return facts;
+};
+
+const timeFacts = (start, end, clock) => [["Length", exactNs(end - start)], ["From", clock.exact(start)], ["To", clock.exact(end)]];
+
+/** The NVTX ranges of a thread around a moment, the outermost first. */
+const rangesAround = (device, thread, time) => thread.lanes
+  .filter((lane) => lane.kind === "nvtx")
+  .map((lane) => [lane, rowAt(lane.rows, time, 0)])
+  .filter(([, at]) => at >= 0)
+  .map(([lane, at]) => device.names[lane.rows.names[at]]);
+
+/** The gaps that end where an operation of this name starts, the longest first. */
+const waitsBefore = (device, number) => {
+  const { gaps } = device;
+  const found = new Set();
+  let count = 0;
+  for (const { rows, kind } of device.lanes) {
+    if (kind !== "stream") continue;
+    for (let at = 0; at < rows.count; at += 1) {
+      if (rows.names[at] !== number) continue;
+      count += 1;
+      const gap = firstFrom(gaps.end, rows.start[at]);
+      if (gap < gaps.count && gaps.end[gap] === rows.start[at]) found.add(gap);
+    }
+  }
+  const length = (gap) => gaps.end[gap] - gaps.start[gap];
+  return { count, waits: [...found].sort((a, b) => length(b) - length(a) || a - b) };
+};
+
+const MOST_WAITS = 6;
+
+/** Where operations of this name follow idle time: a button for each of the longest gaps. */
+const waitRows = (device, number, does) => {
+  const { gaps } = device;
+  const { count, waits } = waitsBefore(device, number);
+  const total = waits.reduce((sum, gap) => sum + gaps.end[gap] - gaps.start[gap], 0);
+  const row = factRow("Idle before it", waits.length
+    ? `${grouped(String(waits.length))} of ${grouped(String(count))} times, ${shortNs(total)} in all; longest: ` : "never");
+  for (const at of waits.slice(0, MOST_WAITS)) {
+    row.lastChild.append(cardButton(shortNs(gaps.end[at] - gaps.start[at]), () => does.show({ device, at })), " ");
+  }
+  return row;
+};
+
+/** What shows the selection in `card`, or hides it where there is none. */
+const makeCard = (card, stage, data, devices, clock) => {
   const bodies = document.querySelectorAll("tbody[data-gap]");
   const tableRows = new Map(Array.from(bodies, (body) => [body.dataset.gap, body]));
+  const { causes } = data;
+
+  const gapCard = ({ device, at }, does) => {
+    const [start, end] = spanOf({ device, at });
+    const known = evidenceOf(tableRows, `${device.number}.${clock.absolute(start)}`);
+    const more = [cardButton("‹ Gap", () => does.step(-1)), cardButton("Gap ›", () => does.step(1))];
+    return [
+      ...cardHead(device, at, causes, clock), cardButtons(does, stage.canvas, more),
+      known || unlisted(device, start, end, causes),
+    ];
+  };
+
+  /** Sums of [from, to), as buttons to take them away and as tables. */
+  const sumsCard = (from, to, title, of, does) => {
+    const sums = of.map((device) => deviceSums(device, from, to, causes));
+    const options = `--from ${clock.absolute(from)}ns --to ${clock.absolute(to)}ns`;
+    const command = element("p", "gap-card-window");
+    command.hidden = true;
+    command.append(element("code", "", options), " ", copyButton("Copy", () => options));
+    const more = [
+      copyButton("Copy as Markdown", () => sumsMarkdown(title, sums)),
+      cardButton("As window", () => { command.hidden = !command.hidden; }),
+    ];
+    return [cardButtons(does, stage.canvas, more), command, ...drawnSums(sums)];
+  };
+
+  const rangeCard = ({ range: [from, to] }, does) => {
+    const title = `${shortNs(to - from)} from ${clock.seconds(from, (to - from) / 1000)} to ${clock.seconds(to, (to - from) / 1000)}`;
+    const open = devices.filter((device) => device.open);
+    const head = element("p", "gap-card-title");
+    head.append(element("strong", "", title));
+    return [head, factsOf(timeFacts(from, to, clock)), ...sumsCard(from, to, title, open.length ? open : devices, does)];
+  };
+
+  const sliceCard = (chosen, does) => {
+    const { device, lane, thread, at } = chosen;
+    const [start, end] = spanOf(chosen);
+    const name = nameOf(chosen) || TITLES[lane.kind];
+    const head = element("p", "gap-card-title");
+    head.append(element("strong", "", name), ` · ${laneTitle(chosen)}`);
+    const facts = factsOf([...timeFacts(start, end, clock)]);
+    const more = element("dl", "slices");
+    if (lane.kind === "stream") more.append(waitRows(device, lane.rows.names[at], does));
+    if (thread && lane.kind !== "nvtx") {
+      const ranges = rangesAround(device, thread, start);
+      if (ranges.length) more.append(factRow("NVTX", ranges.join(" › ")));
+    }
+    const title = `${name}, ${shortNs(end - start)} from ${clock.exact(start)}`;
+    const rest = lane.kind === "nvtx" ? sumsCard(start, end, title, [device], does) : [cardButtons(does, stage.canvas, [])];
+    return [head, facts, ...rest, more];
+  };
+
   return (chosen, does) => {
     card.hidden = !chosen;
     if (!chosen) return;
-    const { device, at } = chosen;
-    const [start, end] = [device.gaps.start[at], device.gaps.end[at]];
-    const known = evidenceOf(tableRows, `${device.number}.${clock.absolute(start)}`);
-    const evidence = known || unlisted(device, start, end, causes);
-    card.replaceChildren(...cardHead(device, at, causes, clock), cardButtons(does, stage.canvas), evidence);
+    const make = chosen.range ? rangeCard : chosen.lane ? sliceCard : gapCard;
+    card.replaceChildren(...make(chosen, does));
   };
 };
 
@@ -98,12 +202,12 @@ const slicesOf = (device, start, end) => {
 const unlisted = (device, start, end, causes) => {
   const list = element("dl", "slices");
   for (const [cause, name, ns] of slicesOf(device, start, end)) {
-    const text = device.names[name][device.names[name].length - 1];
+    const text = device.names[name];
     list.append(factRow(causes[cause].title, text ? `${exactNs(ns)}, ${text}` : exactNs(ns)));
   }
   const { before, after } = operationsAround(device, start, end);
-  if (before) list.append(factRow("Previous", before[before.length - 1]));
-  if (after) list.append(factRow("Next", after[after.length - 1]));
+  if (before) list.append(factRow("Previous", before));
+  if (after) list.append(factRow("Next", after));
   list.append(factRow("More", "The table of gaps on this page omits this gap; the command below describes it."));
   return list;
 };

@@ -1,15 +1,14 @@
 // The parts of the data, ready to draw: names, threads, devices.
 
-/** The names by number, each as [short, whole] or [whole]; a form is filled with the next numbers of its columns. */
+/** The names by number; a form is filled with the next numbers of its columns. */
 const readNames = (given, reader) => {
   const forms = reader.json(given.forms);
   const columns = given.columns.map((column) => reader.running(column).values());
   return Array.from(reader.numbers(given.used, given.count), (at) => {
     const form = forms[at];
-    if (typeof form === "string") return [form];
-    if (typeof form[1] === "string") return form;
+    if (typeof form === "string") return form;
     let hole = 0;
-    return [form[0].replace(/\n/g, () => { hole += 1; return columns[form[hole]].next().value; })];
+    return form[0].replace(/\n/g, () => { hole += 1; return columns[form[hole]].next().value; });
   });
 };
 

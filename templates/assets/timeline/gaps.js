@@ -74,7 +74,7 @@ const makeGapPainter = (brush, view, causes) => {
       fill(palette[cause]);
       context.fillRect(x, y, end - x, height);
       const title = causes[cause].title;
-      const text = names[lane.names[i]][0];
+      const text = names[lane.names[i]];
       const both = (end - x) / CHARACTER > title.length + text.length + 6;
       label(both && text && text !== title ? `${title}: ${text}` : title, x, end - x, y, height, inks[cause]);
     }

@@ -24,13 +24,17 @@ const listen = (canvas, view, does) => {
   const KEYS = {
     w: zoomIn, "+": zoomIn, "=": zoomIn, arrowup: zoomIn, s: zoomOut, "-": zoomOut, arrowdown: zoomOut,
     a: () => does.move(-0.2), d: () => does.move(0.2), arrowleft: () => does.move(-0.2), arrowright: () => does.move(0.2),
-    0: () => does.whole(), home: () => does.whole(), n: () => does.step(1), p: () => does.step(-1),
-    "[": () => does.device(-1), "]": () => does.device(1),
-    enter: () => does.zoomToGap(), escape: () => does.select(null),
+    0: () => does.whole(), home: () => does.whole(), n: () => does.next(1), p: () => does.step(-1),
+    i: () => does.longest(1), r: () => does.sums(), "[": () => does.device(-1), "]": () => does.device(1),
+    enter: () => does.zoomToSelection(), escape: () => does.escape(), "?": () => does.help(),
+  };
+  const SHIFTED = {
+    n: () => does.next(-1), i: () => does.longest(-1), arrowleft: () => does.stretch(-0.05), arrowright: () => does.stretch(0.05),
   };
   canvas.addEventListener("keydown", (event) => {
-    const action = event.ctrlKey || event.metaKey || event.altKey ? null : KEYS[event.key.toLowerCase()];
-    if (!action) return;
+    const key = event.key.toLowerCase();
+    const action = (event.shiftKey && SHIFTED[key]) || KEYS[key];
+    if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     action();
   });

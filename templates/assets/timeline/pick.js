@@ -25,9 +25,8 @@ const makePicker = (view, clock, causes) => {
   const slice = (rows, names, time) => {
     const at = rowAt(rows, time, SLACK_PIXELS * view.perPixel());
     if (at < 0) return null;
-    const forms = rows.names ? names[rows.names[at]] : [""];
     const kind = rows.kinds ? rows.kinds[at] : 0;
-    return { start: rows.start[at], end: rows.end[at], name: forms[forms.length - 1], kind };
+    return { start: rows.start[at], end: rows.end[at], name: rows.names ? names[rows.names[at]] : "", kind };
   };
 
   const share = (device, levels, time, what) => {
@@ -90,7 +89,7 @@ const makePicker = (view, clock, causes) => {
     if (item.lane) return laneTold(item, time);
     return workTold(item.device, item.type, time);
   };
-  return { describe, gap };
+  return { describe };
 };
 
 /** The first gap that begins after a moment, or the last one that begins before it; -1 where there is none. */

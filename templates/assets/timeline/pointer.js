@@ -69,7 +69,7 @@ const listenToPointers = (canvas, view, does) => {
     if (event.type === "pointercancel") { does.range(null); return; }
     const { x } = place(event);
     if (!done.moved) press(event, place(event));
-    else if (done.range) does.zoomTo(done.x, x);
+    else if (done.range) does.take(done.x, x);
   };
   canvas.addEventListener("pointerup", release);
   canvas.addEventListener("pointercancel", release);

@@ -2,7 +2,7 @@
 
 const MINIMAP_LEAST = 34;
 
-/** Draws devices as `view` shows them; `selection`, `range` and `pointer` are drawn over them where they are set. */
+/** Draws devices as `view` shows them; `selection`, `range`, `pointer` and `marks` are drawn over them. */
 const makeStage = (root, data, devices, view, clock) => {
   const canvas = root.querySelector(".lanes");
   const minimap = root.querySelector(".minimap");
@@ -11,21 +11,31 @@ const makeStage = (root, data, devices, view, clock) => {
   const overlay = makeOverlay(brush, view);
   const arrows = makeArrows(brush, view);
   const strips = devices.slice(0, MOST_DEVICES);
-  const stage = { canvas, minimap, layout: null, selection: null, range: null, pointer: null };
+  const stage = { canvas, minimap, layout: null, selection: null, range: null, pointer: null, marks: [] };
   let width = 0;
   let pending = 0;
 
   const minimapHeight = () => Math.max(MINIMAP_LEAST, strips.length * 7);
 
-  /** The gap, and who woke whom in it. */
-  const paintSelection = ({ device, at }) => {
+  /** What is selected; of a gap also who woke whom in it. */
+  const paintSelection = (selection) => {
+    const { device, lane } = selection;
+    const [from, to] = spanOf(selection);
+    if (selection.range) {
+      overlay.band(from, to, AXIS_HEIGHT, stage.layout.height - AXIS_HEIGHT, brush.theme.accent);
+      return;
+    }
+    if (lane) {
+      const item = stage.layout.items.find((each) => each.lane === lane);
+      if (item) overlay.frame(from, to, item.y, item.height);
+      return;
+    }
     const own = stage.layout.items.filter((item) => item.device === device);
     if (!own.length) return;
     const top = own[0].y + HEIGHTS.device;
     const last = own[own.length - 1];
-    const { gaps } = device;
-    overlay.band(gaps.start[at], gaps.end[at], top, last.y + last.height - top + 2, brush.theme.accent);
-    arrows(stage.layout, device, gaps.start[at]);
+    overlay.band(from, to, top, last.y + last.height - top + 2, brush.theme.accent);
+    arrows(stage.layout, device, from);
   };
 
   /** Everything anew: no more than what the window shows. */
@@ -33,6 +43,7 @@ const makeStage = (root, data, devices, view, clock) => {
     const { items, height } = stage.layout;
     brush.begin(width, height);
     overlay.axis(clock, height);
+    overlay.marks(stage.marks);
     for (const item of items) paintLane(item);
     if (stage.selection) paintSelection(stage.selection);
     const below = height - AXIS_HEIGHT;

@@ -28,9 +28,11 @@ const makeCaption = (root, data, devices, view, clock) => {
 
   const selectionText = (selection) => {
     if (!selection) return "";
-    const { device, at } = selection;
-    const length = device.gaps.end[at] - device.gaps.start[at];
-    return `. Selected: gap of ${exactNs(length)} on ${device.key}, ${data.causes[device.gaps.kinds[at]].title}`;
+    const { device, at, lane, range } = selection;
+    const [start, end] = spanOf(selection);
+    if (range) return `. Selected: ${shortNs(end - start)}`;
+    if (lane) return `. Selected: ${nameOf(selection) || TITLES[lane.kind]}, ${exactNs(end - start)}, ${laneTitle(selection)}`;
+    return `. Selected: gap of ${exactNs(end - start)} on ${device.key}, ${data.causes[device.gaps.kinds[at]].title}`;
   };
 
   const detailText = () => {
@@ -46,7 +48,7 @@ const makeCaption = (root, data, devices, view, clock) => {
     now.textContent = windowText() + openText() + selectionText(selection);
     detail.textContent = detailText();
     command.textContent = `${data.command} --from ${from}ns --to ${to}ns -o detail.html`;
-    const gap = selection ? clock.absolute(selection.device.gaps.start[selection.at]) : "";
-    Object.assign(canvas.dataset, { from, to, gap: selection ? `${selection.device.number}.${gap}` : "" });
+    const gap = isGap(selection) ? `${selection.device.number}.${clock.absolute(spanOf(selection)[0])}` : "";
+    Object.assign(canvas.dataset, { from, to, gap });
   };
 };

@@ -49,23 +49,21 @@ class Block:
         found: list[int] = from_planes(self.at(place), count).tolist()
         return found
 
-    def names(self, given: dict[str, Any]) -> list[tuple[str, ...]]:
-        """Every name by number, with its short form before it where there is one; like the script, but slowly."""
+    def names(self, given: dict[str, Any]) -> list[str]:
+        """Every name by number; like the script, but slowly."""
         forms = json.loads(self.at(given["forms"]))
         columns = []
         for place, count in given["columns"]:
             steps = [-(each + 1) // 2 if each % 2 else each // 2 for each in self.numbers(place, count)]
             columns.append(iter(np.cumsum(steps).tolist()))
-        found: list[tuple[str, ...]] = []
+        found: list[str] = []
         for form in (forms[at] for at in self.numbers(given["used"], given["count"])):
             if isinstance(form, str):
-                found.append((form,))
-            elif isinstance(form[1], str):
-                found.append(tuple(form))
+                found.append(form)
             else:
                 first, *pieces = form[0].split("\n")
                 holes = (str(next(columns[at])) for at in form[1:])
-                found.append((first + "".join(number + piece for number, piece in zip(holes, pieces, strict=True)),))
+                found.append(first + "".join(number + piece for number, piece in zip(holes, pieces, strict=True)))
         return found
 
     def gaps(self, value: dict[str, Any], device: dict[str, Any]) -> tuple[list[int], list[int]]:
@@ -142,15 +140,11 @@ class TestPage:
     @pytest.mark.slow
     def test_lanes_come_with_names_fit_to_be_shown(self) -> None:
         value = data_of(page(SAMPLES["hostile"]()))
-        shown = [name[-1] for name in Block(value).names(value["names"])]
+        shown = Block(value).names(value["names"])
         assert "\\u202eevil\\u202c" in shown
         assert all(name.isprintable() for name in shown)
         assert value["threads"]
         assert all(thread["label"].isprintable() for thread in value["threads"])
-
-    def test_the_short_form_of_a_kernel_is_beside_its_name(self) -> None:
-        value = data_of(page(SAMPLES["one_device"]()))
-        assert Block(value).names(value["names"])[:2] == [("gemm", "gemm<float>(int)"), ("memcpy HtoD",)]
 
     def test_a_command_is_quoted_for_a_shell(self) -> None:
         made = msgspec.structs.replace(SAMPLES["one_device"](), trace=report([], [], file="my run;rm.sqlite").trace)

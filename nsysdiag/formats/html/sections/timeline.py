@@ -27,6 +27,23 @@ if TYPE_CHECKING:
 MOST_STILLS, MOST_KEYS = 24, 6
 LABEL = "What each GPU did over time; idle time has the colour of its leading cause"
 
+SHORTCUTS = (
+    ("W S + − ↑ ↓", "zoom; also the wheel with Ctrl or the focus, and two fingers"),
+    ("A D ← →", "move; also drag, and the wheel with Shift"),
+    ("0 Home", "the whole run"),
+    ("/", "search; Enter and Shift+Enter go to the next match and the one before, Escape back to the lanes"),
+    ("N Shift+N", "the next match and the one before; without a search N is the next gap"),
+    ("P", "the gap before"),
+    ("I Shift+I", "the longest gap of the analysed time, then the next longest, and back"),
+    ("R", "sums of what is selected, else of what is visible; also drag with Shift"),
+    ("Shift+← Shift+→", "move the end of the range"),
+    ("Enter", "zoom to what is selected; also double-click"),
+    ("Escape", "deselect, then end the search"),
+    ("[ ]", "the device before and the next; a click on its name folds its lanes"),
+    ("?", "this help"),
+    ("Click or tap", "select a gap, an operation, a range or a call, and describe it"),
+)
+
 
 def _stills(context: Context) -> list[LaneGroup]:
     drawn = timelines(context.report)
@@ -49,6 +66,7 @@ def view(context: Context) -> View:
         "charts": [Chart(DrawnLanes(stills), LABEL, legend=_legend(context, stills))],
         "more": len(drawn) - MOST_STILLS,
         "exact": _exact(drawn),
+        "shortcuts": SHORTCUTS,
         "data": partial(timeline_data, context.report, context.causes),
     }
 
