@@ -64,11 +64,12 @@ const makeSteps = (root, data, pairs) => {
     does.whole();
   };
   does.step = (way) => does.choose(stage.at + way);
+  does.next = does.step;
   does.whole = () => { view.show(0, view.end); changed(); };
   does.move = (share) => { view.move(share); changed(); };
   does.zoom = (factor, around) => { view.zoom(factor, around); changed(); };
   does.range = () => {};
-  does.zoomTo = (from, to) => {
+  does.take = (from, to) => {
     view.show(view.time(Math.max(Math.min(from, to), view.left)), view.time(Math.max(from, to)));
     changed();
   };
@@ -95,8 +96,8 @@ const makeSteps = (root, data, pairs) => {
     const time = (next.start + next.end) / 2;
     showTip(tip, canvas, tell(item, pair(), time), view.x(time), item.y);
   };
-  does.zoomToGap = () => { if (stage.shown) zoomAround(stage.shown); };
-  does.select = () => { hide(); stage.redraw(); };
+  does.zoomToSelection = () => { if (stage.shown) zoomAround(stage.shown); };
+  does.escape = () => { hide(); stage.redraw(); };
 
   const zoomAround = ({ start, end }) => {
     view.show(start - (end - start) / 4, end + (end - start) / 4);

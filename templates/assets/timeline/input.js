@@ -19,23 +19,20 @@ const listen = (canvas, view, does) => {
   }, { passive: false });
 
   const middle = () => (view.from + view.to) / 2;
-  const zoomIn = () => does.zoom(ZOOM_STEP, middle());
-  const zoomOut = () => does.zoom(1 / ZOOM_STEP, middle());
+  const zoomIn = ["zoom", ZOOM_STEP];
+  const zoomOut = ["zoom", 1 / ZOOM_STEP];
   const KEYS = {
     w: zoomIn, "+": zoomIn, "=": zoomIn, arrowup: zoomIn, s: zoomOut, "-": zoomOut, arrowdown: zoomOut,
-    a: () => does.move(-0.2), d: () => does.move(0.2), arrowleft: () => does.move(-0.2), arrowright: () => does.move(0.2),
-    0: () => does.whole(), home: () => does.whole(), n: () => does.next(1), p: () => does.step(-1),
-    i: () => does.longest(1), r: () => does.sums(), "[": () => does.device(-1), "]": () => does.device(1),
-    enter: () => does.zoomToSelection(), escape: () => does.escape(), "?": () => does.help(),
+    a: ["move", -0.2], d: ["move", 0.2], arrowleft: ["move", -0.2], arrowright: ["move", 0.2],
+    0: ["whole"], home: ["whole"], n: ["next", 1], p: ["step", -1], i: ["longest", 1], r: ["sums"],
+    "[": ["device", -1], "]": ["device", 1], enter: ["zoomToSelection"], escape: ["escape"], "?": ["help"],
   };
-  const SHIFTED = {
-    n: () => does.next(-1), i: () => does.longest(-1), arrowleft: () => does.stretch(-0.05), arrowright: () => does.stretch(0.05),
-  };
+  const SHIFTED = { n: ["next", -1], i: ["longest", -1], arrowleft: ["stretch", -0.05], arrowright: ["stretch", 0.05] };
   canvas.addEventListener("keydown", (event) => {
     const key = event.key.toLowerCase();
-    const action = (event.shiftKey && SHIFTED[key]) || KEYS[key];
-    if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
+    const [action, ...by] = (event.shiftKey && SHIFTED[key]) || KEYS[key] || [];
+    if (!does[action] || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    action();
+    does[action](...by, middle());
   });
 };
