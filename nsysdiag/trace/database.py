@@ -14,7 +14,7 @@ from nsysdiag.limits import CELL_BYTES
 from nsysdiag.messages import InputError, printable
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.catalog import FoundTable, Schema, read_schema
-from nsysdiag.trace.profiler.file import GZIP_MAGIC, is_profiler_trace
+from nsysdiag.trace.profiler.file import GZIP_MAGIC, is_profiler_trace, json_of
 from nsysdiag.trace.query import Choice, ChosenPairs, TimeLimit, count_sql, row_bound_sql, string_rows
 from nsysdiag.trace.reader import Reader
 
@@ -75,7 +75,7 @@ def sniff(path: Path) -> FileKind:
         return FileKind.SQLITE
     if head.startswith(REPORT_MAGIC) or (head and path.suffix.lower() in {".nsys-rep", ".qdrep"}):
         return FileKind.REPORT
-    if head.lstrip().startswith((b"{", GZIP_MAGIC)) and is_profiler_trace(path):
+    if head.lstrip().startswith((b"{", b"[", GZIP_MAGIC)) and is_profiler_trace(path):
         return FileKind.PROFILER
     raise _not_a_trace(path, head)
 
@@ -128,12 +128,13 @@ def _not_a_trace(path: Path, head: bytes) -> InputError:
     if path.suffix.lower() in _SUFFIXES:
         what, hint = _SUFFIXES[path.suffix.lower()]
         return InputError(f"'{printable(path)}' is {what}, not an exported trace", hint=hint)
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["} or (head.startswith(GZIP_MAGIC) and json_of(path, 64)):
+        hint = "for a saved report use `nsysdiag render`; otherwise " + EXPORT_HINT
+        message = f"'{printable(path)}' is JSON, but no trace of the PyTorch profiler: it has no `traceEvents`"
+        return InputError(message, hint=hint)
     for magic, what, hint in _MAGICS:
         if head.startswith(magic):
             return InputError(f"'{printable(path)}' is {what}, not an exported trace", hint=hint)
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}:
-        hint = "for a saved report use `nsysdiag render`; otherwise " + EXPORT_HINT
-        return InputError(f"'{printable(path)}' is JSON, not an exported trace", hint=hint)
     return InputError(f"'{printable(path)}' is not an SQLite file", hint=EXPORT_HINT)
 
 

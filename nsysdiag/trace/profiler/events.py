@@ -28,6 +28,8 @@ WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 CALLS = ("cuda_runtime", "cuda_driver")
 RANGES = ("user_annotation", "cpu_op")
 _READ = (*WORK, *CALLS, *RANGES, "cuda_sync", "python_function")
+_DONE = ("X", "B")
+"""The phases of events that take time."""
 _CATEGORIES = {
     "memcpy": "gpu_memcpy",
     "memset": "gpu_memset",
@@ -82,6 +84,7 @@ class ProfilerTrace(Struct, frozen=True):
     events: list[Event] = field(name="traceEvents")
     devices: list[dict[str, Any]] | None = field(default=None, name="deviceProperties")
     base_ns: Any = field(default=None, name="baseTimeNanoseconds")
+    other: Any = field(default=None, name="otherData")
 
 
 def read_trace(path: Path) -> ProfilerTrace:
@@ -98,10 +101,30 @@ def read_trace(path: Path) -> ProfilerTrace:
             raise InputError(message, hint="profile fewer steps, without record_shapes and with_stack")
         if BYTES_OF_AN_EVENT * data.count(b"{") > len(data) + HEAD_BYTES:
             raise InputError(f"'{printable(path)}' is no trace of the PyTorch profiler: its events are empty")
-        return Decoder(ProfilerTrace).decode(data)
+        found = Decoder(ProfilerTrace | list[Event]).decode(_closed(data))
     except (DecodeError, UnicodeDecodeError, EOFError, zlib.error, OSError) as error:
         message = f"'{printable(path)}' is a damaged trace of the PyTorch profiler: {printable(error)}"
         raise InputError(message, hint="copy it again, or export it again") from error
+    trace = ProfilerTrace(found) if isinstance(found, list) else found
+    _check_kind(trace, path)
+    return trace
+
+
+def _closed(data: bytes) -> bytes:
+    """An array of events may lack its end, as viewers allow."""
+    whole = data[:HEAD_BYTES].lstrip()[:1] == b"{" or data[-HEAD_BYTES:].rstrip().endswith(b"]")
+    return data if whole else data.rstrip().rstrip(b",") + b"]"
+
+
+def _check_kind(trace: ProfilerTrace, path: Path) -> None:
+    """Raises InputError for what is in the same format but not of the profiler."""
+    shown = f"'{printable(path)}'"
+    if isinstance(trace.other, dict) and trace.other.get("generator") == "nsysdiag":
+        raise InputError(f"{shown} is a timeline that nsysdiag wrote", hint="name the trace that it was made of")
+    kinds = {category_of(event) for event in trace.events if event.ph in _DONE}
+    if kinds and kinds.isdisjoint((*_READ, "trace")):
+        message = f"{shown} has events for a trace viewer, but none as the PyTorch profiler writes them"
+        raise InputError(message, hint='an event of a kernel has "cat": "kernel"; JAX and TensorFlow: use nsys')
 
 
 def number(value: Any, default: int = -1) -> int:

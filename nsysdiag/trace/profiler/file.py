@@ -1,4 +1,4 @@
-"""Whether a file is a trace of the PyTorch profiler, by how it begins."""
+"""Whether a file is a trace of the PyTorch profiler: JSON with `traceEvents`, wherever they are, or bare events."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ if TYPE_CHECKING:
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEAD_BYTES = 1 << 20
+SEARCHED_BYTES = 1 << 24
+"""What may come before the events, such as what another program wrote about the run."""
 MARK = "NSYSDIAG_PROFILER"
 """The row of META_DATA_EXPORT by which tables say that they were made of such a trace."""
-_KEY = re.compile(
-    rb'\s*\{\s*"(traceEvents|schemaVersion|deviceProperties|distributedInfo|traceName|displayTimeUnit|baseTimeNano'
-    rb'seconds|cupti_version|with_flops|with_stack|with_modules|record_shapes|profile_memory|trace_id)"'
-)
-"""The keys that such a file may begin with; a saved report of ours has none of them."""
+_FIRST = re.compile(rb'\s*\{\s*"schemaVersion"')
+"""How the profiler itself begins."""
+_KEY, _PHASE = re.compile(rb'"traceEvents"\s*:'), re.compile(rb'"ph"\s*:\s*"')
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 
 def is_profiler_trace(path: Path) -> bool:
@@ -25,16 +26,37 @@ def is_profiler_trace(path: Path) -> bool:
     Raises OSError."""
     if not path.is_file():
         return False
-    head = _head(path)
-    return bool(_KEY.match(head)) and (b'"traceEvents"' in head or b'"schemaVersion"' in head)
+    head = json_of(path, HEAD_BYTES)
+    if not head or _FIRST.match(head) or _has_events(head):
+        return bool(head)
+    return len(head) == HEAD_BYTES and _has_events(json_of(path, SEARCHED_BYTES))
 
 
-def _head(path: Path) -> bytes:
+def json_of(path: Path, most: int) -> bytes:
+    """The first `most` bytes of JSON, packed by gzip or not; none of another file. Raises OSError."""
     with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-    if not head.startswith(GZIP_MAGIC):
-        return head
-    try:
-        return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
-    except zlib.error:
-        return b""
+        data = file.read(most)
+    if data.startswith(GZIP_MAGIC):
+        try:
+            data = zlib.decompressobj(wbits=31).decompress(data, most)
+        except zlib.error:
+            return b""
+    return data if data[:HEAD_BYTES].lstrip()[:1] in (b"{", b"[") else b""
+
+
+def _has_events(data: bytes) -> bool:
+    """Whether a key of the whole object is `traceEvents`, or elements of an array of objects have a phase."""
+    key, wanted = (_KEY, 1) if data.lstrip()[:1] == b"{" else (_PHASE, 2)
+    at = level = 0
+    for found in key.finditer(data):
+        level += _opened(data[at : found.start()])
+        if level == wanted:
+            return True
+        at = found.start()
+    return False
+
+
+def _opened(data: bytes) -> int:
+    """How many more brackets are open at the end than at the beginning."""
+    left = _STRING.sub(b"", data)
+    return sum(left.count(each) for each in (b"{", b"[")) - sum(left.count(each) for each in (b"}", b"]"))
