@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import html
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -14,7 +13,6 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "nsysdiag"
 TEMPLATES = ROOT / "templates"
-GOLDENS = ROOT / "tests" / "output" / "goldens"
 GENERATED = {PACKAGE / "formats" / "html" / "compiled.py"}
 
 _CODE = re.compile(r"```.*?```|<!--.*?-->|^=+ =+.*^=+ [= ]+$|^ {4}.*?$", re.DOTALL | re.MULTILINE)
@@ -142,14 +140,6 @@ def scripts() -> Iterator[Prose]:
                 text = re.sub(r"\$\{[^}]*\}", "{}", "".join(found))
                 if " " in text and len(_LETTERS.findall(text)) >= 4:
                     yield Prose(_named(path), number, text)
-
-
-def rendered() -> Iterator[Prose]:
-    """Reports as they are written: text, Markdown, and what the page shows."""
-    for path in sorted(each for suffix in ("txt", "md", "html") for each in GOLDENS.glob(f"*.{suffix}")):
-        text = path.read_text(encoding="utf-8")
-        shown = html.unescape(_TAG.sub("\n", _ELEMENT.sub("\n", text))) if path.suffix == ".html" else text
-        yield from (Prose(_named(path), number, line) for number, line in enumerate(shown.splitlines(), 1))
 
 
 def pages() -> list[Path]:

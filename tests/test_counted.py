@@ -199,13 +199,6 @@ def test_a_narrowed_window(simulation: Simulation, tmp_path: Path) -> None:
     assert sum(each.gpu_ns for each in narrowed.gpu_metrics.kernels) == work.total()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_order_of_rows_means_nothing(seed: int, simulation: Simulation, tmp_path: Path, found: GpuMetrics) -> None:
-    (shuffled,) = analyze(simulation.write(tmp_path / "trace.sqlite", shuffle_seed=seed)).devices
-    assert shuffled.gpu_metrics == found
-
-
 def test_without_the_counters_the_rest_is_the_same(
     simulation: Simulation, tmp_path: Path, device: DeviceReport
 ) -> None:

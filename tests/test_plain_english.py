@@ -114,11 +114,6 @@ def test_what_the_page_says() -> None:
     assert problems(collected([*prose.templates(), *prose.scripts()], 200), MOST_WORDS) == []
 
 
-@pytest.mark.slow
-def test_reports_as_they_are_written() -> None:
-    assert problems(collected(prose.rendered(), 5000)) == []
-
-
 def test_pages_of_rules() -> None:
     made = [(each.id, one_text(each) + one_markdown(each)) for each in rule_pages.pages()]
     assert problems(Prose(name, 0, text) for name, text in [*made, ("all", rule_pages.all_text())]) == []

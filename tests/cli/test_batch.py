@@ -19,7 +19,6 @@ from nsysdiag.batch.task import Limits, Outcome, Task, work
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.formats import write as results
 from nsysdiag.saved import from_json
-from tests.batch.loads import many_runs
 from tests.builder import TraceBuilder
 
 if TYPE_CHECKING:
@@ -519,16 +518,6 @@ def command(*arguments: object) -> list[str]:
 
 
 class TestProcesses:
-    @pytest.mark.thorough
-    def test_same_bytes_however_many_jobs(self, folder: Path) -> None:
-        bad = many_runs(folder / "runs")
-        for jobs in (1, 2):
-            done = subprocess.run(command("runs", "-o", f"out{jobs}", "--jobs", jobs), cwd=folder, check=False)
-            assert done.returncode == 4
-        made = [tree(folder / f"out{jobs}") for jobs in (1, 2)]
-        assert made[0] == made[1]
-        assert len([name for name in made[0] if name.endswith("/report.html")]) == 64 - bad
-
     @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("number", "to_all", "code", "told"),

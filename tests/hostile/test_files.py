@@ -55,28 +55,6 @@ def test_cut_short(length: int, command: Command, tmp_path: Path) -> None:
     assert listing(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        NOISE,
-        b"SQLite format 3\0" + NOISE,
-        b"SQLite format 3\0" + bytes(20_000),
-        b"Salted__" + NOISE,
-        b"-----BEGIN PGP MESSAGE-----\n",
-        b"NVIDIA Tegra Profiler Report" + NOISE,
-        bytes(8192),
-    ],
-    ids=["noise", "noise behind a header", "zeros behind a header", "openssl", "pgp", "report", "zeros"],
-)
-def test_not_a_database(content: bytes, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))  # no nsys there
-    path = tmp_path / "trace.sqlite"
-    path.write_bytes(content)
-    before = listing(tmp_path)
-    refused(command("analyze", "--no-config", path))
-    assert listing(tmp_path) == before
-
-
 @pytest.mark.thorough
 def test_every_header_byte(tmp_path: Path) -> None:
     whole, path = small_trace(tmp_path / "small.sqlite").read_bytes(), tmp_path / "patched.sqlite"
@@ -256,19 +234,6 @@ def test_names_of_broken_text_are_shown_escaped(tmp_path: Path) -> None:
     report = outcome(path)
     assert isinstance(report, Report)
     assert report.devices[0].kernels[0].name == "\\xff\x00\\xc3("
-
-
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="everything may be read")
-def test_no_permission(command: Command, tmp_path: Path) -> None:
-    path = small_trace(tmp_path / "trace.sqlite")
-    path.chmod(0)
-    refused(command("analyze", "--no-config", path))
-
-
-def test_missing_file_and_folder(command: Command, tmp_path: Path) -> None:
-    refused(command("analyze", "--no-config", tmp_path / "no.sqlite"))
-    refused(command("analyze", "--no-config", tmp_path))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_link_that_leads_in_a_circle(command: Command, tmp_path: Path) -> None:

@@ -404,15 +404,6 @@ class TestSums:
         assert [row.index for row in iterations.rows] == list(range(MOST_ROWS))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["step {}", None])
-def test_the_order_of_rows_means_nothing(name: str | None, tmp_path: Path) -> None:
-    trace = training((3 * MS, *TEN, 2 * MS, *TEN), name=name)
-    plain = analyze(trace.write(tmp_path / "plain.sqlite")).devices
-    for seed in (1, 2):
-        assert analyze(trace.write(tmp_path / f"{seed}.sqlite", shuffle_seed=seed)).devices == plain
-
-
 def test_each_device_has_its_own(tmp_path: Path) -> None:
     """
     gpu0  [step 0)......[step 1)......

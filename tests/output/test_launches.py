@@ -12,12 +12,11 @@ from nsysdiag.document.packed import unpack_series
 from nsysdiag.document.svg import HEIGHT, SLOT, curve_plot
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.csv_ import tables
 from nsysdiag.launches import show
 from nsysdiag.launches.words import launch_sentences
 from nsysdiag.messages import InputError
 from nsysdiag.report import DeviceReport, QueueDrains
-from tests.output.samples import CAUSES, LAUNCH, MS, SAMPLES, device, launch_in_full, queue_depth, report, squeeze
+from tests.output.samples import CAUSES, LAUNCH, MS, device, launch_in_full, queue_depth, report, squeeze
 
 STEP = re.compile(r"V(\d+)H(\d+)")
 
@@ -175,29 +174,6 @@ def test_a_damaged_series_is_the_input_s_fault(field: str, value: object, said: 
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------
-
-
-def test_csv_tables() -> None:
-    found = {name: data.decode().splitlines() for name, data in tables(SAMPLES["one_device"]()).items()}
-    assert found["launches"][:3] == [
-        "device,what,count,total_ns,p5_ns,p25_ns,p50_ns,p75_ns,p95_ns,p99_ns,max_ns",
-        "gpu0,kernel,4000,39200000,4900,7350,9800,12250,19600,29400,98000",
-        "gpu0,call,3512,14399200,2050,3075,4100,5125,8200,12300,41000",
-    ]
-    assert found["queue_depth"][:3] == [
-        "device,start_ns,end_ns,lowest_depth,mean_depth,highest_depth",
-        "gpu0,90000000,91000000,0,0.0,4",
-        "gpu0,91000000,92000000,1,1.5,8",
-    ]
-    assert len(found["queue_depth"]) == 101
-    assert found["queue_drains"][1] == "gpu0,cudaStreamSynchronize,sync,30,6000000,22"
-    assert found["launch_bound"][1] == (
-        "gpu0,100000000,101000000,1000000,50,250000,750000,20000,5000,train › step # › optimizer"
-    )
-    assert found["graphs"][1:] == [
-        "gpu0,graph,7,10,,400000,39000,4000000,0,0",
-        "gpu0,ampere_sgemm_128x64_tn,,10,40,400000,39000,4000000,80000,390",
-    ]
 
 
 def test_markdown_tables() -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 
 import msgspec
-import numpy as np
 import pytest
 
 from nsysdiag.document.packed import unpack_level
 from nsysdiag.document.svg import SLOT, curve_plot
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.csv_ import tables
 from nsysdiag.memory.facts import DeviceMemory
 from nsysdiag.memory.show import memory_facts, memory_level
 from nsysdiag.memory.words import copy_sentences, level_sentences, unified_sentences
@@ -266,26 +262,3 @@ def test_the_page_draws_it_all() -> None:
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------
-
-
-def test_tables_hold_what_the_report_holds() -> None:
-    written = tables(SAMPLES["one_device"]())
-    read = {name: list(csv.DictReader(io.StringIO(data.decode(), newline=""))) for name, data in written.items()}
-    assert [(row["direction"], row["slow_ns"], row["limit_bytes_per_second"]) for row in read["copy_rates"]] == [
-        ("HtoD", str(5 * MS), ""),
-        ("DtoD", str(MS), str(float(1000 * GIB))),
-    ]
-    assert [(row["direction"], row["saving_ns"]) for row in read["pinning"]] == [("HtoD", str(4 * MS)), ("DtoH", "")]
-    assert [(row["host_memory"], row["ordered"], row["exposed_ns"]) for row in read["exposed_copies"]] == [
-        ("pageable", "true", str(3 * MS)),
-        ("pinned", "false", str(2 * MS)),
-    ]
-    assert [(row["cause"], row["bytes"]) for row in read["migrations"]] == [
-        ("page fault", str(40 * MIB)),
-        ("eviction", str(20 * MIB)),
-    ]
-    (memory,) = read["device_memory"]
-    assert (memory["peak_bytes"], memory["headroom_bytes"]) == (str(60 * GIB), str(20 * GIB))
-    levels = read["memory_level"]
-    assert [int(row["highest_bytes"]) for row in levels] == [30 * GIB, 30 * GIB, 60 * GIB, 60 * GIB]
-    assert np.all(np.diff([int(row["start_ns"]) for row in levels]) == 25 * MS)

@@ -76,36 +76,6 @@ def test_every_family_has_its_lines(sample: str) -> None:
         assert unit in ("", "seconds", "ratio", "bytes")
 
 
-def test_numbers_of_a_device() -> None:
-    """100 ms: 45 compute, 10 exposed communication, 5 exposed copies, 40 idle."""
-    values = of_device(SAMPLES["one_device"](), "gpu0")
-    assert values["nsysdiag_window_seconds"] == 0.1
-    assert values["nsysdiag_busy_seconds"] == 0.06
-    assert values["nsysdiag_idle_seconds"] == 0.04
-    assert values["nsysdiag_idle_ratio"] == 0.4
-    assert values["nsysdiag_busy_ratio"] == 0.6
-    assert values["nsysdiag_compute_ratio"] == 0.45
-    assert values["nsysdiag_exposed_communication_ratio"] == 0.1
-    assert values["nsysdiag_exposed_copy_ratio"] == 0.05
-    assert values["nsysdiag_utilization_ratio{kind=time}"] == 0.55
-    assert values["nsysdiag_ledger_seconds{cause=lock_wait}"] == 0.005
-    assert values["nsysdiag_ledger_seconds{cause=launch_call}"] == 0.003998766
-    assert values["nsysdiag_root_ledger_seconds{cause=data_loading}"] == 0.005
-    assert values["nsysdiag_coverage_ratio"] == 0.947
-    assert values["nsysdiag_gaps"] == 1234
-    assert values["nsysdiag_operations{kind=memcpy}"] == 210
-    assert values["nsysdiag_launches"] == 3632
-    assert values["nsysdiag_copied_bytes"] == (1 << 28) + (1 << 20)
-    assert values["nsysdiag_findings{severity=high}"] == 1
-    assert values["nsysdiag_findings{severity=low}"] == 0
-    assert values["nsysdiag_findings_lost_seconds"] == 0.039
-    assert values["nsysdiag_iterations"] == 20
-    assert values["nsysdiag_iteration_p50_seconds"] == 0.004001
-    assert values["nsysdiag_iteration_p95_seconds"] == 0.0045
-    assert values["nsysdiag_device_info{sm_count=132,verdict=sync-bound}"] == 1
-    assert not [name for name in values if "cost" in name]
-
-
 @pytest.mark.slow
 def test_numbers_of_the_demo(demo: nsysdiag.Report) -> None:
     for each in demo.devices:

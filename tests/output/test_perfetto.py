@@ -108,30 +108,6 @@ def test_every_gap_of_the_demo(demo: nsysdiag.Report) -> None:
         assert sum("slices" in event["args"] for event in gaps) == len(each.gaps)
 
 
-def test_a_gap_in_full() -> None:
-    """The longest gap of the sample: 400 µs, half of it synchronization."""
-    (event,) = [event for event in of("gap", events("one_device")) if "root_chain" in event["args"]]
-    assert event["name"] == "Waiting in a synchronisation"
-    assert (ns(event["ts"]), ns(event["dur"])) == (100 * MS, 400 * US)
-    args = event["args"]
-    assert [part["ns"] for part in args["slices"]] == [200 * US, 100 * US, 50 * US, 50 * US]
-    assert args["slices"][0]["evidence"] == "cudaStreamSynchronize on thread 4242, row 0"
-    assert args["thread"] == "python 4242 of process 4200"
-    assert args["nvtx"] == "train › step 0 › forward"
-    assert args["previous_op"]["name"] == "ampere_sgemm_128x64_tn"
-    assert args["next_op"]["stream"] == 7
-    assert args["queue_emptied_by"] == "cudaStreamSynchronize"
-    assert args["root_chain"] == ["python 4242 waited for a lock", "worker 4250 read a file"]
-    assert args["confidence"] == Decimal("0.85")
-
-
-def test_other_gaps_have_their_cause_alone() -> None:
-    """The second of the sample's short gaps: 809 ns at 90.004 ms."""
-    event = of("gap", events("one_device"))[1]
-    assert (event["name"], event["args"]) == ("Host computing", {"cause": "host_compute"})
-    assert (str(event["ts"]), str(event["dur"])) == ("90004.000", "0.809")
-
-
 def test_gaps_need_no_order_in_the_report() -> None:
     mixed = device(gaps=[], gaps_packed=pack([(30, 4, 1), (10, 5, 0), (20, 1, 0)], ["sync", "io_wait"]))
     found = of("gap", document(report([mixed], []))["traceEvents"])
@@ -179,22 +155,6 @@ def test_a_finding_about_nothing_in_particular_stands_at_the_start() -> None:
     made = report([device()], [finding(signature="s-unknown", rows=[])])
     (event,) = of("finding", document(made)["traceEvents"])
     assert (event["ph"], ns(event["ts"])) == ("i", 90 * MS)
-
-
-def test_iterations() -> None:
-    found = of("iteration", events("one_device"))
-    assert [event["name"] for event in found] == [f"iteration {index}" for index in range(20)]
-    slow = found[6]
-    assert (ns(slow["ts"]), ns(slow["dur"])) == (120 * MS, 5 * MS)
-    assert slow["args"]["idle_ns"]["Waiting for a lock"] == 700 * US
-    assert slow["args"]["steady"] is True
-
-
-def test_verdict_over_the_window() -> None:
-    (event,) = of("verdict", events("one_device"))
-    assert event["name"].startswith("Sync-bound: 45%")
-    assert (ns(event["ts"]), ns(event["dur"])) == (90 * MS, 100 * MS)
-    assert event["args"]["idle_ns"] == 40 * MS
 
 
 def level(**lanes: list[int]) -> TimelineLevel:

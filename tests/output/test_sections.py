@@ -10,7 +10,6 @@ from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import DeviceReport, Launch
 from tests.output.page import Element, parse
-from tests.output.rendered import tree
 from tests.output.samples import MS, device, report
 
 
@@ -24,42 +23,6 @@ def by_id(root: Element, name: str) -> Element:
 
 def cells(row: Element) -> list[str]:
     return [" ".join(cell.whole_text().split()) for cell in row.all("th", "td")]
-
-
-@pytest.mark.slow
-def test_the_first_device_is_unfolded_and_the_contents_lead_to_all() -> None:
-    root = tree("several_devices")
-    folds = [each for each in root.all("details") if each.attributes.get("class") == "device"]
-    assert ["open" in each.attributes for each in folds] == [True, False, False, False]
-    for fold in folds:
-        assert len(fold.children[0].all("h2")) == 1
-        sections = {section.attributes["id"] for section in fold.all("section")}
-        links = {link.attributes["href"][1:] for link in root.all("nav")[0].all("a")}
-        assert sections <= links
-
-
-def test_one_device_is_not_folded() -> None:
-    assert not [each for each in rendered(device()).all("details") if each.attributes.get("class") == "device"]
-
-
-@pytest.mark.slow
-def test_findings_come_before_everything_about_devices() -> None:
-    root = tree("one_device")
-    ids = [section.attributes["id"] for section in root.all("section")]
-    asked = [
-        "diagnosis",
-        "findings",
-        "overview",
-        "ledger",
-        "signatures",
-        "iterations",
-        "gaps",
-        "kernels",
-        "utilization",
-        "host",
-    ]
-    assert [each for each in ids if each in asked] == asked
-    assert ids[-2:] == ["health", "method"]
 
 
 def test_both_ledgers_lead_to_each_other() -> None:

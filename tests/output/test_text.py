@@ -137,13 +137,6 @@ def test_the_smallest_causes_share_a_row() -> None:
     ]
 
 
-def test_no_gpu_work_is_said_plainly() -> None:
-    shown = text("no_device")
-    assert "No GPU activity was recorded" in shown
-    assert "OSRT_API (~1200 rows)" in shown
-    assert RECAPTURE in shown
-
-
 @pytest.mark.parametrize("name", ["txt", "html"])
 def test_no_gpu_work_in_a_report_of_before_diagnoses(name: str) -> None:
     made = msgspec.structs.replace(SAMPLES["no_device"](), diagnosis=None)

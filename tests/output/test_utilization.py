@@ -146,23 +146,3 @@ def test_a_long_series_is_drawn_in_as_many_steps_as_can_be_seen() -> None:
 
 
 # ---- tables ------------------------------------------------------------------------------------------------------
-
-
-def test_csv_tables() -> None:
-    made = {name: data.decode().splitlines() for name, data in tables(report([device()], [])).items()}
-    head, row = made["utilization"]
-    cells = dict(zip(head.split(","), row.split(",")[:15], strict=False))
-    assert (cells["util_time_share"], cells["util_period_share"], cells["sm_source"]) == (
-        "0.55",
-        "0.947368",
-        "estimate",
-    )
-    assert made["utilization_series"][1:3] == [
-        "gpu0,by_time,90000000,100000000,0.9",
-        "gpu0,by_time,100000000,110000000,0.1",
-    ]
-    assert len(made["utilization_series"]) == 1 + 10 + 19  # the step outside of the window has no row
-    assert made["kernel_shapes"][1] == (
-        "gpu0,ampere_sgemm_128x64_tn,ampere_sgemm_128x64_tn,400,30000000,2,96,256,64,16384,4,0.181818,0.727273,0.181818,"
-        "grid too small"
-    )

@@ -129,10 +129,6 @@ class TestAgainstTheFile:
             covered = sum(max(min(end, high) - max(start, low), 0) for start, end, _, _ in calls)
             assert shares[at] == -(-covered * 255 // (high - low))
 
-    @pytest.mark.slow
-    def test_same_input_same_bytes(self, trace: Path, report: Report) -> None:
-        assert msgspec.json.encode(analyze(trace).timeline) == msgspec.json.encode(report.timeline)
-
 
 def nested(streams: int = 2) -> TraceBuilder:
     """

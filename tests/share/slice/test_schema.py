@@ -178,11 +178,6 @@ def test_the_whole_of_a_trace_says_the_same(name: str, tmp_path: Path) -> None:
     assert analyze(path, Settings(timeline=False)).devices == analyze(source, Settings(timeline=False)).devices
 
 
-def test_same_trace_same_bytes(tmp_path: Path) -> None:
-    first = cut_of(small(), tmp_path, SliceCut(100 * MS, 200 * MS)).read_bytes()
-    assert cut_of(small(), tmp_path, SliceCut(100 * MS, 200 * MS)).read_bytes() == first
-
-
 def test_a_damaged_trace_is_an_input_error(tmp_path: Path) -> None:
     source = small().write(tmp_path / "trace.sqlite")
     with open_trace(source) as trace:

@@ -82,8 +82,3 @@ def test_what_is_private_goes(trim: ModuleType, tmp_path: Path) -> None:
     data = gzip.decompress(trim.trimmed(source)).replace(MUCH_LATER.encode(), b"")
     assert [word for word in WORDS if word in data] == []
     assert CANARY.encode() in source.read_bytes()
-
-
-def test_same_bytes(trim: ModuleType, tmp_path: Path) -> None:
-    source = unpacked(FIXTURES[-1].read_bytes(), tmp_path / "trace.sqlite")
-    assert trim.trimmed(source) == trim.trimmed(source)
