@@ -21,7 +21,6 @@ from tests.simulator.large import write_large
 from tests.timeline.decode import lanes, numbers, rows, unpack
 
 US = 1_000
-WORKER = (4242, 4300)
 
 
 def timeline_of(report: Report, key: str = "gpu0") -> TimelineLevels:
