@@ -20,7 +20,6 @@ from tests.diagnosis.report_json import (
     shares_of,
 )
 
-POINT = 0.01
 FIRST_CALL_NS = 25_000_000
 """Calls that only ask for a version or a property come a little before those that start anything."""
 OF_WINDOW = 0.02

@@ -300,6 +300,3 @@ class HostThread:
         yield
         self._cut()
         self._symbol = before
-
-
-ThreadBody = Callable[..., Body]

@@ -22,8 +22,6 @@ from tests.simulator.host import Body, Run, Spin
 STEPS = 25
 KERNELS = ("solve", "assemble")
 PROCESSES, THREADS, ONE_THREAD = "a process a GPU", "a thread a GPU", "one thread"
-LAYOUTS = {"mpi": PROCESSES, "peers": ONE_THREAD}
-"""Of the ways to exchange that need one."""
 OWN = {"kernel": 4, "host": 2, "synchronize": 2, "read": 1, "sleep": 1}
 """What a rank does alone, and how often one is among others."""
 WAYS: dict[str, tuple[str, ...]] = {
