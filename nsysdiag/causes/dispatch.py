@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import Threshold
-from nsysdiag.gaps import gaps as calibration
+from nsysdiag.gaps import calibration
 from nsysdiag.gaps.launch_frame import LaunchCase
 from nsysdiag.units import format_ns
 

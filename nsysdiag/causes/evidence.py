@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 from msgspec import Struct
@@ -15,7 +16,7 @@ from nsysdiag.events.calls import named_like
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import NamedRows, picked
 from nsysdiag.fields import Sentence
-from nsysdiag.gaps import gaps as calibration
+from nsysdiag.gaps import calibration
 from nsysdiag.units import format_ns
 
 
@@ -90,6 +91,11 @@ def named_rows(lane: NamedRows, pattern: re.Pattern[str]) -> NamedRows:
     """The rows whose name matches from its beginning to its end."""
     hits = named_like(lane.names, pattern)
     return lane.take(hits[lane.name] if hits.any() else slice(0, 0))
+
+
+def nested_calls(pattern: re.Pattern[str]) -> Callable[[HostEvidence], list[EvidenceLayer]]:
+    """Evidence of calls whose name matches, inside another call."""
+    return lambda evidence: [layer_of(evidence.calls(pattern, nested=True))]
 
 
 def layer_of(lane: NamedRows, label: EvidenceLabel | None = None, device: int | None = None) -> EvidenceLayer:

@@ -7,7 +7,7 @@ import re
 from nsysdiag.arrays.intervals import Intervals, nearest_before
 from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
-from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, plain_layer
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, nested_calls, plain_layer
 from nsysdiag.causes.ids import GRAPH_BUILD
 
 CALLS = re.compile(
@@ -21,11 +21,6 @@ CAPTURE = EvidenceLabel("capture")
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Stream captures from begin to end, each as one interval, and outermost calls that build or change a graph."""
     return [_captures(evidence), layer_of(evidence.calls(CALLS))]
-
-
-def nested_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
-    """Calls inside the launch call that build or change a graph."""
-    return [layer_of(evidence.calls(CALLS, nested=True))]
 
 
 def _captures(evidence: HostEvidence) -> EvidenceLayer:
@@ -95,6 +90,6 @@ thread         [capture][instantiate][launch]
         Variant("other", "", "build graphs once and replay them"),
     ),
     host=evidence,
-    call=nested_evidence,
+    call=nested_calls(CALLS),
     call_order=70,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT, Threshold
-from nsysdiag.gaps import gaps as calibration
+from nsysdiag.gaps import calibration
 from nsysdiag.units import format_ns
 
 CAUSE = Cause(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, FrameworkAdvice, Lookalike, Variant, matching
-from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of, nested_calls
 
 CALLS = re.compile(
     r"(cuda|cu)(Malloc|Free|HostAlloc|HostRegister|HostUnregister|Ipc(Open|Close)MemHandle|MemPool(TrimTo|Create|Destroy)).*"
@@ -17,11 +17,6 @@ CALLS = re.compile(
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
     """Outermost calls that allocate, free, map or register memory."""
     return [layer_of(evidence.calls(CALLS))]
-
-
-def nested_evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
-    """Such calls inside another call."""
-    return [layer_of(evidence.calls(CALLS, nested=True))]
 
 
 CAUSE = Cause(
@@ -187,6 +182,6 @@ thread         [cudaMalloc][launch]
         Variant("device", "", "reuse memory: a caching or stream-ordered allocator (cudaMallocAsync)"),
     ),
     host=evidence,
-    call=nested_evidence,
+    call=nested_calls(CALLS),
     call_order=30,
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from nsysdiag.causes.cause import Advice, Cause, FrameworkAdvice, Lookalike, Variant
 from nsysdiag.causes.evidence import LATENCY_LIMIT, Threshold
-from nsysdiag.gaps import gaps as stream_waits
-from nsysdiag.gaps.gaps import LABELS, OTHER_DEVICE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY
+from nsysdiag.gaps import stream_waits
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
+from nsysdiag.gaps.stream_waits import LABELS, OTHER_DEVICE, WAITS_FOR_COMMUNICATION, WAITS_FOR_COPY
 from nsysdiag.units import format_ns
 
 

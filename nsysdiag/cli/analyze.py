@@ -95,7 +95,7 @@ def analyze(
     from nsysdiag.cli.output import plan
     from nsysdiag.cli.settings import budgets_of_options, known_causes, require_one_way, settings_of_file, with_price
     from nsysdiag.cli.verdicts import Wanted, conclude
-    from nsysdiag.saved_files import is_saved_report
+    from nsysdiag.saved.files import is_saved_report
     from nsysdiag.units import parse_bytes
 
     options.check_comment(comment)
@@ -163,7 +163,7 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.settings import refuse_analysis_settings
     from nsysdiag.pipeline.loading import priced_again
-    from nsysdiag.saved_files import is_saved_report, read_report
+    from nsysdiag.saved.files import is_saved_report, read_report
 
     if not is_saved_report(path):
         share_one_heap()

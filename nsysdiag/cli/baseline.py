@@ -142,7 +142,7 @@ def _report(path: Path, file: "FromFile", *, quiet: bool) -> "Report":
     from nsysdiag.cli.load import analyze_trace
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.messages import NotComparableError
-    from nsysdiag.saved_files import is_saved_report, read_report
+    from nsysdiag.saved.files import is_saved_report, read_report
 
     saved = is_saved_report(path)
     report = read_report(path) if saved else analyze_trace(path, replace(file.settings, timeline=False), quiet=quiet)

@@ -118,7 +118,7 @@ def batch(
     from nsysdiag.cli.verdicts import say_what_mattered
     from nsysdiag.document.one_line import command_of
     from nsysdiag.formats.batch.entries import summary_of
-    from nsysdiag.saved_files import is_saved_report
+    from nsysdiag.saved.files import is_saved_report
 
     runner = _runner(scheduler, jobs, memory_limit)
     options.check_comment(comment, report_url)

@@ -47,7 +47,7 @@ def bundle(
     from nsysdiag.cli.output import check_file
     from nsysdiag.config.settings import Settings
     from nsysdiag.formats.write import write
-    from nsysdiag.saved_files import is_saved_report
+    from nsysdiag.saved.files import is_saved_report
     from nsysdiag.share.bundle.contents import LEFT_OUT, coverage, differences, is_ours
     from nsysdiag.units import format_bytes
 

@@ -99,7 +99,7 @@ def compare(
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.formats.documents import DocumentKind
-    from nsysdiag.saved_files import is_saved_report
+    from nsysdiag.saved.files import is_saved_report
     from nsysdiag.share.redaction import Names, is_redacted, redacted_by
 
     options.check_comment(comment, report_url)
@@ -189,7 +189,7 @@ def _reports(
     these are found in the other."""
     from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.parts import report_of
-    from nsysdiag.saved_files import is_saved_report
+    from nsysdiag.saved.files import is_saved_report
 
     sides = [(path, parts[0]) for path in left] + [(path, parts[1]) for path in right]
     reports = [report_of(path, settings, file, part, quiet=quiet) for path, part in sides]

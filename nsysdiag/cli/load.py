@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsysdiag.cli.console import progress_bar
-from nsysdiag.saved_files import is_saved_report, read_report
+from nsysdiag.saved.files import is_saved_report, read_report
 
 if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings

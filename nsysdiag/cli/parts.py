@@ -67,7 +67,7 @@ def report_of(path: Path, settings: Settings, file: Settings, part: ComparedPart
     InputError and UsageError."""
     from nsysdiag.cli.load import analyze_trace
     from nsysdiag.cli.settings import refuse_analysis_settings
-    from nsysdiag.saved_files import is_saved_report, read_side
+    from nsysdiag.saved.files import is_saved_report, read_side
 
     settings, phase = part.of(settings), part.phase
     if not is_saved_report(path):

@@ -34,7 +34,7 @@ def render(
     from nsysdiag.cli.output import plan, write_all
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.formats.documents import kind_of
-    from nsysdiag.saved_files import read_document
+    from nsysdiag.saved.files import read_document
 
     if not output:
         raise UsageError("render needs an output", hint="add -o report.html, or '-o -' with --format")

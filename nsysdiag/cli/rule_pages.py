@@ -12,8 +12,7 @@ from nsysdiag.causes import CAUSES, color_of
 from nsysdiag.causes.evidence import setting
 from nsysdiag.cli.facts import aligned, as_json, markdown
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.findings.exposed import sources_of, thresholds_of
-from nsysdiag.findings.rules import FINDING_RULES
+from nsysdiag.findings.rules import FINDING_RULES, sources_of, thresholds_of
 from nsysdiag.programs.facts import TITLES
 from nsysdiag.trace.capabilities import KINDS
 

@@ -209,7 +209,7 @@ class _Trial:
         from nsysdiag.cli.load import analyze_trace
         from nsysdiag.cli.output import write_all
         from nsysdiag.comparison.compare import compare_reports
-        from nsysdiag.saved_files import read_report
+        from nsysdiag.saved.files import read_report
 
         path, code = (Path(after), 0) if after is not None else self._record(AFTER)
         with ending_with(code):
@@ -234,7 +234,7 @@ class _Trial:
 
     def _predicted(self) -> "WhatIf":
         from nsysdiag.replay.facts import WhatIf
-        from nsysdiag.saved_files import read_side
+        from nsysdiag.saved.files import read_side
 
         path = self.folder / PREDICTED
         found = read_side(path)

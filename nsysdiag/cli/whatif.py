@@ -113,7 +113,7 @@ def whatif(
     from nsysdiag.formats.documents import DocumentKind
     from nsysdiag.pipeline import whatif as pipeline
     from nsysdiag.replay.show.registry import RENDERERS
-    from nsysdiag.saved_files import is_saved_report
+    from nsysdiag.saved.files import is_saved_report
 
     start_ns, end_ns = options.narrowed_window(start, end, nvtx, iterations)
     require_one_way(config, no_config=no_config)

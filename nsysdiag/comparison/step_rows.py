@@ -10,8 +10,8 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, complement
 from nsysdiag.iterations.steps import Steps, steady_steps
 from nsysdiag.limits import MOST_NAMES_BYTES
 from nsysdiag.messages import InputError
-from nsysdiag.packed_gaps import unpack
 from nsysdiag.report import DeviceReport, GapsPacked, Report
+from nsysdiag.saved.packed_gaps import unpack
 from nsysdiag.timeline.facts import TimelineLane, TimelineLevels
 
 KINDS = 3

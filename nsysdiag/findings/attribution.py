@@ -19,14 +19,10 @@ from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import NamedRows, Rows, distinct
-from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import GapGroupKeys, normal_paths
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.report import Root, Thread
 from nsysdiag.time.table import TimeTable
-from nsysdiag.typed import joined, say
-from nsysdiag.units import format_count, format_ns, uncapitalized
 from nsysdiag.wakeups.batches import RootSlices
 
 AROUND = (BOTTLENECK_NUMBER["other_process"], BOTTLENECK_NUMBER["startup"])
@@ -227,58 +223,3 @@ def _made(
 
 def _kind_of_wait(name: str, after_read_back: bool) -> int:
     return variant_of(SYNCHRONIZATION, sync.label_of(name), name, Hint.AFTER_READ_BACK if after_read_back else None)
-
-
-# The causal chain of a finding in words: root, effect, where it shows, fix.
-
-_ON_THREAD = "{call}{label} on {thread}"
-_ON_DEVICE = "{title}{label}"
-
-
-def thread_words(thread: Thread | None, others: int) -> Sentence:
-    """The thread with most of it, and how many more there are: `thread 4242 'python' and 2 more`."""
-    if thread is None:
-        return "an unknown thread"
-    name = say(" '{}'", typed.thread(thread.name)) if thread.name else ""
-    return say("thread {}{}", thread.tid, name) + (f" and {others} more" if others else "")
-
-
-def opening(
-    cause: str, *, call: Sentence | None, label: EvidenceLabel | None, thread: Sentence, code: Sentence
-) -> Sentence:
-    """The first step of a chain; `code` names the functions in CPU samples."""
-    rule = CAUSES[cause]
-    pattern = rule.opening or (_ON_THREAD if rule.side in ("host", "root") else _ON_DEVICE)
-    return say(
-        pattern,
-        call=call or uncapitalized(rule.title),
-        label=f" ({label.words})" if label else "",
-        thread=thread,
-        title=uncapitalized(rule.title),
-        code=say(": {}", code) if code else "",
-    )
-
-
-def effect(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count: int, made: bool) -> str:
-    """The effect on the device, over `count` gaps."""
-    times = f"{format_ns(median_ns)} at a time, {format_count(count)} times"
-    if 2 * median_ns * count < total_ns:
-        times = f"{format_ns(total_ns)} in {format_count(count)} gaps, {format_ns(longest_ns)} in the longest"
-    if 2 * longest_ns >= total_ns:
-        rest = f", and {format_ns(total_ns - longest_ns)} in {format_count(count - 1)} more" if count > 1 else ""
-        times = f"{format_ns(longest_ns)} in one gap{rest}"
-    if made:
-        return f"the queue is empty when the call returns, and stays empty for {times}"
-    late = CAUSES[cause].side in ("host", "call", "root")
-    return f"the queue is empty for {times}" if late else f"the device waits {times}"
-
-
-def shown(next_operation: str, path: list[str]) -> Sentence:
-    """Where it shows."""
-    inside = say(" in {}", joined(" › ", map(typed.nvtx, path))) if path else ""
-    return say("idle before {}{}", typed.kernel(next_operation), inside)
-
-
-def from_root(root: Root | None, cause: str) -> list[Sentence]:
-    """The steps from the root to the wait, where wake-ups were followed there and led to `cause`."""
-    return root.chain[::-1] if root is not None and root.cause in ("", cause) else []

@@ -8,10 +8,7 @@ from msgspec import Struct
 from nsysdiag import typed
 from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, union
-from nsysdiag.causes import CAUSES
-from nsysdiag.causes.cause import Advice, FrameworkAdvice
-from nsysdiag.causes.evidence import Threshold, setting
-from nsysdiag.causes.sources import SOURCES, SourceDocument
+from nsysdiag.causes.cause import Advice
 from nsysdiag.copies.copies import is_pageable, longest_kind, top_copies
 from nsysdiag.copies.facts import TopCopy
 from nsysdiag.diagnosis.facts import FULL_LINK
@@ -20,21 +17,16 @@ from nsysdiag.events.operations import Category
 from nsysdiag.fields import Sentence
 from nsysdiag.findings.full_link import FullLink
 from nsysdiag.findings.rules import (
-    DIVIDE_EVENLY,
     EXPOSED_COMM,
     EXPOSED_COPY,
     FEWER_BYTES,
-    FINDING_RULES,
-    KERNELS,
-    OTHER_GPU,
     PAGING,
-    SEE_THE_OTHER,
-    SINGLE_PRECISION,
+    PINNING,
+    SETS,
     FindingRule,
     severity,
 )
 from nsysdiag.findings.text import FindingContext
-from nsysdiag.kernels.advice import HALF_PRECISION, KERNEL_ADVICE
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
 from nsysdiag.kernels.names import operation_names
@@ -47,41 +39,6 @@ MOST_EVIDENCE = 4
 DEVICE = "device"
 DWARFS = 2
 """Copies that take more than this many times the compute are too many, not too early."""
-SETS = Advice(
-    plain=(
-        "Set less memory: kernels that write all of a buffer need no memset before them; set a flag, not the buffer.",
-    ),
-    pytorch=FrameworkAdvice(
-        ("Memory sets of gradients: optimizer.zero_grad(set_to_none=True) avoids them.",),
-        source="tuning_guide",
-        fix="set less memory: zero_grad(set_to_none=True)",
-    ),
-)
-PINNING = Advice(
-    plain=("Most of it is pageable memory: pin it (cudaHostAlloc, cudaHostRegister) and copy with cudaMemcpyAsync.",),
-    pytorch=FrameworkAdvice(
-        ("Most of it is pageable memory: pin it (pin_memory=True), copy with non_blocking=True.",),
-        source="pinned_memory",
-    ),
-    cupy=FrameworkAdvice(
-        ("Most of it is pageable memory: allocate it with cupyx.empty_pinned.",), source="cupy_memory"
-    ),
-    openacc=FrameworkAdvice(
-        ("Most of it is pageable memory: pin it (nvc -gpu=pinned, or -gpu=mem:separate:pinnedalloc).",),
-        source="openacc",
-    ),
-    openmp_target=FrameworkAdvice(
-        (
-            "Most of it is pageable memory: pin it (an allocator with the trait omp_atk_pinned, cudaHostRegister; nvc: "
-            "-gpu=pinned).",
-        ),
-        source="openmp",
-    ),
-    julia=FrameworkAdvice(
-        ("Most of it is pageable memory: pin the host array with CUDA.pin.",),
-        source="julia",
-    ),
-)
 SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a separate stream"}
 """The short forms that end a causal chain."""
 
@@ -280,35 +237,3 @@ def _special(device: DeviceTimeline, rows: IntArray, time: Intervals) -> Advice 
     sets, pageable = device.operations.category[rows] == Category.MEMSET, is_pageable(device)[rows]
     kinds = ((SETS, sets), (PINNING, pageable))
     return next((advice for advice, mine in kinds if 2 * _ran(device, rows[mine], time) > time.total()), None)
-
-
-# The thresholds of a rule with their current values, and its sources, for `nsysdiag rules`.
-
-
-def thresholds_of(rule: str) -> tuple[Threshold, ...]:
-    """The thresholds of a cause or a rule of findings: its own, then those that make it a finding."""
-    if rule in FINDING_RULES:
-        return tuple(setting(name) for name in FINDING_RULES[rule].thresholds)
-    common = () if CAUSES[rule].unresolved else ("smallest", "places")
-    return (*CAUSES[rule].thresholds, *(setting(name) for name in common or ("smallest",)))
-
-
-def sources_of(rule: str) -> tuple[SourceDocument, ...]:
-    """The documents that a cause or a rule of findings rests on, then those of its advice for frameworks."""
-    known = FINDING_RULES[rule] if rule in FINDING_RULES else CAUSES[rule]
-    words = [words.source for advice in advice_of(rule) for _, words in advice.others()]
-    return tuple(SOURCES[name] for name in dict.fromkeys((*known.sources, *words)))
-
-
-def advice_of(rule: str) -> tuple[Advice, ...]:
-    """The advice of a rule of findings; of a cause its own, then that of its variants."""
-    if rule in FINDING_RULES:
-        special = {
-            EXPOSED_COPY.id: (SETS, PINNING),
-            KERNELS.id: KERNEL_ADVICE,
-            SINGLE_PRECISION.id: (HALF_PRECISION,),
-            OTHER_GPU.id: (DIVIDE_EVENLY, SEE_THE_OTHER),
-        }
-        return (FINDING_RULES[rule].advice, *special.get(rule, ()))
-    cause = CAUSES[rule]
-    return (cause.advice, *(kind.advice for kind in cause.variants if kind.advice))

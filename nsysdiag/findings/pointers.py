@@ -18,7 +18,7 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.fields import Sentence
-from nsysdiag.findings.attribution import thread_words
+from nsysdiag.findings.chains import thread_words
 from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.gap_groups.groups import normal_range

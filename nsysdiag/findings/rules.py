@@ -7,8 +7,10 @@ from msgspec import Struct
 from nsysdiag.bottlenecks import BOTTLENECKS, BottleneckId
 from nsysdiag.causes import CAUSES, color_of
 from nsysdiag.causes.cause import Advice, FrameworkAdvice
+from nsysdiag.causes.evidence import Threshold, setting
+from nsysdiag.causes.sources import SOURCES, SourceDocument
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.kernels.advice import FUSION, REDUCED_PRECISION
+from nsysdiag.kernels.advice import FUSION, HALF_PRECISION, KERNEL_ADVICE, REDUCED_PRECISION
 from nsysdiag.report import CauseInfo
 
 
@@ -17,7 +19,7 @@ class FindingRule(Struct, frozen=True):
 
     `bottleneck` is what its time is charged to; `fix` is the short form of the plain `advice` that ends a causal chain;
     `thresholds` are the settings that it depends on (fields of FindingThresholds); `sources` are its documents (keys of
-    SOURCES)."""
+    SOURCES). `special` is advice that may take the place of `advice`, or come before it."""
 
     id: str
     bottleneck: BottleneckId
@@ -29,6 +31,7 @@ class FindingRule(Struct, frozen=True):
     sources: tuple[str, ...]
     fix: str
     advice: Advice
+    special: tuple[Advice, ...] = ()
 
 
 FEWER_BYTES = Advice(
@@ -71,6 +74,41 @@ FEWER_BYTES = Advice(
     ),
 )
 """For copies that take far longer than all kernels: overlap hides next to nothing of them."""
+SETS = Advice(
+    plain=(
+        "Set less memory: kernels that write all of a buffer need no memset before them; set a flag, not the buffer.",
+    ),
+    pytorch=FrameworkAdvice(
+        ("Memory sets of gradients: optimizer.zero_grad(set_to_none=True) avoids them.",),
+        source="tuning_guide",
+        fix="set less memory: zero_grad(set_to_none=True)",
+    ),
+)
+PINNING = Advice(
+    plain=("Most of it is pageable memory: pin it (cudaHostAlloc, cudaHostRegister) and copy with cudaMemcpyAsync.",),
+    pytorch=FrameworkAdvice(
+        ("Most of it is pageable memory: pin it (pin_memory=True), copy with non_blocking=True.",),
+        source="pinned_memory",
+    ),
+    cupy=FrameworkAdvice(
+        ("Most of it is pageable memory: allocate it with cupyx.empty_pinned.",), source="cupy_memory"
+    ),
+    openacc=FrameworkAdvice(
+        ("Most of it is pageable memory: pin it (nvc -gpu=pinned, or -gpu=mem:separate:pinnedalloc).",),
+        source="openacc",
+    ),
+    openmp_target=FrameworkAdvice(
+        (
+            "Most of it is pageable memory: pin it (an allocator with the trait omp_atk_pinned, cudaHostRegister; nvc: "
+            "-gpu=pinned).",
+        ),
+        source="openmp",
+    ),
+    julia=FrameworkAdvice(
+        ("Most of it is pageable memory: pin the host array with CUDA.pin.",),
+        source="julia",
+    ),
+)
 EXPOSED_COPY = FindingRule(
     id="exposed_copy",
     bottleneck="copies",
@@ -133,6 +171,7 @@ stream 9         [=copy==)          no kernel runs meanwhile
             fix="keep data on the device; pass device pointers to MPI",
         ),
     ),
+    special=(SETS, PINNING),
 )
 EXPOSED_COMM = FindingRule(
     id="exposed_comm",
@@ -229,6 +268,13 @@ BALANCE = Advice(
     )
 )
 """Where no single device is the late one."""
+MICRO_BATCHES = (
+    "Where one needs the other's results, divide the batch into micro-batches, so that each works on one of them."
+)
+DIVIDE_EVENLY = Advice(("Divide the work so that each GPU takes as long.", MICRO_BATCHES))
+"""Where events order the GPUs already."""
+SEE_THE_OTHER = Advice(("Find out why that GPU takes so long: its own findings say what it does and waits for.",))
+"""Where the other GPU was idle, or busy with other work than kernels."""
 OTHER_GPU = FindingRule(
     id="other_gpu",
     bottleneck="kernels",
@@ -249,10 +295,11 @@ thread  [launch][wait for gpu 0][launch][wait for gpu 1]
             "Let the GPUs work at the same time: launch the next step on one before the other has finished. Order them "
             "by events (cudaStreamWaitEvent), not by host synchronizations. Divide the work so that each takes equally "
             "long.",
-            "Where one needs the other's results, divide the batch into micro-batches, so that each works on one of them.",
+            MICRO_BATCHES,
             "Where the GPUs need nothing of each other, feed each from a thread of its own.",
         )
     ),
+    special=(DIVIDE_EVENLY, SEE_THE_OTHER),
 )
 
 
@@ -261,10 +308,6 @@ def wait_id(bottleneck: str, other: str) -> str:
     return f"f-{OTHER_GPU.id}-{bottleneck}-{other}"
 
 
-DIVIDE_EVENLY = Advice(("Divide the work so that each GPU takes as long.", *OTHER_GPU.advice.plain[1:2]))
-"""Where events order the GPUs already."""
-SEE_THE_OTHER = Advice(("Find out why that GPU takes so long: its own findings say what it does and waits for.",))
-"""Where the other GPU was idle, or busy with other work than kernels."""
 KERNELS = FindingRule(
     id="kernels",
     bottleneck="kernels",
@@ -278,6 +321,7 @@ device  [==A==)[==A==)[==A==)[==A==)
     sources=("nsight_compute",),
     fix="profile the kernel with Nsight Compute",
     advice=Advice(("This trace cannot tell what limits a kernel: profile it with Nsight Compute.",)),
+    special=KERNEL_ADVICE,
 )
 UNFUSED = FindingRule(
     id="unfused",
@@ -310,6 +354,7 @@ device  [tf32=][tf32=]           |-- at most saved ---|
     sources=("tuning_guide",),
     fix="allow TF32, or use types of 16 bits",
     advice=REDUCED_PRECISION,
+    special=(HALF_PRECISION,),
 )
 PARALLELISM = FindingRule(
     id="parallelism",
@@ -434,3 +479,26 @@ def cause_infos() -> list[CauseInfo]:
         )
         for rule in FINDING_RULES.values()
     ]
+
+
+def thresholds_of(rule: str) -> tuple[Threshold, ...]:
+    """The thresholds of a cause or a rule of findings: its own, then those that make it a finding."""
+    if rule in FINDING_RULES:
+        return tuple(setting(name) for name in FINDING_RULES[rule].thresholds)
+    common = () if CAUSES[rule].unresolved else ("smallest", "places")
+    return (*CAUSES[rule].thresholds, *(setting(name) for name in common or ("smallest",)))
+
+
+def sources_of(rule: str) -> tuple[SourceDocument, ...]:
+    """The documents that a cause or a rule of findings rests on, then those of its advice for frameworks."""
+    known = FINDING_RULES[rule] if rule in FINDING_RULES else CAUSES[rule]
+    words = [words.source for advice in advice_of(rule) for _, words in advice.others()]
+    return tuple(SOURCES[name] for name in dict.fromkeys((*known.sources, *words)))
+
+
+def advice_of(rule: str) -> tuple[Advice, ...]:
+    """The advice of a rule of findings, then its special one; of a cause its own, then that of its variants."""
+    if rule in FINDING_RULES:
+        return (FINDING_RULES[rule].advice, *FINDING_RULES[rule].special)
+    cause = CAUSES[rule]
+    return (cause.advice, *(kind.advice for kind in cause.variants if kind.advice))

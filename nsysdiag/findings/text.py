@@ -23,7 +23,7 @@ from nsysdiag.diagnosis.sentences import HANGS, UNSEEN_TITLE
 from nsysdiag.events.callchains import Origin, interpreter_part
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.fields import Sentence
-from nsysdiag.findings import attribution as chains
+from nsysdiag.findings import chains
 from nsysdiag.findings.attribution import Attribution, Shares, last_calls
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.hotspots import Hotspot, SpotGaps, code_in, path_of
@@ -122,7 +122,7 @@ class _Facts(Struct, frozen=True):
 def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Hotspot) -> Story:
     """The whole text of a hotspot; `shares` are its rows."""
     facts = _facts(device, context, shares, spot)
-    advice, fix = advice_of(facts.kind, CAUSES[spot.cause], context.frameworks)
+    advice, fix = advice_and_fix(facts.kind, CAUSES[spot.cause], context.frameworks)
     if _builds(spot):
         advice, fix = [KEEP_BUILT], "keep the compiled code"
     elif _unseen(context, spot):
@@ -447,7 +447,7 @@ def _worded(label: EvidenceLabel) -> str:
     return uncapitalized(CAUSES[label.cause].title) if label.cause else label.words
 
 
-def advice_of(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[list[str], str]:
+def advice_and_fix(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[list[str], str]:
     """The advice for this kind and its short form, or else the advice of the cause. A kind with its own name does not
     use the short form of its cause."""
     advice = kind.advice or cause.advice

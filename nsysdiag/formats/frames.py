@@ -16,9 +16,9 @@ from nsysdiag.document.names import clip
 from nsysdiag.document.packed import Coded, unpack_places
 from nsysdiag.formats.rows import BY_NAME
 from nsysdiag.messages import InputError, UsageError
-from nsysdiag.packed_gaps import unpack
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.rows import BY_NAME as OF_RANKS
+from nsysdiag.saved.packed_gaps import unpack
 from nsysdiag.time.facts import NAMED, NameColumn, TimeColumns
 
 if TYPE_CHECKING:

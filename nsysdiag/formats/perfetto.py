@@ -25,9 +25,9 @@ from nsysdiag.document.packed import FULL, LANES, unpack_lanes
 from nsysdiag.document.view import Causes, by_rank, slices_by_time, window_parts
 from nsysdiag.document.words import path_label, thread_label, window_sentence
 from nsysdiag.formats.format import RenderOptions
-from nsysdiag.packed_gaps import unpack
 from nsysdiag.record import UNREADABLE
 from nsysdiag.report import Report
+from nsysdiag.saved.packed_gaps import unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt

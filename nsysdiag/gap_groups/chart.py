@@ -14,7 +14,7 @@ from nsysdiag.document.drawings import Bar, Histogram, StackedBar, entry_of, sta
 from nsysdiag.document.kinds import COUNT, STACK, TEXT, TIME, share_of
 from nsysdiag.document.view import by_time
 from nsysdiag.document.view import share_of as some
-from nsysdiag.packed_gaps import unpack
+from nsysdiag.saved.packed_gaps import unpack
 from nsysdiag.units import NS_PER, format_ns, format_share
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.rows import distinct, picked
-from nsysdiag.gaps.gaps import Calibration, EventWaits, Gaps
+from nsysdiag.gaps.calibration import Calibration
+from nsysdiag.gaps.gaps import Gaps
+from nsysdiag.gaps.stream_waits import EventWaits
 
 
 class LaunchCase(IntEnum):

@@ -23,7 +23,7 @@ from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import ThreadAxis, taken
 from nsysdiag.fields import Sentence
-from nsysdiag.gaps import gaps as stream_waits
+from nsysdiag.gaps import stream_waits
 from nsysdiag.gaps.launch_frame import DeviceSide, LaunchCase, LaunchFrame
 from nsysdiag.ledger.ledger import SliceCollector, Slices
 from nsysdiag.typed import say

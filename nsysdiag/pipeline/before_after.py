@@ -18,7 +18,7 @@ from nsysdiag.pipeline.aligning import Given, cut_alike
 from nsysdiag.pipeline.loading import load_side
 from nsysdiag.replay.facts import WhatIf
 from nsysdiag.report import Report
-from nsysdiag.saved_files import is_saved_report
+from nsysdiag.saved.files import is_saved_report
 
 Capture = Report | WhatIf | str | os.PathLike[str]
 Side = Capture | Sequence[Capture]

@@ -15,8 +15,10 @@ from nsysdiag.counters.counters import Measured
 from nsysdiag.diagnosis.missing import Missing, missing_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.findings.pointers import EmptyIterations, empty_iterations
-from nsysdiag.gaps.gaps import Calibration, Gaps, calibrate, event_waits, find_gaps
+from nsysdiag.gaps.calibration import Calibration, calibrate
+from nsysdiag.gaps.gaps import Gaps, find_gaps
 from nsysdiag.gaps.launch_frame import DeviceSide, LaunchFrame, frame_of
+from nsysdiag.gaps.stream_waits import event_waits
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN, AnalysisWindow
 from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import Loop

@@ -30,7 +30,7 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.gap_groups.groups import normal_range
-from nsysdiag.gaps.gaps import LATENCY_HIGHEST_NS
+from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.replay.beside import Beside

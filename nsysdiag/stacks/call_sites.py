@@ -29,7 +29,7 @@ from nsysdiag.events.callchains import NO_CHAIN, CallChain, CallChains, StackFra
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.rows import NamedRows, Rows, distinct_values
 from nsysdiag.events.samples import PythonStacks
-from nsysdiag.gaps.launch_frame import LaunchFrame as GapFrame
+from nsysdiag.gaps.launch_frame import LaunchFrame
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.report import CallSite, CodeFrame, CodeShare
 
@@ -138,7 +138,7 @@ class HostSide(Struct, frozen=True):
     """What tells where gaps come from: how they were split, and what their launching threads did. `dominant` is the
     cause (place in the registry) with most of each gap, `lane` its thread's on the axis, -1 for none."""
 
-    frame: GapFrame
+    frame: LaunchFrame
     slices: Slices
     dominant: IntArray
     lane: IntArray

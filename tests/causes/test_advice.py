@@ -17,9 +17,8 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.causes.cause import Advice, FrameworkAdvice, Variant
 from nsysdiag.causes.sources import SOURCES
 from nsysdiag.copies import show as copies_show
-from nsysdiag.findings.exposed import advice_of, sources_of
-from nsysdiag.findings.rules import FINDING_RULES
-from nsysdiag.findings.text import advice_of as told
+from nsysdiag.findings.rules import FINDING_RULES, advice_of, sources_of
+from nsysdiag.findings.text import advice_and_fix as told
 from nsysdiag.host import report as shortage
 from nsysdiag.memory import words as memory_words
 from nsysdiag.programs.facts import FRAMEWORKS, TITLES

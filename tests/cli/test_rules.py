@@ -10,8 +10,7 @@ import pytest
 
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.findings.exposed import sources_of, thresholds_of
-from nsysdiag.findings.rules import FINDING_RULES
+from nsysdiag.findings.rules import FINDING_RULES, sources_of, thresholds_of
 from tests.levels import crossed
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from nsysdiag.messages import InputError, OutputError
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
-from nsysdiag.saved_files import read_document
+from nsysdiag.saved.files import read_document
 from tests.hostile.every_table import write_every_table
 from tests.hostile.reports import changed, get, kind_of_place, places, replacements, uses
 from tests.levels import some

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.document.view import window_parts
-from nsysdiag.packed_gaps import unpack
 from nsysdiag.record import to_json
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
+from nsysdiag.saved.packed_gaps import unpack
 from tests.output.samples import SAMPLES
 
 

@@ -38,9 +38,9 @@ def read_document(path: Path) -> Report | RanksReport | Comparison | WhatIf:
     """The saved document: a report of one trace or of ranks, a comparison, or a prediction. Raises InputError where it
     is none of them, or of another schema version."""
     from nsysdiag.comparison import facts as comparison
-    from nsysdiag.older import FORMER
     from nsysdiag.ranks import report as ranks
     from nsysdiag.replay import facts as replay
+    from nsysdiag.saved.older import FORMER
 
     with Attempt(f"read '{printable(path)}'", WHOLE):
         data = _read_bytes(path)
@@ -73,8 +73,8 @@ def read_side(path: Path) -> Report | WhatIf:
 
 
 def _report(path: Path, data: bytes) -> Report:
-    from nsysdiag.older import FORMER
     from nsysdiag.report import SCHEMA_VERSION, Report
+    from nsysdiag.saved.older import FORMER
 
     if kind := _kind(data):
         what = "a prediction, not a report" if kind == "whatif" else f"a report of {kind}, not"
@@ -99,9 +99,9 @@ def _kind(data: bytes) -> str | None:
 
 def _decoded(path: Path, data: bytes, versions: tuple[str, ...], kind: type[Saved]) -> Saved:
     """The record. Raises InputError where it is not ours, of no schema version that is read, or damaged."""
-    from nsysdiag.older import as_version_2
     from nsysdiag.record import UNREADABLE
     from nsysdiag.saved import from_json
+    from nsysdiag.saved.older import as_version_2
 
     version = _version_of(path, data, versions)
     try:
