@@ -28,8 +28,8 @@ def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
 def _other_work(evidence: HostEvidence) -> Intervals:
     api = evidence.host.api
     first = api.spans[evidence.facts.first_use[api.row]]
-    rules = [rule for cause in _NOT_MESSAGES for rule in (cause.evidence, cause.nested_evidence)]
-    return union(first, *(layer.spans for rule in rules for layer in rule(evidence)))
+    rules = [rule for module in _NOT_MESSAGES for rule in (module.CAUSE.host, module.CAUSE.call)]
+    return union(first, *(layer.spans for rule in rules if rule for layer in rule(evidence)))
 
 
 CAUSE = Cause(
