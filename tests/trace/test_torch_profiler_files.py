@@ -12,7 +12,7 @@ import pytest
 
 from nsysdiag import analyze
 from nsysdiag.messages import InputError
-from nsysdiag.saved_files import is_saved_report
+from nsysdiag.saved.files import is_saved_report
 from nsysdiag.trace.database import sniff
 from nsysdiag.trace.profiler.events import read_trace
 from nsysdiag.trace.profiler.file import HEAD_BYTES, SEARCHED_BYTES, is_profiler_trace
