@@ -31,9 +31,10 @@ class Bottleneck(Struct, frozen=True, kw_only=True):
     """What time is charged to.
 
     `noun` is its name inside a sentence, `label` that of bars and legends: the noun if empty. `takes` begins a
-    headline, before the share. `color` is that of the light theme; `part` the part of a window with that colour in all
-    themes, and `work` its id in ledgers of iterations: both empty for idle time. `verdict` is its verdict on a device;
-    if empty, that of the cause with most time. `promised`: a fix of the program can save its time.
+    headline, before the share. `color` is that of the light theme, and `shades` how many shades of it tell causes
+    apart. `part` is the part of a window with that colour in all themes, and `work` its id in ledgers of iterations:
+    both empty for idle time. `verdict` is its verdict on a device; if empty, that of the cause with most time.
+    `promised`: a fix of the program can save its time.
 
     `in_start` is what a program does with such time before its first GPU work, `advice` how to shorten that. `running`
     is what another GPU that is waited for is busy with, empty if it idles. `differs` is what a late GPU may have of its
@@ -45,6 +46,7 @@ class Bottleneck(Struct, frozen=True, kw_only=True):
     takes: str
     label: str = ""
     color: str = ""
+    shades: int = 1
     part: str = ""
     work: str = ""
     verdict: str = ""
@@ -61,8 +63,8 @@ class Bottleneck(Struct, frozen=True, kw_only=True):
 
     def shade(self, number: int) -> str:
         """The colour of its cause with this number: its own for the first, unless work has it, then lighter and darker
-        ones in turn."""
-        place = number + bool(self.part)
+        ones in turn. Where all shades are taken they begin again: causes that share one differ by their names."""
+        place = number % self.shades + bool(self.part)
         step = SHADE_STEP * ((place + 1) // 2)
         toward = WHITE if place % 2 else 0
         channels = (int(self.color[at : at + 2], 16) for at in (1, 3, 5))
@@ -127,6 +129,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             noun="waiting for input",
             takes="Waiting for input takes",
             color="#67482b",
+            shades=2,
             verdict="input-bound",
             in_start="reading input",
             advice=("Read in larger pieces, on several threads, or from a format that needs no parsing.",),
@@ -137,6 +140,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             noun="waiting for the host",
             takes="The host keeps the GPU waiting for",
             color="#cf274a",
+            shades=4,
             in_start="host code",
             advice=(
                 "Profile this host code. Run it on more threads, prepare the data on the GPU, or run it once and save "
@@ -148,6 +152,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             noun="synchronization",
             takes="Synchronization keeps the GPU idle for",
             color="#8058f0",
+            shades=3,
             verdict="sync-bound",
         ),
         Bottleneck(
@@ -155,6 +160,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             noun="launch overhead",
             takes="Launch overhead takes",
             color="#9f71a5",
+            shades=5,
             verdict="launch-bound",
         ),
         Bottleneck(
@@ -162,6 +168,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             noun="memory management",
             takes="Memory management takes",
             color="#9a491a",
+            shades=4,
             in_start="allocation",
             advice=("Allocate and pin less, and in fewer calls: one large allocation instead of many.",),
         ),
@@ -170,6 +177,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             noun="CUDA start-up",
             takes="CUDA start-up takes",
             color="#228c72",
+            shades=3,
             in_start="CUDA initialization and code loading",
             advice=(
                 "Load less code: binaries for the architecture of this GPU alone. Kernels load when they are first "
@@ -196,6 +204,7 @@ BOTTLENECKS: dict[str, Bottleneck] = {
             noun="unexplained idle time",
             takes="Unexplained idle time takes",
             color="#7c8491",
+            shades=5,
             verdict="unresolved",
             promised=False,
             in_start="unexplained in the trace",

@@ -122,10 +122,13 @@ def bottleneck_of(cause: str, variant: int = -1) -> BottleneckId:
 
 
 def color_of(cause: str) -> str:
-    """The colour of a cause: a shade of that of its bottleneck, by its place among the causes of that."""
+    """The colour of a cause: the shade of its bottleneck that it declares, or else the next one behind those that are
+    declared. So a cause that is added leaves the declared ones as they are."""
     bottleneck = BOTTLENECKS[CAUSES[cause].bottleneck]
-    siblings = [each.id for each in CAUSES.values() if each.bottleneck == bottleneck.id]
-    return bottleneck.shade(siblings.index(cause))
+    siblings = [each for each in CAUSES.values() if each.bottleneck == bottleneck.id]
+    behind = [each.id for each in sorted(siblings, key=lambda each: each.shade is None)]
+    declared = CAUSES[cause].shade
+    return bottleneck.shade(behind.index(cause) if declared is None else declared)
 
 
 def bottlenecks_of_cause(cause: str) -> set[BottleneckId]:

@@ -25,6 +25,7 @@ thread         |scheduled out|[launch]
 CPU            |     idle    |
 """,
     bottleneck="unknown",
+    shade=2,
     sources=("nsight_sampling", "nsight_osrt"),
     rows=(EvidenceRows.SCHEDULING,),
     confirm=(

@@ -143,6 +143,7 @@ device  [==A==)[=copy=)...........[==next==)
 thread    [cudaMemcpy     ]   [launch]
 """,
     bottleneck="copies",
+    shade=0,
     sources=("api_sync", "best_practices"),
     thresholds=(READ_BACK, DRAINED),
     rows=(EvidenceRows.CALL,),

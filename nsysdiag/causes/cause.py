@@ -228,6 +228,7 @@ class Cause(Struct, frozen=True):
     in CPU samples). None means the call on the thread, or the title if the device waits. The first matching one of the
     `variants` is used; the last one always matches. `sources` are keys of SOURCES for the rule and the plain advice.
     `rows` are the tables searched for evidence of a slice, in order, then the operation that the device waited for.
+    `shade` is the number of its shade of the bottleneck's colour; None is the next one that no cause declares.
 
     Judgment: `bottleneck` is the bottleneck of its time, unless a variant names another. `unresolved` causes mean missing
     evidence, which the capabilities `resolved_by` would provide. `accepted` ones are not caused by the host, and
@@ -254,6 +255,7 @@ class Cause(Struct, frozen=True):
     bottleneck: BottleneckId
     sources: tuple[str, ...]
     variants: tuple[Variant, ...]
+    shade: int | None = None
     confirm: tuple[str, ...] = ()
     confused_with: tuple[Lookalike, ...] = ()
     opening: str | None = None

@@ -58,6 +58,7 @@ device  [==A==)................[==next==)
 thread         [cuCtxCreate ][launch]
 """,
     bottleneck="startup",
+    shade=0,
     sources=("contexts", "lazy_loading"),
     thresholds=(Threshold("long", format_ns(LONG_NS), "a first call or stream creation over this makes a context"),),
     rows=(EvidenceRows.CALL,),

@@ -31,6 +31,7 @@ device  [==A==)...............................[==next==)
 thread         [cudaEventRecord][cudaFuncGet.][launch]
 """,
     bottleneck="launch",
+    shade=2,
     sources=("asynchronous",),
     rows=(EvidenceRows.CALL,),
     confirm=(

@@ -53,6 +53,7 @@ thread         [queue.get: sem_wait     ][launch]
 worker    [read a file             ][put]
 """,
     bottleneck="input",
+    shade=1,
     sources=("nsight_osrt", "best_practices"),
     confirm=(
         "The launching thread is in sem_wait, poll, read or a queue at the beginning of each step. A worker process, of a DataLoader for example, reads or decodes until just before the wait ends.",

@@ -35,6 +35,7 @@ device  [==A==)..............[==next==)
 thread [launch]                          long ago
 """,
     bottleneck="unknown",
+    shade=4,
     sources=("asynchronous",),
     thresholds=(LATENCY_LIMIT,),
     confirm=(

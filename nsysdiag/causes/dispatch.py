@@ -55,6 +55,7 @@ device  [==A==)|floor|[==B==)
 thread [B]                       B was launched before A ended
 """,
     bottleneck="launch",
+    shade=0,
     sources=("asynchronous", "cuda_graphs"),
     thresholds=(
         Threshold(

@@ -51,6 +51,7 @@ device  [==A==).........................[==next==)
 thread     [MPI_Sendrecv        ][launch]
 """,
     bottleneck="communication",
+    shade=0,
     sources=("mpi_cuda", "nsight_osrt"),
     variants=(Variant("other", "", "exchange boundaries while the interior computes"),),
     confirm=(

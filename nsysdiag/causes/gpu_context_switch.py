@@ -35,6 +35,7 @@ process 1  [==A==)              [==next==)
 process 2         [time slice)
 """,
     bottleneck="other_process",
+    shade=0,
     sources=("mps", "nsight_cli"),
     thresholds=(LATENCY_LIMIT,),
     confirm=(

@@ -59,6 +59,7 @@ device  [==A==).......................[==graph==)
 thread         [capture][instantiate][launch]
 """,
     bottleneck="startup",
+    shade=2,
     sources=("cuda_graphs",),
     rows=(EvidenceRows.CALL,),
     confirm=(

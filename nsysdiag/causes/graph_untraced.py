@@ -23,6 +23,7 @@ device  [==A==)  ? ? ? ? ? ?  [==B==)
 thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
 """,
     bottleneck="unknown",
+    shade=0,
     sources=("nsight_cli", "activity"),
     confirm=(
         "The CUDA API row has cudaGraphLaunch calls, and below them the GPU row is empty. Capture again with --cuda-graph-trace=node.",

@@ -105,6 +105,7 @@ device  [==A==)................[==next==)
 thread         ~~ computes ~~[launch]
 """,
     bottleneck="host",
+    shade=3,
     sources=("nsight_sampling", "gc"),
     thresholds=(
         Threshold(

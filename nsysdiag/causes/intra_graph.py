@@ -17,6 +17,7 @@ device  [node 1)......[node 2)
 thread [cudaGraphLaunch]         one launch for both
 """,
     bottleneck="kernels",
+    shade=0,
     sources=("cuda_graphs",),
     confirm=(
         "With --cuda-graph-trace=node both kernels carry the same graph launch: select one, and the same cudaGraphLaunch is highlighted for both.",

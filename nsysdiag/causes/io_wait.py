@@ -86,6 +86,7 @@ device  [==A==)........[==next==)
 thread         [read][launch]
 """,
     bottleneck="input",
+    shade=0,
     sources=("nsight_osrt",),
     rows=(EvidenceRows.OS_CALL,),
     confirm=(

@@ -74,6 +74,7 @@ device  [==A==)........[==next==)
 thread          [launch  ]
 """,
     bottleneck="launch",
+    shade=3,
     sources=("asynchronous", "cuda_graphs"),
     rows=(EvidenceRows.LAUNCH,),
     confirm=(

@@ -41,6 +41,7 @@ device  ............|.L.|[==next==)
 thread     [launch]
 """,
     bottleneck="launch",
+    shade=4,
     sources=("asynchronous", "cuda_graphs"),
     thresholds=(
         Threshold(

@@ -19,6 +19,7 @@ device  [==A==)..........[==B==)
 thread   ?                       no call has B's correlation id
 """,
     bottleneck="unknown",
+    shade=1,
     sources=("nsight_cli", "activity"),
     confirm=(
         "Select the next kernel: no CUDA API call is highlighted with it. Often the capture began after the launch, or events were dropped; the diagnostics summary of Nsight Systems says so.",

@@ -55,6 +55,7 @@ device  [==A==)....................[==next==)
 thread         [pthread_cond_wait][launch]
 """,
     bottleneck="host",
+    shade=0,
     sources=("nsight_osrt", "gil"),
     rows=(EvidenceRows.OS_CALL,),
     confirm=(

@@ -90,6 +90,7 @@ device  [==A==)..............[==next==)
 thread         [cudaMalloc][launch]
 """,
     bottleneck="memory",
+    shade=1,
     sources=("malloc_async",),
     rows=(EvidenceRows.CALL,),
     confirm=(

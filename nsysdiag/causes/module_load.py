@@ -100,6 +100,7 @@ device  [==A==)........................[==next==)
 thread         [launch, loads its code     ]
 """,
     bottleneck="startup",
+    shade=1,
     sources=("lazy_loading", "overhead"),
     thresholds=(
         Threshold(

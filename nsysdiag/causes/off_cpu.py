@@ -85,6 +85,7 @@ thread         |scheduled out|[launch]
 CPU            |another thread|
 """,
     bottleneck="host",
+    shade=2,
     sources=("nsight_sampling", "taskset"),
     thresholds=(
         Threshold(

@@ -34,6 +34,7 @@ device  [==A==)..........[==next==)
 thread         [munmap][launch]
 """,
     bottleneck="memory",
+    shade=2,
     sources=("nsight_osrt", "mallopt"),
     rows=(EvidenceRows.OS_CALL,),
     confirm=(

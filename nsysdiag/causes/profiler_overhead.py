@@ -35,6 +35,7 @@ device  [==A==).............[==next==)
 thread         [flush]  [launch]
 """,
     bottleneck="profiler",
+    shade=0,
     sources=("overhead", "nsight_cli"),
     rows=(EvidenceRows.OVERHEAD,),
     confirm=(

@@ -33,6 +33,7 @@ device 1 [==========================)
 thread     [launch to 1, buffer full][launch]
 """,
     bottleneck="launch",
+    shade=1,
     sources=("overhead",),
     rows=(EvidenceRows.OVERHEAD,),
     confirm=(

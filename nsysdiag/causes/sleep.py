@@ -45,6 +45,7 @@ device  [==A==)..............[==next==)
 thread         [nanosleep][launch]
 """,
     bottleneck="host",
+    shade=1,
     sources=("nsight_osrt",),
     rows=(EvidenceRows.OS_CALL,),
     confirm=(

@@ -52,6 +52,7 @@ default   [==A==)
 stream 9          ....[==next==)      barrier between them
 """,
     bottleneck="sync",
+    shade=2,
     sources=("stream_sync",),
     thresholds=(LATENCY_LIMIT,),
     confirm=(

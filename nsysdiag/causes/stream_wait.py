@@ -33,6 +33,7 @@ stream 7  [==producer==)
 stream 9  (wait event)       [==next==)
 """,
     bottleneck="sync",
+    shade=1,
     sources=("stream_sync", "asynchronous"),
     thresholds=(
         Threshold("slack", format_ns(stream_waits.SLACK_NS), "the producer may end this long before the gap begins"),

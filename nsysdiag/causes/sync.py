@@ -192,6 +192,7 @@ device  [==A==)..................[==next==)
 thread    [cudaStreamSynchronize] [launch]
 """,
     bottleneck="sync",
+    shade=0,
     sources=("api_sync", "asynchronous"),
     thresholds=(
         Threshold("spin", format_ns(SPIN_NS), "the longest pause between two queries of one wait"),

@@ -16,6 +16,7 @@ device  [==A==)......................[==next==)
 thread             ?  ?  ?  ?  [launch]
 """,
     bottleneck="unknown",
+    shade=3,
     sources=("nsight_cli",),
     confirm=(
         "The launching thread has no row of any kind there. `nsysdiag info TRACE` says which kinds of evidence the "

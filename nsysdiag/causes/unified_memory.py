@@ -44,6 +44,7 @@ device  [==A==).....[migration)[==B==)
 thread [B]                       B was launched long ago
 """,
     bottleneck="memory",
+    shade=0,
     sources=("unified_memory",),
     confirm=(
         'The GPU row shows a "Memcpy HtoD (Unified memory)" right before the next kernel. The rows of page faults have entries if they were captured (--cuda-um-gpu-page-faults=true).',

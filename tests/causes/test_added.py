@@ -1,53 +1,60 @@
-"""A cause that is added by one file and its place in the registry is known everywhere."""
+"""A cause that is added as CONTRIBUTING.md says is known everywhere, and passes the tests of causes."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import os
+import re
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nsysdiag.bottlenecks import BOTTLENECKS
+
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
-SOURCE = '''"""Reading pipes: the thread waits for bytes of another process."""
+SOURCE = '''"""Reading ahead: the thread fills the page cache with parts of a file that it needs later."""
 
 from __future__ import annotations
 
 import re
 
 from nsysdiag.arrays.labels import EvidenceLabel
-from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Variant
+from nsysdiag.causes.cause import Advice, Cause, EvidenceRows, Lookalike, Variant
 from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, layer_of
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
-    """Outermost reads."""
-    return [layer_of(evidence.os_calls(re.compile(r"read")), EvidenceLabel("small reads"))]
+    """Outermost calls of readahead."""
+    return [layer_of(evidence.os_calls(re.compile(r"readahead")), EvidenceLabel("page cache"))]
 
 
 CAUSE = Cause(
-    id="pipe_read",
-    title="Pipe drained",
-    meaning="The launching thread read from a pipe.",
+    id="read_ahead",
+    title="File read ahead",
+    meaning="The launching thread read parts of a file into the page cache, for later.",
     side="host",
     tables=("OSRT_API",),
-    advice=Advice(("Use shared memory in place of the pipe.",)),
+    advice=Advice(("Read ahead on a thread that launches nothing.",)),
     picture="""
 device  [==A==)..............[==next==)
-thread         [read  ][launch]
+thread         [readahead][launch]
 """,
     bottleneck="input",
     sources=("nsight_osrt",),
-    variants=(Variant("other", "of a sibling", "share the memory of the sibling"),),
-    opening="{thread} drains a pipe by {call}",
+    variants=(Variant("other", "by the launching thread", "read ahead on another thread"),),
+    confirm=("In the row of OS calls of the launching thread, readahead covers the gap.",),
+    confused_with=(Lookalike("io_wait", "A read whose bytes the thread takes at once."),),
+    opening="{thread} reads ahead by {call}",
     rows=(EvidenceRows.OS_CALL,),
     host=evidence,
 )
@@ -72,15 +79,16 @@ json.dump(told, sys.stdout)
 """Runs command lines one after the other, in one process."""
 DEMO = "trace.sqlite"
 LINES: dict[str, list[str]] = {
-    "plain": ["analyze", DEMO, "--fail-on", "ledger.pipe_read > 1ms"],
+    "plain": ["analyze", DEMO, "--fail-on", "ledger.read_ahead > 1ms"],
     "redacted": ["analyze", DEMO, "--redact"],
-    "without": ["analyze", DEMO, "--disable", "pipe_read", "--fail-on", "ledger.pipe_read > 1ms"],
+    "without": ["analyze", DEMO, "--disable", "read_ahead", "--fail-on", "ledger.read_ahead > 1ms"],
     "rules": ["rules"],
-    "rule": ["rules", "pipe_read"],
+    "rule": ["rules", "read_ahead"],
     "rules in JSON": ["rules", "--format", "json"],
     "compared with itself": ["compare", "plain.json", "plain.json", "-o", "-", "--format", "md"],
     "compared": ["compare", "without.json", "plain.json", "-o", "-", "--format", "json"],
 }
+WITHOUT, OWN = ("-p", "no:xdist", "-p", "no:cacheprovider"), "tests/causes/test_added.py"
 CODES = {"plain": 1, "without": 2}
 """Of the budgets; the other commands exit with 0."""
 
@@ -90,11 +98,11 @@ def with_the_cause(folder: Path) -> Path:
     package = folder / "site" / "nsysdiag"
     shutil.copytree(ROOT / "nsysdiag", package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "templates", package / "templates")
-    (package / "causes" / "pipe_read.py").write_text(SOURCE)
+    (package / "causes" / "read_ahead.py").write_text(SOURCE)
     registry = package / "causes" / "__init__.py"
     before = registry.read_text()
-    after = before.replace("    profiler_overhead,\n", "    profiler_overhead,\n    pipe_read,\n")
-    assert after.count("pipe_read") == 2  # the import, and the place in the order
+    after = before.replace("    io_wait,\n", "    read_ahead,\n    io_wait,\n")
+    assert after.count("read_ahead") == 2  # the import, and the place in the order
     registry.write_text(after)
     return package.parent
 
@@ -122,6 +130,8 @@ def added(tmp_path_factory: pytest.TempPathFactory) -> Added:
     folder = tmp_path_factory.mktemp("added")
     site = with_the_cause(folder)
     (folder / DEMO).write_bytes(gzip.decompress((ROOT / "nsysdiag" / "data" / "demo.sqlite.gz").read_bytes()))
+    with closing(sqlite3.connect(folder / DEMO)) as trace, trace:
+        trace.execute("UPDATE StringIds SET value = 'readahead' WHERE value = 'read'")
     done = subprocess.run(
         [sys.executable, "-P", "-c", RUNNER],
         input=json.dumps({name: [*line, *outputs(name)] for name, line in LINES.items()}),
@@ -144,32 +154,32 @@ def texts(added: Added) -> dict[str, str]:
 
 @pytest.mark.parametrize("suffix", TITLED)
 def test_every_format_names_it(texts: dict[str, str], suffix: str) -> None:
-    assert "Pipe drained" in texts[suffix] or "pipe_read" in texts[suffix]
+    assert "File read ahead" in texts[suffix] or "read_ahead" in texts[suffix]
 
 
 def test_it_takes_time_in_both_ledgers(texts: dict[str, str]) -> None:
     report = json.loads(texts["json"])
     device = report["devices"][0]
-    assert device["ledger"]["pipe_read"] > 100_000_000
-    assert device["labels"]["pipe_read"] == {"small reads": device["ledger"]["pipe_read"]}
-    assert device["root_ledger"]["pipe_read"] == device["ledger"]["pipe_read"]
+    assert device["ledger"]["read_ahead"] > 100_000_000
+    assert device["labels"]["read_ahead"] == {"page cache": device["ledger"]["read_ahead"]}
+    assert device["root_ledger"]["read_ahead"] == device["ledger"]["read_ahead"]
     assert sum(device["ledger"].values()) == device["idle_ns"]
     colors = {cause["color"] for cause in report["causes"] if cause["bottleneck"] == "input" and cause["meaning"]}
-    assert len(colors) == 3
+    assert len(colors) == BOTTLENECKS["input"].shades
 
 
 def finding_of(texts: dict[str, str]) -> dict[str, Any]:
     """What the report says of it: it makes a GPU late for which the other waits."""
     found: list[dict[str, Any]] = json.loads(texts["json"])["findings"]
-    return next(each for each in found if "Pipe drained" in each["title"])
+    return next(each for each in found if "File read ahead" in each["title"])
 
 
 def test_it_is_a_finding(texts: dict[str, str]) -> None:
     finding = finding_of(texts)
-    assert "(Pipe drained: of a sibling" in finding["title"]
-    assert "drains a pipe by read" in finding["chain"][0]
-    assert finding["chain"][-1] == "share the memory of the sibling"
-    assert finding["advice"][:1] == ["Use shared memory in place of the pipe."]
+    assert "(File read ahead: by the launching thread" in finding["title"]
+    assert "reads ahead by readahead" in finding["chain"][0]
+    assert finding["chain"][-1] == "read ahead on another thread"
+    assert finding["advice"][:1] == ["Read ahead on a thread that launches nothing."]
     assert {row["table"] for row in finding["rows"]} >= {"OSRT_API"}
 
 
@@ -181,31 +191,60 @@ def test_bottleneck_and_verdict(texts: dict[str, str]) -> None:
 
 
 def test_rules(added: Added) -> None:
-    assert "pipe_read" in added.printed["rules"]
-    for words in ("Pipe drained", "read from a pipe", "shared memory", "thread         [read  ][launch]"):
+    assert "read_ahead" in added.printed["rules"]
+    for words in (
+        "File read ahead",
+        "into the page cache, for later",
+        "Read ahead on a thread",
+        "thread         [readahead][launch]",
+    ):
         assert words in added.printed["rule"]
-    assert "pipe_read" in added.printed["rules in JSON"]
+    assert "read_ahead" in added.printed["rules in JSON"]
 
 
 def test_compare(added: Added) -> None:
-    assert "Pipe drained" in added.printed["compared with itself"]
-    assert "pipe_read" in added.printed["compared"]
+    assert "File read ahead" in added.printed["compared with itself"]
+    assert "read_ahead" in added.printed["compared"]
 
 
 def test_budget_of_a_disabled_cause(added: Added) -> None:
-    assert "the cause pipe_read was disabled" in added.printed["without"]
+    assert "the cause read_ahead was disabled" in added.printed["without"]
 
 
 def test_redacted(added: Added, texts: dict[str, str]) -> None:
     """Its words are the program's own, and stay."""
     redacted = added.texts("redacted")
     for suffix in ("json", "md", "txt", "html", "csv", "prom", "perfetto.json"):
-        assert ("Pipe drained" in redacted[suffix]) == ("Pipe drained" in texts[suffix]), suffix
+        assert ("File read ahead" in redacted[suffix]) == ("File read ahead" in texts[suffix]), suffix
     plain, hidden = (json.loads(each["json"])["devices"][0] for each in (texts, redacted))
     assert hidden["ledger"] == plain["ledger"]
-    assert hidden["labels"]["pipe_read"] == plain["labels"]["pipe_read"]
+    assert hidden["labels"]["read_ahead"] == plain["labels"]["read_ahead"]
     found, before = finding_of(redacted), finding_of(texts)
     assert found["advice"] == before["advice"]
-    assert found["title"].endswith("(Pipe drained: of a sibling, in range 2)")
+    assert found["title"].endswith("(File read ahead: by the launching thread, in range 2)")
     assert found["chain"][-1] == before["chain"][-1]
-    assert "drains a pipe by read" in found["chain"][0]
+    assert "reads ahead by readahead" in found["chain"][0]
+
+
+def test_the_steps_of_contributing_pass_the_tests_of_causes(added: Added) -> None:
+    """The examples of its third step in their file, and the tests of its fourth."""
+    steps = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    found = re.search(r"```text\n(@fires.*?)```", steps, re.DOTALL)
+    assert found is not None
+    checkout = added.folder / "site"
+    for name in ("README.md", "pyproject.toml", "docs"):
+        (checkout / name).symlink_to(ROOT / name)
+    (checkout / "templates").symlink_to("nsysdiag/templates")
+    shutil.copytree(ROOT / "tests", checkout / "tests", ignore=shutil.ignore_patterns("__pycache__", "goldens", "data"))
+    with (checkout / "tests" / "causes" / "host_examples.py").open("a", encoding="utf-8") as examples:
+        examples.write("\n\n" + found[1])
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "pytest", "-q", "-x", *WITHOUT, "tests/causes", f"--ignore={OWN}"],
+        env={**os.environ, "PYTHONPATH": str(checkout), "PYTHONUTF8": "1"},
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3_000:]

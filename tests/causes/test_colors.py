@@ -6,13 +6,16 @@ Distances are CIEDE2000. The thresholds are what a search over palettes reached,
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from itertools import combinations
 
 import pytest
 from coloraide import Color
+from msgspec.structs import replace
 
-from nsysdiag.bottlenecks import BOTTLENECKS
+from nsysdiag import causes
+from nsysdiag.bottlenecks import BOTTLENECKS, BottleneckId
 from nsysdiag.causes import CAUSES, color_of
 from nsysdiag.findings.rules import FINDING_RULES, cause_infos
 from tests.output.test_assets import contrast, themes
@@ -49,11 +52,15 @@ def test_the_measure_knows_red_from_green() -> None:
     assert distance("#000000", "#ffffff", "tritan") == pytest.approx(100, abs=0.1)
 
 
+SHADES = [(each.id, each.shade(number)) for each in BOTTLENECKS.values() for number in range(each.shades)]
+"""All shades that a cause can have, of causes that are added too."""
+
+
 def colors(theme: str) -> list[tuple[str, str]]:
     """Each colour on a page of this theme, with its bottleneck."""
     palette = themes()[theme]
     own = [(each.id, palette[each.part] if each.part else each.color) for each in BOTTLENECKS.values()]
-    return list(dict.fromkeys([*own, *((cause.bottleneck, color_of(cause.id)) for cause in CAUSES.values())]))
+    return list(dict.fromkeys([*own, *SHADES]))
 
 
 @pytest.mark.parametrize("sight", LEAST)
@@ -89,7 +96,7 @@ def test_colors_of_a_bottleneck_differ_in_grey(theme: str) -> None:
 def test_causes_stand_out_on_the_page(theme: str) -> None:
     """Swatches and bars have an edge besides, which stands out as graphics must."""
     surface, edge = themes()[theme]["surface"], themes()[theme]["edge"]
-    assert min(contrast(color_of(cause), surface) for cause in CAUSES) >= LEAST_ON_PAGE
+    assert min(contrast(shade, surface) for _, shade in SHADES) >= LEAST_ON_PAGE
     assert contrast(edge, surface) >= LEAST_EDGE
 
 
@@ -101,7 +108,24 @@ def test_what_the_trace_cannot_tell_is_greyish() -> None:
 def test_a_finding_has_the_colour_of_its_bottleneck() -> None:
     known = {each.id: each.color for each in cause_infos()}
     assert {known[rule.id] for rule in FINDING_RULES.values()} <= {each.color for each in BOTTLENECKS.values()}
-    assert len({known[cause] for cause in CAUSES}) == len(CAUSES)
+
+
+def test_causes_share_a_shade_only_where_all_are_taken() -> None:
+    for bottleneck in BOTTLENECKS.values():
+        used = Counter(color_of(cause.id) for cause in CAUSES.values() if cause.bottleneck == bottleneck.id)
+        assert max(used.values(), default=1) == 1 or len(used) == bottleneck.shades, bottleneck.id
+
+
+@pytest.mark.parametrize("bottleneck", BOTTLENECKS)
+def test_a_cause_that_is_added_changes_no_declared_colour(
+    bottleneck: BottleneckId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In front of all others, as in the middle; its own colour is one of those that are tested above."""
+    before = {cause: color_of(cause) for cause in CAUSES if CAUSES[cause].shade is not None}
+    first = replace(next(iter(CAUSES.values())), id="added", bottleneck=bottleneck, shade=None)
+    monkeypatch.setattr(causes, "CAUSES", {"added": first, **CAUSES})
+    assert {cause: color_of(cause) for cause in before} == before
+    assert (bottleneck, color_of("added")) in SHADES
 
 
 def test_the_first_shade_is_the_colour_itself() -> None:

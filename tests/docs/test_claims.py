@@ -11,7 +11,6 @@ import pytest
 
 import nsysdiag
 from nsysdiag.bottlenecks import BOTTLENECKS
-from nsysdiag.causes import CAUSES
 from nsysdiag.cli.console import BROKEN_BUDGET, BUG
 from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.formats.batch.registry import OURS
@@ -121,7 +120,6 @@ def test_numbers_about_the_demo(tmp_path: Path) -> None:
     long_ones = sum(gap.end_ns - gap.start_ns >= 1_000_000 for device in devices for gap in device.gaps)
     short_ones = sum(device.gap_count for device in devices) - long_ones
     assert f"the same {long_ones} gaps, to the nanosecond, and {short_ones:,} shorter ones" in page("beside-nsys.md")
-    assert text(README).count(f"{sum(cause.side != 'root' for cause in CAUSES.values())} causes") == 1
 
 
 def test_no_page_speaks_of_sections_that_moved() -> None:
