@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from nsysdiag.arrays.labels import EvidenceLabel
 from nsysdiag.causes.cause import (
     Advice,
@@ -12,21 +14,24 @@ from nsysdiag.causes.cause import (
     Lookalike,
     Variant,
 )
-from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, plain_layer, setting
+from nsysdiag.causes.evidence import EvidenceLayer, HostEvidence, Threshold, layer_of, plain_layer, setting
 from nsysdiag.causes.ids import HOST_CODE
 from nsysdiag.events import samples
 from nsysdiag.units import format_ns
 
 BY_SCHEDULING, BY_SAMPLES = EvidenceLabel("by scheduling events"), EvidenceLabel("by CPU samples")
+BY_FUNCTIONS = EvidenceLabel("by recorded functions")
 """Labels that say how it is known, not what it is."""
 
 
 def evidence(evidence: HostEvidence) -> list[EvidenceLayer]:
-    """Time on a CPU by the scheduler; where it says nothing, by CPU samples. NVTX names it, and never proves it."""
+    """Time on a CPU by the scheduler; where it says nothing, by CPU samples; else the functions that the PyTorch
+    profiler recorded. NVTX names it, and never proves it."""
     host = evidence.host
     return [
         plain_layer(host.scheduling.on_cpu, "on a CPU by scheduling events", BY_SCHEDULING),
         plain_layer(host.samples.time, "on a CPU by samples", BY_SAMPLES),
+        replace(layer_of(host.functions, BY_FUNCTIONS), are_calls=False),
     ]
 
 

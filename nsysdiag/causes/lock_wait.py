@@ -11,7 +11,7 @@ from nsysdiag.causes.gil import gil_waits
 
 CALLS = re.compile(
     r"_*pthread_(mutex_(lock|timedlock|clocklock)|rwlock_(timed|clock)?(rd|wr)lock|cond_\w*wait\w*|barrier_wait|spin_lock)"
-    r"|_*sem_(timed|clock)?wait(_np)?|sem(timed)?op|futex\w*|sched_yield|pthread_yield|flockfile|flock|lockf\w*"
+    r"|_*sem_(timed|clock)?wait(_np)?|sem(timed)?op|futex\w*|sched_yield|pthread_yield|flockfile|flock|lockf\w*|\w+\.(acquire|get|put|wait|join)"
 )
 
 

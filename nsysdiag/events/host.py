@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, Intervals, pieces, union
 from nsysdiag.events.calls import CALLS, ApiCalls, call_columns, coded_names
 from nsysdiag.events.identity import process_of
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 OS_CALLS = "OSRT_API"
 OS_CALL_COLUMNS = ("start", "end", "globalTid", "nameId", "returnValue")
+WAITS, FUNCTIONS = "PROFILER_WAITS", "PROFILER_FUNCTIONS"
+"""Of traces of the PyTorch profiler: functions of Python that wait, and what else threads were in."""
 _LIBRARY_TABLES = ("CUBLAS_EVENTS", "CUDNN_EVENTS")
 MPI_TABLES = (
     "MPI_COLLECTIVES_EVENTS",
@@ -50,9 +54,11 @@ OF_CUPTI = (OverheadType.BUFFER_FLUSH, OverheadType.INSTRUMENTATION, OverheadTyp
 
 
 class HostTables(Struct, frozen=True):
-    """OS calls, library and MPI calls, overhead, context switches and CPU samples of all threads; who held each CPU."""
+    """OS calls, recorded functions, library and MPI calls, overhead, context switches and CPU samples of all threads;
+    who held each CPU."""
 
     os_calls: CallTable
+    functions: CallTable
     libraries: CallTable
     mpi: CallTable
     overhead: CallTable
@@ -65,7 +71,8 @@ def read_host_tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     """Reads them all."""
     switches = read_switches(trace)
     return HostTables(
-        os_calls=_table(trace, (OS_CALLS,), *OS_CALL_COLUMNS[3:]),
+        os_calls=_table(trace, (OS_CALLS, WAITS) if trace.has(WAITS) else (OS_CALLS,), *OS_CALL_COLUMNS[3:]),
+        functions=_table(trace, (FUNCTIONS,), "nameId"),
         libraries=_table(trace, _LIBRARY_TABLES, "nameId"),
         mpi=_mpi_calls(trace, ranges),
         overhead=read_overhead(trace),
@@ -144,12 +151,13 @@ def large_tables(trace: Trace) -> list[Request]:
 class HostActivity(Struct, frozen=True):
     """All events of the threads of `axis`. `cupti` is the time in which a thread may have waited for CUPTI inside a
     CUDA call. `os_traced`: for each lane, whether OS calls of its process were captured at all. `malformed` counts rows
-    left out, by table. OS, library and MPI calls are the outermost ones."""
+    left out, by table. OS, library and MPI calls are the outermost ones; `functions` do not overlap."""
 
     axis: ThreadAxis
     api_calls: ApiCalls
     api: NamedRows
     os_calls: NamedRows
+    functions: NamedRows
     libraries: NamedRows
     mpi: NamedRows
     overhead: NamedRows
@@ -194,6 +202,7 @@ def host_activity(
         api_calls=api_calls,
         api=within(api, libraries),
         os_calls=outermost,
+        functions=_functions(axis, tables.functions, latest),
         libraries=libraries,
         mpi=mpi.take(mpi.outermost),
         overhead=overhead,
@@ -203,6 +212,12 @@ def host_activity(
         os_traced=traced,
         malformed={"API call": api_calls.malformed, "OS call": lost_os, "profiler overhead": lost_overhead},
     )
+
+
+def _functions(axis: ThreadAxis, table: CallTable, latest: int) -> NamedRows:
+    """Recorded functions of the threads of `axis`."""
+    functions, _ = place_calls(axis, table, latest)
+    return replace(functions, shown_names=[typed.symbol(each) for each in table.names])
 
 
 def cupti_inside_calls(axis: ThreadAxis, table: CallTable, api: NamedRows, latest: int) -> Intervals:

@@ -6,11 +6,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nsysdiag import typed
 from nsysdiag.account.bottlenecks import WAITING_FOR_A_SYNC
 from nsysdiag.arrays.groups import group_totals, longest
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.bottlenecks import BOTTLENECK_IDS
 from nsysdiag.causes import CAUSES
+from nsysdiag.causes.host_compute import BY_FUNCTIONS
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
 from nsysdiag.events.rows import distinct, distinct_values
@@ -201,4 +203,20 @@ def code_in(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:
     mine, total = context.samples.inside(spans), int(context.slices.lengths(chosen).sum())
     code = sampled_code(np.concatenate((mine, others)), context.host_side.chains, MOST_SAMPLES)
     period = max(period, context.samples.period_ns if len(mine) else 0)
-    return code, min(MAY_BE_LOST * code.count * period / max(total, 1), 1.0)
+    return (
+        (code, min(MAY_BE_LOST * code.count * period / max(total, 1), 1.0))
+        if code.count
+        else _recorded(context, slices)
+    )
+
+
+def _recorded(context: GapContext, slices: IntArray) -> tuple[SampledCode, float]:
+    """The same by the functions that the PyTorch profiler recorded."""
+    known = context.slices
+    by_functions = np.array([label is BY_FUNCTIONS for label in known.labels] + [False])
+    mine = slices[by_functions[known.rows.label[slices]]]
+    groups = group_totals(known.rows.text[mine], known.lengths(mine))
+    pairs = zip(groups.code.tolist(), groups.total.tolist(), strict=True)
+    functions = {typed.plain(known.texts[code]): ns for code, ns in pairs}
+    total, whole = sum(functions.values()), int(known.lengths(slices).sum())
+    return SampledCode(total, functions, {}, recorded=True), total / max(whole, 1)

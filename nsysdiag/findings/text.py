@@ -361,7 +361,13 @@ def _function(facts: _Facts) -> Sentence | None:
     """The function with most of the time, on whichever thread: of calls, else of CPU samples."""
     functions = [facts.call_of[text] for text in facts.naming if facts.call_of.get(text)]
     return next(
-        iter([*functions, *(typed.symbol(name) for name in facts.code.functions if len(name.split()) == 1)]), None
+        iter(
+            [
+                *functions,
+                *(typed.symbol(name) for name in facts.code.functions if len(name.split()) == 1),
+            ]
+        ),
+        None,
     )
 
 

@@ -311,6 +311,13 @@ def _prompt_ns(model: Model) -> int | None:
     return None if prompt is None else run_of(prompt).ns
 
 
+def _slowed(case: BoundCase) -> Sequence[int]:
+    """Recording functions takes host time, too, which the program alone does not need."""
+    changes, model = case.changes, case.changes.model
+    shorter = bool((changes.time < 1).any() or (changes.cost < model.cost).any())
+    return [case.now.ns] if shorter and len(model.host.host.functions) else []
+
+
 RULES = (
     BoundRule("How much the change itself brings depends on how it is made.", _other_ways),
     BoundRule("Kernels of several processes share the GPU: with other gaps they meet at other times.", _slices, True),
@@ -331,6 +338,7 @@ RULES = (
     BoundRule("Kernels that send or receive are not paired with those of their peers.", _unpaired),
     BoundRule("Hardly any operation was queued: how soon queued ones follow each other is not known.", _gaps),
     BoundRule("Uploads from pageable memory may be staged once their stream is empty.", _staged),
+    BoundRule("Recording operators and functions slows the host: how much of its time this takes is unknown.", _slowed),
     BoundRule("Some operations start late for a reason that other rows show.", _explained),
     BoundRule("Some operations and threads wait for something that is not in the trace.", _followed),
 )

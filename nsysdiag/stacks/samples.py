@@ -39,11 +39,13 @@ def leaf_text(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymb
 class SampledCode(Struct, frozen=True):
     """What `count` CPU samples with a call chain were in: their number by innermost function, most first; one without a
     name has the name of its module. `callers` holds the program's own function
-    that called a library in more than half of the samples there."""
+    that called a library in more than half of the samples there. With `recorded`, these are not samples but ns, by the
+    functions that the PyTorch profiler recorded."""
 
     count: int
     functions: dict[str, int]
     callers: dict[str, str]
+    recorded: bool = False
 
     def words(self, about: str = "", most: int = MOST_NAMES) -> Sentence:
         """`34,000 CPU samples: __random 92.2% (called by fill), main 5.1%`; `about` says of what. Empty without
@@ -53,6 +55,8 @@ class SampledCode(Struct, frozen=True):
             + (say(" (called by {})", _readable(self.callers[name])) if name in self.callers else "")
             for name, count in list(self.functions.items())[:most]
         ]
+        if self.recorded:
+            return say("recorded functions{}: {}", about, joined(", ", names))
         noun = "sample" if self.count == 1 else "samples"
         return say("{} CPU {}{}: {}", format_count(self.count), noun, about, joined(", ", names)) if self.count else ""
 

@@ -76,7 +76,7 @@ _SPANS = frozenset(
     {
         *("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"),
         *("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"),
-        *("OSRT_API", "NVTX_EVENTS", "CUBLAS_EVENTS", "CUDNN_EVENTS"),
+        *("OSRT_API", "NVTX_EVENTS", "CUBLAS_EVENTS", "CUDNN_EVENTS", "PROFILER_FUNCTIONS", "PROFILER_WAITS"),
     }
 )
 """Tables of events that may be read for a part of the time alone."""
@@ -246,6 +246,11 @@ _HOST = (
             *_quantities("returnValue", "nestingLevel", "correlationId"),
             *_identifiers("callchainId", "argumentsId"),
         ),
+    ),
+    # Made of a trace of the PyTorch profiler: what threads were in, and functions of Python that wait.
+    *(
+        TableSpec(name, (*_required("start", "end"), *_identifiers("globalTid", "nameId"), *_quantities("returnValue")))
+        for name in ("PROFILER_FUNCTIONS", "PROFILER_WAITS")
     ),
     TableSpec("OSRT_CALLCHAINS", _CALLCHAIN),
     TableSpec("CUDA_CALLCHAINS", _CALLCHAIN),

@@ -52,6 +52,8 @@ NAMES = (
     "CUPTI: Buffer flush",
     "cudaGraphCreate",
     "train.py",
+    "train.forward:7",
+    "lock.acquire",
     "pt_data_worker",
 )
 _ID = {name: number for number, name in enumerate(NAMES)}
@@ -251,6 +253,8 @@ def _host(rows: dict[str, list[Row]], gpu: int, pid: int, step: int, at: int) ->
         ("CUDA_GRAPH_NODE_EVENTS", "cudaGraphCreate", 641_000),
         ("CUPTI_ACTIVITY_KIND_OVERHEAD", "Driver JIT Compiler", 645_000),
         ("PROFILER_OVERHEAD", "CUPTI: Buffer flush", 646_000),
+        ("PROFILER_FUNCTIONS", "train.forward:7", 650_000),
+        ("PROFILER_WAITS", "lock.acquire", 654_000),
     ):
         row = {**held, "start": at + start, "end": at + start + 3_000, "nameId": _ID[name]}
         declared = [column.name for column in TABLES[table].columns]

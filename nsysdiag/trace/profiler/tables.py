@@ -5,7 +5,7 @@
        "cuda_runtime", "cuda_driver"            CUDA API calls
        "cuda_sync"                              synchronizations, where the profiler was asked for them
        "user_annotation", "cpu_op"              NVTX ranges; operators are in a domain of their own
-       "python_function"                        the Python stacks of CUDA calls
+       "python_function"                        the Python stacks of CUDA calls; with cpu_op, what threads were in
 ```
 
 Times are in µs, with up to three decimals. Source: the code of Kineto and published traces of PyTorch 1.8 to
@@ -35,6 +35,7 @@ from nsysdiag.trace.profiler.events import (
     read_trace,
 )
 from nsysdiag.trace.profiler.file import MARK
+from nsysdiag.trace.profiler.functions import Recorded, stretches
 from nsysdiag.trace.profiler.names import base_name, functions_at
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ _TABLES = {
     "CUPTI_ACTIVITY_KIND_MEMSET": f"{_PLACE} graphNodeId bytes memKind",
     "CUPTI_ACTIVITY_KIND_RUNTIME": "start end globalTid correlationId nameId eventClass returnValue",
     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": f"{_PLACE} syncType eventId",
+    "PROFILER_FUNCTIONS": "start end globalTid nameId",
+    "PROFILER_WAITS": "start end globalTid nameId",
     "NVTX_EVENTS": "start end eventType globalTid domainId textId text category binaryData",
 }
 """The columns of each table: whole numbers, but for these."""
@@ -106,6 +109,7 @@ class ExportRows:
                 add(event, start - self._origin, end - self._origin)
         self._number_nodes()
         self._stacks()
+        self._functions()
         self._session(document)
 
     def _writers(self) -> dict[str, Callable[[Event, int, int], None]]:
@@ -233,6 +237,20 @@ class ExportRows:
         if functions:
             process = self._process << 24 | self._process
             self._add("NVTX_EVENTS", 0, None, _DOMAIN_NAME, process, _STACKS, None, "Python Backtrace", None, None)
+
+    def _functions(self) -> None:
+        """What the threads that make CUDA calls were in, by operators and Python functions."""
+        calling = {row[2] for row in self.tables["CUPTI_ACTIVITY_KIND_RUNTIME"]}
+        recorded: dict[int, list[Recorded]] = {}
+        for category in ("cpu_op", "python_function"):
+            for event, start, end in self._events.get(category, ()):
+                if (thread := self._thread(event)) in calling:
+                    times = (start - self._origin, end - self._origin)
+                    recorded.setdefault(thread, []).append(Recorded(*times, str(event.name), category == "cpu_op"))
+        for thread, functions in recorded.items():
+            for each in stretches(functions):
+                table = "PROFILER_WAITS" if each.waits else "PROFILER_FUNCTIONS"
+                self._add(table, each.start, each.end, thread, self._text(each.name))
 
     def _packed(self, stack: Sequence[str]) -> bytes:
         """The functions, innermost first, as nsys packs a Python stack."""
