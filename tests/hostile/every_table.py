@@ -260,7 +260,7 @@ def _host(rows: dict[str, list[Row]], gpu: int, pid: int, step: int, at: int) ->
         declared = [column.name for column in TABLES[table].columns]
         rest = {"graphId": 5, "originalGraphId": 4, "graphExecId": 6, "graphNodeId": 77, "originalGraphNodeId": 76}
         rest |= {"overheadType": 2, "correlationId": step * 20 + 6, "returnValue": 0}
-        rows[table].append({**row, **{name: value for name, value in rest.items() if name in declared}})
+        rows[table].append({name: value for name, value in {**row, **rest}.items() if name in declared})
     _mpi(rows, thread, at)
 
 
