@@ -71,7 +71,7 @@ def read_host_tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     """Reads them all."""
     switches = read_switches(trace)
     return HostTables(
-        os_calls=_table(trace, (OS_CALLS, WAITS) if trace.has(WAITS) else (OS_CALLS,), *OS_CALL_COLUMNS[3:]),
+        os_calls=_table(trace, (OS_CALLS if trace.has(OS_CALLS) else WAITS,), *OS_CALL_COLUMNS[3:]),
         functions=_table(trace, (FUNCTIONS,), "nameId"),
         libraries=_table(trace, _LIBRARY_TABLES, "nameId"),
         mpi=_mpi_calls(trace, ranges),
