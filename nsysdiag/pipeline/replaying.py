@@ -21,7 +21,8 @@ from nsysdiag.pipeline.reading import Reading
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.ranks.clocks import MatchedCollectives, bring_together, meet_by_mpi, rank_timeline
 from nsysdiag.ranks.matching import candidates, confirmed
-from nsysdiag.replay.model import Model, model_of
+from nsysdiag.replay.build import Recorded, model_of
+from nsysdiag.replay.model import Model
 from nsysdiag.replay.moments import Met, MpiCalls, Transfers, all_of, both, exchanges, mpi_calls, peers
 from nsysdiag.replay.mpi_messages import waits_for_messages
 from nsysdiag.replay.predict import Predictions
@@ -147,24 +148,25 @@ def builder_of(results: list[DeviceResult], reading: Reading, host: HostReading)
         if isinstance(stretch, str):
             return stretch
         stretch = replace(stretch, named=repeating.named)
-        floor = reading.settings.thresholds.root_floor
         threads, traced, evidence = host.launching, host.traced, host.layered
         if stretch.begin < traced.low:  # a start that is judged begins before the first work of a device
             traced = replace(traced, low=stretch.begin)
             threads = traced.waiting(host.launching.host.axis.threads)
             evidence = layer_evidence(HostEvidence.of(threads.host, threads.facts))
         return model_of(
-            stretch,
-            activity,
-            numbers,
-            evidence,
-            threads,
-            traced,
-            finder,
-            reading.strings,
-            together().kernels,
-            together().mpi,
-            floor,
+            Recorded(
+                stretch=stretch,
+                activity=activity,
+                devices=numbers,
+                layered=evidence,
+                launching=threads,
+                host_trace=traced,
+                finder=finder,
+                strings=reading.strings,
+                met=together().kernels,
+                met_by_mpi=together().mpi,
+                floor=reading.settings.thresholds.root_floor,
+            )
         )
 
     return build

@@ -10,81 +10,44 @@ device     S==A==) S====B=====)         S==C==)  S: an operation starts
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property, wraps
 from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
-from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
-from nsysdiag.causes import CAUSES, FALLBACK, PLACE, THREAD_WAIT, places
-from nsysdiag.causes.evidence import HostEvidence
-from nsysdiag.causes.lock_wait import CAUSE as LOCK_WAIT
+from nsysdiag.causes import PLACE, THREAD_WAIT, places
 from nsysdiag.events.collectives import KINDS, SEND_RECEIVE, kind_of
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.gap_groups.groups import normal_range
-from nsysdiag.gaps.calibration import LATENCY_HIGHEST_NS
 from nsysdiag.kernels.names import normal_kernel
-from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
+from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.replay.beside import Beside
-from nsysdiag.replay.device_waits import device_waits, full_queues, with_waiting
 from nsysdiag.replay.edges import (
     EdgeKind,
-    Edges,
     Graph,
     Program,
-    after_end,
-    arrivals,
-    begun_before,
-    extended,
-    lag_of,
-    launch_cost,
-    launched,
-    of_devices,
-    own_times,
-    program_order,
-    releases,
-    staged,
 )
-from nsysdiag.replay.host_time import HostNames, HostTime, host_time, on_axis
+from nsysdiag.replay.host_time import HostNames, HostTime
 from nsysdiag.replay.moments import (
-    DEVICE,
-    Met,
     MomentPlaces,
-    Moments,
-    MpiCalls,
     ThreadActions,
-    meetings_of,
-    moments_of,
-    within,
 )
-from nsysdiag.replay.pacing import Outlived, Timed, outlived, owned, timed_waits
+from nsysdiag.replay.pacing import Outlived
 from nsysdiag.replay.step_work import at_own_pace, step_work
 from nsysdiag.replay.stretch import Stretch
-from nsysdiag.replay.wakes import Wakes, wakes
 from nsysdiag.replay.work import (
-    Before,
     Class,
     Pace,
     Work,
-    awaited_events,
-    barriers,
     beside_others,
-    explained,
-    hidden_order,
-    observed_order,
-    pace_of,
 )
 from nsysdiag.trace.columns import Strings
-from nsysdiag.trace.enums import CopyKind
-from nsysdiag.wakeups.loaders import Finder, HostTrace, WaitingThreads
 from nsysdiag.wakeups.waits import Ends, ends_of
 
 WAITS = places(lambda cause: cause.follows_wakeups)
@@ -356,161 +319,3 @@ def once(make: Callable[[Model], T]) -> Callable[[Model], T]:
         return made[name]
 
     return known
-
-
-def model_of(
-    stretch: Stretch,
-    activity: DeviceActivity,
-    devices: Sequence[int],
-    layered: LayeredEvidence,
-    launching: WaitingThreads,
-    host_trace: HostTrace,
-    finder: Finder,
-    strings: Strings,
-    met: Met,
-    met_by_mpi: MpiCalls,
-    floor: float,
-) -> Model:
-    """The model of a stretch, of what `devices` (numbers, ascending) do in it; wake-ups less sure than `floor` are left
-    out."""
-    calls = activity.api_calls.rows
-    work = Work.of(activity, devices, stretch)
-    threads = _threads(
-        work,
-        activity,
-        HostEvidence.of(layered.host, layered.facts),
-        launching,
-        host_trace,
-        finder,
-        floor,
-        stretch,
-        met_by_mpi,
-    )
-    meetings = meetings_of(work, met)
-    begin = None if stretch.stepwise else stretch.begin
-    moments, places = moments_of(work, threads, calls, meetings, begin)
-    host = _layers(moments, layered, launching, host_trace)
-    program, in_order = program_order(moments)
-    pieces, named = host_time(_spans(program, host), host, threads.launches)
-    outlasting, unknown = outlived(threads.held, lag_of(moments, places.held), pieces, host.host.axis, stretch)
-    timed = Timed.concatenate([timed_waits(pieces, named, host.host.axis, stretch), unknown])
-    if len(timed):
-        threads = replace(threads, timed=timed)
-        moments, places = moments_of(work, threads, calls, meetings, begin)
-        program, in_order = program_order(moments)
-        spans = _spans(program, host)
-        pieces = owned(pieces, spans.owner, spans.spans)
-    length = meetings.lengths(work)
-    events, barred = awaited_events(work, activity.waits, len(activity.operations)), barriers(work, activity)
-    others = Before.concatenate([events, barred])
-    cost = launch_cost(work, threads, calls, others)
-    pace = pace_of(work, work.issued + cost, others, len(activity.devices))
-    time = np.append(min(stretch.begin, int(moments.time[0])), moments.time)
-    edges = Edges.concatenate(
-        [
-            in_order,
-            begun_before(work, places, stretch.begin, time),
-            releases(threads, places, moments, length),
-            own_times(threads, places, time, in_order),
-            launched(work, threads, places, cost, pace),
-            of_devices(work, places, events, barred, pace, length),
-            arrivals(places, meetings, threads.mpi, moments),
-        ]
-    )
-    known = Graph.of(time, edges.take(edges.source < edges.target), LATENCY_HIGHEST_NS)
-    late_ns = known.residual[places.operation]
-    uploads = np.append(layered.facts.pageable, False)[work.launch]
-    uploads &= (work.launch >= 0) & (activity.operations.copy_kind[work.row] == CopyKind.HOST_TO_DEVICE)
-    kept, in_calls = explained(work, activity, late_ns), staged(work, uploads, calls, late_ns)
-    unexplained = (late_ns > 0) & ~kept & ~in_calls
-    seen = after_end(length, places, observed_order(work, unexplained), EdgeKind.OBSERVED)
-    seen = seen.take(seen.source < seen.target)
-    as_asked = replace(known.edges, ns=known.asked)
-    graph = Graph.of(time, Edges.concatenate([as_asked, seen]), LATENCY_HIGHEST_NS) if len(seen) else known
-    hidden = after_end(length, places, hidden_order(work, activity, stretch), EdgeKind.HIDDEN)
-    hidden = hidden.take(hidden.source < hidden.target)
-    graph = extended(graph, hidden) if len(hidden) else graph
-    names = OperationNames.of(work, activity, host_trace.ranges, strings)
-    threads = replace(threads, woken_cause=_causes(threads.woken, host))
-    cpus = len(host_trace.tables.cpus.numbers)
-    first = np.full(len(activity.devices), stretch.end)
-    np.minimum.at(first, activity.device, activity.operations.start)
-    model = Model(
-        stretch,
-        work,
-        threads,
-        places,
-        graph,
-        pace,
-        program,
-        pieces,
-        named,
-        host,
-        cost,
-        length,
-        names,
-        outlasting,
-        first,
-        cpus,
-        Beside.of(host_trace, program.thread, calls.thread[work.launch[work.launch >= 0]], stretch),
-        kept,
-        uploads,
-        in_calls,
-    )
-    row = model.program_into[places.woken]
-    program.cause[row[row >= 0]] = threads.woken_cause[row >= 0]
-    return model
-
-
-def _spans(program: Program, host: LayeredEvidence) -> Owned:
-    return on_axis(host.host.axis, program.thread, program.start, program.end)
-
-
-def _causes(woken: Wakes, host: LayeredEvidence) -> IntArray:
-    """The index in the registry of the cause that takes most of each wait for another thread; that of unexplained time
-    for the start of a thread."""
-    pieces, _ = host_time(on_axis(host.host.axis, woken.thread, woken.begin, woken.end), host, np.empty(0, np.int64))
-    key = joint(pieces.owner, pieces.cause, len(CAUSES))
-    ns = np.bincount(key, pieces.end - pieces.start, len(woken) * len(CAUSES))
-    by_cause = ns.reshape(len(woken), len(CAUSES))
-    return np.where(by_cause.any(axis=1), by_cause.argmax(axis=1), PLACE[FALLBACK])
-
-
-def _threads(
-    work: Work,
-    activity: DeviceActivity,
-    evidence: HostEvidence,
-    launching: WaitingThreads,
-    host_trace: HostTrace,
-    finder: Finder,
-    floor: float,
-    stretch: Stretch,
-    met_by_mpi: MpiCalls,
-) -> ThreadActions:
-    calls = activity.api_calls.rows
-    launches = np.unique(work.launch[work.launch >= 0])
-    begun = calls.start[launches]
-    lo = min(int(begun.min(initial=stretch.begin)), stretch.begin)
-    hi = int(begun.max(initial=stretch.begin)) + 1
-    own = distinct_values(calls.thread[launches])
-    woken = wakes(launching, own, host_trace, finder, lo, hi, floor)
-    return ThreadActions(
-        launches=launches,
-        waited=device_waits(with_waiting(evidence, own, woken.waker, host_trace), work, activity, lo, hi),
-        full=full_queues(work, calls),
-        woken=woken,
-        woken_cause=np.full(len(woken), PLACE[LOCK_WAIT.id]),
-        mpi=within(met_by_mpi, lo, hi),
-        timed=Timed.empty(),
-    )
-
-
-def _layers(
-    moments: Moments, layered: LayeredEvidence, launching: WaitingThreads, host_trace: HostTrace
-) -> LayeredEvidence:
-    """The layers of all threads that have moments."""
-    threads = distinct_values(moments.thread[moments.thread != DEVICE])
-    if np.isin(threads, launching.host.axis.threads).all():
-        return layered
-    view = host_trace.waiting(threads)
-    return layer_evidence(HostEvidence.of(view.host, view.facts))
