@@ -68,6 +68,7 @@ from nsysdiag.iterations.facts import StepReference
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
 from nsysdiag.phases.facts import Phase, PhaseDevice, added
 from nsysdiag.phrases import Phrases
+from nsysdiag.ranges.facts import RangeTree
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Packed, PackedColumn, Record, Result, Shown, asked, in_a_cell, timed
 from nsysdiag.timeline.facts import TimelineLevels
@@ -724,6 +725,7 @@ class DeviceReport(Shown, frozen=True):
     memory: Annotated[
         DeviceMemory | None, WhyNone("the use of memory was not captured: --cuda-memory-usage=true brings it")
     ] = None
+    ranges: Annotated[RangeTree | None, NO_BUDGET] = None
 
 
 class EvidenceRow(Record, frozen=True):

@@ -1,4 +1,5 @@
-"""Our sums against those of the real nsys: kernels by name with count and total time, CUDA API calls with count.
+"""Our sums against those of the real nsys: kernels by name with count and total time, CUDA API calls with count, NVTX
+ranges with the time of their work.
 
 `nsys stats` counts every row. So does the trace layer. The report counts what runs in the window of a device, from its
 first launched operation to its last, and leaves malformed rows out; in none of these traces does a kernel lie outside
@@ -19,7 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nsysdiag import open_trace
+from nsysdiag import analyze, open_trace
+from nsysdiag.gap_groups.groups import normal_range
+from tests.builder import MAIN, TraceBuilder
+from tests.ranges.test_tree import US, four_kernels
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -32,6 +36,9 @@ FIGURES = ROOT / "tests" / "fixtures" / "nsys_stats.json"
 RECORDED = json.loads(FIGURES.read_text())["traces"] if FIGURES.exists() else {}
 WITH_KERNELS = sorted(name for name, figures in RECORDED.items() if figures["kernels"])
 WITH_CALLS = sorted(name for name, figures in RECORDED.items() if figures["api"])
+WITH_RANGES = sorted(name for name, figures in RECORDED.items() if figures["ranges"])
+NAMED_PROGRAMS = ("starved_training", "graph_replay", "loss_read_each_step", "starved_data_parallel", "slow_rank")
+"""Simulated ones with ranges around their launches."""
 KERNELS, CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 
 Sums = dict[str, tuple[int, int]]
@@ -85,6 +92,17 @@ def reported_sums(report: Report) -> Sums:
     return merged((row.name, row.count, row.total_ns) for d in report.devices for row in d.kernels)
 
 
+def range_sums(report: Report) -> Sums:
+    """The ranges that launched work, by name without counters."""
+    trees = [device.ranges for device in report.devices if device.ranges]
+    rows = [row for tree in trees for row in tree.rows if row.instances]
+    return merged((normal_range(row.path[-1]), row.instances, row.projected_ns) for row in rows)
+
+
+def without_counters(sums: Any) -> Sums:
+    return merged((normal_range(name), count, total) for name, count, total in sums)
+
+
 @pytest.fixture(scope="module")
 def recorder() -> ModuleType:
     """The script that records nsys's figures."""
@@ -109,6 +127,10 @@ class TestRecordedFigures:
     def test_kernels_of_the_report(self, name: str, shared: Shared) -> None:
         assert reported_sums(shared.report(trace_path(name))) == merged(RECORDED[name]["kernels"])
 
+    @pytest.mark.parametrize("name", WITH_RANGES)
+    def test_ranges_of_the_report(self, name: str, shared: Shared) -> None:
+        assert range_sums(shared.report(trace_path(name))) == without_counters(RECORDED[name]["ranges"])
+
 
 @pytest.mark.fixtures
 @pytest.mark.real
@@ -121,3 +143,65 @@ def test_program_at_hand(name: str, recorder: ModuleType) -> None:
     figures = recorder.figures(os.environ["NSYSDIAG_NSYS"], path)
     assert kernel_sums(path) == merged(figures["kernels"])
     assert call_counts(path) == bare_names(figures["api"])
+    assert {*RECORDED[name]} == {*figures}
+
+
+@pytest.mark.nsys
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMED_PROGRAMS)
+def test_ranges_of_simulated_programs(name: str, recorder: ModuleType, shared: Shared) -> None:
+    """To the nanosecond, of each name."""
+    trace = shared.trace(name)
+    figures = recorder.figures(os.environ["NSYSDIAG_NSYS"], trace)["ranges"]
+    assert figures
+    assert range_sums(shared.report(trace)) == without_counters(figures)
+
+
+@pytest.mark.nsys
+@pytest.mark.slow
+class TestWhereNsysIsWrong:
+    """As docs/beside-nsys.md lists it: four kernels of 50 µs, launched 10 µs before each, from 100 µs on."""
+
+    @staticmethod
+    def both(trace: TraceBuilder, recorder: ModuleType, folder: Path) -> tuple[Sums, dict[str, int]]:
+        """The sums of nsys, and our projections by path."""
+        path = folder / "trace.sqlite"
+        trace.write(path)
+        theirs = recorder.figures(os.environ["NSYSDIAG_NSYS"], path)["ranges"]
+        found = {
+            f"{device.key} {'/'.join(row.path)}": row.projected_ns
+            for device in analyze(path).devices
+            for row in (device.ranges.rows if device.ranges else ())
+            if row.instances
+        }
+        return merged(theirs), found
+
+    def test_ranges_that_end_on_another_thread_are_left_out(self, recorder: ModuleType, tmp_path: Path) -> None:
+        trace = four_kernels().nvtx("step", 80 * US, 500 * US, event_type=60, end_thread=(MAIN[0], 1))
+        assert self.both(trace, recorder, tmp_path) == ({}, {"gpu0 step": 350 * US})
+
+    def test_ranges_of_one_name_inside_each_other_count_twice(self, recorder: ModuleType, tmp_path: Path) -> None:
+        trace = four_kernels().nvtx("f", 80 * US, 500 * US).nvtx("f", 180 * US, 300 * US)
+        assert self.both(trace, recorder, tmp_path) == (
+            {"f": (2, 500 * US)},
+            {"gpu0 f": 350 * US, "gpu0 f/f": 150 * US},
+        )
+
+    def test_an_open_range_ends_with_the_last_that_was_closed(self, recorder: ModuleType, tmp_path: Path) -> None:
+        trace = four_kernels().nvtx("init", 10 * US, 150 * US).nvtx("step", 85 * US, None)
+        theirs, found = self.both(trace, recorder, tmp_path)
+        assert (theirs["step"], found["gpu0 init/step"]) == ((1, 50 * US), 350 * US)
+
+    def test_two_devices_are_one(self, recorder: ModuleType, tmp_path: Path) -> None:
+        trace = four_kernels().nvtx("step", 80 * US, 500 * US)
+        trace.kernel(300 * US, 900 * US, device=1, context=2, launch=(295 * US, 296 * US))
+        assert self.both(trace, recorder, tmp_path) == (
+            {"step": (1, 800 * US)},
+            {"gpu0 step": 350 * US, "gpu1 step": 600 * US},
+        )
+
+    def test_two_domains_of_one_id_end_in_an_error(self, recorder: ModuleType, tmp_path: Path) -> None:
+        trace = four_kernels().nvtx("step", 80 * US, 500 * US, domain=1)
+        for thread in (MAIN, (MAIN[0], 1)):
+            trace.nvtx("library", 10, None, domain=1, event_type=75, thread=thread)
+        assert self.both(trace, recorder, tmp_path) == ({}, {"gpu0 step": 350 * US})

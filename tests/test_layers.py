@@ -9,7 +9,7 @@ import pytest
 
 SUBJECTS = (
     "launches counters timeline wakeups kernels copies memory communication utilization host diagnosis cost ranks "
-    "iterations gap_groups phases programs time"
+    "iterations gap_groups phases programs ranges time"
 )
 PRESENTATION = "words rows markdown chart entries show"
 """Files of a subject that show it. `facts` are its records, all others compute."""
@@ -38,7 +38,7 @@ LAYERS = [
     "iterations",
     "wakeups kernels copies memory communication utilization host programs",
     "gap_groups",
-    "launches counters timeline",
+    "launches counters ranges timeline",
     "phases",
     "account",
     "replay",

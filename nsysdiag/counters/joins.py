@@ -219,7 +219,7 @@ class MetricTarget(Struct, frozen=True, eq=False):
 
 def range_targets(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, parts: Intervals) -> list[MetricTarget]:
     """The names of ranges with most time on the device inside the set `parts`, the longest first."""
-    index, spans = project(device, calls, ranges.rows)
+    index, spans = project(device, calls, ranges.rows, device.running)
     words: dict[str, int] = {}
     used, code = distinct(ranges.rows.name[index])
     word_of = [words.setdefault(normal_range(ranges.names[name]), len(words)) for name in used.tolist()]

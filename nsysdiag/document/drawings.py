@@ -279,6 +279,25 @@ class Stacks(Struct, frozen=True):
     rows: Sequence[tuple[str, StackedBar]]
 
 
+class IcicleCell(Struct, frozen=True):
+    """A cell `depth` levels below the whole, from `start` on `ns` wide; `parts` are what it consists of, `tooltip` is
+    what the pointer shows."""
+
+    label: str
+    depth: int
+    start: int
+    ns: int
+    parts: Sequence[Segment]
+    tooltip: str
+
+
+class Icicle(Struct, frozen=True):
+    """A tree from above: each cell on top of those inside it, as wide as its part of the `whole`."""
+
+    cells: Sequence[IcicleCell]
+    whole: int
+
+
 def stack(parts: Iterable[tuple[LegendEntry, int]]) -> list[Segment]:
     """Segments for entries of a legend and their ns, in order, without empty ones."""
     return [
@@ -377,4 +396,4 @@ class Waterfall(Struct, frozen=True):
     cut: str
 
 
-Drawing = BarChart | Histogram | Curve | CurveStrips | StackedBar | Stacks | DrawnLanes | Waterfall
+Drawing = BarChart | Histogram | Curve | CurveStrips | StackedBar | Stacks | Icicle | DrawnLanes | Waterfall

@@ -39,6 +39,10 @@ LEAST_RANGE = 0.05
 """The height of a small line is at least so much of the whole: what is less is noise and looks like it."""
 
 
+CELL_HEIGHT, THIN_PART = 26, 2_000
+"""Of a cell of an icicle, in pixels; and the part of the width from which on something is drawn."""
+
+
 def percent(part: float, whole: float) -> str:
     """A share as a length for SVG: `12.345%`."""
     return f"{100 * part / whole if whole else 0:.3f}%"
@@ -330,6 +334,38 @@ def segments(bar: d.StackedBar) -> list[PlacedSegment]:
     return placed
 
 
+class PlacedCell(Struct, frozen=True):
+    """A cell of an icicle: `x`, `width` and those of its parts are per cent of the whole, `y` is in pixels. `parts` are
+    the class, the beginning and the width of each; `label` is empty where it does not fit."""
+
+    cell: d.IcicleCell
+    x: str
+    y: int
+    width: str
+    parts: list[tuple[str, str, str]]
+    label: str
+
+
+def icicle_cells(icicle: d.Icicle) -> list[PlacedCell]:
+    """The cells at their places; parts smaller than a pixel of a wide page are left out."""
+    placed, whole = [], icicle.whole
+    for cell in icicle.cells:
+        parts, before = [], cell.start
+        for each in cell.parts:
+            if THIN_PART * each.ns >= whole:
+                parts.append((fill_class(each.part), percent(before, whole), percent(each.ns, whole)))
+            before += each.ns
+        label = cell.label if fits(cell.label, cell.ns, whole) else ""
+        x, width = percent(cell.start, whole), percent(cell.ns, whole)
+        placed.append(PlacedCell(cell, x, CELL_HEIGHT * cell.depth, width, parts, label))
+    return placed
+
+
+def icicle_height(icicle: d.Icicle) -> int:
+    """In pixels."""
+    return CELL_HEIGHT * (1 + max((cell.depth for cell in icicle.cells), default=-1))
+
+
 def fits(text: str, ns: int, whole: int) -> bool:
     """Whether a text without a share fits on its part of a bar."""
     return 100 * ns >= CHARACTER_PERCENT * (len(text) + 1) * whole
@@ -402,6 +438,8 @@ FILTERS: dict[str, Callable[..., object]] = {
     "strip_plots": strip_plots,
     "spark_line": spark_line,
     "segments": segments,
+    "icicle_cells": icicle_cells,
+    "icicle_height": icicle_height,
     "lane_paths": lane_paths,
     "group_widths": group_widths,
     "waterfall_steps": waterfall_steps,

@@ -18,9 +18,12 @@ from nsysdiag.events.nvtx import RangeRows
 from nsysdiag.events.rows import RowsOf, taken
 
 
-def project(device: DeviceTimeline, calls: CallRows, ranges: RangeRows) -> tuple[IntArray, Intervals]:
-    """The rows of `ranges` that launched anything on the device, and the time of each of these on it."""
-    launched = np.flatnonzero(device.running & (device.launch >= 0)).astype(np.int32)
+def project(
+    device: DeviceTimeline, calls: CallRows, ranges: RangeRows, counted: BoolArray
+) -> tuple[IntArray, Intervals]:
+    """The rows of `ranges` that launched any of the operations that are `counted`, and the time of each on the
+    device."""
+    launched = np.flatnonzero(counted & (device.launch >= 0)).astype(np.int32)
     thread_of = taken(calls.thread, device.launch[launched]) if len(launched) else launched
     index, parts = [np.empty(0, dtype=np.int64)], []
     issued_by = RowsOf(thread_of)

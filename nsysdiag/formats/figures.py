@@ -24,7 +24,7 @@ from nsysdiag.document.names import visible
 from nsysdiag.document.view import Causes, window_parts
 from nsysdiag.document.words import NO_GPU_WORK
 from nsysdiag.formats import sections as of_report
-from nsysdiag.formats.plot_rows import lanes, stacked_bar, stacks, waterfall
+from nsysdiag.formats.plot_rows import icicle, lanes, stacked_bar, stacks, waterfall
 from nsysdiag.formats.plots import columns, curve, empty, histogram, strips
 from nsysdiag.gap_groups.chart import gap_lengths
 from nsysdiag.launches.show import queue_depth
@@ -50,6 +50,7 @@ FIGURES: dict[type, Callable[[Any, str, str], go.Figure]] = {
     d.CurveStrips: strips,
     d.StackedBar: stacked_bar,
     d.Stacks: stacks,
+    d.Icicle: icicle,
     d.DrawnLanes: lanes,
     d.Waterfall: waterfall,
 }

@@ -17,6 +17,7 @@ from nsysdiag.formats.plots import (
     INK,
     LINE,
     MUTED,
+    PART_COLORS,
     REST,
     blank,
     fill,
@@ -96,6 +97,41 @@ def _lying(bars: Sequence[tuple[int, float, float]]) -> dict[str, Any]:
     """Horizontal bars: the row, the begin and the length of each."""
     y, base, x = (list(column) for column in zip(*bars, strict=True))
     return {"orientation": "h", "base": base, "x": x, "y": y, "width": FILLED}
+
+
+def icicle(drawing: d.Icicle, title: str, said: str) -> go.Figure:
+    """The cells below each other; a cell's parts are in its tooltip."""
+    height = LARGE_ROW * (1 + max((cell.depth for cell in drawing.cells), default=0))
+    ids = [f"{cell.depth} {cell.start} {at}" for at, cell in enumerate(drawing.cells)]
+    above: dict[int, str] = {}
+    parents = []
+    for id, cell in zip(ids, drawing.cells, strict=True):
+        parents.append(above.get(cell.depth - 1, ""))
+        above[cell.depth] = id
+    made = blank(title, height, said)
+    return made.add_icicle(
+        ids=ids,
+        parents=parents,
+        labels=[plain(cell.label) for cell in drawing.cells],
+        values=[cell.ns for cell in drawing.cells],
+        branchvalues="total",
+        sort=False,
+        tiling={"orientation": "v"},
+        marker={"colors": [PART_COLORS["idle" if _mostly_idle(cell) else "compute"] for cell in drawing.cells]},
+        customdata=[
+            [cell.ns, format_exact_ns(cell.ns), plain(format_share(cell.ns, drawing.whole)), plain(_parts_of(cell))]
+            for cell in drawing.cells
+        ],
+        hovertemplate="%{label}<br>%{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]}" + ENDING,
+    )
+
+
+def _parts_of(cell: d.IcicleCell) -> str:
+    return ", ".join(f"{part.label} {format_exact_ns(part.ns)}" for part in cell.parts)
+
+
+def _mostly_idle(cell: d.IcicleCell) -> bool:
+    return 2 * sum(part.ns for part in cell.parts if part.part == "idle") > cell.ns
 
 
 def lanes(drawing: d.DrawnLanes, title: str, said: str) -> go.Figure:

@@ -19,6 +19,7 @@ from nsysdiag.host import show as host
 from nsysdiag.launches import words as launches
 from nsysdiag.memory import show as memory
 from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.ranges import show as ranges
 from nsysdiag.ranks.show.rows import RANK_COLUMNS
 from nsysdiag.report import (
     CauseInfo,
@@ -203,6 +204,7 @@ _TABLES: tuple[RecordTable[Report, Any], ...] = (
     of_devices("mpi", columns(MpiCall), lambda device: device.communication.mpi),
     RecordTable("ranks", RANK_COLUMNS, lambda report: report.ranks.ranks if report.ranks else ()),
     of_devices("signatures", _scoped(_SIGNATURES, WINDOW), lambda device: device.signatures),
+    of_devices("ranges", _scoped(ranges.TABLE, WINDOW), lambda device: device.ranges.rows if device.ranges else ()),
     of_devices("iterations", _ITERATIONS, lambda device: device.iterations.rows if device.iterations else ()),
     *launches.TABLES,
     *host.TABLES,

@@ -20,12 +20,12 @@ from nsysdiag.document.words import window_sentence
 from nsysdiag.formats.html.sections import findings, gaps, timeline
 from nsysdiag.formats.html.sections import section as ledger
 from nsysdiag.gap_groups import chart as gap_lengths
-from nsysdiag.gap_groups import show as gap_groups
 from nsysdiag.host import show as host
 from nsysdiag.iterations import show as iterations
 from nsysdiag.kernels import show as kernels
 from nsysdiag.launches import show as launches
 from nsysdiag.memory import show as memory
+from nsysdiag.ranges import show as ranges
 from nsysdiag.ranks.show import blocks as ranks
 from nsysdiag.replay.show import outlooks
 from nsysdiag.trace import show as trace
@@ -58,7 +58,7 @@ PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
     memory.unified_memory,
     memory.device_memory,
     communication.section,
-    gap_groups.ranges,
+    ranges.section,
     launches.section,
     launches.calls,
     utilization.section,

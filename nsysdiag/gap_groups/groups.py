@@ -31,7 +31,7 @@ from nsysdiag.time.table import OfSlices
 # What makes two gaps alike: the operations on both sides, the place in the program, and the cause that leads.
 
 # What torch.autograd.profiler.emit_nvtx puts behind the name of an operator: `aten::mul, seq = 12, op_id = 345`.
-_OPERATOR_IDS = re.compile(r"(?<=\w), (seq|op_id) = \d+(, |$).*")
+_OPERATOR_IDS = re.compile(r"(?<=[\w)]), (seq|op_id) = \d+(, |$).*")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 # Digits between two letters are part of a word, as in `conv2d`; all others count something.
 _COUNTER = re.compile(r"(?<![^\W\d_])\d+|\d+(?![^\W_]|\d)")
@@ -87,8 +87,13 @@ def normal_range(name: str) -> str:
     """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit, and
     all calls of a PyTorch operator have one name."""
     mark = mark_of(name)  # its digits distinguish long names
-    plain = _OPERATOR_IDS.sub("", name.removesuffix(mark))
+    plain = without_ids(name.removesuffix(mark))
     return pseudonym(name) or _COUNTER.sub("#", _ADDRESS.sub("#", plain)) + mark
+
+
+def without_ids(name: str) -> str:
+    """The name of a range without the ids that PyTorch gives to each call of an operator."""
+    return _OPERATOR_IDS.sub("", name)
 
 
 def normal_paths(context: GapContext, lane: IntArray, time: IntArray) -> tuple[IntArray, list[list[str]]]:

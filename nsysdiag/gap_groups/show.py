@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -19,14 +18,13 @@ from nsysdiag.document.blocks import (
     Name,
     Paragraph,
     Part,
-    Section,
     Table,
     named,
 )
-from nsysdiag.document.drawings import StackedBar, entry_of, stack
-from nsysdiag.document.kinds import COUNT, MOMENT, NAME, SHARE, STACK, TEXT, TIME, share_of
+from nsysdiag.document.drawings import entry_of
+from nsysdiag.document.kinds import COUNT, MOMENT, NAME, SHARE, TEXT, TIME
 from nsysdiag.document.names import brief, call_site_label, clip
-from nsysdiag.document.view import by_length, by_time, by_total, evidence, flags, slices_by_time
+from nsysdiag.document.view import by_length, by_total, evidence, flags, slices_by_time
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
@@ -129,7 +127,6 @@ def operation_name(operation: Operation | None) -> str | None:
 TOP, TOP_OF_SEVERAL = 10, 5
 TERMINAL_GROUPS, TERMINAL_GAPS = 3, 5
 """So many of the only GPU; of one among several the terminal shows the first."""
-MAX_RANGES, SHOWN_AT_FIRST, MOST_CAUSES = 50, 20, 4
 GROUPS = (
     Column("Time", TIME),
     Column("Of idle", SHARE),
@@ -247,55 +244,3 @@ def _gap(gap: Gap, causes: Causes) -> tuple[object, ...]:
         words.path_label(gap.nvtx_elsewhere) or None,
         call_site_label(gap.call_site) or None,
     )
-
-
-def ranges(device: DeviceReport, context: Context) -> Section | None:
-    """The NVTX ranges open on the launching thread during gaps, by the idle time of the gap groups inside; None if no
-    group is inside a range."""
-    paths: dict[tuple[str, ...], list[SignatureRow]] = defaultdict(list)
-    for row in device.signatures:
-        paths[tuple(row.nvtx)].append(row)
-    if not any(paths):
-        return None
-    rows = [_range(path, inside, context.causes) for path, inside in paths.items()]
-    rows.sort(key=lambda row: (-row[0], str(row[-1])))
-    columns = (
-        Column("Idle inside", TIME, strong=True),
-        Column("Of idle", share_of(device.idle_ns)),
-        Column("Gaps", COUNT),
-        Column("Causes", STACK),
-        Column("Ranges", NAME, head=True, length=110),
-    )
-    covered = format_share(sum(row[0] for row in rows), device.idle_ns)
-    recurring = words.counted(len(device.signatures), "gap group")
-    note = (
-        f"Of the {recurring} above, which hold {covered} of the idle time. "
-        "Each gap counts in one row, by the main cause of its group."
-    )
-    page = context.rows(MAX_RANGES) if len(rows) > 1 else 0  # what one range holds, the gap groups say
-    table = Table(
-        "Idle time by the ranges that were open on the launching thread",
-        columns,
-        rows,
-        note=note,
-        noun="paths",
-        order="with most time",
-        first=SHOWN_AT_FIRST,
-        limit=replace(_limit(context), page=page),
-    )
-    gist = f"{words.counted(len(rows), 'path')} of ranges hold {covered} of the idle time, one {format_ns(rows[0][0])}"
-    return Section("nvtx", "NVTX ranges", [table], gist)
-
-
-def _range(
-    path: tuple[str, ...], inside: list[SignatureRow], causes: Causes
-) -> tuple[int, int, int, StackedBar, object]:
-    times: dict[str, int] = defaultdict(int)
-    for row in inside:
-        times[row.cause] += row.total_ns
-    total, longest = sum(times.values()), by_time(times)
-    segments = stack((entry_of(cause, causes), ns) for cause, ns in longest)
-    said = ", ".join(causes.title(cause) for cause, _ns in longest[:MOST_CAUSES])
-    bar = StackedBar("Causes of the idle time inside", segments, total, said=said)
-    name = words.path_label(list(path)) or Cell("outside all ranges", TEXT)
-    return total, total, sum(row.count for row in inside), bar, name

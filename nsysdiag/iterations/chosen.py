@@ -161,7 +161,7 @@ def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, want
     used = distinct_values(ranges.rows.name)
     codes = used[matching_names([ranges.names[name] for name in used.tolist()], wanted)]
     instances = ranges.rows.take(np.isin(ranges.rows.name, codes))
-    rows, spans = project(device, calls, instances)
+    rows, spans = project(device, calls, instances, device.running)
     busy = union(Intervals(device.operations.start[device.running], device.operations.end[device.running]))
     before = np.searchsorted(busy.end, spans.start, side="right") - 1
     behind = np.searchsorted(busy.start, spans.end, side="left")

@@ -22,7 +22,7 @@ from nsysdiag.fields import Sentence
 from nsysdiag.gap_groups.details import describe_gaps, largest_gaps
 from nsysdiag.gap_groups.groups import kinds_of_gaps, pack_places, signature_rows
 from nsysdiag.iterations.chosen import AnalysisWindow
-from nsysdiag.iterations.loop import Loop
+from nsysdiag.iterations.loop import NVTX, Loop
 from nsysdiag.iterations.report import DeviceIterations, device_iterations, pack_iterations
 from nsysdiag.launches.launches import depth_of_queue, launch_report
 from nsysdiag.ledger.ledger import WindowSplit, coverage, pack_gaps
@@ -34,6 +34,8 @@ from nsysdiag.pipeline.device_findings import DeviceRoots
 from nsysdiag.pipeline.device_gaps import DeviceGaps
 from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
+from nsysdiag.ranges.facts import RangeTree
+from nsysdiag.ranges.tree import range_tree
 from nsysdiag.report import (
     Communication,
     Copies,
@@ -80,6 +82,7 @@ def figures_of(
     metrics = background.begin(_metrics, of)
     used = background.begin(_utilization, of, metrics)
     launch = background.begin(_launch, of)
+    ranges = background.begin(_ranges, of)
     packed_gaps = background.begin(_packed_gaps, of)
     signatures = signature_rows(roots.context, roots.keys, iterations.steady)
     packed_iterations = background.begin(_packed_iterations, of, signatures)
@@ -128,6 +131,7 @@ def figures_of(
         gpu_metrics=metrics.result(),
         unified_memory=_unified_memory(of),
         memory=_allocated(of),
+        ranges=ranges.result(),
     )
     trim()
     return report
@@ -180,6 +184,21 @@ def _launch(of: _Inputs) -> Launch:
     ahead = depth_of_queue(context, layered, activity, found.window.parts, limits)
     return launch_report(
         context, found.window, found.inside, activity, layered, of.host.untraced, of.host.partial_graphs, ahead, limits
+    )
+
+
+def _ranges(of: _Inputs) -> RangeTree | None:
+    """The time by NVTX range."""
+    found, reading, loop = of.found, of.reading, of.iterations.report
+    return range_tree(
+        found.device,
+        reading.activity.api_calls.rows,
+        reading.ranges,
+        of.roots.root_context,
+        of.time,
+        found.split,
+        found.inside,
+        loop.name if loop is not None and loop.source == NVTX else "",
     )
 
 

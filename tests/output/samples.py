@@ -63,6 +63,7 @@ from tests.output.diagnosis_samples import sample_diagnosis, sample_phases
 from tests.output.gpu_metric_samples import clock, gpu_metrics
 from tests.output.host_samples import host_report
 from tests.output.memory_samples import MEMORY, UNIFIED, hostile_copies, hostile_unified, in_full
+from tests.output.range_samples import range_tree
 from tests.output.rank_samples import comparison
 from tests.output.timeline.samples import timeline
 from tests.output.utilization_samples import hostile_utilization, long_utilization, measured_utilization, utilization_of
@@ -672,6 +673,7 @@ def one_device() -> Report:
         gpu_metrics=gpu_metrics(),
         unified_memory=UNIFIED,
         memory=MEMORY,
+        ranges=range_tree(),
     )
     lanes = {"gpu0": timeline(90 * MS, 190 * MS)}
     made = report([whole], [finding(), second, third])
@@ -857,6 +859,7 @@ def hostile() -> Report:
         ),
         unified_memory=hostile_unified(names),
         memory=MEMORY,
+        ranges=range_tree(*(names * 3)[:3]),
         launch=msgspec.structs.replace(
             launch_in_full(),
             api=[msgspec.structs.replace(LAUNCH.api[0], name=name, cause=name) for name in names],

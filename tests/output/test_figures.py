@@ -27,6 +27,7 @@ from nsysdiag.document.drawings import (
     Drawing,
     DrawnLanes,
     Histogram,
+    Icicle,
     StackedBar,
     Stacks,
     Waterfall,
@@ -43,7 +44,7 @@ from tests.output.browser import Browser, Chromium
 from tests.output.compare_samples import COMPARISONS
 from tests.output.page import Element, parse
 from tests.output.rank_samples import ranks_report
-from tests.output.samples import SAMPLES
+from tests.output.samples import MS, SAMPLES
 from tests.output.whatif_samples import WHATIFS
 from tests.shared import Shared
 from tests.simulator.scenarios import SCENARIOS
@@ -195,6 +196,15 @@ class TestValues:
             ]
             assert len(on_page) > 3
             assert told == Counter(on_page)
+
+    def test_icicles(self) -> None:
+        (named,) = (each for each in charts(SAMPLES["one_device"]()).values() if isinstance(each.chart.drawing, Icicle))
+        (made,) = data(named)
+        assert made["labels"] == ["Window", "train", "forward", "load"]
+        place = {id: at for at, id in enumerate(made["ids"])}
+        assert [place.get(above) for above in made["parents"]] == [None, 0, 1, 0]
+        assert made["values"] == [row[0] for row in made["customdata"]] == [100 * MS, 70 * MS, 54 * MS, 12 * MS]
+        assert made["customdata"][3][3] == "Idle 12,000,000 ns"
 
     def test_segments_are_where_they_begin(self) -> None:
         named = charts(COMPARISONS["one"]())["gpu0/length"]

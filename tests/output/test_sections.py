@@ -10,6 +10,7 @@ from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import DeviceReport, Launch
 from tests.output.page import Element, parse
+from tests.output.range_samples import range_tree
 from tests.output.samples import MS, device, report
 
 
@@ -37,28 +38,43 @@ def test_both_ledgers_lead_to_each_other() -> None:
     assert moved.children[0].all("a")[0].attributes["href"] == "#ledger-cause-1"
 
 
-@pytest.mark.slow
-def test_idle_time_by_ranges() -> None:
-    """
-    train > forward  30 ms of 3 gaps waiting for the device, 10 ms of 2 gaps waiting for I/O
-    no range          5 ms of 1 gap
-    """
-    first = device().signatures[0]
-    rows = [
-        msgspec.structs.replace(first, id="a", nvtx=["train", "forward"], cause="io_wait", count=2, total_ns=10 * MS),
-        msgspec.structs.replace(first, id="b", nvtx=["train", "forward"], cause="sync", count=3, total_ns=30 * MS),
-        msgspec.structs.replace(first, id="c", nvtx=[], cause="sync", count=1, total_ns=5 * MS),
+def test_time_by_ranges() -> None:
+    """The paths with most time in the order of the tree, the window first."""
+    section = by_id(rendered(device(ranges=range_tree())), "nvtx")
+    assert "8 paths of ranges hold 82.0% of the window, one 70.0 ms" in section.all("summary")[0].whole_text()
+    rows = [cells(row) for row in section.all("table")[0].all("tbody")[0].all("tr")]
+    assert [row[:7] for row in rows] == [
+        ["Window", "100 ms", "100.0%", "18.0 ms", "60.0 ms", "–", "–"],
+        ["train", "70.0 ms", "70.0%", "16.0 ms", "50.0 ms", "51.0 ms", "10"],
+        ["· forward", "54.0 ms", "54.0%", "54.0 ms", "42.0 ms", "43.0 ms", "20"],
+        ["load", "12.0 ms", "12.0%", "12.0 ms", "0 ns", "–", "–"],
     ]
-    table = by_id(rendered(device(signatures=rows)), "nvtx").all("table")[0]
-    inside, outside = (cells(body.children[0]) for body in table.all("tbody"))
-    assert [*inside[:3], inside[4]] == ["40.0 ms", "100.0%", "5", "train › forward"]
-    assert inside[3].startswith("Waiting in a synchronisation, Waiting for I/O")
-    assert [*outside[:3], outside[4]] == ["5.00 ms", "12.5%", "1", "outside all ranges"]
+    assert rows[3][7].startswith("Waiting for a lock, Waiting in a synchronisation")
+
+
+def test_the_icicle_of_ranges() -> None:
+    """Each cell begins where its siblings before it end, below the one that it is inside of."""
+    drawn = by_id(rendered(device(ranges=range_tree())), "nvtx").all("svg")
+    (icicle,) = (each for each in drawn if each.attributes.get("class") == "icicle")
+    cells = [each.all("rect")[0].attributes for each in icicle.all("g")]
+    assert [(each["x"], each["y"], each["width"]) for each in cells] == [
+        ("0.000%", "0", "100.000%"),
+        ("0.000%", "26", "70.000%"),
+        ("0.000%", "52", "54.000%"),
+        ("70.000%", "26", "12.000%"),
+    ]
+    assert [each.all("title")[0].text for each in icicle.all("g")][2] == "train › forward: 54.0 ms, 54.0%; idle 12.0 ms"
+    assert [len(each.all("rect")) for each in icicle.all("g")] == [3, 3, 3, 2]
+
+
+def test_a_damaged_tree_is_drawn_as_far_as_it_is_one() -> None:
+    tree = range_tree()
+    orphan = msgspec.structs.replace(tree, rows=[tree.rows[0], tree.rows[2]])
+    assert "forward" in by_id(rendered(device(ranges=orphan)), "nvtx").whole_text()
 
 
 def test_without_ranges_there_is_no_table_of_them() -> None:
-    rows = [msgspec.structs.replace(row, nvtx=[]) for row in device().signatures]
-    ids = [section.attributes["id"] for section in rendered(device(signatures=rows)).all("section")]
+    ids = [section.attributes["id"] for section in rendered(device()).all("section")]
     assert "signatures" in ids
     assert "nvtx" not in ids
 

@@ -30,6 +30,7 @@ def assert_adds_up(report: Report) -> None:
         assert window[window.state != "idle"].cause.isna().all()
         _phases_add_up(report, device, rows)
         _steps_add_up(device, window)
+        _ranges_add_up(device)
     if report.diagnosis is not None and len(report.devices) == 1 and report.diagnosis.basis != "none":
         _headline_adds_up(report, time[time.judged])
 
@@ -61,6 +62,21 @@ def _steps_add_up(device: DeviceReport, window: pd.DataFrame) -> None:
             {**{name: getattr(row, f"{name}_ns") for name in STATES[:3]}, "idle": sum(row.ledger.values())}
         )
         assert by(mine, "cause") == _left(row.ledger)
+
+
+def _ranges_add_up(device: DeviceReport) -> None:
+    """The first row is the window; each holds those inside it, and their own times are all of it."""
+    if device.ranges is None:
+        return
+    whole, rows = device.ranges.rows[0], device.ranges.rows
+    assert (whole.path, whole.work_ns, _left(whole.idle)) == ([], device.busy_ns, _left(device.ledger))
+    if len(rows) < device.ranges.count:
+        return
+    assert sum(row.own_work_ns for row in rows) == device.busy_ns
+    assert sum(row.own_idle_ns for row in rows) == device.idle_ns
+    for row in rows:
+        inside = [each for each in rows if len(each.path) == len(row.path) + 1 and each.path[:-1] == row.path]
+        assert row.time_ns == row.own_ns + sum(each.time_ns for each in inside)
 
 
 def _headline_adds_up(report: Report, judged: pd.DataFrame) -> None:

@@ -1,0 +1,260 @@
+"""Work and idle time of a device by the path of ranges that were open on the launching thread.
+
+```
+thread    [step        [forward launch] launch    ] [step [forward
+device                       |==forward==|==step==|.......|==
+paths                        | step      | step   | step  |
+                             | › forward |        | › forward: the thread was there when it launched what follows
+```
+
+The path of a range is known at its start. An operation belongs to the innermost range that is open when its launch
+begins, idle time to the one that is open at the moment of the gap (see gap_groups.details).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage
+from nsysdiag.arrays.nesting import enclosing
+from nsysdiag.causes import CAUSES
+from nsysdiag.events.calls import CallRows
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import joint
+from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.operations import Category
+from nsysdiag.events.projection import project
+from nsysdiag.events.rows import ThreadAxis, distinct, taken
+from nsysdiag.gap_groups.details import GapContext, gap_moments
+from nsysdiag.gap_groups.groups import normal_range, without_ids
+from nsysdiag.ledger.ledger import WindowSplit
+from nsysdiag.limits import short_path
+from nsysdiag.ranges.facts import RangePath, RangeTree
+from nsysdiag.time.table import TimeTable
+
+MOST_PATHS, ALIKE = 200, 100
+"""Paths of a report; and how many siblings that differ in a counter alone keep their names."""
+
+
+class Nodes(Struct, frozen=True):
+    """The nodes of a tree: node 0, without a name, holds all, and `levels` are slices of nodes with a parent in one of
+    the slices before. `of_range` is the node of each row of `spans`, -1 for a range that holds no time or is nested too
+    deeply."""
+
+    parent: IntArray
+    levels: list[slice]
+    names: list[str]
+    spans: Intervals
+    of_range: IntArray
+
+    def at(self, position: IntArray) -> IntArray:
+        """The node of the innermost range that is open at each position; 0 without any."""
+        inner = np.full(len(position), -1, dtype=np.int64)
+        for level in enclosing(self.spans, position):
+            inner = np.where(level >= 0, level, inner)
+        return np.append(self.of_range, 0)[inner]
+
+    def added_up(self, own: IntArray) -> IntArray:
+        """What each node and all nodes inside it have: `own` has a row for each node."""
+        whole = own.copy()
+        for level in reversed(self.levels):
+            np.add.at(whole, self.parent[level], whole[level])
+        return whole
+
+    def path(self, node: int) -> list[str]:
+        """The names from the outermost range to that of a node."""
+        found: list[str] = []
+        while node:
+            found.append(self.names[node])
+            node = int(self.parent[node])
+        return short_path(found[::-1])
+
+
+def nodes_of(spans: Intervals, name: IntArray, names: list[str], steps: str = "") -> Nodes:
+    """The tree of ranges `spans` on an axis of threads; `name` is an index into `names`. Ranges that are the `steps`
+    are one node whatever their counters."""
+    used, code = distinct(name)
+    exact = _numbered([without_ids(names[each]) for each in used.tolist()])
+    normal = _numbered([normal_range(names[each]) for each in used.tolist()])
+    always = np.array([each == steps for each in normal[1]], dtype=np.bool_)
+    naming = _Naming(exact[0][code], exact[1], normal[0][code], normal[1], always)
+    inner, node = np.full(len(spans), -1, dtype=np.int64), np.full(len(spans), -1, dtype=np.int64)
+    parents, labels, place = [np.array([-1])], [""], np.arange(len(spans))
+    levels = []
+    for level in enclosing(spans, spans.start):
+        rows = np.flatnonzero(level == place)
+        parent, found, of_row = naming.children(rows, np.append(node, 0)[inner[rows]])
+        node[rows] = len(labels) + of_row
+        parents.append(parent)
+        levels.append(slice(len(labels), len(labels) + len(found)))
+        labels += found
+        inner = np.where((node < 0) & (level >= 0), level, inner)
+    return Nodes(np.concatenate(parents), levels, labels, spans, node)
+
+
+def _numbered(texts: list[str]) -> tuple[IntArray, list[str]]:
+    """The texts as numbers, and the text of each number."""
+    known: dict[str, int] = {}
+    code = [known.setdefault(text, len(known)) for text in texts]
+    return np.array(code, dtype=np.int64), list(known)
+
+
+class _Naming(Struct, frozen=True):
+    """The names of ranges: `exact` and `normal`, without counters, are indices into lists of names. Those that are
+    `always` without counters have no others."""
+
+    exact: IntArray
+    exact_names: list[str]
+    normal: IntArray
+    normal_names: list[str]
+    always: BoolArray
+
+    def children(self, rows: IntArray, above: IntArray) -> tuple[IntArray, list[str], IntArray]:
+        """New nodes for ranges in the nodes `above`: the parent and the name of each, and that of each row."""
+        width, exact_width = len(self.normal_names), len(self.exact_names) + 1
+        kinds, kind = distinct(joint(above, self.normal[rows], width))
+        each = distinct(joint(kind, self.exact[rows], exact_width))[0] // exact_width
+        many = (np.bincount(each, minlength=len(kinds)) > ALIKE) | self.always[kinds % width]
+        label = np.where(many[kind], exact_width - 1, self.exact[rows])
+        keys, of_row = distinct(joint(kind, label, exact_width))
+        of_kind, label = kinds[keys // exact_width], keys % exact_width
+        names = [
+            self.normal_names[normal] if exact == exact_width - 1 else self.exact_names[exact]
+            for normal, exact in zip((of_kind % width).tolist(), label.tolist(), strict=True)
+        ]
+        return of_kind // width, names, of_row
+
+
+def own_work(device: DeviceTimeline, split: WindowSplit) -> IntArray:
+    """The busy time of each operation in the window. Of several at once one counts: computing before communication
+    before copies, and of these the one that started first.
+
+    ```
+    compute    |==A======|            A
+                   |==B======|          the rest of B
+    copy           |==C===========|         the rest of C
+    ```
+    """
+    operations = device.operations
+    computes = (operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)
+    state = np.where(device.communication, 1, np.where(computes, 0, 2))
+    ns = np.zeros(len(operations), dtype=np.int64)
+    for at, part in enumerate(split.parts):
+        rows = np.flatnonzero(state == at)
+        end = operations.end[rows]
+        reach = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(end))[: len(rows)]
+        ns[rows] = coverage(part, Intervals(np.maximum(operations.start[rows], reach), end))
+    return ns
+
+
+def range_tree(
+    device: DeviceTimeline,
+    calls: CallRows,
+    ranges: NvtxRanges,
+    gaps: GapContext,
+    time: TimeTable,
+    split: WindowSplit,
+    inside: BoolArray,
+    steps: str = "",
+) -> RangeTree | None:
+    """The tree of a device; None where its threads have no ranges. `gaps` has the slices of `time`, `inside` marks the
+    operations of the window, and `steps` is the name of the ranges that are its steps."""
+    lane = gaps.axis.lane(ranges.rows.thread)
+    row = np.flatnonzero(lane >= 0)
+    if len(row) == 0:
+        return None
+    spans = gaps.axis.place(lane[row], Intervals(ranges.rows.start[row], ranges.rows.end[row]))
+    nodes = nodes_of(spans, ranges.rows.name[row], ranges.names, steps)
+    return _tree(nodes, _own(nodes, row, device, calls, ranges, gaps, time, split, inside))
+
+
+class _Own(Struct, frozen=True):
+    """The figures of each node alone; `idle` has a column for each of the `causes`."""
+
+    instances: IntArray
+    projected: IntArray
+    operations: IntArray
+    work: IntArray
+    idle: IntArray
+    causes: list[str]
+
+
+def _own(
+    nodes: Nodes,
+    row: IntArray,
+    device: DeviceTimeline,
+    calls: CallRows,
+    ranges: NvtxRanges,
+    gaps: GapContext,
+    time: TimeTable,
+    split: WindowSplit,
+    inside: BoolArray,
+) -> _Own:
+    of_operation = _launched_in(nodes, device, calls, gaps.axis)
+    instance, projected = project(device, calls, ranges.rows.take(row), inside)
+    instance, projected = instance[nodes.of_range[instance] >= 0], projected[nodes.of_range[instance] >= 0]
+    count, node = len(nodes.names), nodes.of_range[instance]
+    waits = np.flatnonzero(time.slice >= 0)
+    gap = gaps.slices.rows.gap[time.slice[waits]]
+    of_gap = nodes.at(_positions(gaps.axis, gaps.lane, gap_moments(gaps.frame)))
+    own = time.own[time.slice[waits]]
+    present, cause = distinct(own)
+    key = joint(of_gap[gap], cause, len(present))
+    return _Own(
+        np.bincount(node, minlength=count),
+        _summed(node, projected.end - projected.start, count),
+        np.bincount(of_operation[inside], minlength=count),
+        _summed(of_operation, own_work(device, split), count),
+        _summed(key, time.spans.end[waits] - time.spans.start[waits], count * len(present)).reshape(count, -1),
+        [list(CAUSES)[each] for each in present.tolist()],
+    )
+
+
+def _launched_in(nodes: Nodes, device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:
+    """The node of each operation; 0 for those that no call launched."""
+    found = np.zeros(len(device.operations), dtype=np.int64)
+    known = np.flatnonzero(device.launch >= 0)
+    if len(known):
+        call = device.launch[known]
+        found[known] = nodes.at(_positions(axis, axis.lane(taken(calls.thread, call)), calls.start[call]))
+    return found
+
+
+def _positions(axis: ThreadAxis, lane: IntArray, moment: IntArray) -> IntArray:
+    """The places of moments on an axis, -1 for those of no lane, where no range is."""
+    return np.where(lane >= 0, axis.position(np.maximum(lane, 0), moment), -1)
+
+
+def _summed(code: IntArray, ns: IntArray, count: int) -> IntArray:
+    total = np.zeros(count, dtype=np.int64)
+    np.add.at(total, code, ns)
+    return total
+
+
+def _tree(nodes: Nodes, own: _Own) -> RangeTree:
+    operations, work, idle = (nodes.added_up(each) for each in (own.operations, own.work, own.idle))
+    time = work + idle.sum(axis=1)
+    held = np.flatnonzero((time > 0) | (operations > 0))
+    # A node is never before its parent: it has no more time, and a higher number.
+    chosen = held[np.lexsort((held, -time[held]))][:MOST_PATHS].tolist()
+    inside: dict[int, list[int]] = {}
+    for node in chosen:
+        inside.setdefault(int(nodes.parent[node]), []).append(node)
+    rows, left = [], inside.get(-1, [])[::-1]
+    while left:
+        node = left.pop()
+        left += inside.get(node, [])[::-1]
+        rows.append(
+            RangePath(
+                path=nodes.path(node),
+                instances=int(own.instances[node]),
+                projected_ns=int(own.projected[node]),
+                operations=int(operations[node]),
+                work_ns=int(work[node]),
+                own_work_ns=int(own.work[node]),
+                own_idle_ns=int(own.idle[node].sum()),
+                idle={name: ns for name, ns in zip(own.causes, idle[node].tolist(), strict=True) if ns},
+            )
+        )
+    return RangeTree(rows=rows, count=len(held))
