@@ -65,6 +65,7 @@ from nsysdiag.fields import (
 from nsysdiag.gap_groups.facts import GapPlaces
 from nsysdiag.host.facts import HostReport
 from nsysdiag.iterations.facts import StepReference
+from nsysdiag.kernels.facts import FamilyTime
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
 from nsysdiag.phases.facts import Phase, PhaseDevice, added
 from nsysdiag.phrases import Phrases
@@ -726,6 +727,7 @@ class DeviceReport(Shown, frozen=True):
         DeviceMemory | None, WhyNone("the use of memory was not captured: --cuda-memory-usage=true brings it")
     ] = None
     ranges: Annotated[RangeTree | None, NO_BUDGET] = None
+    kernel_families: list[FamilyTime] = []
 
 
 class EvidenceRow(Record, frozen=True):

@@ -16,6 +16,7 @@ from nsysdiag.document.names import call_site_label, host_code_label, whole
 from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.document.words import chain_label, path_label, row_query
 from nsysdiag.host import show as host
+from nsysdiag.kernels.facts import FamilyTime
 from nsysdiag.launches import words as launches
 from nsysdiag.memory import show as memory
 from nsysdiag.phases.facts import PhaseDevice
@@ -153,6 +154,10 @@ _LEDGER = (
     RecordColumn[_CauseRow]("share_of_window", "number", lambda row: part(row.ns, row.device.window_ns)),
 )
 _KERNELS = columns(KernelRow, "short_name name count total_ns mean_ns median_ns min_ns max_ns communication")
+_FAMILIES = (
+    *columns(FamilyTime, "family count total_ns share names step_count step_ns"),
+    RecordColumn[FamilyTime]("kernels", "text", lambda row: "; ".join(each.name for each in row.kernels)),
+)
 _SIGNATURE_NUMBERS = """
     cause count total_ns median_ns max_ns representative_start_ns representative_index p95_ns per_iteration_ns
     share_of_idle
@@ -198,6 +203,7 @@ _TABLES: tuple[RecordTable[Report, Any], ...] = (
     of_devices("labels", _scoped(columns(_LabelRow), WINDOW), _labels),
     RecordTable("time_sums", _SUMS, _sums),
     of_devices("kernels", _scoped(_KERNELS, WINDOW), lambda device: device.kernels),
+    of_devices("kernel_families", _scoped(_FAMILIES, JUDGED), lambda device: device.kernel_families),
     *memory.TABLES,
     of_devices("communication", _KERNELS, lambda device: device.communication.kernels),
     of_devices("collectives", columns(CollectiveKind), lambda device: device.communication.kinds),

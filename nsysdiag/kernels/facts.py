@@ -64,3 +64,29 @@ class KernelFamilies(Record, frozen=True):
     other: Share = 0.0
     reductions: Share = 0.0
     graphs: Share = 0.0
+
+
+class FamilyKernel(Record, frozen=True):
+    """A kernel of a family: its name as in `TopKernel`, how often it ran, and its time over all streams."""
+
+    name: KernelName
+    count: Count
+    total_ns: Ns
+
+
+class FamilyTime(Record, frozen=True):
+    """The kernels of one family in the judged time: matrix products by precision and by what computes them, attention,
+    norms, elementwise and others, by their names; graphs that were recorded as a whole are one.
+
+    `total_ns` is a sum over streams, `share` (0..1) the part of the judged time in which any of them ran. In a step
+    that is wholly judged `step_count` of them begin on average, with `step_ns` of time; None without steps. `kernels`
+    are those with most time, at most three of `names`."""
+
+    family: OwnText
+    count: Count
+    total_ns: Ns
+    share: Share
+    names: Count
+    step_count: MeanCount | None
+    step_ns: Ns | None
+    kernels: list[FamilyKernel]

@@ -45,6 +45,12 @@ if TYPE_CHECKING:
 # * FlashAttention `flash_fwd_kernel`, CUTLASS `fmha_…`, cuDNN `…_sdpa_…`, FlashInfer
 #   `BatchDecodeWithPagedKVCacheKernel`.
 # * ATen `vectorized_elementwise_kernel`, Inductor `triton_poi_fused_…`, XLA `loop_add_fusion`, CuPy `cupy_add__…`.
+# * ROCm: Tensile's `Cijk_Ailk_Bljk_BBS_…_MT128x256x32_MI16x16x1`. `BBS` are the types of input, output and computation:
+#   B bfloat16, H half, S single, D double, F8 8 bits. `MI` is an instruction of the matrix cores, `MT` the macro tile.
+# * TensorRT-LLM `bmm_Bfloat16_MxE2m1MxE4m3_Fp32_t128x16x256…`; Triton `_matmul_ogs_…`, `fused_moe_kernel`.
+# * Inference: `rotary_embedding_kernel`, `act_and_mul_kernel`, `reshape_and_cache_flash_kernel` (writes the cache of
+#   keys and values), `scaled_fp8_quant_kernel`, `topkGatingSoftmax` and `moe_align_block_size_kernel` (routing of a
+#   mixture of experts), `TopKTopPSamplingFromProbKernel`.
 # * Reductions, normalizations and softmax: ATen `reduce_kernel`, `vectorized_layer_norm_kernel`, `cunn_SoftMaxForward`,
 #   cuDNN `bn_fw_tr_1C11…`, CUB `DeviceReduceKernel`, Inductor `triton_red_fused_…`, XLA `input_reduce_fusion`.
 #
@@ -82,6 +88,7 @@ _LABELS = {
 _IS_ELEMENTWISE = re.compile(
     r"elementwise_kernel|elementwise_grid_stride|^triton_poi_|^loop_(\w+_)?fusion|^cupy_(?!fuse)\w+__|^CatArrayBatchedCopy"
     r"|^(multi_tensor_apply|foreach)|^(copy|fill|cast|scale|axpby?)_kernel$"
+    r"|act_and_mul|(silu|gelu)_and_mul|rotary|reshape_and_cache|concat_and_cache|store_kv_?cache"
 )
 _IS_ATTENTION = re.compile(
     r"flash_(fwd|bwd)|\bflash::|fmha|(?<![A-Za-z])mha_|attention|(?<![A-Za-z])attn|Attn(Fwd|Bwd)|sdpa"
@@ -89,17 +96,22 @@ _IS_ATTENTION = re.compile(
     re.IGNORECASE,
 )
 _REDUCTION = re.compile(
-    r"(layer|group|batch|instance|rms)_?norm|^ln_(fwd|bwd)_|RowwiseMoments|^bn_(fw|bw)_|softmax"
+    r"(layer|group|batch|instance|rms)_?norm|^ln_(fwd|bwd)_|RowwiseMoments|^bn_(fw|bw)_|(?<!gating)(?<!gating_)softmax"
     r"|^(multiblock_)?reduce_kernel|DeviceReduce|DeviceSegmentedReduce|^triton_(red|per)_|reduce_fusion",
     re.IGNORECASE,
 )
+_NORM = re.compile(r"(layer|rms)_?norm", re.IGNORECASE)
+"""Also where the short name is none: that of a template whose return type is a template has another end."""
 _ONE_OPERATOR = re.compile(
     r"\bat::native\b|^((vectorized|unrolled|legacy)_)?elementwise_kernel|^CatArrayBatchedCopy|^cupy_(?!fuse)\w+__"
 )
 _MANY_TENSORS = re.compile(r"multi_tensor_apply|foreach")
 BOUND_BY_MEMORY = (KernelFamily.ELEMENTWISE, KernelFamily.REDUCTION)
 """Kernels that do little arithmetic with what they read and write."""
-_PRODUCT = re.compile(r"gemm|gemv|^nvjet_|matmul|splitKreduce|^triton_(tem|mm|bmm)_|^Kernel2$", re.IGNORECASE)
+_PRODUCT = re.compile(
+    r"gemm|gemv|^nvjet_|matmul|splitKreduce|^triton_(tem|mm|bmm)_|^Kernel2$|^Cijk_|^bmm_\w+_t\d+x\d+x|^_?fused_moe_kernel",
+    re.IGNORECASE,
+)
 
 
 def family_of(name: str, short_name: str = "") -> KernelFamily:
@@ -113,7 +125,8 @@ def family_of(name: str, short_name: str = "") -> KernelFamily:
         return KernelFamily.PRODUCT_FP32
     if _PRODUCT.search(name):
         return KernelFamily.PRODUCT
-    return KernelFamily.REDUCTION if _REDUCTION.search(short_name or name) else KernelFamily.OTHER
+    normalizes = _REDUCTION.search(short_name or name) or _NORM.search(name)
+    return KernelFamily.REDUCTION if normalizes else KernelFamily.OTHER
 
 
 def is_one_operator(name: str, short_name: str = "") -> bool:
@@ -175,14 +188,25 @@ _CONVOLUTION = re.compile(r"scudnn|conv|fprop|[dw]grad", re.IGNORECASE)
 _VECTOR = re.compile(r"gemv", re.IGNORECASE)
 _LIBRARIES = (
     (r"cudnn|xmma_(fprop|dgrad|wgrad)|convolve", "cuDNN"),
+    (r"^Cijk_", "Tensile"),
     (r"triton", "Triton"),
     (r"magma", "MAGMA"),
     (r"^(ampere|turing|volta|pascal|maxwell|kepler)_|^sm\d+_xmma|^nvjet_|cublas|^gemm[SKv]|^gemv|splitK", "cuBLAS"),
     (r"cutlass_+\d\d_", "cuBLAS"),  # as cuBLAS names its kernels of CUTLASS; others have the type of a template
     (r"cutlass", "CUTLASS"),
 )
-_TENSOR = re.compile(r"nvjet_[^sd]|tensorop|tensor\d|[shi](884|1688|8816|16816|16832)|hmma|imma", re.IGNORECASE)
+_TENSOR = re.compile(
+    r"nvjet_[^sd]|tensorop|tensor\d|[shi](884|1688|8816|16816|16832)|hmma|imma|sm(90|100)\w*xmma|_sm100f?$",
+    re.IGNORECASE,
+)
+_MATRIX = re.compile(r"^Cijk_.*_MI\d")
+_TENSILE = re.compile(r"^Cijk_[A-Z][a-z]+_[A-Z][a-z]+_(F8|[BHSDI])")
+"""The type of the inputs."""
+_TENSILE_TYPES = {"B": "BF16 ", "H": "FP16 ", "S": "FP32 ", "D": "FP64 ", "I": "INT8 ", "F8": "FP8 "}
 _PRECISION = (
+    (r"bf16x\w*mxfp4", "BF16 × FP4 "),
+    (r"^bmm_\w*MxE2m1MxE4m3", "FP8 × FP4 "),
+    (r"mxfp4|e2m1|nvfp4|fp4", "FP4 "),
     (r"bf16|bfloat16|nvjet_t", "BF16 "),
     (r"tf32", "TF32 "),
     (r"e4m3|e5m2|fp8|float8|nvjet_q", "FP8 "),
@@ -212,7 +236,19 @@ _NORMS = (
 _ELEMENTWISE = (
     (r"multi_tensor_apply|foreach", "elementwise (many tensors at once)"),
     (r"CatArrayBatchedCopy", "concatenation"),
+    (r"rotary", "rotary embedding"),
+    (r"reshape_and_cache|concat_and_cache|store_kv_?cache", "KV cache"),
+    (
+        r"direct_copy_kernel|float\d*_copy_kernel|^copy_kernel|^cast_kernel|fused__to_copy_\d+$|fused_clone_\d+$",
+        "copy or cast",
+    ),
     (r"triton_|fusion", "elementwise (fused)"),
+)
+_OTHER = (
+    (r"^_?(scaled_|dynamic_|per_token_)\w*quant|quantize|fp8_quant|cvt_fp16_to_fp4", "quantization"),
+    (r"moe_|MoE|topk_?gating|routingIndices|_combined_routing|^_topk_forward|^_sum_bitmatrix", "MoE routing"),
+    (r"(?<![a-z])(all_?reduce|all_?gather|reduce_scatter|cross_device_reduce)", "custom collectives"),
+    (r"sampling|TopK|TopP|^argmax|penalt|distribution_|gatherTopK", "sampling"),
 )
 _NCCL = re.compile(r"^(nccl|rccl)", re.IGNORECASE)
 
@@ -228,7 +264,24 @@ def kind_of_kernel(family: KernelFamily, name: str) -> str:
         return _first(_NORMS, name) or "reduction"
     if family == KernelFamily.ELEMENTWISE:
         return _first(_ELEMENTWISE, name) or "elementwise"
-    return collective_of(name) if family == KernelFamily.COMMUNICATION else ""
+    return collective_of(name) if family == KernelFamily.COMMUNICATION else _first(_OTHER, name)
+
+
+def family_title(family: KernelFamily, name: str) -> str:
+    """The family of a table of the kernels: that of `family`, divided further by the name."""
+    if family in (KernelFamily.PRODUCT, KernelFamily.PRODUCT_FP32):
+        single = family == KernelFamily.PRODUCT_FP32
+        cores = _cores(name, single=single)
+        return f"{_precision(name, single=single)}matrix products{f' ({cores})' if cores else ''}"
+    if family == KernelFamily.REDUCTION:
+        return "norms and softmax" if _first(_NORMS, name) else "reductions"
+    kind = _first(_ELEMENTWISE, name) if family == KernelFamily.ELEMENTWISE else _first(_OTHER, name)
+    if kind in _COPIES:
+        return "copies and casts"
+    return kind if family == KernelFamily.OTHER and kind else family.label
+
+
+_COPIES = ("concatenation", "KV cache", "copy or cast")
 
 
 def collective_of(name: str) -> str:
@@ -239,10 +292,22 @@ def collective_of(name: str) -> str:
 
 def _product(name: str, *, single: bool) -> str:
     what = "convolution" if _CONVOLUTION.search(name) else ("GEMV" if _VECTOR.search(name) else "GEMM")
-    cores = "no tensor cores" if single else ("tensor cores" if _TENSOR.search(name) else "")
-    said = ", ".join(filter(None, (_first(_LIBRARIES, name), cores)))
-    precision = "FP32 " if single else _first(_PRECISION, name)
-    return f"{precision}{what}{f' ({said})' if said else ''}"
+    said = ", ".join(filter(None, (_first(_LIBRARIES, name), _cores(name, single=single))))
+    return f"{_precision(name, single=single)}{what}{f' ({said})' if said else ''}"
+
+
+def _precision(name: str, *, single: bool) -> str:
+    if single:
+        return "FP32 "
+    tensile = _TENSILE.match(name)
+    return _TENSILE_TYPES[tensile[1]] if tensile else _first(_PRECISION, name)
+
+
+def _cores(name: str, *, single: bool) -> str:
+    """What computes a product, as far as its name says it."""
+    if single:
+        return "no tensor cores"
+    return "matrix cores" if _MATRIX.search(name) else "tensor cores" if _TENSOR.search(name) else ""
 
 
 def _first(words: Iterable[tuple[str, str]], name: str) -> str:

@@ -6,18 +6,21 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.axis import EDGES, edge_labels, panel, time_label
-from nsysdiag.document.blocks import Block, Cell, Chart, Column, Limit, Name, Paragraph, Section, Table
+from nsysdiag.document.blocks import PAGE, Block, Cell, Chart, Column, Details, Limit, Name, Paragraph, Section, Table
 from nsysdiag.document.drawings import Bar, Histogram
-from nsysdiag.document.kinds import BAR, COUNT, NAME, SHARE, TIME, part
+from nsysdiag.document.kinds import BAR, COUNT, DEPTH, NAME, SHARE, TEXT, TIME, part
 from nsysdiag.document.view import Share
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsysdiag.document.context import Context
+    from nsysdiag.kernels.facts import FamilyTime
     from nsysdiag.report import DeviceReport, Distribution, KernelRow
 
-MAX_ROWS, TOP_ROWS, FIRST_ROWS = 100, 5, 20
+MAX_ROWS, TOP_ROWS, FIRST_ROWS, MAX_FAMILIES = 100, 5, 20, 20
 FIRST_EDGE = 100
 """Where the first bin of a distribution ends, in ns."""
 COLUMNS = (
@@ -29,6 +32,21 @@ COLUMNS = (
     Column("Median", TIME),
     Column("Shortest", TIME),
     Column("Longest", TIME),
+    Column("Kernel", NAME, head=True),
+)
+
+FAMILIES = (
+    Column("Family", TEXT, head=True),
+    Column("Time", TIME, strong=True),
+    Column("Of judged time", SHARE),
+    Column("Runs", COUNT),
+    Column("A step", TIME),
+    Column("Runs a step", DEPTH),
+)
+LARGEST = (
+    Column("Family", TEXT),
+    Column("Time", TIME, strong=True),
+    Column("Runs", COUNT),
     Column("Kernel", NAME, head=True),
 )
 
@@ -44,7 +62,24 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     note = "Summed over streams, so shares may pass 100%."
     table = kernel_table(device, device.kernels, context, "Kernels inside the window", note, limit)
     graphs = [Paragraph(unseen)] if unseen else []
-    return Section("kernels", "Kernels", [*graphs, *_durations(device.launch.kernel), table], gist)
+    blocks = [*graphs, *_families(device.kernel_families), *_durations(device.launch.kernel), table]
+    return Section("kernels", "Kernels", blocks, gist)
+
+
+def _families(families: Sequence[FamilyTime]) -> list[Block]:
+    """The families with their time, and folded below it the largest kernels of each."""
+    rows = [(row.family, row.total_ns, row.share, row.count, row.step_ns, row.step_count) for row in families]
+    stepped = any(row.step_ns is not None for row in families)
+    columns = FAMILIES if stepped else FAMILIES[:-2]
+    kernels = [
+        (row.family, kernel.total_ns, kernel.count, Name(kernel.name)) for row in families for kernel in row.kernels
+    ]
+    limit = Limit(page=MAX_FAMILIES, ticket=MAX_FAMILIES, summary=TOP_ROWS, brief=0)
+    table = Table("Kernels of the judged time by family", columns, [row[: len(columns)] for row in rows], limit=limit)
+    return [
+        table,
+        Details("The kernels with most time of each family", [Table("By family", LARGEST, kernels, limit=PAGE)]),
+    ]
 
 
 def _whole_graphs(device: DeviceReport) -> str:

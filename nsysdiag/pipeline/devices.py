@@ -23,9 +23,11 @@ from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.spill import evict, laid, trim
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.findings.phase_work import work_of_phase
+from nsysdiag.findings.phase_work import JudgedTime, work_of_phase
 from nsysdiag.gap_groups.groups import slices_in_words
 from nsysdiag.iterations.loop import LAYER, Loop
+from nsysdiag.kernels.facts import FamilyTime
+from nsysdiag.kernels.families import family_times
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
@@ -198,6 +200,7 @@ def _result(
     report = figures_of(gaps, roots, time, job, reading, host, background)
     judged_before = before if job.judges_before else None
     judged = judged_time(gaps, time, met.focus, judged_before)
+    report = structs.replace(report, kernel_families=_families(gaps, judged, reading))
     evict()
     findings = device_findings(gaps, roots, account, time, judged, report, judged_before, reading, host, finder)
     return DeviceResult(
@@ -216,6 +219,13 @@ def _result(
         gaps.missing.result(),
         _time_columns(met, reading) if keep_time else None,
     )
+
+
+def _families(gaps: DeviceGaps, judged: JudgedTime, reading: Reading) -> list[FamilyTime]:
+    """The kernels of the judged time by family."""
+    loop = gaps.repeating.result()
+    steps = Intervals.empty() if loop is None or loop.kind == LAYER else loop.spans
+    return family_times(gaps.device, judged.parts, judged.account_ns, steps, reading.strings)
 
 
 def _lanes(

@@ -8,7 +8,7 @@ paths                        | step      | step   | step  |
 ```
 
 The path of a range is known at its start. An operation belongs to the innermost range that is open when its launch
-begins, idle time to the one that is open at the moment of the gap (see gap_groups.details).
+begins. Idle time belongs to the one that is open at the moment of the gap (see gap_groups.details).
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import numpy as np
 
 from nsysdiag.cost.facts import Amount, Cost, CostSaving, TotalCost
 from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.kernels.facts import FamilyKernel, FamilyTime
 from nsysdiag.phrases import Phrases
 from nsysdiag.report import (
     SCHEMA_VERSION,
@@ -417,6 +418,33 @@ def communication_of(rows: list[KernelRow], calls: Sequence[str] = ("MPI_Allredu
     )
 
 
+FAMILIES = [
+    FamilyTime(
+        family="FP32 matrix products (no tensor cores)",
+        count=2_000,
+        total_ns=30 * MS,
+        share=0.3,
+        names=1,
+        step_count=20.0,
+        step_ns=3 * MS,
+        kernels=[FamilyKernel(name="ampere_sgemm_128x64_tn", count=2_000, total_ns=30 * MS)],
+    ),
+    FamilyTime(
+        family="elementwise",
+        count=2_012,
+        total_ns=15 * MS,
+        share=0.15,
+        names=5,
+        step_count=20.1,
+        step_ns=1_500_000,
+        kernels=[
+            FamilyKernel(name="vectorized_elementwise_kernel<AbsFunctor<Half>, …>", count=12, total_ns=9 * MS),
+            FamilyKernel(name="triton_poi_fused_add_#", count=1_500, total_ns=5 * MS),
+        ],
+    ),
+]
+
+
 def device(index: int = 0, **changes: object) -> DeviceReport:
     """A device of 100 ms: 45 compute, 10 exposed communication, 5 exposed copies, 40 idle."""
     gaps = [gap(number) for number in range(12)]
@@ -674,6 +702,7 @@ def one_device() -> Report:
         unified_memory=UNIFIED,
         memory=MEMORY,
         ranges=range_tree(),
+        kernel_families=FAMILIES,
     )
     lanes = {"gpu0": timeline(90 * MS, 190 * MS)}
     made = report([whole], [finding(), second, third])
@@ -860,6 +889,10 @@ def hostile() -> Report:
         unified_memory=hostile_unified(names),
         memory=MEMORY,
         ranges=range_tree(*(names * 3)[:3]),
+        kernel_families=[
+            msgspec.structs.replace(FAMILIES[0], family=name, kernels=[FamilyKernel(name=name, count=1, total_ns=MS)])
+            for name in names
+        ],
         launch=msgspec.structs.replace(
             launch_in_full(),
             api=[msgspec.structs.replace(LAUNCH.api[0], name=name, cause=name) for name in names],
