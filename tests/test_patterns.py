@@ -128,7 +128,7 @@ def test_waiting_for_the_eighth_counts_to_what_makes_it_late(shared: Shared) -> 
     assert not [each for each in report.findings[1:] if each.cause == "host_compute"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_file_for_each_rank_tells_the_same(shared: Shared, tmp_path: Path) -> None:
     """Eight sessions with clocks of their own: the same times but for when each began."""
     simulation = scenario("slow_rank")
