@@ -217,7 +217,7 @@ class PythonStacks(Struct):
             category = np.array([main.get(each, -1) for each in process.tolist()], dtype=np.int64)
             mine = (category >= 0) & (marks.category[sampled] == category)
             lane[sampled[mine]] = axis.lane(process[mine] | pid_of(process[mine]))
-        known = np.flatnonzero(lane >= 0)
+        known = np.flatnonzero((lane >= 0) & (marks.start >= axis.origin) & (marks.start < axis.origin + axis.span))
         position = axis.position(lane[known], marks.start[known])
         order = np.argsort(position, kind="stable")
         return position[order], known[order]

@@ -62,8 +62,9 @@ def largest_gaps(context: GapContext, limit: int) -> IntArray:
 
 def gap_moments(frame: LaunchFrame) -> IntArray:
     """The moment at which each gap's NVTX path is read: the middle of the host's part, else the launch."""
-    launched = frame.call_start
-    return np.where(frame.case == LaunchCase.LATE, (frame.gaps.opened + launched) // 2, launched)
+    between = (frame.gaps.opened + frame.call_start) // 2
+    launched = np.where(frame.call >= 0, frame.whole_call.start, frame.gaps.opened)
+    return np.where(frame.case == LaunchCase.LATE, between, launched)
 
 
 def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:

@@ -13,6 +13,7 @@ from nsysdiag.arrays.spill import laid, trim
 from nsysdiag.causes.call_facts import call_facts
 from nsysdiag.causes.evidence import CallFacts, EvidenceLayer, HostEvidence
 from nsysdiag.events.callchains import CallChains
+from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import (
     HostActivity,
     HostTables,
@@ -42,6 +43,7 @@ from nsysdiag.wakeups.waits import Files
 from nsysdiag.wakeups.wakers import BEFORE_NS, WakeFinder
 
 MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap
+NEVER = np.iinfo(np.int64).max
 
 
 class HostReading(Struct, frozen=True):
@@ -134,14 +136,23 @@ def _host(reading: Reading, tables: HostTables) -> HostActivity:
 
 
 def _axis(reading: Reading) -> ThreadAxis:
-    """The threads that launched anything on the devices, over the time of their work."""
+    """The threads that launched anything on the devices, over the time of their work and of the calls that launched
+    it."""
     spans = [window.whole for window in reading.windows.values() if len(window.whole)]
     low = min((int(span.start[0]) for span in spans), default=0) - MARGIN_NS
+    low = min([low, *(_first_launch(reading, device) for device in reading.devices)])
     high = max((int(span.end[0]) for span in spans), default=0)
     thread = reading.activity.api_calls.rows.thread
     launches = [device.launch[device.launch >= 0] for device in reading.devices]
     threads: list[IntArray] = [np.empty(0, dtype=np.int64), *(thread[rows] for rows in launches if len(rows))]
     return ThreadAxis.over(np.concatenate(threads), low, high)
+
+
+def _first_launch(reading: Reading, device: DeviceTimeline) -> int:
+    """When the first call began that launched work of this device in its window."""
+    start = reading.windows[device.key].whole.start
+    launch = device.launch[device.operations.start >= start[0]] if len(start) else device.launch[:0]
+    return int(reading.activity.api_calls.rows.start[launch[launch >= 0]].min(initial=NEVER))
 
 
 def _traced(trace: Trace, reading: Reading, tables: HostTables, facts: CallFacts, host: HostActivity) -> HostTrace:

@@ -185,6 +185,20 @@ class TestSites:
         assert found is not None
         assert found.launch
 
+    def test_a_launch_long_before_the_work(self, tmp_path: Path) -> None:
+        """
+        MAIN    [first][launch]                      stacks of both calls, 9 ms before the first operation
+        device                    [==A==)....[==B==)
+        """
+        trace = TraceBuilder(schema=SCHEMA).python_domain().nvtx("step", 290_000, 600_000)
+        for at, function in enumerate(("prepare", "train")):
+            called, begun = 100_000 + 200_000 * at, 9_500_000 + 400_000 * at
+            trace.kernel(begun, begun + 100_000, launch=(called, called + 5_000))
+            trace.python_stack(called + 500, [(function, TRAIN, 4), *STEP[1:]])
+        (gap,) = only_device(trace, tmp_path).gaps
+        assert lines(gap.call_site)[0][0] == "train"
+        assert gap.nvtx == ["step"]
+
     def test_python_says_more_than_the_stack_of_its_interpreter(self, tmp_path: Path) -> None:
         trace = computing().python_stack(150_000, STEP, thread=SAMPLER)
         trace.sample(151_000, symbols=["_PyEval_EvalFrameDefault"], module="/usr/lib/libpython3.11.so")

@@ -36,6 +36,7 @@ from nsysdiag.trace.profiler.events import (
 )
 from nsysdiag.trace.profiler.file import MARK
 from nsysdiag.trace.profiler.functions import Recorded, stretches
+from nsysdiag.trace.profiler.graphs import numbered
 from nsysdiag.trace.profiler.names import base_name, functions_at
 
 if TYPE_CHECKING:
@@ -210,16 +211,17 @@ class ExportRows:
         self._add("NVTX_EVENTS", start, end, _PUSH_POP, thread, domain, self._text(event.name), None, None, None)
 
     def _number_nodes(self) -> None:
-        """Operations of a graph launch are its nodes: in order, where the profiler does not number them."""
-        order: Counter[int] = Counter()
+        """Operations of a graph launch are its nodes, where the profiler does not number them."""
         tables = [self.tables[name] for name in _OPERATIONS.values()]
-        work = sorted((row[0], which, at) for which, rows in enumerate(tables) for at, row in enumerate(rows))
-        for _, which, at in work:
+        nodes = (
+            (row[_CORRELATION], row[0], (which, row[_NODE + 1 :]), (which, at))
+            for which, rows in enumerate(tables)
+            for at, row in enumerate(rows)
+            if row[_CORRELATION] in self._graphs and row[_NODE] is None
+        )
+        for (which, at), node in list(numbered(nodes)):
             row = tables[which][at]
-            launch = row[_CORRELATION]
-            if launch in self._graphs and row[_NODE] is None:
-                order[launch] += 1
-                tables[which][at] = (*row[:_NODE], order[launch], *row[_NODE + 1 :])
+            tables[which][at] = (*row[:_NODE], node, *row[_NODE + 1 :])
 
     def _stacks(self) -> None:
         """The Python functions that were running at each CUDA call, as the marks that nsys writes."""
