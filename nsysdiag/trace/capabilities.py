@@ -75,7 +75,7 @@ _EVENT_TYPES = {
 """The evidence that each type of events brings which nsys was asked to record, by its name in the metadata."""
 ASKED, NOT_ON_WINDOWS = "asked for at capture, and there was none", "nsys records no OS calls on Windows"
 NOT_OF_PROFILER = "not in traces of the PyTorch profiler"
-_OF_PROFILER = ("kernels", "copies", "cuda-api", "synchronization", "nvtx", "device-map")
+_OF_PROFILER = ("kernels", "copies", "cuda-api", "synchronization", "nvtx", "overhead", "device-map")
 _SYSTEM = re.compile(r"OsDescription|SoftwarePlatform|DEVICE_TYPE|DeviceType")
 
 

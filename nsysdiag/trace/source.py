@@ -171,7 +171,7 @@ class TraceSource:
             from nsysdiag.trace.profiler.tables import convert
 
             target = self._private_folder() / "trace.sqlite"
-            convert(self.path, target)
+            self.warnings += convert(self.path, target)
             self.warnings.append(
                 "traces of the PyTorch profiler have no OS calls, scheduling or CPU samples: what the host waited for "
                 "is not in them"

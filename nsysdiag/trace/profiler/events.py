@@ -27,7 +27,7 @@ BYTES_OF_AN_EVENT = 20
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 CALLS = ("cuda_runtime", "cuda_driver")
 RANGES = ("user_annotation", "cpu_op")
-_READ = (*WORK, *CALLS, *RANGES, "cuda_sync", "python_function")
+_READ = (*WORK, *CALLS, *RANGES, "cuda_sync", "python_function", "overhead")
 _DONE = ("X", "B")
 """The phases of events that take time."""
 _CATEGORIES = {
@@ -85,6 +85,12 @@ class ProfilerTrace(Struct, frozen=True):
     devices: list[dict[str, Any]] | None = field(default=None, name="deviceProperties")
     base_ns: Any = field(default=None, name="baseTimeNanoseconds")
     other: Any = field(default=None, name="otherData")
+    distributed: Any = field(default=None, name="distributedInfo")
+    record_shapes: Any = None
+    with_stack: Any = None
+    profile_memory: Any = None
+    with_flops: Any = None
+    with_modules: Any = None
 
 
 def read_trace(path: Path) -> ProfilerTrace:

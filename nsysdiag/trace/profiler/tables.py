@@ -17,10 +17,12 @@ from __future__ import annotations
 import re
 import sqlite3
 import struct
+from bisect import bisect
 from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from nsysdiag.trace.profiler.capture import OVERHEAD, devices, notes
 from nsysdiag.trace.profiler.events import (
     CALLS,
     NO_ARGS,
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+ROUNDING_NS = 2
+"""Starts and lengths are rounded to whole ns each: what ends where the next begins may be so far apart."""
 LEAD_NS = 1_000_000
 """The first event starts so long after 0, as no event of an export starts at 0."""
 _COPY = re.compile(r"Memcpy (\w)to(\w)(?: \((\w+) -> (\w+)\))?")
@@ -74,6 +78,7 @@ _TABLES = {
     "CUPTI_ACTIVITY_KIND_MEMSET": f"{_PLACE} graphNodeId bytes memKind",
     "CUPTI_ACTIVITY_KIND_RUNTIME": "start end globalTid correlationId nameId eventClass returnValue",
     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": f"{_PLACE} syncType eventId",
+    "CUPTI_ACTIVITY_KIND_OVERHEAD": "start end globalTid nameId overheadType",
     "PROFILER_FUNCTIONS": "start end globalTid nameId",
     "PROFILER_WAITS": "start end globalTid nameId",
     "NVTX_EVENTS": "start end eventType globalTid domainId textId text category binaryData",
@@ -108,7 +113,9 @@ class ExportRows:
         for category, add in self._writers().items():
             for event, start, end in self._events.get(category, ()):
                 add(event, start - self._origin, end - self._origin)
+        self._close_roundings()
         self._number_nodes()
+        self._overhead()
         self._stacks()
         self._functions()
         self._session(document)
@@ -210,6 +217,34 @@ class ExportRows:
         thread = self._thread(event)
         self._add("NVTX_EVENTS", start, end, _PUSH_POP, thread, domain, self._text(event.name), None, None, None)
 
+    def _close_roundings(self) -> None:
+        """What is in order on a stream, and apart by what rounding adds, follows at once."""
+        reach: dict[tuple[int, int], int] = {}
+        tables = [self.tables[name] for name in _OPERATIONS.values()]
+        for start, which, at in sorted(
+            (row[0], which, at) for which, rows in enumerate(tables) for at, row in enumerate(rows)
+        ):
+            row = tables[which][at]
+            stream = (row[2], row[4])
+            ended = reach.get(stream, -1)
+            if 0 < start - ended <= ROUNDING_NS and ended > 0:
+                tables[which][at] = (ended, *row[1:])
+            reach[stream] = max(ended, row[1])
+
+    def _overhead(self) -> None:
+        """What the profiler and the driver did besides, on the thread whose call it was in; else on the only one."""
+        calls: dict[int, list[tuple[int, int]]] = {}
+        for begin, end, thread, *_ in sorted(self.tables["CUPTI_ACTIVITY_KIND_RUNTIME"]):
+            own = calls.setdefault(thread, [])
+            own.append((begin, max(end, own[-1][1]) if own else end))
+        for event, start, end in self._events.get("overhead", ()):
+            begun, ended = start - self._origin, end - self._origin
+            last = {thread: bisect(own, begun, key=lambda call: call[0]) - 1 for thread, own in calls.items()}
+            inside = [thread for thread, at in last.items() if at >= 0 and calls[thread][at][1] >= ended]
+            kind = OVERHEAD.get(str(event.name).lower(), 0)
+            if len(on := inside or list(calls)) == 1:
+                self._add("CUPTI_ACTIVITY_KIND_OVERHEAD", begun, ended, *on, self._text(event.name), kind)
+
     def _number_nodes(self) -> None:
         """Operations of a graph launch are its nodes, where the profiler does not number them."""
         tables = [self.tables[name] for name in _OPERATIONS.values()]
@@ -272,9 +307,8 @@ class ExportRows:
             if event.ph == "M" and event.args is not None and isinstance(event.args.name, str):
                 self._named(event, event.args.name)
         used = sorted({row[2] for name in WORK for row in self.tables[_OPERATIONS[name]]})
-        for properties in document.devices or []:
-            if number(properties.get("id")) in used:
-                self._gpu(properties)
+        for properties in devices(document, used, (str(each.name) for each, _, _ in self._events.get("kernel", ()))):
+            self._gpu(properties)
 
     def _named(self, event: Event, name: str) -> None:
         if event.name == "process_name" and self._pid(event) == self._process:
@@ -302,9 +336,11 @@ def _three(value: Any) -> tuple[int, int, int]:
     return (numbers[0], numbers[1], numbers[2])
 
 
-def convert(path: Path, target: Path) -> None:
-    """Write the tables of a profiler's trace into a new SQLite file. Raises InputError where the trace is damaged."""
-    rows = ExportRows(read_trace(path))
+def convert(path: Path, target: Path) -> list[str]:
+    """Write the tables of a profiler's trace into a new SQLite file, and return what a reader must know of the capture.
+    Raises InputError where the trace is damaged."""
+    document = read_trace(path)
+    rows = ExportRows(document)
     with closing(sqlite3.connect(target, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode=OFF")
         connection.execute("PRAGMA synchronous=OFF")
@@ -316,3 +352,4 @@ def convert(path: Path, target: Path) -> None:
                 connection.execute(f"CREATE TABLE {name} ({', '.join(declared)})")
                 connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(declared))})", content)
         connection.execute("COMMIT")
+    return list(notes(document))
