@@ -767,14 +767,18 @@ class Named(Record, frozen=True):
 class Finding(Shown, frozen=True):
     """A performance problem that can be fixed.
 
-    `confidence`, 0 to 1, is the fraction of its time with evidence in the trace. `bottleneck` is the id of the
-    bottleneck of this time, `share` the fraction of the judged time. `summary` is a short description; `variant` is
-    the id of the variant of its cause, empty if none. `saves` is the estimated reduction of the step time or of the
-    judged time, None if unknown. `lost_ns` is exclusive time: the findings do not overlap, and their sum is at most the
-    time that the devices lost. `ceiling_ns` is the upper bound of the saving; upper bounds overlap and must not be
-    added. `part_of` is the id of the finding on the same problem that reports the saving of both. `note` explains this,
-    or why the saving exceeds the share; `joined` are the findings that were merged into this one. `named` are the
-    functions, NVTX ranges or kernels with most of the time, the most specific first.
+    All times but `saves` are of the judged time. `lost_ns` is what the ledger holds, over all `devices`, and
+    `lost_share` its fraction of their judged time. Findings do not overlap there: their sum is at most the time that
+    the devices lost. `share` is the fraction that the account charges to `bottleneck`. It is less where a part is
+    charged to something else, and more where a wait caused idle time behind it. `ceiling_ns` is the upper bound of
+    the saving on one device; upper bounds overlap and must not be added. `saves` is of a step or of the window, as its
+    `per` says; None if unknown.
+
+    `confidence`, 0 to 1, is the fraction of its time with evidence in the trace. `summary` is a short description;
+    `variant` is the id of the variant of its cause, empty if none. `part_of` is the id of the finding on the same
+    problem that reports the saving of both. `note` explains this, or why the saving exceeds the share; `joined` are the
+    findings that were merged into this one. `named` are the functions, NVTX ranges or kernels with most of the time,
+    the most specific first.
 
     Location: the `devices`, and the `device` with the most lost time; the NVTX range path `nvtx`; the number of `gaps`
     and the `signature` of most of them; the `call`, an API or OS function, or a description. `chain` lists the steps

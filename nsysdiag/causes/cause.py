@@ -17,18 +17,6 @@ from nsysdiag.events.calls import cuda_name
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained, LaunchCase
 from nsysdiag.programs.facts import FRAMEWORKS, FrameworkId
 
-# What to do about something: one text for programs of plain CUDA, and others for the frameworks in which it differs.
-#
-# ```
-# Advice(
-#     plain=("Copy from pinned memory with cudaMemcpyAsync.",),
-#     pytorch=Words(("DataLoader(pin_memory=True), and .to(device, non_blocking=True).",), source="pinned_memory"),
-# )
-# ```
-#
-# The text of the first framework that has one replaces the plain one, in the order of `programs.facts.FRAMEWORKS`.
-# Plain texts speak of CUDA calls, C and C++, and of no framework.
-
 
 class FrameworkAdvice(Struct, frozen=True):
     """The advice for one framework: sentences, the key of their source (see SOURCES), and the short form that ends a
@@ -40,7 +28,16 @@ class FrameworkAdvice(Struct, frozen=True):
 
 
 class Advice(Struct, frozen=True):
-    """Sentences by framework; `plain` are those of all others. Where it is empty, no advice is given."""
+    """Advice for programs of plain CUDA, and for the frameworks in which it differs. That of the first framework of the
+    program that has one replaces `plain`, in the order of FRAMEWORKS. Where `plain` is empty, no advice is given.
+
+    ```
+    Advice(
+        plain=("Copy from pinned memory with cudaMemcpyAsync.",),
+        pytorch=FrameworkAdvice(("DataLoader(pin_memory=True), ...",), source="pinned_memory"),
+    )
+    ```
+    """
 
     plain: tuple[str, ...] = ()
     pytorch: FrameworkAdvice | None = None

@@ -54,7 +54,9 @@ class CallFacts(Struct, frozen=True):
 
 
 class HostEvidence(Struct, frozen=True):
-    """What the rules look at. Outermost calls speak for the time before a launch, nested ones for time inside it."""
+    """What the rules look at: the launching threads, on one time axis with a stretch for each. Outermost calls (`outer`)
+    speak for the time before a launch, nested ones (`inner`) for time inside it. Of other threads there is nothing
+    here: who ended a wait is found later, in `nsysdiag/wakeups/`, and the rules are applied to those threads again."""
 
     host: HostActivity
     facts: CallFacts

@@ -130,9 +130,9 @@ class BudgetEntry(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns, `memory_limit` in bytes. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx`
     and `iterations` (from the first, up to but not including the second) narrow the window. `step` says what a step is
-    (`nsysdiag.config.file`), None to find it. `config` names the file
-    that some of the others come from. `nsys` is the program that exports a report, None for that on the PATH. Without
-    `replay` findings have bounds of what they save, no predictions."""
+    (`nsysdiag.config.file`), None to find it. `config` is the settings file that was read, None for none. `nsys` is the
+    program that exports a report, None for that on the PATH. Without `replay` findings have upper bounds of their
+    savings and no predictions."""
 
     device: str | None = None
     same_gpu: bool = False

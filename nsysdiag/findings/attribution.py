@@ -46,12 +46,13 @@ class Attribution(Struct, frozen=True):
 
 
 class Shares(Rows, frozen=True):
-    """A row for each part of a slice inside the judged time, then a row for each part that a wait caused. `lost` is its
-    ns by root cause; `made` is idle ns that a call of this kind caused although another cause explains it. A row has
-    one of them. `counted` is the part that is charged to `bottleneck`, an index into BOTTLENECK_IDS: what a wait caused
-    is charged to the wait, unless it may be another wait. `slice` is the index of the slice, -1 for what a wait caused;
-    `wait` is the row of that wait, -1 for slices, and `behind` the slice of which it caused a part. `path` is the place
-    in the program of the gap, or of the waiting call.
+    """Idle time inside the judged time, in ns, as rows of two kinds. First a row for each part of a slice: `lost` is
+    its time, for its root cause; `slice` is its index, and `wait` is -1. Then a row for each part of a slice that a
+    wait caused: the device idled on after the wait, although another cause explains that. `made` is this time, `wait`
+    the row of the wait, `behind` the index of that slice, and `slice` is -1.
+
+    `counted` is the part that is charged to `bottleneck`, an index into BOTTLENECK_IDS. What a wait caused is charged
+    to the wait, unless it may be another wait. `path` is the place in the program of the gap, or of the waiting call.
     `other` is the number of the device waited for, to whose time it counts, -1 for none."""
 
     gap: IntArray

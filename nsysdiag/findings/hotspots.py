@@ -26,8 +26,12 @@ from nsysdiag.stacks.samples import SampledCode, sampled_code
 class Hotspot(Struct, frozen=True):
     """A hotspot: part of one cause's time that is charged to the bottleneck `bottleneck`. `rows` are its rows in the
     attribution; `kind` and `path` are None for several places. `rest` marks the time of a cause outside its large
-    places. `counted_ns` is the part of the ceiling in the account of the bottleneck, without what a wait caused.
-    `behind`: waits caused so much of it that the rest alone is no hotspot."""
+    places.
+
+    `lost_ns` is its time in the ledger. `made_ns` is idle time after its calls, which they caused by emptying the
+    queue; the ledger gives that another cause. `ceiling_ns` is both. `counted_ns` is the part of it that the account
+    charges to the bottleneck, without idle time that a wait before it caused. `behind`: that wait caused so much of its
+    time that the rest alone is no hotspot."""
 
     cause: str
     bottleneck: str
@@ -43,7 +47,7 @@ class Hotspot(Struct, frozen=True):
 
     @property
     def mostly_made(self) -> bool:
-        """Did its calls make more idle time than they lose themselves?"""
+        """Whether it is mostly idle time after its calls, under another cause in the ledger."""
         return self.made_ns > self.lost_ns
 
 

@@ -188,6 +188,13 @@ _FINDINGS = (
     RecordColumn[Finding]("chain", "text", lambda finding: chain_label(finding.chain)),
     RecordColumn[Finding]("rows", "text", lambda finding: "; ".join(row_query(row) for row in finding.rows)),
 )
+_SAVINGS = (
+    *columns(Finding, "bottleneck share part_of note"),
+    RecordColumn[Finding]("devices", "text", lambda finding: "; ".join(finding.devices or [finding.device])),
+    RecordColumn[Finding]("saves", "text", lambda finding: finding.saves.figure if finding.saves else None),
+    *columns(Finding, "saves_low_ns=saves.low_ns saves_high_ns=saves.high_ns saves_of_ns=saves.of_ns"),
+    *columns(Finding, "saves_per=saves.per saves_method=saves.method"),
+)
 _SUMS = (
     RecordColumn[tuple[str, _SumRow]]("device", "text", lambda pair: pair[0]),
     RecordColumn[tuple[str, _SumRow]]("scope", "text", lambda pair: pair[1].scope),
@@ -217,6 +224,6 @@ _TABLES: tuple[RecordTable[Report, Any], ...] = (
     *cost.TABLES,
     *utilization.TABLES,
     *counters.TABLES,
-    RecordTable("findings", _scoped(_FINDINGS, JUDGED), lambda report: report.findings),
+    RecordTable("findings", (*_scoped(_FINDINGS, JUDGED), *_SAVINGS), lambda report: report.findings),
 )
 BY_NAME = {table.name: table for table in _TABLES}

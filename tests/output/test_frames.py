@@ -58,6 +58,7 @@ def test_types_hold_with_and_without_rows(sample: str) -> None:
 
 
 MAY_BE_UNKNOWN = {
+    "findings": {"saves_low_ns", "saves_high_ns", "saves_of_ns"},
     "threads": {
         *("on_cpu_ns", "off_cpu_ns", "unknown_ns", "preempted_ns", "on_cpu_estimate_ns"),
         *("worst_stall_ns", "worst_stall_start_ns", "api_ns", "sync_ns", "os_ns"),

@@ -1,4 +1,4 @@
-"""The formats of a comparison: the names, suffixes and markers of those of a report."""
+"""The formats of a comparison of ranks. They have the names, suffixes and markers of the formats of a report."""
 
 from __future__ import annotations
 
