@@ -14,6 +14,8 @@ import msgspec
 
 from nsysdiag import typed
 from nsysdiag.causes.ids import HOST_CODE
+from nsysdiag.communication.facts import Communication
+from nsysdiag.copies.facts import Copies
 from nsysdiag.cost.facts import Cost, TotalCost
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.facts import Diagnosis, Saves
@@ -22,12 +24,9 @@ from nsysdiag.fields import (
     NO_BUDGET,
     POSITIVE,
     VARIES,
-    ZERO_IF_NONE,
     ApiName,
     Base64,
-    Buckets,
     Bytes,
-    BytesPerSecond,
     CallName,
     CauseId,
     Count,
@@ -38,7 +37,6 @@ from nsysdiag.fields import (
     Index,
     IterationName,
     KernelName,
-    MeanCount,
     ModuleName,
     Moment,
     Needs,
@@ -55,7 +53,6 @@ from nsysdiag.fields import (
     Share,
     SymbolName,
     ThreadName,
-    TotalBytes,
     TotalCount,
     TotalNs,
     ValueBySetting,
@@ -65,8 +62,9 @@ from nsysdiag.fields import (
 from nsysdiag.gap_groups.facts import GapPlaces
 from nsysdiag.host.facts import HostReport
 from nsysdiag.iterations.facts import StepReference
-from nsysdiag.kernels.facts import FamilyTime
-from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
+from nsysdiag.kernels.facts import FamilyTime, KernelRow
+from nsysdiag.launches.facts import Launch
+from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
 from nsysdiag.phases.facts import Phase, PhaseDevice, added
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranges.facts import RangeTree
@@ -280,255 +278,6 @@ class GapsPacked(Packed, frozen=True):
             PackedColumn(self.lengths, self.count, 8),
             PackedColumn(self.causes, self.count, 1),
         ]
-
-
-class KernelRow(Record, frozen=True):
-    """All instances of one kernel name inside the window; `total_ns` is a sum over streams."""
-
-    name: KernelName
-    short_name: KernelName
-    count: TotalCount
-    total_ns: TotalNs
-    mean_ns: Ns
-    median_ns: Ns
-    min_ns: Ns
-    max_ns: Ns
-    communication: bool
-
-
-class CopyRow(Record, frozen=True):
-    """All copies or sets of one kind. `src` and `dst` are memory kinds (pageable, pinned, device, ...) or None."""
-
-    operation: OwnText
-    src: OwnText | None
-    dst: OwnText | None
-    count: TotalCount
-    total_ns: TotalNs
-    bytes: TotalBytes
-    bytes_per_second: BytesPerSecond | None
-
-
-class Copies(Record, frozen=True):
-    """Copies and sets: `total_ns` is a sum over streams, `exposed_ns` the time in which nothing else ran, divided by
-    `exposed`. `rates` and `pinning` are of copies alone, `tiny` too; None where there are none of the kind."""
-
-    rows: list[CopyRow]
-    total_ns: TotalNs
-    bytes: TotalBytes
-    exposed_ns: TotalNs
-    rates: list[CopyRate] = []
-    pinning: Annotated[Pinning | None, ZERO_IF_NONE] = None
-    exposed: list[ExposedCopies] = []
-    tiny: Annotated[TinyCopies | None, ZERO_IF_NONE] = None
-
-
-class CollectiveKind(Record, frozen=True):
-    """The communication kernels of one kind: AllReduce, AllGather, SendRecv, ...; Other if neither the kernel's name
-    nor an NCCL call shows it. `total_ns` is a sum over streams. Exposed and overlapped times of all kinds add up to
-    those of the device: if several kinds run at once, the time is charged to the kind with most total time."""
-
-    kind: OwnText
-    count: TotalCount
-    total_ns: TotalNs
-    exposed_ns: TotalNs
-    overlapped_ns: TotalNs
-
-
-class MpiCall(Record, frozen=True):
-    """The outermost calls of one MPI function by the threads that launch work on the device, while it was in use.
-    `idle_ns` is the idle time of the device in which the thread that launched next was inside such a call."""
-
-    name: CallName
-    count: TotalCount
-    total_ns: TotalNs
-    idle_ns: TotalNs
-
-
-class Communication(Record, frozen=True):
-    """Communication kernels: `total_ns` is a sum over streams, `exposed_ns` the time in which no compute ran at the
-    same time, `overlapped_ns` the rest. `kinds` divides them, `mpi` are calls of the host."""
-
-    kernels: list[KernelRow]
-    total_ns: TotalNs
-    exposed_ns: TotalNs
-    overlapped_ns: TotalNs
-    kinds: list[CollectiveKind] = []
-    mpi: list[MpiCall] = []
-
-
-class ApiRow(Record, frozen=True):
-    """All calls of one CUDA API function by the threads of the device's processes, inside the window."""
-
-    name: ApiName
-    cause: CauseId | None
-    count: TotalCount
-    total_ns: TotalNs
-    mean_ns: Ns
-    median_ns: Ns
-    min_ns: Ns
-    max_ns: Ns
-
-
-class Distribution(Record, frozen=True):
-    """A distribution of durations from 0 up.
-
-    Percentile p is the smallest duration that p percent do not exceed. `bins` is a histogram with edges at 1, 2 and 5
-    times powers of ten. It has (start of the bin in ns, count) from the first nonempty bin to the last. The lowest bin
-    is from 0 to 100 ns.
-    """
-
-    count: TotalCount
-    total_ns: TotalNs
-    p5_ns: Ns
-    p25_ns: Ns
-    p50_ns: Ns
-    p75_ns: Ns
-    p95_ns: Ns
-    p99_ns: Ns
-    max_ns: Ns
-    bins: list[tuple[Ns, Count]]
-
-
-class QueueDrains(Record, frozen=True):
-    """How often the queue drained during one call, or one kind of host code: `cause` and `call` of the next launching
-    thread when the last operation ended. `idle_ns` is the length of the gaps that followed, `median_depth` how many
-    operations were outstanding at the last launch before. `is_call`: `call` names a call, and is no description."""
-
-    cause: CauseId
-    call: CallName
-    count: TotalCount
-    idle_ns: TotalNs
-    median_depth: Count
-    is_call: bool = False
-
-
-class QueueDepth(Packed, frozen=True):
-    """Queue depth: the operations launched and not finished, at each moment.
-
-    An operation counts from the end of its launch call to its own end; if it starts before its call returns, from the
-    beginning of the call. Each node of a graph counts. Migrations of unified memory never count; operations without a
-    launch row count while they run. Percentiles are over the time of the window; `empty_ns` is the time at depth 0, of
-    `observed_ns`.
-
-    The series covers [start_ns, end_ns), with time between the parts of a window, in `buckets` equal buckets. It has
-    `lowest`, `highest` and `mean` depth, the mean in thousandths. `drains` holds the calls that cost most, at most
-    twenty; `drain_count` and `drain_idle_ns` are over all.
-    """
-
-    observed_ns: TotalNs
-    empty_ns: TotalNs
-    mean: MeanCount
-    p5: Count
-    p25: Count
-    p50: Count
-    p75: Count
-    p95: Count
-    max: Count
-    start_ns: Moment
-    end_ns: Moment
-    buckets: Buckets
-    lowest: Base64
-    mean_thousandths: Base64
-    highest: Base64
-    drain_count: TotalCount
-    drain_idle_ns: TotalNs
-    drains: list[QueueDrains]
-    encoding: OwnText = "base64(zlib(little-endian int64))"
-
-    def columns(self) -> Iterable[PackedColumn]:
-        """The three series."""
-        return [PackedColumn(text, self.buckets, 8) for text in (self.lowest, self.mean_thousandths, self.highest)]
-
-
-class LaunchBoundPhase(Record, frozen=True):
-    """A launch-bound phase, in which launches took longer than the device took for their work: from the start of its
-    first gap to the end of its last. `median_work_ns` is the time of the operations of one launch, `nvtx` the ranges
-    open at its first and at its last launch."""
-
-    start_ns: Moment
-    end_ns: Moment
-    launches: TotalCount
-    busy_ns: TotalNs
-    idle_ns: TotalNs
-    median_interval_ns: Ns
-    median_work_ns: Ns
-    nvtx: list[RangeName]
-
-
-class LaunchBound(Record, frozen=True):
-    """All launch-bound phases of a device; `causes` divides their idle time as the ledger does, `rows` are those
-    with most of it, at most twenty."""
-
-    count: TotalCount
-    launches: TotalCount
-    span_ns: TotalNs
-    busy_ns: TotalNs
-    idle_ns: TotalNs
-    causes: NsByCause
-    rows: list[LaunchBoundPhase]
-
-
-class GraphRow(Record, frozen=True):
-    """All launches of one CUDA graph. `nodes` is the number of nodes that ran, None where the trace holds whole graphs
-    only; `executable` is nsys's number of the instantiated graph, None where the trace has none, and then launches
-    belong together that have the same lowest node. `between_ns` is the idle time between the nodes of one launch."""
-
-    name: KernelName
-    executable: Number | None
-    launches: TotalCount
-    nodes: TotalCount | None
-    api_ns: TotalNs
-    median_api_ns: Ns
-    work_ns: TotalNs
-    between_ns: TotalNs
-    between_gaps: TotalCount
-
-
-class GraphLaunches(Record, frozen=True):
-    """The cost of graph launches compared with single launches. `nodes`, and `node_api_ns`, the time in their calls,
-    are of launches recorded node by node; `untraced` counts calls inside the window without any other row, `partial`
-    launches that lack nodes which others of the same graph have. `rows` are the graphs with most work, at most twenty
-    of `count`."""
-
-    count: TotalCount
-    launches: TotalCount
-    nodes: TotalCount
-    api_ns: TotalNs
-    node_api_ns: TotalNs
-    work_ns: TotalNs
-    between_ns: TotalNs
-    untraced: TotalCount
-    rows: list[GraphRow]
-    partial: TotalCount = 0
-
-
-class Launch(Record, frozen=True):
-    """How work was launched.
-
-    A long queue delay (start minus api_end, at least 0) is good: the host is ahead. `calls` counts the calls that
-    launched anything. `call` is the duration of single kernel launches, `interval` the time from one launching call to
-    the next, `kernel` the duration of kernels. `to_start` (from the beginning of the call to the start of the kernel)
-    and `queue_delay` are of kernels outside graphs. `queue_full_ns` is the time in which launching threads waited for
-    space in a full command buffer: the host was ahead.
-    """
-
-    launched_ops: TotalCount
-    unlaunched_ops: TotalCount
-    found_device_idle: TotalCount
-    median_queue_delay_ns: Ns | None
-    median_interval_ns: Ns | None
-    median_kernel_ns: Ns | None
-    api: list[ApiRow]
-    calls: TotalCount = 0
-    kernel: Distribution | None = None
-    call: Distribution | None = None
-    interval: Distribution | None = None
-    to_start: Distribution | None = None
-    queue_delay: Distribution | None = None
-    queue_full_ns: TotalNs = 0
-    queue_depth: QueueDepth | None = None
-    launch_bound: Annotated[LaunchBound | None, ZERO_IF_NONE] = None
-    graphs: Annotated[GraphLaunches | None, ZERO_IF_NONE] = None
 
 
 class SignatureRow(Record, frozen=True):

@@ -6,13 +6,13 @@ import numpy as np
 
 from nsysdiag.arrays.groups import group_durations
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, intersect, subtract, union
+from nsysdiag.communication.facts import CollectiveKind, MpiCall
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.collectives import KINDS, MEETINGS, Collectives, kind_of
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.rows import NamedRows, ThreadAxis, distinct_values
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.ledger.ledger import WindowSplit
-from nsysdiag.report import CollectiveKind, MpiCall
 
 
 def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit) -> list[CollectiveKind]:

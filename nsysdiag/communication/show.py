@@ -10,8 +10,9 @@ from nsysdiag.kernels.show import kernel_table
 from nsysdiag.units import format_count, format_ns
 
 if TYPE_CHECKING:
+    from nsysdiag.communication.facts import CollectiveKind, MpiCall
     from nsysdiag.document.context import Context
-    from nsysdiag.report import CollectiveKind, DeviceReport, MpiCall
+    from nsysdiag.report import DeviceReport
 
 KINDS = (
     Column("Total", TIME),

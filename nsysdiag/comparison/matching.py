@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from nsysdiag.communication.facts import CollectiveKind
 from nsysdiag.comparison.differences import NOT_COMPARED
 from nsysdiag.comparison.facts import (
     Change,
@@ -20,7 +21,9 @@ from nsysdiag.comparison.facts import (
 )
 from nsysdiag.comparison.side import LENGTH, Capture, Quantity, holds, mean_count, total
 from nsysdiag.comparison.waterfall import LEAST_CHANGE
-from nsysdiag.report import CollectiveKind, CopyRow, DeviceReport, Finding, KernelRow
+from nsysdiag.copies.facts import CopyRow
+from nsysdiag.kernels.facts import KernelRow
+from nsysdiag.report import DeviceReport, Finding
 
 BOTH, ADDED, GONE = "both", "added", "gone"
 MOST_KERNELS, EDGES = 60, 2

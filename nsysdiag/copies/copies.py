@@ -18,7 +18,7 @@ from nsysdiag.arrays.intervals import (
     union,
 )
 from nsysdiag.config.settings import MemoryThresholds
-from nsysdiag.copies.facts import TopCopy
+from nsysdiag.copies.facts import Copies, CopyRow, TopCopy
 from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.memory import MemoryLimits
@@ -26,7 +26,6 @@ from nsysdiag.events.operations import Category, copy_name, memory_name
 from nsysdiag.events.rows import Streams
 from nsysdiag.ledger.ledger import WindowSplit
 from nsysdiag.memory.facts import CopyRate, ExposedCopies, Pinning, PinningClass, TinyCopies
-from nsysdiag.report import Copies, CopyRow
 from nsysdiag.trace.enums import CopyKind, MemoryKind
 
 # How fast copies run, against what their direction has shown and what the chip allows; pageable against pinned.

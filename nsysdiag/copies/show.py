@@ -11,8 +11,9 @@ from nsysdiag.memory.words import copy_sentences
 from nsysdiag.units import format_bytes, format_ns
 
 if TYPE_CHECKING:
+    from nsysdiag.copies.facts import Copies, CopyRow
     from nsysdiag.document.context import Context
-    from nsysdiag.report import Copies, CopyRow, DeviceReport
+    from nsysdiag.report import DeviceReport
 
 MOST_LINES, TOP_ROWS = 3, 5
 KINDS = (

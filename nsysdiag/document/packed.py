@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from nsysdiag.counters.facts import GpuMetric, GpuMetrics
+    from nsysdiag.launches.facts import QueueDepth
     from nsysdiag.memory.facts import DeviceMemory
-    from nsysdiag.report import GapsPacked, QueueDepth
+    from nsysdiag.report import GapsPacked
     from nsysdiag.timeline.facts import TimelineLevels
 
     Codes = npt.NDArray[np.int64]

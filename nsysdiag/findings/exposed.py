@@ -10,7 +10,7 @@ from nsysdiag.arrays.groups import longest
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, union
 from nsysdiag.causes.cause import Advice
 from nsysdiag.copies.copies import is_pageable, longest_kind, top_copies
-from nsysdiag.copies.facts import TopCopy
+from nsysdiag.copies.facts import CopyRow, TopCopy
 from nsysdiag.diagnosis.facts import FULL_LINK
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -30,7 +30,7 @@ from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.kernels import runs_in
 from nsysdiag.kernels.kinds import SHOWN, NamedTime, collective_of, kinds_of
 from nsysdiag.kernels.names import operation_names
-from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding, Named
+from nsysdiag.report import DeviceReport, EvidenceRow, Finding, Named
 from nsysdiag.time.table import TimeTable
 from nsysdiag.typed import say
 from nsysdiag.units import format_bytes, format_count, format_ns, format_transfer

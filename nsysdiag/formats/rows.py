@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from nsysdiag.communication.facts import CollectiveKind, MpiCall
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import rows as counters
 from nsysdiag.document.columns import RecordColumn, RecordTable, columns, of_devices
@@ -16,25 +17,13 @@ from nsysdiag.document.names import call_site_label, host_code_label, whole
 from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.document.words import chain_label, path_label, row_query
 from nsysdiag.host import show as host
-from nsysdiag.kernels.facts import FamilyTime
+from nsysdiag.kernels.facts import FamilyTime, KernelRow
 from nsysdiag.launches import words as launches
 from nsysdiag.memory import show as memory
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranges import show as ranges
 from nsysdiag.ranks.show.rows import RANK_COLUMNS
-from nsysdiag.report import (
-    CauseInfo,
-    CollectiveKind,
-    DeviceReport,
-    Finding,
-    Gap,
-    Iteration,
-    KernelRow,
-    MpiCall,
-    Report,
-    SignatureRow,
-    Slice,
-)
+from nsysdiag.report import CauseInfo, DeviceReport, Finding, Gap, Iteration, Report, SignatureRow, Slice
 from nsysdiag.time.facts import STATES
 from nsysdiag.utilization import show as utilization
 

@@ -15,7 +15,8 @@ from nsysdiag.events.identity import joint
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.iterations.loop import SPREADS, Inner, Loop, median_of, slow_ones, spread_of
-from nsysdiag.report import InnerLoop, Iteration, IterationReport, IterationsPacked, KernelRow, SlowIteration
+from nsysdiag.kernels.facts import KernelRow
+from nsysdiag.report import InnerLoop, Iteration, IterationReport, IterationsPacked, SlowIteration
 from nsysdiag.time.facts import WORK
 from nsysdiag.time.table import TimeTable
 

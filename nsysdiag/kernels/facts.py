@@ -90,3 +90,17 @@ class FamilyTime(Record, frozen=True):
     step_count: MeanCount | None
     step_ns: Ns | None
     kernels: list[FamilyKernel]
+
+
+class KernelRow(Record, frozen=True):
+    """All instances of one kernel name inside the window; `total_ns` is a sum over streams."""
+
+    name: KernelName
+    short_name: KernelName
+    count: TotalCount
+    total_ns: TotalNs
+    mean_ns: Ns
+    median_ns: Ns
+    min_ns: Ns
+    max_ns: Ns
+    communication: bool

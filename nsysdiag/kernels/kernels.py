@@ -19,11 +19,10 @@ from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
 from nsysdiag.fields import Sentence
-from nsysdiag.kernels.facts import TopKernel
+from nsysdiag.kernels.facts import KernelRow, TopKernel
 from nsysdiag.kernels.kinds import KernelFamily, KernelKind, NamedTime, families_of, family_of, kind_of_kernel, kinds_of
 from nsysdiag.kernels.names import normal_kernel, whole_names
 from nsysdiag.kernels.shapes import residency, shape_of
-from nsysdiag.report import KernelRow
 from nsysdiag.typed import say
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.document.context import Context
-    from nsysdiag.kernels.facts import FamilyTime
-    from nsysdiag.report import DeviceReport, Distribution, KernelRow
+    from nsysdiag.kernels.facts import FamilyTime, KernelRow
+    from nsysdiag.launches.facts import Distribution
+    from nsysdiag.report import DeviceReport
 
 MAX_ROWS, TOP_ROWS, FIRST_ROWS, MAX_FAMILIES = 100, 5, 20, 20
 FIRST_EDGE = 100

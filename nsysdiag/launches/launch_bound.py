@@ -21,8 +21,8 @@ from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.groups import normal_range
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
+from nsysdiag.launches.facts import LaunchBound, LaunchBoundPhase
 from nsysdiag.ledger.ledger import Ledger, Slices
-from nsysdiag.report import LaunchBound, LaunchBoundPhase
 
 MOST = 20
 

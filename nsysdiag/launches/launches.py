@@ -24,12 +24,12 @@ from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame, same_graph_launch
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.kernels.names import operation_names
+from nsysdiag.launches.facts import ApiRow, Distribution, GraphLaunches, GraphRow, Launch, QueueDepth
 from nsysdiag.launches.launch_bound import find_launch_bound, launch_bound_report
 from nsysdiag.launches.queue_depth import find_drains, outstanding, queue_depth
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.ledger.ledger import Slices
 from nsysdiag.ledger.untraced_graphs import PartialReplays, untraced_count
-from nsysdiag.report import ApiRow, Distribution, GraphLaunches, GraphRow, Launch, QueueDepth
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Strings

@@ -17,8 +17,8 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.rows import ThreadAxis
 from nsysdiag.fields import Sentence
 from nsysdiag.gaps.launch_frame import LaunchCase, LaunchFrame
+from nsysdiag.launches.facts import QueueDepth, QueueDrains
 from nsysdiag.ledger.ledger import packed
-from nsysdiag.report import QueueDepth, QueueDrains
 
 BUCKETS = 250
 PERCENTILES = (5, 25, 50, 75, 95)

@@ -30,7 +30,8 @@ from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
-    from nsysdiag.report import DeviceReport, Distribution, Launch, LaunchBound, QueueDepth
+    from nsysdiag.launches.facts import Distribution, Launch, LaunchBound, QueueDepth
+    from nsysdiag.report import DeviceReport
 
 
 def queue_depth(ahead: QueueDepth, hovers: int) -> Curve | None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from nsysdiag.document.columns import RecordColumn, columns, of_devices
 from nsysdiag.document.packed import unpack_series
 from nsysdiag.document.words import counted, path_label
-from nsysdiag.report import ApiRow, Distribution, GraphRow, LaunchBoundPhase, QueueDrains
+from nsysdiag.launches.facts import ApiRow, Distribution, GraphRow, LaunchBoundPhase, QueueDrains
 from nsysdiag.units import NS_PER, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Causes
-    from nsysdiag.report import DeviceReport, Launch, LaunchBound, QueueDepth
+    from nsysdiag.launches.facts import Launch, LaunchBound, QueueDepth
+    from nsysdiag.report import DeviceReport
 
 
 AHEAD = 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from nsysdiag.copies.facts import CopyRow
 from nsysdiag.document.blocks import (
     NOT_BRIEF,
     Block,
@@ -25,7 +26,6 @@ from nsysdiag.document.packed import unpack_level
 from nsysdiag.document.words import counted, instant
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, MigrationRow, PinningClass
 from nsysdiag.memory.words import DRIVER_NOTE, level_sentences, unified_sentences
-from nsysdiag.report import CopyRow
 from nsysdiag.units import format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:

@@ -12,7 +12,9 @@ from nsysdiag.arrays.intervals import BoolArray, Intervals, intersect, union
 from nsysdiag.arrays.spill import evict, trim
 from nsysdiag.causes import ALLOCATION
 from nsysdiag.communication.communication import collective_kinds, mpi_calls
+from nsysdiag.communication.facts import Communication
 from nsysdiag.copies.copies import copy_report
+from nsysdiag.copies.facts import Copies
 from nsysdiag.counters.counters import gap_notes, gpu_metrics, measured_sm_active, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.health import device_notes
@@ -24,6 +26,8 @@ from nsysdiag.gap_groups.groups import kinds_of_gaps, pack_places, signature_row
 from nsysdiag.iterations.chosen import AnalysisWindow
 from nsysdiag.iterations.loop import NVTX, Loop
 from nsysdiag.iterations.report import DeviceIterations, device_iterations, pack_iterations
+from nsysdiag.kernels.facts import KernelRow
+from nsysdiag.launches.facts import Launch
 from nsysdiag.launches.launches import depth_of_queue, launch_report
 from nsysdiag.ledger.ledger import WindowSplit, coverage, pack_gaps
 from nsysdiag.memory.device import device_memory
@@ -37,15 +41,11 @@ from nsysdiag.pipeline.reading import Reading
 from nsysdiag.ranges.facts import RangeTree
 from nsysdiag.ranges.tree import range_tree
 from nsysdiag.report import (
-    Communication,
-    Copies,
     DeviceId,
     DeviceReport,
     Gap,
     GapsPacked,
     IterationReport,
-    KernelRow,
-    Launch,
     OpCounts,
     SignatureRow,
     Verdict,

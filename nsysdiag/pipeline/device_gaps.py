@@ -22,6 +22,7 @@ from nsysdiag.gaps.stream_waits import event_waits
 from nsysdiag.iterations.chosen import FEWEST_CHOSEN, AnalysisWindow
 from nsysdiag.iterations.iterations import main_loop
 from nsysdiag.iterations.loop import Loop
+from nsysdiag.kernels.facts import KernelRow
 from nsysdiag.kernels.kernels import kernel_rows
 from nsysdiag.kernels.shapes import residency
 from nsysdiag.ledger.classify import classify
@@ -29,7 +30,6 @@ from nsysdiag.ledger.ledger import Ledger, Slices, WindowSplit, ledger_of, split
 from nsysdiag.ledger.untraced_graphs import untraced_on
 from nsysdiag.pipeline.host import HostReading
 from nsysdiag.pipeline.reading import Reading
-from nsysdiag.report import KernelRow
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.levels import finest_level, overview
 

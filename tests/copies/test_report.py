@@ -17,8 +17,8 @@ from tests.levels import examples
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nsysdiag.copies.facts import Copies
     from nsysdiag.memory.facts import ExposedCopies
-    from nsysdiag.report import Copies
     from tests.ledger.arbitrary import Rows
 
 US, MS = 1_000, 1_000_000

@@ -9,7 +9,8 @@ from nsysdiag.document.packed import unpack_series
 from nsysdiag.launches.words import distributions
 
 if TYPE_CHECKING:
-    from nsysdiag.report import DeviceReport, LaunchBound, QueueDepth
+    from nsysdiag.launches.facts import LaunchBound, QueueDepth
+    from nsysdiag.report import DeviceReport
 
 
 def check_launches(device: DeviceReport) -> None:

@@ -14,7 +14,7 @@ from tests.ledger.traces import only_device
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import GraphLaunches
+    from nsysdiag.launches.facts import GraphLaunches
 
 
 def graphs_of(trace: TraceBuilder, folder: Path, settings: Settings | None = None) -> GraphLaunches:

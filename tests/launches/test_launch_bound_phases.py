@@ -16,7 +16,7 @@ from tests.ledger.traces import devices, only_device
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import LaunchBound
+    from nsysdiag.launches.facts import LaunchBound
 
 PERIOD = 20_000
 

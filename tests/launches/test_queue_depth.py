@@ -15,7 +15,8 @@ from tests.ledger.traces import devices, only_device
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import DeviceReport, QueueDepth
+    from nsysdiag.launches.facts import QueueDepth
+    from nsysdiag.report import DeviceReport
 
 
 def ahead_of(trace: TraceBuilder, folder: Path, settings: Settings | None = None) -> QueueDepth:

@@ -8,6 +8,7 @@ import zlib
 import msgspec
 import numpy as np
 
+from nsysdiag.copies.facts import Copies
 from nsysdiag.memory.facts import (
     CopyRate,
     DeviceMemory,
@@ -21,7 +22,6 @@ from nsysdiag.memory.facts import (
     TinyCopies,
     UnifiedMemory,
 )
-from nsysdiag.report import Copies
 
 US, MS = 1_000, 1_000_000
 MIB, GIB = 1 << 20, 1 << 30

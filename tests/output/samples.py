@@ -10,45 +10,43 @@ from functools import cache
 import msgspec
 import numpy as np
 
+from nsysdiag.communication.facts import CollectiveKind, Communication, MpiCall
+from nsysdiag.copies.facts import Copies, CopyRow
 from nsysdiag.cost.facts import Amount, Cost, CostSaving, TotalCost
 from nsysdiag.diagnosis.facts import Saves
-from nsysdiag.kernels.facts import FamilyKernel, FamilyTime
+from nsysdiag.kernels.facts import FamilyKernel, FamilyTime, KernelRow
+from nsysdiag.launches.facts import (
+    ApiRow,
+    Distribution,
+    GraphLaunches,
+    GraphRow,
+    Launch,
+    LaunchBound,
+    LaunchBoundPhase,
+    QueueDepth,
+    QueueDrains,
+)
 from nsysdiag.phrases import Phrases
 from nsysdiag.report import (
     SCHEMA_VERSION,
-    ApiRow,
     CallSite,
     Capability,
     CauseInfo,
     CodeFrame,
     CodeShare,
-    CollectiveKind,
-    Communication,
-    Copies,
-    CopyRow,
     DeviceId,
     DeviceReport,
-    Distribution,
     EvidenceRow,
     Finding,
     Gap,
     GapsPacked,
-    GraphLaunches,
-    GraphRow,
     InnerLoop,
     Iteration,
     IterationReport,
-    KernelRow,
-    Launch,
-    LaunchBound,
-    LaunchBoundPhase,
-    MpiCall,
     NotRecorded,
     OpCounts,
     Operation,
     Outlook,
-    QueueDepth,
-    QueueDrains,
     Report,
     Root,
     SignatureRow,

@@ -13,9 +13,10 @@ from nsysdiag.document.svg import HEIGHT, SLOT, curve_plot
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.launches import show
+from nsysdiag.launches.facts import QueueDrains
 from nsysdiag.launches.words import launch_sentences
 from nsysdiag.messages import InputError
-from nsysdiag.report import DeviceReport, QueueDrains
+from nsysdiag.report import DeviceReport
 from tests.output.samples import CAUSES, LAUNCH, MS, device, launch_in_full, queue_depth, report, squeeze
 
 STEP = re.compile(r"V(\d+)H(\d+)")

@@ -8,7 +8,8 @@ import pytest
 from nsysdiag.document.context import Context
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.report import DeviceReport, Launch
+from nsysdiag.launches.facts import Launch
+from nsysdiag.report import DeviceReport
 from tests.output.page import Element, parse
 from tests.output.range_samples import range_tree
 from tests.output.samples import MS, device, report
